@@ -1,0 +1,254 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Make guest kernels available, and say where they are.
+#
+#   kernels.sh make  NAME...   build or fetch; quick when it is there already
+#   kernels.sh dir   NAME      the KDIR that external modules build against
+#   kernels.sh image NAME      the kernel to boot
+#   kernels.sh root  NAME      a folder with lib/modules/RELEASE in it
+#   kernels.sh release NAME    what uname -r will say in the guest
+#   kernels.sh list            the names
+#
+# NAME is uml, uml-debug (User-Mode Linux, from package linux-source-6.12),
+# vm-6.12 or vm-6.1 (Debian's own kernels).
+#
+# Everything lives in ${AFRDMA_CACHE:-$HOME/.cache/afrdma}, under names that
+# hold the source version and a hash of the configs, so that an entry is never
+# stale.  An entry counts only once its file "complete" exists, which is
+# written last; whatever a killed run left behind is taken up again.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cache=${AFRDMA_CACHE:-$HOME/.cache/afrdma}
+jobs=${AFRDMA_JOBS:-$(nproc)}
+series=6.12		# of the UML source
+
+say() { echo "kernels: $*" >&2; }
+die() { say "$*"; exit 1; }
+
+# Run a long command with its output in a log; show a line now and then.
+# Usage: progress LOG WHAT COMMAND...
+progress() {
+	local log=$1 what=$2 pid start=$SECONDS next=20
+	shift 2
+	say "$what (log: $log)"
+	nice -n 10 "$@" >"$log" 2>&1 </dev/null &
+	pid=$!
+	while kill -0 "$pid" 2>/dev/null; do
+		if (( SECONDS - start >= next )); then
+			next=$((next + 20))
+			say "$what: $((SECONDS - start)) s, $(wc -l <"$log") steps," \
+			    "$(tail -n 1 "$log" | cut -c1-50)"
+		fi
+		sleep 0.2
+	done
+	wait "$pid" || { tail -n 30 "$log" >&2; die "failed: $what (whole log: $log)"; }
+	say "$what: done in $((SECONDS - start)) s"
+}
+
+# One maker at a time for each entry; the others wait and then find it done.
+# Usage: with_lock NAME COMMAND...
+with_lock() {
+	local lock=$cache/$1.lock
+	shift
+	mkdir -p "$cache"
+	(
+		flock -n 9 || { say "waiting for another run to finish $lock"; flock 9; }
+		"$@"
+	) 9>"$lock"
+}
+
+### User-Mode Linux
+
+uml_source_version() {
+	dpkg-query -W -f='${Version}' "linux-source-$series" 2>/dev/null ||
+		die "package linux-source-$series is missing: run $here/deps.sh"
+}
+
+uml_configs() {
+	echo "$here/uml.config"
+	if [ "$1" = uml-debug ]; then echo "$here/uml-debug.config"; fi
+}
+
+uml_entry() {
+	local hash configs
+	mapfile -t configs < <(uml_configs "$1")
+	hash=$(cat "${configs[@]}" | sha256sum | cut -c1-12)
+	echo "$cache/$1-$(uml_source_version | tr ':~+' '---')-$hash"
+}
+
+uml_source() {
+	echo "$cache/source-$(uml_source_version | tr ':~+' '---')"
+}
+
+unpack_source() {
+	local dir=$1 tarball=/usr/src/linux-source-$series.tar.xz
+	[ ! -e "$dir/complete" ] || return 0
+	[ -r "$tarball" ] || die "no $tarball: run $here/deps.sh"
+	rm -rf "$dir" && mkdir -p "$dir"
+	progress "$dir.log" "unpack $tarball" \
+		tar -xf "$tarball" -C "$dir" --strip-components=1
+	touch "$dir/complete"
+}
+
+# Kconfig drops what it cannot satisfy without a word; we want that word.
+check_config() {
+	local config=$1 line bad=0
+	shift
+	# Of two lines for one option the last one counts.
+	while read -r line; do
+		case $line in
+		*=n)	line="# ${line%=n} is not set" ;;
+		esac
+		case $line in
+		"# CONFIG_"*" is not set")
+			local opt=${line#\# }
+			opt=${opt% is not set}
+			! grep -q "^$opt=" "$config" && continue ;;
+		*)	grep -qxF "$line" "$config" && continue ;;
+		esac
+		say "not accepted by this kernel: $line"
+		bad=1
+	done < <(cat "$@" | awk '
+		match($0, /CONFIG_[A-Za-z0-9_]+/) && /^(CONFIG_|# CONFIG_)/ {
+			opt = substr($0, RSTART, RLENGTH)
+			if (!(opt in at)) { at[opt] = ++n }
+			val[at[opt]] = $0
+		}
+		END { for (i = 1; i <= n; i++) print val[i] }')
+	return $bad
+}
+
+build_uml() {
+	local name=$1 dir=$2 src=$3 configs
+	[ ! -e "$dir/complete" ] || return 0
+	mapfile -t configs < <(uml_configs "$name")
+	mkdir -p "$dir"
+	if [ ! -e "$dir/configured" ]; then
+		progress "$dir.log" "configure $name" make -C "$src" O="$dir" ARCH=um tinyconfig
+		cat "${configs[@]}" >>"$dir/.config"
+		progress "$dir.log" "configure $name" make -C "$src" O="$dir" ARCH=um olddefconfig
+		check_config "$dir/.config" "${configs[@]}" ||
+			die "the config of $name is not what its files ask for"
+		touch "$dir/configured"
+	fi
+	progress "$dir.log" "build $name (10 to 20 minutes on two cores)" \
+		make -C "$dir" ARCH=um -j"$jobs" all
+	# External modules need headers, scripts and Module.symvers, no objects.
+	find "$dir" -path "$dir/scripts" -prune -o \
+		\( -name '*.o' -o -name '*.a' -o -name '.*.cmd' \) -type f -print0 |
+		xargs -0 rm -f
+	rm -f "$dir/vmlinux"		# the same file as "linux"
+	touch "$dir/complete"
+}
+
+make_uml() {
+	local dir src
+	dir=$(uml_entry "$1")
+	src=$(uml_source)
+	[ ! -e "$dir/complete" ] || return 0
+	with_lock source unpack_source "$src"
+	with_lock "$1" build_uml "$1" "$dir" "$src"
+}
+
+### Debian's own kernels
+
+# The metapackage of a series names the newest kernel of it.
+vm_metapackage() {
+	case $1 in
+	vm-6.12) echo linux-image-6.12-amd64 ;;
+	vm-6.1)	 echo linux-image-amd64 ;;
+	esac
+}
+
+vm_package() {
+	local meta pkg
+	meta=$(vm_metapackage "$1")
+	pkg=$(apt-cache depends --no-recommends --no-suggests "$meta" 2>/dev/null |
+		sed -n 's/^ *Depends: \(linux-image-[0-9].*\)$/\1/p' | head -n 1)
+	# Without package lists: what has been fetched before is good enough.
+	if [ -z "$pkg" ] && [ -e "$cache/$1.package" ]; then
+		pkg=$(cat "$cache/$1.package")
+	fi
+	[ -n "$pkg" ] || die "apt does not know $meta: run $here/deps.sh"
+	echo "$pkg"
+}
+
+vm_release() {
+	local pkg
+	pkg=$(vm_package "$1")
+	echo "${pkg#linux-image-}"
+}
+
+fetch_vm() {
+	local name=$1 pkg=$2 dir=$3
+	[ ! -e "$dir/complete" ] || return 0
+	rm -rf "$dir" && mkdir -p "$dir/root"
+	# apt drops to a user who may not write here, and says so: harmless.
+	(cd "$dir" && progress "$dir.log" "download $pkg" \
+		apt-get -o APT::Sandbox::User=root download "$pkg")
+	progress "$dir.log" "unpack $pkg" dpkg -x "$dir"/*.deb "$dir/root"
+	rm -f "$dir"/*.deb
+	progress "$dir.log" "depmod $pkg" depmod -b "$dir/root" "${pkg#linux-image-}"
+	echo "$pkg" >"$cache/$name.package"
+	touch "$dir/complete"
+}
+
+make_vm() {
+	local name=$1 pkg headers
+	pkg=$(vm_package "$name")
+	with_lock "$name" fetch_vm "$name" "$pkg" "$cache/$pkg"
+	headers=/usr/src/linux-headers-${pkg#linux-image-}
+	[ -e "$headers/Makefile" ] || "$here/deps.sh" "$(basename "$headers")"
+	[ -e "$headers/Makefile" ] || die "no $headers after installing its package"
+}
+
+### The commands
+
+list() { printf '%s\n' uml uml-debug vm-6.12 vm-6.1; }
+
+known() { list | grep -qxF -- "$1" || die "no such kernel: '$1' (there are: $(list | xargs))"; }
+
+make_one() {
+	known "$1"
+	case $1 in
+	uml*)	make_uml "$1" ;;
+	vm-*)	make_vm "$1" ;;
+	esac
+}
+
+command=${1:-help}
+[ $# -eq 0 ] || shift
+case $command in
+list)	list ;;
+make)
+	for name in "$@"; do make_one "$name"; done ;;
+dir)
+	make_one "$1"
+	case $1 in
+	uml*)	uml_entry "$1" ;;
+	vm-*)	echo "/usr/src/linux-headers-$(vm_release "$1")" ;;
+	esac ;;
+image)
+	make_one "$1"
+	case $1 in
+	uml*)	echo "$(uml_entry "$1")/linux" ;;
+	vm-*)	echo "$cache/$(vm_package "$1")/root/boot/vmlinuz-$(vm_release "$1")" ;;
+	esac ;;
+root)
+	make_one "$1"
+	case $1 in
+	uml*)	uml_entry "$1" ;;	# all built in: nothing to modprobe
+	vm-*)	echo "$cache/$(vm_package "$1")/root" ;;
+	esac ;;
+release)
+	make_one "$1"
+	case $1 in
+	uml*)	cat "$(uml_entry "$1")/include/config/kernel.release" ;;
+	vm-*)	vm_release "$1" ;;
+	esac ;;
+*)
+	sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
+	[ "$command" = help ] || exit 2 ;;
+esac
