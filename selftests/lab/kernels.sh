@@ -6,6 +6,7 @@
 #   kernels.sh make  NAME...   build or fetch; quick when it is there already
 #   kernels.sh dir   NAME      the KDIR that external modules build against
 #   kernels.sh image NAME      the kernel to boot
+#   kernels.sh initrd NAME     the initramfs to boot it with (VMs only)
 #   kernels.sh root  NAME      a folder with lib/modules/RELEASE in it
 #   kernels.sh release NAME    what uname -r will say in the guest
 #   kernels.sh list            the names
@@ -17,6 +18,8 @@
 # hold the source version and a hash of the configs, so that an entry is never
 # stale.  An entry counts only once its file "complete" exists, which is
 # written last; whatever a killed run left behind is taken up again.
+# Makers are called through with_lock, which shellcheck does not follow.
+# shellcheck disable=SC2317
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -117,7 +120,7 @@ check_config() {
 			val[at[opt]] = $0
 		}
 		END { for (i = 1; i <= n; i++) print val[i] }')
-	return $bad
+	return "$bad"
 }
 
 build_uml() {
@@ -154,6 +157,8 @@ make_uml() {
 
 ### Debian's own kernels
 
+declare -A vm_packages
+
 # The metapackage of a series names the newest kernel of it.
 vm_metapackage() {
 	case $1 in
@@ -164,6 +169,11 @@ vm_metapackage() {
 
 vm_package() {
 	local meta pkg
+	# Asking apt takes half a second: once a run is enough.
+	if [ -n "${vm_packages[$1]:-}" ]; then
+		echo "${vm_packages[$1]}"
+		return
+	fi
 	meta=$(vm_metapackage "$1")
 	pkg=$(apt-cache depends --no-recommends --no-suggests "$meta" 2>/dev/null |
 		sed -n 's/^ *Depends: \(linux-image-[0-9].*\)$/\1/p' | head -n 1)
@@ -198,10 +208,45 @@ fetch_vm() {
 make_vm() {
 	local name=$1 pkg headers
 	pkg=$(vm_package "$name")
+	vm_packages[$name]=$pkg
 	with_lock "$name" fetch_vm "$name" "$pkg" "$cache/$pkg"
 	headers=/usr/src/linux-headers-${pkg#linux-image-}
 	[ -e "$headers/Makefile" ] || "$here/deps.sh" "$(basename "$headers")"
 	[ -e "$headers/Makefile" ] || die "no $headers after installing its package"
+}
+
+# The initramfs of a VM: busybox, what it takes to mount the host's root, no
+# more.  Keyed by what is in it.
+initrd_vm() {
+	local name=$1 root release init hash out tmp module n=0
+	init=$here/vm-init.sh
+	root=$cache/$(vm_package "$name")/root
+	release=$(vm_release "$name")
+	hash=$(cat "$init" /bin/busybox | sha256sum | cut -c1-12)
+	out=$cache/initrd-$release-$hash
+	if [ ! -e "$out" ]; then
+		[ -x /bin/busybox ] || die "no /bin/busybox: run $here/deps.sh"
+		tmp=$(mktemp -d "$cache/initrd.XXXXXX")
+		mkdir -p "$tmp/tree"/{bin,dev,proc,sys,modules,host}
+		cp /bin/busybox "$tmp/tree/bin/"
+		cp "$init" "$tmp/tree/init"
+		# In the order of their dependencies; some series have one built in.
+		for module in virtio_pci 9pnet_virtio 9p; do
+			modprobe -d "$root" -S "$release" --show-depends "$module"
+		done | sed -n 's/^insmod \([^ ]*\).*/\1/p' | awk '!seen[$0]++' |
+		while read -r module; do
+			n=$((n + 1))
+			case $module in
+			*.xz)	xz -dc "$module" ;;
+			*.zst)	zstd -qdc "$module" ;;
+			*)	cat "$module" ;;
+			esac >"$tmp/tree/modules/$(printf '%02d' $n).ko"
+		done
+		(cd "$tmp/tree" && find . | cpio --quiet -o -H newc | gzip -1) >"$tmp/initrd"
+		mv "$tmp/initrd" "$out"
+		rm -rf "$tmp"
+	fi
+	echo "$out"
 }
 
 ### The commands
@@ -218,37 +263,47 @@ make_one() {
 	esac
 }
 
-command=${1:-help}
-[ $# -eq 0 ] || shift
-case $command in
-list)	list ;;
-make)
-	for name in "$@"; do make_one "$name"; done ;;
-dir)
-	make_one "$1"
-	case $1 in
-	uml*)	uml_entry "$1" ;;
-	vm-*)	echo "/usr/src/linux-headers-$(vm_release "$1")" ;;
-	esac ;;
-image)
-	make_one "$1"
-	case $1 in
-	uml*)	echo "$(uml_entry "$1")/linux" ;;
-	vm-*)	echo "$cache/$(vm_package "$1")/root/boot/vmlinuz-$(vm_release "$1")" ;;
-	esac ;;
-root)
-	make_one "$1"
-	case $1 in
-	uml*)	uml_entry "$1" ;;	# all built in: nothing to modprobe
-	vm-*)	echo "$cache/$(vm_package "$1")/root" ;;
-	esac ;;
-release)
-	make_one "$1"
-	case $1 in
-	uml*)	cat "$(uml_entry "$1")/include/config/kernel.release" ;;
-	vm-*)	vm_release "$1" ;;
-	esac ;;
-*)
-	sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
-	[ "$command" = help ] || exit 2 ;;
-esac
+main() {
+	local command=${1:-help} name
+	[ $# -eq 0 ] || shift
+	case $command in
+	list)	list ;;
+	make)
+		for name in "$@"; do make_one "$name"; done ;;
+	dir)
+		make_one "$1"
+		case $1 in
+		uml*)	uml_entry "$1" ;;
+		vm-*)	echo "/usr/src/linux-headers-$(vm_release "$1")" ;;
+		esac ;;
+	image)
+		make_one "$1"
+		case $1 in
+		uml*)	echo "$(uml_entry "$1")/linux" ;;
+		vm-*)	echo "$cache/$(vm_package "$1")/root/boot/vmlinuz-$(vm_release "$1")" ;;
+		esac ;;
+	initrd)
+		make_one "$1"
+		case $1 in
+		vm-*)	initrd_vm "$1" ;;
+		esac ;;
+	root)
+		make_one "$1"
+		case $1 in
+		uml*)	uml_entry "$1" ;;	# all built in: nothing to modprobe
+		vm-*)	echo "$cache/$(vm_package "$1")/root" ;;
+		esac ;;
+	release)
+		make_one "$1"
+		case $1 in
+		uml*)	cat "$(uml_entry "$1")/include/config/kernel.release" ;;
+		vm-*)	vm_release "$1" ;;
+		esac ;;
+	*)
+		sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
+		[ "$command" = help ] || exit 2 ;;
+	esac
+}
+
+# In one line, so that editing this file during a long build does no harm.
+main "$@"; exit

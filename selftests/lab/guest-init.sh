@@ -1,0 +1,187 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Process 1 of a guest: set the host up, run the test, look for what it left
+# behind, say so in files, power off.  Started by "run" (see there), directly
+# by a UML kernel or through the initramfs of a VM.  The root file system is
+# the host's, read-only.  From the kernel command line come
+#   afr_run=DIR	  folder of this run, shared by the guests and the host
+#   afr_role=a|b
+# and from DIR/ROLE/env, which "run" wrote, everything else.
+set -uo pipefail	# not -e: process 1 must get to the end
+
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+run=${afr_run:?}
+role=${afr_role:?}
+
+mount -t proc proc /proc
+# shellcheck source=/dev/null
+. "$run/$role/env"
+# shellcheck source=ledger.sh
+. "$AFR_LAB/ledger.sh"
+
+### Verdict
+
+# The host takes the run as failed unless this file appears and says 0.
+power_off() {
+	sync
+	echo "$1" >"$AFR_OUT/exit.tmp" && sync "$AFR_OUT/exit.tmp"
+	mv "$AFR_OUT/exit.tmp" "$AFR_OUT/exit"
+	sync
+	echo o >/proc/sysrq-trigger
+	# UML has no power-off by sysrq; reboot(2) works in both.
+	busybox poweroff -f
+	while :; do sleep 1; done
+}
+
+give_up() {
+	echo "lab: $*"
+	echo "not ok - guest set-up # $*" >>"$AFR_OUT/ktap"
+	dmesg >"$AFR_OUT/dmesg"
+	power_off 99
+}
+
+### Set-up
+
+mount_all() {
+	local path
+	mount -t sysfs sysfs /sys
+	mount -t devtmpfs devtmpfs /dev
+	mkdir -p /dev/pts /dev/shm
+	mount -t devpts devpts /dev/pts
+	mount -t tmpfs tmpfs /dev/shm
+	ln -sf /proc/self/fd /dev/fd
+	mount -t debugfs debugfs /sys/kernel/debug
+	mount -t tracefs tracefs /sys/kernel/tracing
+	mount -t cgroup2 cgroup2 /sys/fs/cgroup
+	# A tree under /tmp or the like would vanish below the tmpfs: keep a
+	# second view of the root while these are mounted, and bind it back.
+	mount --bind / /mnt
+	for path in /tmp /run /var/tmp /var/log /media; do
+		mount -t tmpfs -o mode=1777 tmpfs "$path"
+	done
+	for path in "$AFR_SRC" "$AFR_ROOT" "$run"; do
+		[ -d "$path" ] && continue
+		mkdir -p "$path" && mount --bind "/mnt$path" "$path"
+	done
+	umount /mnt
+	if [ "$AFR_ACCEL" = uml ]; then
+		mount -t hostfs none "$run" -o "$run"
+		# What is written must not be lost with a crashing guest.
+		sysctl -qw vm.dirty_writeback_centisecs=50 vm.dirty_expire_centisecs=50
+	else
+		mount -t 9p -o trans=virtio,version=9p2000.L,cache=none,msize=262144 \
+			out "$run"
+		mount --bind "$AFR_ROOT/lib/modules" /lib/modules
+	fi || give_up "cannot mount $run"
+	mkdir -p /run/home /run/lock /run/afr
+	export HOME=/run/home
+}
+
+load_modules() {
+	[ "$AFR_ACCEL" != uml ] || return 0	# all built in
+	local m
+	modprobe -q virtio_net || give_up "no virtio_net"
+	# Either of the crc32 drivers will do for rxe; it does not ask for one.
+	modprobe -q crc32-pclmul || modprobe -q crc32_generic
+	for m in ib_core ib_uverbs rdma_rxe ib_cm iw_cm rdma_cm rdma_ucm; do
+		modprobe "$m" || give_up "modprobe $m failed"
+	done
+}
+
+set_up_network() {
+	local t
+	hostname "$AFR_NAME"
+	ip link set lo up
+	ip link show vec0 >/dev/null 2>&1 && ip link set vec0 name eth0
+	ip link set eth0 mtu "$AFR_MTU" || give_up "eth0 does not take MTU $AFR_MTU"
+	sysctl -qw net.ipv6.conf.eth0.accept_dad=0 net.ipv6.conf.eth0.accept_ra=0
+	ip addr add "$AFR_ME/24" dev eth0
+	ip addr add "$AFR_ME6/64" dev eth0 nodad
+	ip link set eth0 up
+	rdma link add rxe0 type rxe netdev eth0 || give_up "no rxe over eth0"
+	[ "$AFR_GUESTS" = 2 ] || return 0
+	# The other guest may boot later: wait, within reason, for an answer.
+	for ((t = 0; t < 120; t++)); do
+		ping -c 1 -W 1 -q "$AFR_PEER" >/dev/null 2>&1 && return 0
+		[ ! -e "$run/shared/done.$AFR_OTHER" ] || break
+	done
+	give_up "no answer from $AFR_PEER"
+}
+
+load_afrdma() {
+	[ -n "$AFR_MODULE" ] || return 0
+	# Words on purpose: one X=Y each.
+	# shellcheck disable=SC2086
+	insmod "$AFR_MODULE" $AFR_MODULE_ARGS || give_up "insmod $AFR_MODULE failed"
+}
+
+unload_afrdma() {
+	[ -d /sys/module/afrdma ] || return 0
+	ledger_refcount
+	if timeout 60 rmmod afrdma; then
+		ledger_ok "rmmod afrdma"
+	else
+		ledger_not_ok "rmmod afrdma" "refused or stuck"
+	fi
+}
+
+### The test
+
+# Its output is the console's, so that it is in order with kernel messages.
+run_script() {
+	local rc=0
+	cd "$AFR_SRC" || give_up "no $AFR_SRC"
+	"$@" </dev/null || rc=$?
+	echo "lab: script ended with $rc"
+	echo "$rc" >"$AFR_OUT/script.exit"
+	echo "$rc" >"$run/shared/done.$role.tmp"
+	mv "$run/shared/done.$role.tmp" "$run/shared/done.$role"
+	return $rc
+}
+
+# Nobody counts, and nobody unloads, while the other one is still at it.
+meet_other() {
+	[ "$AFR_GUESTS" = 2 ] || return 0
+	: >"$run/shared/$1.$role"
+	until [ -e "$run/shared/$1.$AFR_OTHER" ] || [ -e "$run/$AFR_OTHER/exit" ]; do
+		sleep 0.1
+	done
+}
+
+mount_all
+load_modules
+set_up_network
+ulimit -n 500000 2>/dev/null || ulimit -n 65536
+ulimit -l unlimited
+sysctl -qw kernel.hung_task_timeout_secs=60 2>/dev/null
+cp /proc/modules "$AFR_OUT/modules"
+ledger_take load
+load_afrdma
+trace_start
+kmemleak_start
+ledger_take test
+rm -f "$AFR_OUT/ktap"
+
+echo "lab: $AFR_NAME $(uname -r) up after $(cut -d' ' -f1 /proc/uptime) s, starts: $*"
+run_script "$@"
+rc=$?
+meet_other ended
+
+ledger_compare test
+trace_pairs
+meet_other counted
+unload_afrdma
+ledger_compare load
+kmemleak_scan
+dmesg >"$AFR_OUT/dmesg"
+if report=$("$AFR_LAB/splat-scan.sh" "$AFR_OUT/dmesg"); then
+	ledger_ok "kernel log"
+else
+	echo "$report"
+	echo "$report" >"$AFR_OUT/splats"
+	ledger_not_ok "kernel log" "$(head -n 1 <<<"$report")"
+fi
+taint_check
+meet_other ledger
+power_off $rc

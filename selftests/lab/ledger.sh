@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# What a test must give back, counted before and after it by guest-init.sh.
+# Each account is one KTAP line "ledger: ...": a difference fails the run.
+#
+#   load	before afrdma.ko is loaded and after it is gone
+#   test	around the test, with the module in place
+
+ledger_dir=/run/afr
+ledger_patience=20	# seconds that deferred work has to finish
+
+ledger_ok() { echo "ok - ledger: $1" | tee -a "$AFR_OUT/ktap"; }
+ledger_not_ok() { echo "not ok - ledger: $1 # $2" | tee -a "$AFR_OUT/ktap"; }
+ledger_skip() { echo "ok - ledger: $1 # SKIP $2" | tee -a "$AFR_OUT/ktap"; }
+
+# "rxe0.qp 1" and so on, one a line.
+rdma_counts() {
+	rdma res 2>/dev/null | awk '{
+		sub(/:$/, "", $2)
+		for (i = 3; i < NF; i += 2)
+			print "rdma:" $2 "." $i, $(i + 1)
+	}'
+}
+
+# TIME_WAIT holds nothing of ours and lasts a minute: end it, do not wait.
+socket_counts() {
+	ss -K state time-wait >/dev/null 2>&1
+	awk '/^TCP6?:/ {
+		for (i = 2; i < NF; i += 2)
+			if ($i == "inuse" || $i == "orphan")
+				print "sockets:" $1 $i, $(i + 1)
+	}' /proc/net/sockstat /proc/net/sockstat6
+}
+
+# SLUB counts free objects in a CPU slab as active until the cache is shrunk.
+slab_counts() {
+	local cache
+	for cache in /sys/kernel/slab/afrdma* /sys/kernel/slab/afr_*; do
+		[ -e "$cache/shrink" ] && echo 1 >"$cache/shrink"
+	done
+	awk '$1 ~ /^(afrdma|afr_)/ { print "slab:" $1, $2 }' /proc/slabinfo
+}
+
+module_counts() {
+	local refs=/sys/module/afrdma/refcnt
+	[ ! -e $refs ] || echo "module:afrdma.refcnt $(cat $refs)"
+}
+
+ledger_counts() {
+	rdma_counts
+	socket_counts
+	if [ "$1" = test ]; then
+		slab_counts
+		module_counts
+	fi
+}
+
+ledger_take() { ledger_counts "$1" >"$ledger_dir/$1.before"; }
+
+ledger_same() {
+	ledger_counts "$1" >"$ledger_dir/$1.after"
+	cmp -s "$ledger_dir/$1.before" "$ledger_dir/$1.after"
+}
+
+# "rdma:rxe0.qp was 1, is 3; ..."
+ledger_differences() {
+	awk 'FNR == NR { was[$1] = $2; next }
+	     { seen[$1] = 1
+	       if (was[$1] != $2) {
+		       d = d sep $1 " was " (($1 in was) ? was[$1] : "absent") ", is " $2
+		       sep = "; "
+	       } }
+	     END {
+	       for (k in was) if (!(k in seen)) { d = d sep k " was " was[k] ", is gone"; sep = "; " }
+	       print d }' "$ledger_dir/$1.before" "$ledger_dir/$1.after"
+}
+
+ledger_compare() {
+	local what="counts back to those before the test" end=$((SECONDS + ledger_patience))
+	[ "$1" = test ] || what="counts back to those before the module"
+	until ledger_same "$1"; do
+		if ((SECONDS >= end)); then
+			ledger_not_ok "$what" "$(ledger_differences "$1")"
+			cp "$ledger_dir/$1".{before,after} "$AFR_OUT/"
+			rdma res show qp >"$AFR_OUT/$1.qp" 2>&1
+			ss -tanope >"$AFR_OUT/$1.ss" 2>&1
+			return
+		fi
+		sleep 0.2
+	done
+	ledger_ok "$what"
+}
+
+ledger_refcount() {
+	local refs=0
+	[ ! -e /sys/module/afrdma/refcnt ] || refs=$(cat /sys/module/afrdma/refcnt)
+	if [ "$refs" = 0 ]; then
+		ledger_ok "module references"
+	else
+		ledger_not_ok "module references" "afrdma is still used $refs times"
+	fi
+}
+
+### Trace: each X_create has its X_destroy
+
+# An instance of our own, so that tests can trace what they like.
+trace=/sys/kernel/tracing/instances/ledger
+
+trace_start() {
+	local event any=no
+	[ -d /sys/kernel/tracing/events/afrdma ] || return 0
+	mkdir $trace 2>/dev/null || return 0
+	echo 16384 >$trace/buffer_size_kb
+	for event in "$trace"/events/afrdma/*_{create,destroy}; do
+		[ -e "$event/enable" ] || continue
+		echo 1 >"$event/enable"
+		any=yes
+	done
+	[ $any = yes ] || rmdir $trace
+}
+
+trace_pairs() {
+	local lost left end=$((SECONDS + ledger_patience))
+	[ -d $trace ] || return 0
+	# Destruction may be deferred (RCU, work): leave it the usual time.
+	until left=$(trace_unpaired) && [ -z "$left" ]; do
+		((SECONDS < end)) || break
+		sleep 0.2
+	done
+	cp $trace/trace "$AFR_OUT/trace"
+	lost=$(cat $trace/per_cpu/cpu*/stats | awk '/^(commit )?overrun:/ { n += $NF } END { print n + 0 }')
+	if [ "$lost" -gt 0 ]; then
+		ledger_skip "created is destroyed" "the trace lost $lost events"
+	elif [ -n "$left" ]; then
+		ledger_not_ok "created is destroyed" "$left"
+	else
+		ledger_ok "created is destroyed ($(grep -c '_create: ' $trace/trace) objects)"
+	fi
+	echo 0 >$trace/events/afrdma/enable
+	rmdir $trace
+}
+
+# Events "PREFIX_create: ... id=NUMBER ..." and "PREFIX_destroy: ...": prints
+# what is out of balance, at most ten of them.
+trace_unpaired() {
+	awk 'match($0, /[a-z0-9_]+_(create|destroy): /) {
+		event = substr($0, RSTART, RLENGTH - 2)
+		if (!match($0, /[ :]id=[0-9a-fx]+/))
+			next
+		id = substr($0, RSTART + 4, RLENGTH - 4)
+		what = event
+		sub(/_(create|destroy)$/, "", what)
+		count[what " id=" id] += (event ~ /_create$/) ? 1 : -1
+	     }
+	     END {
+		for (k in count) {
+			if (!count[k] || ++n > 10)
+				continue
+			d = d sep k (count[k] > 0 ? " never destroyed" : " destroyed, never created")
+			sep = "; "
+		}
+		if (n > 10)
+			d = d "; and " n - 10 " more"
+		print d
+	     }' $trace/trace
+}
+
+### Memory that nobody points to any more
+
+kmemleak=/sys/kernel/debug/kmemleak
+
+kmemleak_start() {
+	[ -e $kmemleak ] || return 0
+	echo scan=off >$kmemleak
+	# Reports of what boot left, so that "clear" can forget them.
+	echo scan >$kmemleak
+	echo clear >$kmemleak
+}
+
+# An object counts only when it is five seconds old, and a second scan weeds
+# out what was moving during the first.
+kmemleak_scan() {
+	[ -e $kmemleak ] || return 0
+	sleep 5.5
+	echo scan >$kmemleak
+	sleep 1
+	echo scan >$kmemleak
+	cat $kmemleak >"$AFR_OUT/kmemleak"
+	if [ -s "$AFR_OUT/kmemleak" ]; then
+		ledger_not_ok "kmemleak" "$(grep -c '^unreferenced' "$AFR_OUT/kmemleak") objects: $(
+			sed -n 's/^ *\(\[<.*>\]\|\)\([a-z0-9_.]*+0x.*\)/\2/p' "$AFR_OUT/kmemleak" |
+			head -n 4 | xargs)"
+	else
+		ledger_ok "kmemleak"
+	fi
+}
+
+# The log may wrap; these bits do not: bad page, oops, warning, soft lockup.
+taint_check() {
+	local taint
+	taint=$(cat /proc/sys/kernel/tainted)
+	if ((taint & (1 << 5 | 1 << 7 | 1 << 9 | 1 << 14))); then
+		ledger_not_ok "taint" "the kernel has flagged a bug: taint $taint"
+	else
+		ledger_ok "taint"
+	fi
+}

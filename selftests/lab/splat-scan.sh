@@ -1,0 +1,73 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Look through a kernel log for what must never be in one.
+#
+#   splat-scan.sh LOGFILE
+#
+# Prints each report found, with the lines around it, the line that gave it
+# away first, and exits 1; silent and 0 otherwise.
+set -euo pipefail
+
+if [ $# -ne 1 ] || [ ! -r "$1" ]; then
+	echo "splat-scan: cannot read '${1:-}'"
+	exit 2
+fi
+
+exec awk '
+# The text without its time stamp: reports begin the line.
+{
+	text = $0
+	sub(/^<[0-9]+>/, "", text)
+	sub(/^\[ *[0-9]+\.[0-9]+\](\[[^]]*\])? */, "", text)
+	line[NR] = text
+}
+
+function bad(s) {
+	return s ~ /^(BUG|WARNING|INFO): / && s !~ /^INFO: (lockdep is turned off|NMI handler)/ ||
+	       s ~ /(Oops|general protection fault|Kernel panic|Unable to handle kernel)/ ||
+	       s ~ /(KASAN|UBSAN|KFENCE|KCSAN): / ||
+	       s ~ /possible (circular|recursive|irq|deadlock|unsafe|reason)/ ||
+	       s ~ /(inconsistent lock state|suspicious RCU usage|bad unlock balance)/ ||
+	       s ~ /(held lock freed|lock held when returning|locks held when returning)/ ||
+	       s ~ /(scheduling while atomic|sleeping function called from invalid)/ ||
+	       s ~ /(blocked for more than|hung_task|soft lockup|hard LOCKUP)/ ||
+	       s ~ /rcu:? .*(stall|starved)/ || s ~ /self-detected stall/ ||
+	       s ~ /refcount_t: / || s ~ /ODEBUG: / || s ~ /ref_tracker: .*(leak|unreferenc|refs)/ ||
+	       s ~ /unregister_netdevice: waiting/ ||
+	       s ~ /list_(add|del) corruption/ ||
+	       s ~ /kmemleak: [0-9]+ new suspected/ ||
+	       s ~ /(Objects remaining|Slab .*still in use|kmem_cache_destroy)/ ||
+	       s ~ /(Bad page state|double free|Poison overwritten|Redzone overwritten)/ ||
+	       s ~ /(Attempt to release alive inet|sk_stream_kill_queues|page_pool_release_retry)/ ||
+	       s ~ /(---\[ cut here|segfault at .*afr)/
+}
+
+# The two foreign reports that are known.  Both belong to User-Mode Linux, not
+# to what is under test, and both show in the lines right after the headline:
+#  - its vector network driver takes a lock in and out of interrupts;
+#  - power-off closes devices with interrupts off, after the test has ended.
+function foreign(from,    i) {
+	for (i = from; i <= from + 45 && i <= NR; i++)
+		if (line[i] ~ /(vector_poll|vector_rx|vector_net_|close_devices)/)
+			return 1
+	return 0
+}
+
+END {
+	for (i = 1; i <= NR; i++) {
+		if (!bad(line[i]))
+			continue
+		# A report opens with a headline and has more of them: skip to its end.
+		if (line[i] ~ /cut here/ && i < NR && bad(line[i + 1]))
+			i++
+		if (!foreign(i)) {
+			found++
+			for (j = i; j <= i + 30 && j <= NR; j++)
+				print line[j]
+			print ""
+		}
+		i += 30
+	}
+	exit found > 0
+}' "$1"
