@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0
+# make                  the module for the running kernel, and the tools
+# make KDIR=...         the module for another kernel; CC=clang or LLVM=1 as usual
+# make modules_install  the module (root)
+# make install          the tools: DESTDIR, PREFIX
+# make lint             style, layers, symbols, sparse
+# make check-quick      what takes a minute; make check: everything
+# make demo             two guests, one connection, step by step
+# make clean
+
+release := $(shell uname -r)
+KDIR ?= $(firstword $(wildcard /lib/modules/$(release)/build) $(newest-headers))
+newest-headers = $(shell ls -dv /usr/src/linux-headers-*/Module.symvers 2>/dev/null | tail -n 1 | xargs -r dirname)
+kbuild = $(MAKE) -C $(KDIR) M=$(CURDIR)
+
+all: modules tools
+
+modules: kdir
+	$(kbuild) modules
+
+modules_install: kdir
+	$(kbuild) modules_install
+
+kdir:
+	@[ -n "$(KDIR)" ] || { echo "No headers of kernel $(release): install them, or say KDIR=..." >&2; exit 1; }
+	@case "$(KDIR)" in *$(release)*) ;; *) echo "Building for $(KDIR), not for the running kernel $(release)" >&2 ;; esac
+
+tools:
+	$(if $(wildcard tools/Makefile),$(MAKE) -C tools)
+
+install:
+	$(MAKE) -C tools install
+
+clean:
+	$(if $(KDIR),$(kbuild) clean)
+	$(if $(wildcard tools/Makefile),$(MAKE) -C tools clean)
+	$(if $(wildcard selftests/Makefile),$(MAKE) -C selftests clean)
+	rm -rf build
+
+lint:
+	selftests/lint/lint.sh
+
+# check, check-quick, check-unit, ...: the words behind "check-" choose.
+check:
+	selftests/check.sh
+
+check-%:
+	selftests/check.sh $*
+
+demo bench:
+	selftests/check.sh $@
+
+help:
+	@sed -n '2,/^$$/s/^# //p' Makefile
+
+.PHONY: all modules modules_install kdir tools install clean lint check demo bench help

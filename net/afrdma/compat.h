@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Kernels differ; this is the only file that knows. The rest of the module is
+ * written for 6.12. AFR_HAVE_* comes from the Makefile, which looks into the
+ * headers we build against.
+ */
+#ifndef AFR_COMPAT_H
+#define AFR_COMPAT_H
+
+#include <linux/fs.h>
+#include <linux/net.h>
+#include <linux/socket.h>
+#include <linux/sysctl.h>
+#include <linux/timer.h>
+#include <linux/uio.h>
+#include <net/net_namespace.h>
+#include <net/sock.h>
+
+#ifdef AFR_HAVE_LINUX_UNALIGNED
+#include <linux/unaligned.h>
+#else
+#include <asm/unaligned.h>
+#endif
+
+/*
+ * proto_ops.accept: write
+ *	static int f(struct socket *sock, struct socket *newsock, AFR_ACCEPT_ARGS)
+ * and use AFR_ACCEPT_FLAGS for the flags.
+ */
+#ifdef AFR_HAVE_ACCEPT_ARG
+#define AFR_ACCEPT_ARGS		struct proto_accept_arg *arg
+#define AFR_ACCEPT_FLAGS	((arg)->flags)
+#else
+#define AFR_ACCEPT_ARGS		int accept_flags, bool accept_kern
+#define AFR_ACCEPT_FLAGS	(accept_flags)
+#endif
+
+/* ops->accept() of another socket, as the kernel calls it for a system call. */
+static inline int afr_ops_accept(struct socket *sock, struct socket *newsock, int flags)
+{
+#ifdef AFR_HAVE_ACCEPT_ARG
+	struct proto_accept_arg arg = { .flags = flags };
+
+	return READ_ONCE(sock->ops)->accept(sock, newsock, &arg);
+#else
+	return READ_ONCE(sock->ops)->accept(sock, newsock, flags, false);
+#endif
+}
+
+/* A user of older headers may lack these. */
+#ifndef MSG_SPLICE_PAGES
+#define MSG_SPLICE_PAGES 0
+#endif
+#ifndef ITER_DEST
+#define ITER_DEST READ
+#define ITER_SOURCE WRITE
+#endif
+
+/*
+ * Register @n entries of @table; @table has room for one empty entry behind
+ * them, which older kernels need as the end.
+ */
+static inline struct ctl_table_header *afr_register_net_sysctl(struct net *net, const char *path,
+							       struct ctl_table *table, size_t n)
+{
+#ifdef AFR_HAVE_SYSCTL_SZ
+	return register_net_sysctl_sz(net, path, table, n);
+#else
+	return register_net_sysctl(net, path, table);
+#endif
+}
+
+/* What a proc_handler gets, and what a table's owner may free. */
+#ifdef AFR_HAVE_CONST_CTL_TABLE
+#define afr_ctl_table const struct ctl_table
+#else
+#define afr_ctl_table struct ctl_table
+#endif
+
+#endif /* AFR_COMPAT_H */

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A connection: the inner TCP socket, the books and rings of both directions,
+ * and the attach to a link. It outlives the socket in front of it while there
+ * are bytes to deliver (an orphan).
+ *
+ * Threads. Everything that decides runs in one work item per connection
+ * (reader.c): frames in, timers, attach and moves, ending. Beside it run the
+ * program's sends and receives, and the link's completions. What they share is
+ * protected by
+ *
+ *	ctl_mutex	writing frames to the inner socket
+ *	tx_lock		tx books, posting on the link, @want
+ *	rx_lock		rx books
+ *
+ * Lock order: lock_sock(front) > ctl_mutex > lock_sock(inner)
+ *	       ctl_mutex > tx_lock > rx_lock > link lock
+ * Inner-socket callbacks run under the inner slock: they only schedule the work.
+ */
+#ifndef AFR_CONN_H
+#define AFR_CONN_H
+
+#include <linux/kref.h>
+#include <linux/mutex.h>
+#include <linux/net.h>
+#include <linux/spinlock.h>
+#include <linux/timer.h>
+#include <linux/workqueue.h>
+
+#include "frame.h"
+#include "group.h"
+#include "link.h"
+#include "mem.h"
+#include "motion.h"
+#include "mr.h"
+#include "netns.h"
+#include "reason.h"
+
+struct sock;
+struct socket;
+
+/* What the bytes of one direction on the inner TCP connection are. One way: UNDECIDED -> RAW or FRAMED. */
+enum afr_mode {
+	AFR_NONE,		/* not connected */
+	AFR_UNDECIDED,
+	AFR_RAW,		/* the application's bytes: calls go to the inner socket */
+	AFR_FRAMED,
+};
+
+/* Upcalls to the socket in front. Any context but hard irq, under RCU. */
+struct afr_front_ops {
+	void (*readable)(struct sock *sk);
+	void (*writable)(struct sock *sk);
+	void (*changed)(struct sock *sk);	/* mode, error or end of stream */
+	void (*plain)(struct afr_conn *conn);	/* process context: both directions are raw */
+};
+
+/* What the connection wants to say on the control channel; sent in this order. */
+enum afr_want {
+	AFR_WANT_HELLO,
+	AFR_WANT_ERROR,
+	AFR_WANT_RESUME,
+	AFR_WANT_ATTACH,
+	AFR_WANT_ATTACHED,
+	AFR_WANT_MOVE,
+	AFR_WANT_CREDIT,
+	AFR_WANT_FINACK,
+	AFR_WANT_FIN,
+	AFR_WANT_BLOCKED,
+};
+
+/* Things that happened, for the work (conn->flags). */
+enum afr_conn_flag {
+	AFR_F_ALIVE,		/* the work may run; cleared by afr_conn_finish() */
+	AFR_F_PUSH_AGAIN,	/* someone found ctl_mutex taken */
+	AFR_F_JOINED,		/* the group answered: join_link, join_reason */
+	AFR_F_LINK_DOWN,	/* port->down() was called */
+	AFR_F_PEER_DETACHED,	/* the peer will not write any more */
+	AFR_F_DETACHED,		/* our DETACH has completed */
+	AFR_F_ABORT,		/* end with abort_reason */
+	AFR_F_ABORTED,		/* done so */
+	AFR_F_INNER_SHUT,	/* we sent TCP FIN */
+	AFR_F_INNER_EOF,	/* and read the peer's */
+	AFR_F_FINISHED,		/* nothing is left to do */
+	AFR_F_ORPHAN,		/* no socket in front any more */
+	AFR_F_BLOCKED_TOLD,	/* BLOCKED was sent for the current blockade */
+	AFR_F_CALLBACKS,	/* inner socket callbacks are ours */
+	AFR_F_LISTED,
+};
+
+/* Steps of an attach (move.c). Only the work changes them. */
+enum afr_attach_state {
+	AFR_DETACHED,		/* on TCP */
+	AFR_JOINING,		/* client: waiting for a link */
+	AFR_REQUESTED,		/* server: ATTACH came, its link is not up here yet */
+	AFR_ATTACHING,		/* client: ATTACH sent */
+	AFR_ATTACHED,
+	AFR_LEAVING,		/* our last write is posted, or the link is lost */
+};
+
+enum afr_timer {
+	AFR_T_HELLO,		/* server: the client is silent */
+	AFR_T_ATTACH,
+	AFR_T_RETRY,		/* server: look for the link again; client: try again */
+	AFR_T_DETACH,
+	AFR_T_ORPHAN,
+	AFR_TIMERS
+};
+
+struct afr_conn {
+	struct kref		ref;
+	u64			id;
+	struct afr_net		*an;
+	struct socket		*inner;
+	struct sock __rcu	*front;
+	const struct afr_front_ops *front_ops;
+	struct rcu_head		rcu;
+	struct list_head	entry;		/* on the list of all connections */
+	struct work_struct	work;
+	struct timer_list	timer;
+	unsigned long		due[AFR_TIMERS];	/* jiffies, 0 = off; the work only */
+	unsigned long		flags;
+	int			err;		/* what calls report, once AFR_F_ABORTED */
+	u8			abort_reason;	/* enum afr_reason */
+	u8			reason;		/* why not RDMA, now */
+
+	/* agreement */
+	bool			server;
+	u8			tx_mode;	/* enum afr_mode; released by the decider */
+	u8			rx_mode;
+	u32			nonce;		/* the client's */
+	struct afr_peer		peer;
+
+	/* inner socket callbacks to give back */
+	void (*data_ready)(struct sock *sk);
+	void (*write_space)(struct sock *sk);
+	void (*state_change)(struct sock *sk);
+	void (*error_report)(struct sock *sk);
+
+	/* sending */
+	spinlock_t		tx_lock;
+	struct afr_motion_tx	tx;
+	struct afr_mem		snd;
+	unsigned long		want;		/* enum afr_want bits */
+	u64			tx_bytes[2];	/* by enum afr_where */
+	u32			msgs;
+	u32			moves;
+
+	/* frames out, under ctl_mutex */
+	struct mutex		ctl_mutex;
+	u8			out[AFR_FRAME_HEAD_MAX > sizeof(struct afr_wire_hello) ?
+				    AFR_FRAME_HEAD_MAX : sizeof(struct afr_wire_hello)];
+	u16			out_len, out_done;
+	u32			out_data;	/* stream bytes of the frame not taken by TCP yet */
+
+	/* receiving */
+	spinlock_t		rx_lock;
+	struct afr_motion_rx	rx;
+	struct afr_mem		rcv;
+	u64			rx_bytes[2];
+	bool			credit_imm;	/* cursors go by immediate (PC3) */
+
+	/* frames in, the work only */
+	u8			in[AFR_FRAME_HEAD_MAX];
+	u16			in_len;
+	u32			in_data;	/* stream bytes still to come of a DATA frame */
+	u32			in_skip;	/* bytes of an optional frame to skip */
+	u16			hello_skip;
+
+	/* attach, the work only (port: see link.h) */
+	u8			attach;		/* enum afr_attach_state */
+	u8			attach_tries;
+	struct afr_join		join;
+	struct afr_link		*join_link;
+	enum afr_reason		join_reason;
+	struct afr_port		port;
+	struct afr_mr		*snd_mr, *rcv_mr;
+	struct afr_mr_view	snd_view;	/* under tx_lock once attached */
+	bool			may_post;	/* under tx_lock: peer_* are known, the link is good */
+	u64			peer_addr;
+	u32			peer_rkey, peer_span;
+	u32			resume_epoch;	/* what RESUME will say */
+	u32			resume_reason;
+	u64			resume_received;
+	u64			move_start;
+	struct afr_frame	attach_req;	/* server: the ATTACH being answered */
+	u32			attach_reason;	/* server: what ATTACHED will say */
+};
+
+/*
+ * A connection for @inner, which it takes over on success. Not framed yet: its
+ * calls are the inner socket's. @front is the socket in front.
+ */
+struct afr_conn *afr_conn_create(struct afr_net *an, struct socket *inner, struct sock *front,
+				 const struct afr_front_ops *ops);
+void afr_conn_put(struct afr_conn *conn);
+static inline void afr_conn_get(struct afr_conn *conn)
+{
+	kref_get(&conn->ref);
+}
+
+/* Framing may begin: sizes of the rings in bytes, the work function, what the handshake agreed on. */
+void afr_conn_start(struct afr_conn *conn, bool server, u32 nonce, u32 sndbuf, u32 rcvbuf);
+
+/* Any context. Run the work soon. */
+void afr_conn_schedule(struct afr_conn *conn);
+/* The work function is handed down by reader.c once. */
+void afr_conn_set_work(void (*run)(struct afr_conn *conn));
+/* The work: (re)start a timer, or stop it with @ms 0. */
+void afr_conn_timer(struct afr_conn *conn, enum afr_timer which, unsigned int ms);
+/* The work: has this timer run out? Stops it if so. */
+bool afr_conn_timer_due(struct afr_conn *conn, enum afr_timer which);
+
+/* Any context. The connection must end: the work does it. The first reason stays. */
+void afr_conn_abort(struct afr_conn *conn, enum afr_reason reason);
+/* The work, or before it ever ran: nothing is left to do; drops the reference of the living. */
+void afr_conn_finish(struct afr_conn *conn);
+/* The socket in front is closed: no upcall reaches it any more. */
+void afr_conn_orphan(struct afr_conn *conn);
+
+/* Any context but hard irq. Upcalls to the front, if there is one. */
+void afr_conn_readable(struct afr_conn *conn);
+void afr_conn_writable(struct afr_conn *conn);
+void afr_conn_changed(struct afr_conn *conn);
+
+static inline enum afr_mode afr_conn_tx_mode(const struct afr_conn *conn)
+{
+	return smp_load_acquire(&conn->tx_mode);
+}
+
+static inline enum afr_mode afr_conn_rx_mode(const struct afr_conn *conn)
+{
+	return smp_load_acquire(&conn->rx_mode);
+}
+
+static inline bool afr_conn_framed(const struct afr_conn *conn)
+{
+	return afr_conn_tx_mode(conn) == AFR_FRAMED && afr_conn_rx_mode(conn) == AFR_FRAMED;
+}
+
+/* Facts for smctl, AFRDMA_INFO and the tests. */
+struct afr_conn_info {
+	u64	id;
+	struct sockaddr_storage	local, remote;
+	u8	mode;		/* enum afrdma_mode of the uapi */
+	u8	tx_path, rx_path;	/* enum afrdma_path */
+	u8	tcp_state;	/* of the inner socket */
+	bool	server, orphan;
+	u32	reason;		/* enum afr_reason */
+	u32	abort_reason;
+	u32	uid;
+	unsigned long	inode;
+	u64	tx_bytes[2], rx_bytes[2];	/* TCP, RDMA */
+	u64	unsent, unread;	/* bytes */
+	u64	moves;
+	u64	link;		/* id, 0 = none */
+	u32	tx_ring, rx_ring;
+	u32	epoch;
+};
+
+void afr_conn_info(struct afr_conn *conn, struct afr_conn_info *info);
+/* Process context. Visit all connections of @an (NULL: all) until @fn returns non-zero. */
+int afr_conn_for_each(struct afr_net *an, int (*fn)(const struct afr_conn_info *info, void *arg),
+		      void *arg);
+
+int afr_conn_init(void);
+void afr_conn_exit(void);	/* all connections are gone */
+
+#endif /* AFR_CONN_H */

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Frames out. What the connection wants to say is a bit per kind of frame; its
+ * contents are taken from the books at the moment it is written, so nothing
+ * queues up and the reader never waits for room to answer (PC9). DATA frames,
+ * which are the tcp path, go when nothing else does.
+ */
+#ifndef AFR_CONTROL_H
+#define AFR_CONTROL_H
+
+#include "conn.h"
+
+/* Any context: say this with the next afr_control_push(). */
+static inline void afr_control_want(struct afr_conn *conn, enum afr_want want)
+{
+	set_bit(want, &conn->want);
+}
+
+/* Process context. Write as much as TCP takes without waiting; the rest follows from sk_write_space. */
+void afr_control_push(struct afr_conn *conn);
+/* Everything wanted has been taken by TCP. */
+bool afr_control_idle(struct afr_conn *conn);
+
+#endif /* AFR_CONTROL_H */

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * RDMA devices: an ib_client with one object per device that says whether the
+ * device is going away and waits until its last user has left (B12).
+ */
+#ifndef AFR_DEV_H
+#define AFR_DEV_H
+
+#include <linux/types.h>
+#include <rdma/ib_verbs.h>
+
+#include "reason.h"
+
+struct afr_device;
+
+/* A reference on the object of @ibdev; NULL if it is unknown or going away. */
+struct afr_device *afr_device_get(struct ib_device *ibdev);
+void afr_device_put(struct afr_device *dev);
+bool afr_device_dead(const struct afr_device *dev);
+struct ib_device *afr_device_ib(const struct afr_device *dev);
+
+struct afr_device_info {
+	char	name[IB_DEVICE_NAME_MAX];
+	bool	iwarp;
+	bool	usable;		/* FRWR, DMA without syncing */
+	enum afr_reason reason;	/* why not */
+	u32	ring_max;	/* largest mirrored ring */
+	u32	max_qp_wr, max_cqe, max_inline;
+	u32	links;		/* of ours */
+};
+
+int afr_device_for_each(int (*fn)(const struct afr_device_info *info, void *arg), void *arg);
+
+/*
+ * @remove is called (process context) when a device goes away: it must get rid
+ * of every link on it; the device is released when all references are gone.
+ */
+int afr_device_init(void (*remove)(struct afr_device *dev));
+void afr_device_exit(void);
+
+#endif /* AFR_DEV_H */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Ring memory: a power-of-two byte ring of single pages, each allocated when a
+ * byte first needs it, zeroed, charged to the memory cgroup of the socket.
+ *
+ * One producer and one consumer at a time, serialised by their callers (the
+ * producer side: the app for a send ring, the control reader for a receive ring
+ * on TCP; the peer's device once the ring is registered). Offsets are absolute.
+ */
+#ifndef AFR_MEM_H
+#define AFR_MEM_H
+
+#include <linux/types.h>
+
+struct afr_net;
+struct bio_vec;
+struct iov_iter;
+struct mem_cgroup;
+struct page;
+
+struct afr_mem {
+	struct page	**pages;	/* NULL until the first byte */
+	u32		size;		/* bytes, a power of two >= PAGE_SIZE */
+	bool		pinned;		/* registered: pages stay until afr_mem_unpin() */
+	struct afr_net	*an;
+	struct mem_cgroup *memcg;	/* charged for the pages; may be NULL */
+};
+
+void afr_mem_init(struct afr_mem *mem, struct afr_net *an, u32 size, struct mem_cgroup *memcg);
+void afr_mem_destroy(struct afr_mem *mem);
+
+/* Process context. Make [offset, offset + len) backed: 0, -ENOMEM, -EDQUOT (mem_max). */
+int afr_mem_back(struct afr_mem *mem, u64 offset, u32 len);
+/* Back the whole ring and keep it so, for registration. */
+int afr_mem_pin(struct afr_mem *mem);
+void afr_mem_unpin(struct afr_mem *mem);
+/* [from, to) was consumed: free pages wholly passed (all of them when @empty), unless pinned. Not in hard irq. */
+void afr_mem_release(struct afr_mem *mem, u64 from, u64 to, bool empty);
+
+/* Copy between the ring and @iter; the range is backed. Returns bytes copied. */
+size_t afr_mem_copy_in(struct afr_mem *mem, u64 offset, size_t len, struct iov_iter *iter);
+size_t afr_mem_copy_out(const struct afr_mem *mem, u64 offset, size_t len, struct iov_iter *iter);
+/* Describe at most @len bytes from @offset in at most @max kernel segments; returns segments, *@bytes covered. The range is backed. */
+unsigned int afr_mem_bvec(const struct afr_mem *mem, u64 offset, u32 len,
+			  struct bio_vec *bv, unsigned int max, u32 *bytes);
+
+#endif /* AFR_MEM_H */

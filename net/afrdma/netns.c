@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Per network namespace: identity, settings and counters, from birth to death. */
+#include <linux/cpumask.h>
+#include <linux/init.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/percpu.h>
+#include <linux/random.h>
+#include <linux/string.h>
+
+#include "netns.h"
+#include "stats.h"
+
+unsigned int afr_net_id __read_mostly;
+
+/* Bounds and sentences are in sysctl.c. */
+static const struct afr_settings afr_settings_default = {
+	.enabled		= 1,
+	.upgrade		= 1,
+	.upgrade_bytes		= 65536,
+	.upgrade_msgs		= 16,
+	.hello_timeout_ms	= 3000,
+	.attach_timeout_ms	= 5000,
+	.detach_timeout_ms	= 5000,
+	.orphan_timeout_ms	= 60000,
+	.link_linger_ms		= 10000,
+	.links_per_group	= 4,
+	.link_depth		= 256,
+	.sndbuf			= 262144,
+	.rcvbuf			= 262144,
+	.ring_max		= 1048576,
+	.unprivileged		= 1,
+};
+
+/**
+ * afr_net_secret() - what a peer must present when it connects a link to us
+ * @an: our namespace
+ * @instance: who the peer says it is
+ * @secret: out, 16 bytes
+ *
+ * The secret is told over the TCP connection and never stored: it is derived
+ * from the peer's name by a key that never leaves this namespace.
+ *
+ * Context: Any.
+ */
+void afr_net_secret(struct afr_net *an, const u8 instance[16], u8 secret[16])
+{
+	u64 name[2], out[2];
+
+	memcpy(name, instance, sizeof(name));
+	out[0] = siphash_3u64(name[0], name[1], 0, &an->secret_key);
+	out[1] = siphash_3u64(name[0], name[1], 1, &an->secret_key);
+	memcpy(secret, out, sizeof(out));
+}
+
+static int __net_init netns_enter(struct net *net)
+{
+	struct afr_net *an = afr_net(net);
+
+	an->stats = alloc_percpu(struct afr_stats);
+	if (!an->stats)
+		return -ENOMEM;
+	an->net = net;
+	an->set = afr_settings_default;
+	an->set.links_per_group = min_t(int, 4, num_online_cpus());
+	an->set.mem_max = totalram_pages() / 8;
+	get_random_bytes(an->instance, sizeof(an->instance));
+	get_random_bytes(&an->secret_key, sizeof(an->secret_key));
+	mutex_init(&an->lock);
+	return 0;
+}
+
+static void __net_exit netns_leave(struct net *net)
+{
+	struct afr_net *an = afr_net(net);
+
+	/* Sockets hold the namespace, and rings end before their sockets do. */
+	WARN_ON_ONCE(atomic_long_read(&an->ring_pages));
+	free_percpu(an->stats);
+}
+
+static struct pernet_operations afr_netns_ops = {
+	.init	= netns_enter,
+	.exit	= netns_leave,
+	.id	= &afr_net_id,
+	.size	= sizeof(struct afr_net),
+};
+
+/**
+ * afr_netns_init() - make afr_net() work
+ *
+ * Context: Module load.
+ * Return: 0 or a negative error.
+ */
+int __init afr_netns_init(void)
+{
+	afr_stats_init();
+	return register_pernet_subsys(&afr_netns_ops);
+}
+
+/**
+ * afr_netns_exit() - free what every namespace holds
+ *
+ * Context: Module exit, after everything that may call afr_net().
+ */
+void afr_netns_exit(void)
+{
+	unregister_pernet_subsys(&afr_netns_ops);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the module keeps per network namespace: identity, settings, counters. */
+#ifndef AFR_NETNS_H
+#define AFR_NETNS_H
+
+#include <linux/atomic.h>
+#include <linux/mutex.h>
+#include <linux/siphash.h>
+#include <linux/types.h>
+#include <net/net_namespace.h>
+#include <net/netns/generic.h>
+
+#include "stats.h"
+
+struct afr_settings {
+	int enabled;		/* 0: new connections are plain TCP */
+	int upgrade;		/* 0: framed, but never on RDMA */
+	int upgrade_bytes;	/* attach after this many bytes in both directions together */
+	int upgrade_msgs;	/* or after this many messages sent */
+	int hello_timeout_ms;	/* server: how long a silent client holds our output */
+	int attach_timeout_ms;	/* how long ATTACH and link set-up may take */
+	int detach_timeout_ms;	/* how long a peer may keep a ring after the end */
+	int orphan_timeout_ms;	/* how long a closed connection may take to finish */
+	int link_linger_ms;	/* how long a link without connections is kept */
+	int links_per_group;	/* links to one peer over one device */
+	int link_depth;		/* receives posted per link */
+	int sndbuf;		/* default send ring, bytes */
+	int rcvbuf;		/* default receive ring, bytes */
+	int ring_max;		/* largest ring a socket may ask for, bytes */
+	int unprivileged;	/* 1: any user may create sockets, 0: CAP_NET_RAW only */
+	unsigned long mem_max;	/* ring pages of the namespace */
+};
+
+struct afr_net {
+	struct net *net;
+	struct afr_settings set;
+	struct afr_stats __percpu *stats;
+	u8 instance[16];		/* who we are, random */
+	siphash_key_t secret_key;	/* secrets told to peers are derived from it */
+	atomic_long_t ring_pages;	/* now */
+	atomic_t sockets;		/* AF_RDMA sockets, orphans included */
+	struct ctl_table_header *sysctl;	/* owned by sysctl.c */
+	bool hooks;			/* owned by tcpopt.c */
+	struct mutex lock;		/* leaf: hooks and service registration */
+	void *service;			/* owned by group.c: the rdma_cm listeners */
+};
+
+extern unsigned int afr_net_id;
+
+static inline struct afr_net *afr_net(const struct net *net)
+{
+	return net_generic(net, afr_net_id);
+}
+
+/* The 16-byte secret that the peer @instance must present when it connects a link to us. */
+void afr_net_secret(struct afr_net *an, const u8 instance[16], u8 secret[16]);
+
+int afr_netns_init(void);
+void afr_netns_exit(void);
+
+#endif /* AFR_NETNS_H */

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tracepoints afrdma:*. Plain values only, so that every layer can use them.
+ * X_create and X_destroy carry the same field id: a test run pairs them to see
+ * that every object that was made has been destroyed.
+ */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM afrdma
+
+#if !defined(AFR_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define AFR_TRACE_H
+
+#include <linux/tracepoint.h>
+#include <linux/types.h>
+
+#include "motion.h"
+#include "reason.h"
+
+#ifndef AFR_TRACE_ONCE
+#define AFR_TRACE_ONCE
+/* How far an attempt to move a connection to RDMA came. */
+enum afr_trace_step {
+	AFR_STEP_JOIN,		/* looking for a link */
+	AFR_STEP_LINK,		/* a link is up */
+	AFR_STEP_REGISTER,	/* the ring is registered */
+	AFR_STEP_ATTACH,	/* ATTACH is sent or was received */
+	AFR_STEP_DONE,		/* both ends are attached */
+	AFR_STEP_FAILED,	/* stays on TCP, for a reason */
+};
+#endif
+
+TRACE_DEFINE_ENUM(AFR_STEP_JOIN);
+TRACE_DEFINE_ENUM(AFR_STEP_LINK);
+TRACE_DEFINE_ENUM(AFR_STEP_REGISTER);
+TRACE_DEFINE_ENUM(AFR_STEP_ATTACH);
+TRACE_DEFINE_ENUM(AFR_STEP_DONE);
+TRACE_DEFINE_ENUM(AFR_STEP_FAILED);
+TRACE_DEFINE_ENUM(AFR_ON_TCP);
+TRACE_DEFINE_ENUM(AFR_ON_LINK);
+TRACE_DEFINE_ENUM(AFR_ON_HOLD);
+
+#define AFR_REASON(number, name, sentence) { number, #name },
+#define afr_show_reason(reason) \
+	__print_symbolic(reason, AFR_REASONS { 0xffffffff, "UNKNOWN" })
+/* enum afrdma_mode */
+#define afr_show_mode(mode) \
+	__print_symbolic(mode, { 0, "none" }, { 1, "undecided" }, { 2, "plain" }, \
+			 { 3, "half" }, { 4, "framed" })
+#define afr_show_step(step) \
+	__print_symbolic(step, \
+			 { AFR_STEP_JOIN, "join" }, { AFR_STEP_LINK, "link" }, \
+			 { AFR_STEP_REGISTER, "register" }, { AFR_STEP_ATTACH, "attach" }, \
+			 { AFR_STEP_DONE, "done" }, { AFR_STEP_FAILED, "failed" })
+#define afr_show_where(where) \
+	__print_symbolic(where, { AFR_ON_TCP, "tcp" }, { AFR_ON_LINK, "link" }, \
+			 { AFR_ON_HOLD, "hold" })
+
+/* Something came or went. */
+DECLARE_EVENT_CLASS(afrdma_id,
+	TP_PROTO(u64 id),
+	TP_ARGS(id),
+	TP_STRUCT__entry(
+		__field(u64, id)
+	),
+	TP_fast_assign(
+		__entry->id = id;
+	),
+	TP_printk("id=%llu", __entry->id)
+);
+
+/* Something came to an end, or did not come about. */
+DECLARE_EVENT_CLASS(afrdma_id_reason,
+	TP_PROTO(u64 id, unsigned int reason),
+	TP_ARGS(id, reason),
+	TP_STRUCT__entry(
+		__field(u64, id)
+		__field(u32, reason)
+	),
+	TP_fast_assign(
+		__entry->id = id;
+		__entry->reason = reason;
+	),
+	TP_printk("id=%llu reason=%s", __entry->id, afr_show_reason(__entry->reason))
+);
+
+DEFINE_EVENT(afrdma_id, afrdma_conn_create, TP_PROTO(u64 id), TP_ARGS(id));
+DEFINE_EVENT(afrdma_id, afrdma_conn_destroy, TP_PROTO(u64 id), TP_ARGS(id));
+DEFINE_EVENT(afrdma_id, afrdma_group_create, TP_PROTO(u64 id), TP_ARGS(id));
+DEFINE_EVENT(afrdma_id, afrdma_group_destroy, TP_PROTO(u64 id), TP_ARGS(id));
+DEFINE_EVENT(afrdma_id, afrdma_link_create, TP_PROTO(u64 id), TP_ARGS(id));
+DEFINE_EVENT(afrdma_id, afrdma_link_destroy, TP_PROTO(u64 id), TP_ARGS(id));
+DEFINE_EVENT(afrdma_id, afrdma_link_up, TP_PROTO(u64 id), TP_ARGS(id));
+DEFINE_EVENT(afrdma_id, afrdma_mr_create, TP_PROTO(u64 id), TP_ARGS(id));
+DEFINE_EVENT(afrdma_id, afrdma_mr_destroy, TP_PROTO(u64 id), TP_ARGS(id));
+DEFINE_EVENT(afrdma_id_reason, afrdma_link_down,
+	     TP_PROTO(u64 id, unsigned int reason), TP_ARGS(id, reason));
+
+/* What the two ends agreed on; @mode is enum afrdma_mode. */
+TRACE_EVENT(afrdma_conn_negotiated,
+	TP_PROTO(u64 id, unsigned int mode, unsigned int reason),
+	TP_ARGS(id, mode, reason),
+	TP_STRUCT__entry(
+		__field(u64, id)
+		__field(u32, mode)
+		__field(u32, reason)
+	),
+	TP_fast_assign(
+		__entry->id = id;
+		__entry->mode = mode;
+		__entry->reason = reason;
+	),
+	TP_printk("id=%llu mode=%s reason=%s", __entry->id,
+		  afr_show_mode(__entry->mode), afr_show_reason(__entry->reason))
+);
+
+/* A step towards RDMA; @step is enum afr_trace_step. */
+TRACE_EVENT(afrdma_conn_upgrade,
+	TP_PROTO(u64 id, unsigned int step, unsigned int reason),
+	TP_ARGS(id, step, reason),
+	TP_STRUCT__entry(
+		__field(u64, id)
+		__field(u32, step)
+		__field(u32, reason)
+	),
+	TP_fast_assign(
+		__entry->id = id;
+		__entry->step = step;
+		__entry->reason = reason;
+	),
+	TP_printk("id=%llu step=%s reason=%s", __entry->id,
+		  afr_show_step(__entry->step), afr_show_reason(__entry->reason))
+);
+
+/* A direction changed its path at @offset; @where is enum afr_where. */
+TRACE_EVENT(afrdma_conn_move,
+	TP_PROTO(u64 id, bool tx, unsigned int where, u32 epoch, u64 offset),
+	TP_ARGS(id, tx, where, epoch, offset),
+	TP_STRUCT__entry(
+		__field(u64, id)
+		__field(u64, offset)
+		__field(u32, where)
+		__field(u32, epoch)
+		__field(bool, tx)
+	),
+	TP_fast_assign(
+		__entry->id = id;
+		__entry->offset = offset;
+		__entry->where = where;
+		__entry->epoch = epoch;
+		__entry->tx = tx;
+	),
+	TP_printk("id=%llu dir=%s where=%s epoch=%u offset=%llu", __entry->id,
+		  __entry->tx ? "tx" : "rx", afr_show_where(__entry->where),
+		  __entry->epoch, __entry->offset)
+);
+
+/* A connection ends by an error: @err is what the program will see, negative. */
+TRACE_EVENT(afrdma_conn_abort,
+	TP_PROTO(u64 id, unsigned int reason, int err),
+	TP_ARGS(id, reason, err),
+	TP_STRUCT__entry(
+		__field(u64, id)
+		__field(u32, reason)
+		__field(int, err)
+	),
+	TP_fast_assign(
+		__entry->id = id;
+		__entry->reason = reason;
+		__entry->err = err;
+	),
+	TP_printk("id=%llu reason=%s err=%d", __entry->id,
+		  afr_show_reason(__entry->reason), __entry->err)
+);
+
+#endif /* AFR_TRACE_H */
+
+#undef TRACE_INCLUDE_PATH
+#define TRACE_INCLUDE_PATH .
+#undef TRACE_INCLUDE_FILE
+#define TRACE_INCLUDE_FILE trace
+#include <trace/define_trace.h>
+
+/* Others expand the list too. */
+#undef AFR_REASON
