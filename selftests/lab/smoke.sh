@@ -41,6 +41,7 @@ if [ "$AFR_ACCEL" = uml ]; then
 	skip "ib_write_bw" "perftest does not work in UML"
 	exit 0
 fi
+# shellcheck disable=SC2120 # the server has no more arguments
 bw() { ib_write_bw -d rxe0 -x "$(gid4)" -m 4096 -s 65536 -n 200 -F "$@" >"$AFR_OUT/ib_write_bw" 2>&1; }
 # The index of the GID that is the IPv4 address, mapped.
 gid4() { grep -ln ffff: /sys/class/infiniband/rxe0/ports/1/gids/* | head -n 1 | xargs basename; }

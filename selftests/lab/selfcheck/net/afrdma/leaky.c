@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A stand-in for afrdma.ko that misbehaves on request, to prove that the lab
+ * notices: write the name of a fault to /sys/module/afrdma/parameters/fault.
+ */
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <rdma/ib_verbs.h>
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
+static struct ib_device *device;
+static struct ib_pd *pd;
+static struct kmem_cache *cache;
+static void *kept;
+static DEFINE_MUTEX(outer);
+static DEFINE_MUTEX(inner);
+static DEFINE_SPINLOCK(spin);
+
+/* An object that nobody points to: kmemleak. */
+static void lose_memory(void)
+{
+	void *volatile lost = kmalloc(200, GFP_KERNEL);
+
+	lost = NULL;
+}
+
+/* One object that is destroyed and one that is not: the trace. */
+static void lose_conn(void)
+{
+	trace_afrdma_conn_create(1);
+	trace_afrdma_conn_create(2);
+	trace_afrdma_conn_destroy(1);
+}
+
+/* Given back at exit only: the slab count after the test. */
+static void keep_object(void)
+{
+	kept = kmem_cache_alloc(cache, GFP_KERNEL);
+}
+
+/* The same for an RDMA object. */
+static void keep_pd(void)
+{
+	pd = ib_alloc_pd(device, 0);
+}
+
+/* A module reference too many: rmmod is refused. */
+static void keep_reference(void)
+{
+	__module_get(THIS_MODULE);
+}
+
+static void warn(void)
+{
+	WARN_ON(1);
+}
+
+/* One byte too far: KASAN. */
+static void read_beyond(void)
+{
+	volatile char *p = kmalloc(100, GFP_KERNEL);
+
+	OPTIMIZER_HIDE_VAR(p);
+	if (p)
+		(void)p[104];
+	kfree((void *)p);
+}
+
+/* Two locks in both orders, harmless for one thread: lockdep. */
+static void order_locks(void)
+{
+	mutex_lock(&outer);
+	mutex_lock(&inner);
+	mutex_unlock(&inner);
+	mutex_unlock(&outer);
+	mutex_lock(&inner);
+	mutex_lock(&outer);
+	mutex_unlock(&outer);
+	mutex_unlock(&inner);
+}
+
+/* May sleep, below a spinlock. */
+static void sleep_atomic(void)
+{
+	spin_lock(&spin);
+	might_sleep();
+	spin_unlock(&spin);
+}
+
+static const struct {
+	const char *name;
+	void (*commit)(void);
+} faults[] = {
+	{ "memory", lose_memory },
+	{ "trace", lose_conn },
+	{ "slab", keep_object },
+	{ "pd", keep_pd },
+	{ "reference", keep_reference },
+	{ "warn", warn },
+	{ "kasan", read_beyond },
+	{ "lockdep", order_locks },
+	{ "sleep", sleep_atomic },
+};
+
+static int fault_set(const char *val, const struct kernel_param *kp)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(faults); i++) {
+		if (sysfs_streq(val, faults[i].name)) {
+			faults[i].commit();
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static const struct kernel_param_ops fault_ops = { .set = fault_set };
+module_param_cb(fault, &fault_ops, NULL, 0200);
+
+static int leaky_add(struct ib_device *dev)
+{
+	device = dev;
+	return 0;
+}
+
+static void leaky_remove(struct ib_device *dev, void *data)
+{
+	if (!IS_ERR_OR_NULL(pd))
+		ib_dealloc_pd(pd);
+	pd = NULL;
+}
+
+static struct ib_client client = {
+	.name = "afrdma",
+	.add = leaky_add,
+	.remove = leaky_remove,
+};
+
+static int __init leaky_init(void)
+{
+	int rc;
+
+	cache = kmem_cache_create("afrdma_conn", 256, 0, 0, NULL);
+	if (!cache)
+		return -ENOMEM;
+	rc = ib_register_client(&client);
+	if (rc)
+		kmem_cache_destroy(cache);
+	return rc;
+}
+
+static void __exit leaky_exit(void)
+{
+	ib_unregister_client(&client);
+	if (kept)
+		kmem_cache_free(cache, kept);
+	kmem_cache_destroy(cache);
+}
+
+module_init(leaky_init);
+module_exit(leaky_exit);
+MODULE_DESCRIPTION("misbehaves on request, to test the lab");
+MODULE_LICENSE("GPL");
