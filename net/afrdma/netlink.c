@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The generic netlink family "afrdma". Its messages are described by
+ * Documentation/netlink/specs/afrdma.yaml, from which the uapi header is made.
+ *
+ * Everything is a read: no privilege, no request attributes (so there is no
+ * policy to generate), the caller's network namespace only. A dump fills one
+ * skb per call. Where it stopped is an id or a position in cb->ctx; objects that
+ * come and go between two calls may be missed, none is shown twice that has an
+ * id order (connections).
+ */
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/netlink.h>
+#include <linux/user_namespace.h>
+#include <net/genetlink.h>
+#include <net/ipv6.h>
+#include <net/sock.h>
+#include <uapi/linux/af_rdma.h>
+#include <uapi/linux/af_rdma_netlink.h>
+
+#include "conn.h"
+#include "dev.h"
+#include "group.h"
+#include "link.h"
+#include "netlink.h"
+#include "netns.h"
+#include "reason.h"
+#include "stats.h"
+#include "wire.h"
+
+static struct genl_family afr_genl_family;
+static unsigned int socket_family;
+
+/* One call of a dump. */
+struct dump {
+	struct sk_buff *skb;
+	struct netlink_callback *cb;
+	u8 cmd;
+	u64 position;		/* of the entry being visited, where ids give no order */
+};
+
+/* What a dump remembers from call to call. */
+struct dump_cursor {
+	u64 next;		/* first id or position not shown yet */
+};
+static_assert(sizeof(struct dump_cursor) <= sizeof_field(struct netlink_callback, ctx));
+
+static struct dump_cursor *cursor(struct netlink_callback *cb)
+{
+	return (struct dump_cursor *)cb->ctx;
+}
+
+static struct net *dump_net(const struct netlink_callback *cb)
+{
+	return sock_net(cb->skb->sk);
+}
+
+/* Add one message, filled by @put; -EMSGSIZE when the skb is full: the next call goes on here. */
+static int dump_add(struct dump *dump, int (*put)(const struct dump *dump, const void *entry),
+		    const void *entry)
+{
+	struct netlink_callback *cb = dump->cb;
+	void *head;
+
+	head = genlmsg_put(dump->skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
+			   &afr_genl_family, NLM_F_MULTI, dump->cmd);
+	if (!head)
+		return -EMSGSIZE;
+	if (put(dump, entry)) {
+		genlmsg_cancel(dump->skb, head);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(dump->skb, head);
+	return 0;
+}
+
+/* Add an entry known by its position only, unless an earlier call did. */
+static int dump_add_next(struct dump *dump,
+			 int (*put)(const struct dump *dump, const void *entry),
+			 const void *entry)
+{
+	struct dump_cursor *cur = cursor(dump->cb);
+	int err;
+
+	if (dump->position++ < cur->next)
+		return 0;
+	err = dump_add(dump, put, entry);
+	if (!err)
+		cur->next++;
+	return err;
+}
+
+/* What a dump callback returns: the skb's length, 0 ends the dump. */
+static int dump_result(const struct dump *dump, int err)
+{
+	if (err && !(err == -EMSGSIZE && dump->skb->len))
+		return err;
+	return dump->skb->len;
+}
+
+/* Numbers that are 0 when there is nothing to tell are left out. */
+static int put_u32_set(struct sk_buff *skb, int attr, u32 value)
+{
+	return value ? nla_put_u32(skb, attr, value) : 0;
+}
+
+static int put_flag(struct sk_buff *skb, int attr, bool value)
+{
+	return value ? nla_put_flag(skb, attr) : 0;
+}
+
+static int put_inet(struct sk_buff *skb, const struct sockaddr_in *in)
+{
+	return nla_put_in_addr(skb, AFRDMA_A_ENDPOINT_ADDR, in->sin_addr.s_addr) ||
+	       nla_put_u16(skb, AFRDMA_A_ENDPOINT_PORT, ntohs(in->sin_port));
+}
+
+static int put_inet6(struct sk_buff *skb, const struct sockaddr_in6 *in6)
+{
+	return nla_put_in6_addr(skb, AFRDMA_A_ENDPOINT_ADDR, &in6->sin6_addr) ||
+	       nla_put_u16(skb, AFRDMA_A_ENDPOINT_PORT, ntohs(in6->sin6_port)) ||
+	       put_u32_set(skb, AFRDMA_A_ENDPOINT_SCOPE, in6->sin6_scope_id);
+}
+
+/* An address that is not set is left out. */
+static int put_endpoint(struct sk_buff *skb, int attr, const struct sockaddr_storage *addr)
+{
+	struct nlattr *nest;
+	int err;
+
+	if (addr->ss_family != AF_INET && addr->ss_family != AF_INET6)
+		return 0;
+	nest = nla_nest_start(skb, attr);
+	if (!nest)
+		return -EMSGSIZE;
+	if (addr->ss_family == AF_INET)
+		err = put_inet(skb, (const struct sockaddr_in *)addr);
+	else
+		err = put_inet6(skb, (const struct sockaddr_in6 *)addr);
+	if (!err)
+		nla_nest_end(skb, nest);
+	return err;
+}
+
+#define put_u64(skb, set, attr, value) \
+	nla_put_u64_64bit(skb, AFRDMA_A_##set##_##attr, value, AFRDMA_A_##set##_PAD)
+
+/* conn-get */
+
+static int put_conn_who(struct sk_buff *skb, const struct afr_conn_info *info, uid_t uid)
+{
+	return put_u64(skb, CONN, ID, info->id) ||
+	       put_endpoint(skb, AFRDMA_A_CONN_LOCAL, &info->local) ||
+	       put_endpoint(skb, AFRDMA_A_CONN_PEER, &info->remote) ||
+	       nla_put_u32(skb, AFRDMA_A_CONN_UID, uid) ||
+	       (info->inode && put_u64(skb, CONN, INODE, info->inode)) ||
+	       put_flag(skb, AFRDMA_A_CONN_SERVER, info->server) ||
+	       put_flag(skb, AFRDMA_A_CONN_ORPHAN, info->orphan);
+}
+
+static int put_conn_state(struct sk_buff *skb, const struct afr_conn_info *info)
+{
+	return nla_put_u32(skb, AFRDMA_A_CONN_MODE, info->mode) ||
+	       nla_put_u32(skb, AFRDMA_A_CONN_TCP_STATE, info->tcp_state) ||
+	       nla_put_u32(skb, AFRDMA_A_CONN_TX_PATH, info->tx_path) ||
+	       nla_put_u32(skb, AFRDMA_A_CONN_RX_PATH, info->rx_path) ||
+	       put_u32_set(skb, AFRDMA_A_CONN_REASON, info->reason) ||
+	       put_u32_set(skb, AFRDMA_A_CONN_ABORT_REASON, info->abort_reason) ||
+	       (info->link && put_u64(skb, CONN, LINK, info->link)) ||
+	       nla_put_u32(skb, AFRDMA_A_CONN_EPOCH, info->epoch) ||
+	       put_u64(skb, CONN, MOVES, info->moves);
+}
+
+static int put_conn_bytes(struct sk_buff *skb, const struct afr_conn_info *info)
+{
+	return put_u64(skb, CONN, TX_BYTES_TCP, info->tx_bytes[AFRDMA_PATH_TCP]) ||
+	       put_u64(skb, CONN, TX_BYTES_RDMA, info->tx_bytes[AFRDMA_PATH_RDMA]) ||
+	       put_u64(skb, CONN, RX_BYTES_TCP, info->rx_bytes[AFRDMA_PATH_TCP]) ||
+	       put_u64(skb, CONN, RX_BYTES_RDMA, info->rx_bytes[AFRDMA_PATH_RDMA]) ||
+	       put_u64(skb, CONN, UNSENT, info->unsent) ||
+	       put_u64(skb, CONN, UNREAD, info->unread) ||
+	       nla_put_u32(skb, AFRDMA_A_CONN_TX_RING, info->tx_ring) ||
+	       nla_put_u32(skb, AFRDMA_A_CONN_RX_RING, info->rx_ring);
+}
+
+static int put_conn(const struct dump *dump, const void *entry)
+{
+	struct user_namespace *reader = sk_user_ns(NETLINK_CB(dump->cb->skb).sk);
+	const struct afr_conn_info *info = entry;
+	uid_t uid;
+
+	uid = from_kuid_munged(reader, make_kuid(&init_user_ns, info->uid));
+	return put_conn_who(dump->skb, info, uid) ||
+	       put_conn_state(dump->skb, info) ||
+	       put_conn_bytes(dump->skb, info);
+}
+
+static int visit_conn(const struct afr_conn_info *info, void *arg)
+{
+	struct dump *dump = arg;
+	int err;
+
+	if (info->id < cursor(dump->cb)->next)
+		return 0;
+	err = dump_add(dump, put_conn, info);
+	if (!err)
+		cursor(dump->cb)->next = info->id + 1;
+	return err;
+}
+
+static int conn_get(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct dump dump = { .skb = skb, .cb = cb, .cmd = AFRDMA_CMD_CONN_GET };
+
+	return dump_result(&dump, afr_conn_for_each(afr_net(dump_net(cb)), visit_conn, &dump));
+}
+
+/* link-get */
+
+/* A link and whom it leads to. */
+struct link_entry {
+	struct afr_link_info info;
+	const struct afr_peer *peer;
+};
+
+static int put_link_who(struct sk_buff *skb, const struct link_entry *link)
+{
+	const struct afr_link_info *info = &link->info;
+
+	return put_u64(skb, LINK, ID, info->id) ||
+	       nla_put_string(skb, AFRDMA_A_LINK_DEVICE, info->device) ||
+	       nla_put_u32(skb, AFRDMA_A_LINK_PORT, info->port_num) ||
+	       put_endpoint(skb, AFRDMA_A_LINK_LOCAL, &info->local) ||
+	       put_endpoint(skb, AFRDMA_A_LINK_PEER, &info->remote) ||
+	       nla_put(skb, AFRDMA_A_LINK_INSTANCE, sizeof(link->peer->instance),
+		       link->peer->instance) ||
+	       put_flag(skb, AFRDMA_A_LINK_ACTIVE, info->active);
+}
+
+static int put_link(const struct dump *dump, const void *entry)
+{
+	const struct link_entry *link = entry;
+	const struct afr_link_info *info = &link->info;
+	struct sk_buff *skb = dump->skb;
+
+	return put_link_who(skb, link) ||
+	       nla_put_u32(skb, AFRDMA_A_LINK_STATE, info->state) ||
+	       put_u32_set(skb, AFRDMA_A_LINK_REASON, info->reason) ||
+	       nla_put_u32(skb, AFRDMA_A_LINK_QPN, info->qpn) ||
+	       nla_put_u32(skb, AFRDMA_A_LINK_PEER_QPN, info->peer_qpn) ||
+	       nla_put_u32(skb, AFRDMA_A_LINK_MTU, info->mtu) ||
+	       nla_put_u32(skb, AFRDMA_A_LINK_USERS, info->users) ||
+	       nla_put_u32(skb, AFRDMA_A_LINK_CREDITS, info->credits) ||
+	       put_u64(skb, LINK, TX_BYTES, info->tx_bytes) ||
+	       put_u64(skb, LINK, RX_BYTES, info->rx_bytes) ||
+	       put_u64(skb, LINK, TX_WRITES, info->tx_writes) ||
+	       put_u64(skb, LINK, RX_WRITES, info->rx_writes);
+}
+
+static int visit_link(struct afr_link *link, const struct afr_peer *peer, void *arg)
+{
+	struct link_entry entry = { .peer = peer };
+
+	afr_link_info(link, &entry.info);
+	return dump_add_next(arg, put_link, &entry);
+}
+
+static int link_get(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct dump dump = { .skb = skb, .cb = cb, .cmd = AFRDMA_CMD_LINK_GET };
+
+	return dump_result(&dump, afr_group_for_each_link(afr_net(dump_net(cb)), visit_link,
+							  &dump));
+}
+
+/* dev-get */
+
+static int put_dev(const struct dump *dump, const void *entry)
+{
+	const struct afr_device_info *info = entry;
+	struct sk_buff *skb = dump->skb;
+
+	return nla_put_string(skb, AFRDMA_A_DEV_NAME, info->name) ||
+	       put_flag(skb, AFRDMA_A_DEV_IWARP, info->iwarp) ||
+	       put_flag(skb, AFRDMA_A_DEV_USABLE, info->usable) ||
+	       put_u32_set(skb, AFRDMA_A_DEV_REASON, info->reason) ||
+	       nla_put_u32(skb, AFRDMA_A_DEV_RING_MAX, info->ring_max) ||
+	       nla_put_u32(skb, AFRDMA_A_DEV_MAX_QP_WR, info->max_qp_wr) ||
+	       nla_put_u32(skb, AFRDMA_A_DEV_MAX_CQE, info->max_cqe) ||
+	       nla_put_u32(skb, AFRDMA_A_DEV_MAX_INLINE, info->max_inline) ||
+	       nla_put_u32(skb, AFRDMA_A_DEV_LINKS, info->links);
+}
+
+static int visit_dev(const struct afr_device_info *info, void *arg)
+{
+	return dump_add_next(arg, put_dev, info);
+}
+
+static int dev_get(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct dump dump = { .skb = skb, .cb = cb, .cmd = AFRDMA_CMD_DEV_GET };
+
+	return dump_result(&dump, afr_device_for_each(visit_dev, &dump));
+}
+
+/* stats-get */
+
+struct stat_entry {
+	enum afr_stat stat;
+	u64 value;
+};
+
+static int put_stat(const struct dump *dump, const void *entry)
+{
+	const struct stat_entry *one = entry;
+	struct sk_buff *skb = dump->skb;
+
+	return nla_put_u32(skb, AFRDMA_A_STAT_ID, one->stat) ||
+	       nla_put_string(skb, AFRDMA_A_STAT_NAME, afr_stat_name(one->stat)) ||
+	       put_u64(skb, STAT, VALUE, one->value) ||
+	       nla_put_string(skb, AFRDMA_A_STAT_TEXT, afr_stat_text(one->stat));
+}
+
+static int stats_get(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct dump dump = { .skb = skb, .cb = cb, .cmd = AFRDMA_CMD_STATS_GET };
+	struct afr_stats stats;
+	unsigned int stat;
+	int err = 0;
+
+	afr_stats_read(dump_net(cb), &stats);
+	for (stat = 0; stat < AFR_STAT_COUNT && !err; stat++)
+		err = dump_add_next(&dump, put_stat, &(struct stat_entry){
+			.stat = stat, .value = stats.count[stat] });
+	return dump_result(&dump, err);
+}
+
+/* reason-get */
+
+static const u16 afr_reason_numbers[] = {
+#define AFR_REASON(number, name, sentence) number,
+	AFR_REASONS
+#undef AFR_REASON
+};
+
+static int put_reason(const struct dump *dump, const void *entry)
+{
+	struct sk_buff *skb = dump->skb;
+	u16 number = *(const u16 *)entry;
+
+	return nla_put_u32(skb, AFRDMA_A_REASON_NUMBER, number) ||
+	       nla_put_string(skb, AFRDMA_A_REASON_NAME, afr_reason_name(number)) ||
+	       nla_put_string(skb, AFRDMA_A_REASON_TEXT, afr_reason_text(number));
+}
+
+static int reason_get(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct dump dump = { .skb = skb, .cb = cb, .cmd = AFRDMA_CMD_REASON_GET };
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < ARRAY_SIZE(afr_reason_numbers) && !err; i++)
+		err = dump_add_next(&dump, put_reason, &afr_reason_numbers[i]);
+	return dump_result(&dump, err);
+}
+
+/* info-get */
+
+static int put_info(struct sk_buff *skb, const struct afr_net *an)
+{
+	return nla_put_u32(skb, AFRDMA_A_INFO_WIRE_VERSION, AFR_WIRE_VERSION) ||
+	       nla_put(skb, AFRDMA_A_INFO_INSTANCE, sizeof(an->instance), an->instance) ||
+	       nla_put_u32(skb, AFRDMA_A_INFO_FAMILY, socket_family) ||
+	       nla_put_u32(skb, AFRDMA_A_INFO_SOCKETS, atomic_read(&an->sockets)) ||
+	       put_u64(skb, INFO, RING_PAGES, atomic_long_read(&an->ring_pages));
+}
+
+static int info_get(struct sk_buff *request, struct genl_info *info)
+{
+	struct sk_buff *reply;
+	void *head;
+
+	reply = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	if (!reply)
+		return -ENOMEM;
+	head = genlmsg_put_reply(reply, info, &afr_genl_family, 0, AFRDMA_CMD_INFO_GET);
+	if (!head || put_info(reply, afr_net(genl_info_net(info)))) {
+		nlmsg_free(reply);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(reply, head);
+	return genlmsg_reply(reply, info);
+}
+
+/* A write, should one come, needs .flags = GENL_UNS_ADMIN_PERM: CAP_NET_ADMIN in the namespace. */
+static const struct genl_ops afr_genl_ops[] = {
+	{ .cmd = AFRDMA_CMD_CONN_GET,	.dumpit = conn_get },
+	{ .cmd = AFRDMA_CMD_LINK_GET,	.dumpit = link_get },
+	{ .cmd = AFRDMA_CMD_DEV_GET,	.dumpit = dev_get },
+	{ .cmd = AFRDMA_CMD_STATS_GET,	.dumpit = stats_get },
+	{ .cmd = AFRDMA_CMD_REASON_GET,	.dumpit = reason_get },
+	{ .cmd = AFRDMA_CMD_INFO_GET,	.doit = info_get },
+};
+static_assert(ARRAY_SIZE(afr_genl_ops) == AFRDMA_CMD_MAX);
+
+static struct genl_family afr_genl_family __ro_after_init = {
+	.name		= AFRDMA_FAMILY_NAME,
+	.version	= AFRDMA_FAMILY_VERSION,
+	.netnsok	= true,
+	.module		= THIS_MODULE,
+	.ops		= afr_genl_ops,
+	.n_ops		= ARRAY_SIZE(afr_genl_ops),
+	.resv_start_op	= 1,	/* new in every way: the strictest checks for all */
+};
+
+/**
+ * afr_netlink_init() - answer smctl
+ * @family: the address family number that sockets are created with
+ *
+ * Context: Module load, after everything that is shown.
+ * Return: 0 or a negative error.
+ */
+int __init afr_netlink_init(unsigned int family)
+{
+	socket_family = family;
+	return genl_register_family(&afr_genl_family);
+}
+
+/**
+ * afr_netlink_exit() - answer no more
+ *
+ * Context: Module exit, before anything that is shown goes away.
+ */
+void afr_netlink_exit(void)
+{
+	genl_unregister_family(&afr_genl_family);
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The generic netlink family "afrdma": what smctl shows. */
+#ifndef AFR_NETLINK_H
+#define AFR_NETLINK_H
+
+int afr_netlink_init(unsigned int family);
+void afr_netlink_exit(void);
+
+#endif /* AFR_NETLINK_H */
