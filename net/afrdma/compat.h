@@ -47,6 +47,15 @@ static inline int afr_ops_accept(struct socket *sock, struct socket *newsock, in
 #endif
 }
 
+/* Last parameter of icsk_af_ops->syn_recv_sock(), with its comma. */
+#ifdef AFR_HAVE_CHILD_INIT
+#define AFR_CHILD_INIT_PARAM	, void (*init)(struct sock *newsk, const struct sock *sk)
+#define AFR_CHILD_INIT_ARG	, init
+#else
+#define AFR_CHILD_INIT_PARAM
+#define AFR_CHILD_INIT_ARG
+#endif
+
 /* A user of older headers may lack these. */
 #ifndef MSG_SPLICE_PAGES
 #define MSG_SPLICE_PAGES 0

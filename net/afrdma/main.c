@@ -5,6 +5,7 @@
 
 #include "netns.h"
 #include "sysctl.h"
+#include "tcpopt.h"
 
 static int __init afrdma_init(void)
 {
@@ -13,10 +14,15 @@ static int __init afrdma_init(void)
 	err = afr_netns_init();
 	if (err)
 		return err;
-	err = afr_sysctl_init();
+	err = afr_tcpopt_init();
 	if (err)
 		goto netns;
+	err = afr_sysctl_init();
+	if (err)
+		goto tcpopt;
 	return 0;
+tcpopt:
+	afr_tcpopt_exit();
 netns:
 	afr_netns_exit();
 	return err;
@@ -25,6 +31,7 @@ netns:
 static void __exit afrdma_exit(void)
 {
 	afr_sysctl_exit();
+	afr_tcpopt_exit();
 	afr_netns_exit();
 	/* Callbacks that live in this text have run (T19). */
 	rcu_barrier();

@@ -19,6 +19,7 @@
 	AFR_REASON(8, HELLO_TIMEOUT, "the client stayed silent longer than hello_timeout_ms, so our output went out as plain TCP") \
 	AFR_REASON(9, FAMILY_OFF, "forbidden here: sysctl net.afrdma.enabled is 0") \
 	AFR_REASON(10, NO_NETFILTER, "the netfilter hook that carries our TCP option could not be registered") \
+	AFR_REASON(11, MIGRATION, "the listener shares its port (SO_REUSEPORT) and connections may migrate to one that is a TCP program") \
 	/* framed, but not on RDMA */ \
 	AFR_REASON(20, NOT_YET, "not on RDMA yet: the connection has not moved upgrade_bytes or upgrade_msgs") \
 	AFR_REASON(21, UPGRADE_OFF, "forbidden here: sysctl net.afrdma.upgrade is 0") \
@@ -39,6 +40,7 @@
 	AFR_REASON(36, NETNS, "RDMA is used in the initial network namespace only") \
 	AFR_REASON(37, CLOSING, "the connection is closing") \
 	AFR_REASON(38, HALF_FRAMED, "only one direction is framed: the client's HELLO came after our output had started") \
+	AFR_REASON(39, DEVICE_LACKS, "the RDMA device lacks what we need: immediate data (iWARP has none) or fast registration") \
 	/* why a link died */ \
 	AFR_REASON(50, LINK_COMPLETION, "a work request on the link failed") \
 	AFR_REASON(51, LINK_DISCONNECTED, "the peer or rdma_cm disconnected the link") \

@@ -24,7 +24,8 @@ struct sock;
 struct afr_offer {
 	/*
 	 * The handshake is over: the socket is ESTABLISHED (@reason 0: the peer
-	 * agreed; else why the connection is plain) or CLOSED (connect failed).
+	 * agreed; else why the connection is plain) or CLOSED (connect failed; @reason
+	 * is TCP_ERROR).
 	 * Called once, from sk_state_change: the inner socket is locked, maybe in
 	 * softirq; sk_user_data and all callbacks are the socket's own again.
 	 */
@@ -36,8 +37,6 @@ struct afr_offer {
 	u8 reason;		/* enum afr_reason so far */
 	bool agreed;
 	void (*state_change)(struct sock *sk);
-	const struct inet_connection_sock_af_ops *af_ops;	/* original */
-	struct inet_connection_sock_af_ops *copy;		/* ours, freed after RCU */
 };
 
 /* Register / unregister the pernet and the hooks' module-wide parts. */
@@ -49,7 +48,10 @@ int afr_tcpopt_use(struct net *net);
 
 /* Client, before connect; @sk is not connected and locked by the caller (lock_sock). */
 int afr_offer_arm(struct afr_offer *offer, struct sock *sk);
-/* Give up an offer that has not settled (socket closed or connect refused at once); @sk locked. Idempotent; settled() will not be called any more. */
+/*
+ * Give up an offer that has not settled (socket closed or connect refused at
+ * once); @sk locked. Idempotent; settled() will not be called any more.
+ */
 void afr_offer_disarm(struct afr_offer *offer, struct sock *sk);
 u32 afr_offer_nonce(const struct afr_offer *offer);
 

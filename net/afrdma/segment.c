@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0
+/* SYNs and SYN-ACKs on their way out: look at them, insert our option. */
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/netfilter.h>
+#include <linux/tcp.h>
+#include <net/checksum.h>
+#include <net/ip.h>
+#include <net/ipv6.h>
+
+#include "option.h"
+#include "segment.h"
+
+/* Does a TCP header follow the IP header and its options or extensions? */
+static bool carries_tcp(const struct sk_buff *skb, u8 pf)
+{
+	int offset = skb_transport_offset(skb);
+	__be16 frag_off;
+	u8 proto;
+
+	if (pf == NFPROTO_IPV4)
+		return ip_hdr(skb)->protocol == IPPROTO_TCP &&
+		       ip_hdrlen(skb) == offset && !ip_is_fragment(ip_hdr(skb));
+	proto = ipv6_hdr(skb)->nexthdr;
+	return ipv6_skip_exthdr(skb, sizeof(struct ipv6hdr), &proto, &frag_off) == offset &&
+	       proto == IPPROTO_TCP && !frag_off;
+}
+
+/**
+ * afr_segment_is() - is this a SYN, or a SYN-ACK?
+ * @skb: an outgoing packet, data at the IP header
+ * @pf: NFPROTO_IPV4 or NFPROTO_IPV6
+ * @ack: what the ACK flag has to be
+ *
+ * skb->sk does not tell: tunnels send other packets in the name of the socket.
+ *
+ * Context: Any.
+ * Return: true if it is, with its whole TCP header in the linear part.
+ */
+bool afr_segment_is(const struct sk_buff *skb, u8 pf, bool ack)
+{
+	unsigned int offset = skb_transport_offset(skb);
+
+	if (!carries_tcp(skb, pf) || skb_headlen(skb) < offset + sizeof(struct tcphdr) ||
+	    skb_headlen(skb) < offset + tcp_hdrlen(skb))
+		return false;
+	return tcp_hdr(skb)->syn && tcp_hdr(skb)->ack == ack;
+}
+
+/**
+ * afr_segment_options() - the options of a TCP header
+ * @skb: a segment whose whole header is in the linear part
+ * @len: out, their length in bytes
+ *
+ * Context: Any.
+ * Return: the first.
+ */
+const u8 *afr_segment_options(const struct sk_buff *skb, unsigned int *len)
+{
+	*len = tcp_optlen(skb);
+	return (const u8 *)(tcp_hdr(skb) + 1);
+}
+
+/**
+ * afr_segment_room() - can the option be inserted?
+ * @skb: a SYN or SYN-ACK
+ *
+ * Context: Any.
+ * Return: 0; -EINVAL for data in the SYN (TCP Fast Open) or a finished checksum;
+ * else as afr_option_room().
+ */
+int afr_segment_room(const struct sk_buff *skb)
+{
+	unsigned int len;
+	const u8 *opts = afr_segment_options(skb, &len);
+
+	if (skb->len != skb_transport_offset(skb) + tcp_hdrlen(skb) ||
+	    skb->ip_summed != CHECKSUM_PARTIAL)
+		return -EINVAL;
+	return afr_option_room(opts, len);
+}
+
+static void update_ip(struct sk_buff *skb, u8 pf)
+{
+	struct iphdr *iph = ip_hdr(skb);
+
+	if (pf == NFPROTO_IPV4) {
+		csum_replace2(&iph->check, iph->tot_len, htons(skb->len));
+		iph->tot_len = htons(skb->len);
+	} else {
+		ipv6_hdr(skb)->payload_len = htons(skb->len - sizeof(struct ipv6hdr));
+	}
+}
+
+/**
+ * afr_segment_insert() - put the option in front of the others
+ * @skb: a SYN or SYN-ACK for which afr_segment_room() has said 0
+ * @pf: NFPROTO_IPV4 or NFPROTO_IPV6
+ * @opt: what to write
+ *
+ * In front, because nothing counts behind an end-of-options.
+ *
+ * Context: Any.
+ * Return: 0, or -ENOMEM and @skb is as it was.
+ */
+int afr_segment_insert(struct sk_buff *skb, u8 pf, const struct afr_option *opt)
+{
+	unsigned int len = tcp_optlen(skb);
+	struct tcphdr *th;
+	u8 *opts;
+
+	/* A SYN shares its buffer with the one TCP keeps for retransmission. */
+	if ((skb_cloned(skb) || skb_tailroom(skb) < AFR_OPT_LEN) &&
+	    pskb_expand_head(skb, 0, AFR_OPT_LEN, GFP_ATOMIC))
+		return -ENOMEM;
+	skb_put(skb, AFR_OPT_LEN);
+	th = tcp_hdr(skb);
+	opts = (u8 *)(th + 1);
+	memmove(opts + AFR_OPT_LEN, opts, len);
+	afr_option_write(opts, opt);
+	th->doff += AFR_OPT_LEN / 4;
+	/* The field holds the sum of the pseudo header, of which the length is part. */
+	th->check = csum16_add(th->check, htons(AFR_OPT_LEN));
+	update_ip(skb, pf);
+	return 0;
+}
