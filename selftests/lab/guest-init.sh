@@ -14,7 +14,10 @@ export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 run=${afr_run:?}
 role=${afr_role:?}
 
-mount -t proc proc /proc
+busybox mount -t proc proc /proc
+# Root is all there is here; and when the host's user is not root, the host's
+# set-user-ID programs (mount!) would turn it into somebody else.
+busybox mount -o remount,bind,ro,nosuid /
 # shellcheck source=/dev/null
 . "$run/$role/env"
 # shellcheck source=ledger.sh
