@@ -13,8 +13,9 @@
  *	tx_lock		tx books, posting on the link, @want
  *	rx_lock		rx books
  *
- * Lock order: lock_sock(front) > ctl_mutex > lock_sock(inner)
- *	       ctl_mutex > tx_lock > rx_lock > link lock
+ * Lock order:
+ *	lock_sock(front) > ctl_mutex > lock_sock(inner)
+ *	ctl_mutex > tx_lock > rx_lock > link lock
  * Inner-socket callbacks run under the inner slock: they only schedule the work.
  */
 #ifndef AFR_CONN_H
@@ -36,6 +37,7 @@
 #include "netns.h"
 #include "reason.h"
 
+struct afr_conn;
 struct sock;
 struct socket;
 
@@ -84,8 +86,10 @@ enum afr_conn_flag {
 	AFR_F_FINISHED,		/* nothing is left to do */
 	AFR_F_ORPHAN,		/* no socket in front any more */
 	AFR_F_BLOCKED_TOLD,	/* BLOCKED was sent for the current blockade */
-	AFR_F_CALLBACKS,	/* inner socket callbacks are ours */
-	AFR_F_LISTED,
+	AFR_F_PEER_LEFT,	/* the peer's RESUME of the current epoch has come */
+	AFR_F_UPGRADE,		/* client: enough was moved to deserve a link */
+	AFR_F_FIN_WANTED,	/* shutdown(SHUT_WR) was called */
+	AFR_F_STALLED,		/* half-framed: the reader waits for room in the ring */
 };
 
 /* Steps of an attach (move.c). Only the work changes them. */
@@ -130,6 +134,7 @@ struct afr_conn {
 	u8			rx_mode;
 	u32			nonce;		/* the client's */
 	struct afr_peer		peer;
+	u16			my_port;	/* server: of our rdma_cm listener, for HELLO */
 
 	/* inner socket callbacks to give back */
 	void (*data_ready)(struct sock *sk);
@@ -165,11 +170,11 @@ struct afr_conn {
 	u16			in_len;
 	u32			in_data;	/* stream bytes still to come of a DATA frame */
 	u32			in_skip;	/* bytes of an optional frame to skip */
-	u16			hello_skip;
 
 	/* attach, the work only (port: see link.h) */
 	u8			attach;		/* enum afr_attach_state */
 	u8			attach_tries;
+	bool			detach_posted;
 	struct afr_join		join;
 	struct afr_link		*join_link;
 	enum afr_reason		join_reason;

@@ -3,7 +3,13 @@
 #include <linux/init.h>
 #include <linux/module.h>
 
+#include "conn.h"
+#include "group.h"
+#include "link.h"
+#include "netlink.h"
 #include "netns.h"
+#include "reader.h"
+#include "sock.h"
 #include "sysctl.h"
 #include "tcpopt.h"
 
@@ -14,27 +20,59 @@ static int __init afrdma_init(void)
 	err = afr_netns_init();
 	if (err)
 		return err;
-	err = afr_tcpopt_init();
+	err = afr_link_init();
 	if (err)
 		goto netns;
+	err = afr_group_init();
+	if (err)
+		goto link;
+	err = afr_conn_init();
+	if (err)
+		goto group;
+	afr_reader_init();
+	err = afr_tcpopt_init();
+	if (err)
+		goto conn;
 	err = afr_sysctl_init();
 	if (err)
 		goto tcpopt;
+	err = afr_netlink_init();
+	if (err)
+		goto sysctl;
+	err = afr_sock_init();
+	if (err)
+		goto netlink;
 	return 0;
+netlink:
+	afr_netlink_exit();
+sysctl:
+	afr_sysctl_exit();
 tcpopt:
 	afr_tcpopt_exit();
+conn:
+	afr_conn_exit();
+group:
+	afr_group_exit();
+link:
+	afr_link_exit();
 netns:
 	afr_netns_exit();
 	return err;
 }
 
+/* No socket lives: the family held the module. Orphans may, and links linger. */
 static void __exit afrdma_exit(void)
 {
+	afr_sock_exit();
+	afr_netlink_exit();
 	afr_sysctl_exit();
 	afr_tcpopt_exit();
-	afr_netns_exit();
+	afr_conn_exit();
+	afr_group_exit();
+	afr_link_exit();
 	/* Callbacks that live in this text have run (T19). */
 	rcu_barrier();
+	afr_netns_exit();
 }
 
 module_init(afrdma_init);

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The connection object: life, timers, upcalls, facts. */
+#include "conn.h"
+
+#include <linux/module.h>
+#include <linux/net.h>
+#include <linux/slab.h>
+#include <linux/xarray.h>
+#include <net/sock.h>
+#include <net/tcp_states.h>
+#include <uapi/linux/af_rdma.h>
+
+#include "ring.h"
+#include "stats.h"
+#include "trace.h"
+
+static struct kmem_cache *cache;
+static struct workqueue_struct *workqueue;
+static atomic64_t last_id;
+static void (*work_run)(struct afr_conn *conn);
+
+/* All connections by id. An entry is erased before its memory goes; lookups take a reference under xa_lock. */
+static DEFINE_XARRAY(conns);
+
+static_assert((int)AFRDMA_PATH_TCP == (int)AFR_ON_TCP &&
+	      (int)AFRDMA_PATH_RDMA == (int)AFR_ON_LINK &&
+	      (int)AFRDMA_PATH_WAIT == (int)AFR_ON_HOLD, "paths are told as they are");
+
+static void run_work(struct work_struct *work)
+{
+	struct afr_conn *conn = container_of(work, struct afr_conn, work);
+
+	if (test_bit(AFR_F_ALIVE, &conn->flags))
+		work_run(conn);
+	afr_conn_put(conn);	/* of afr_conn_schedule() */
+}
+
+static void timer_fired(struct timer_list *timer)
+{
+	afr_conn_schedule(container_of(timer, struct afr_conn, timer));
+}
+
+/**
+ * afr_conn_create() - a connection around an inner TCP socket
+ * @an: namespace
+ * @inner: inner socket, owned by the connection on success
+ * @front: socket in front
+ * @ops: upcalls to it
+ *
+ * Context: process.
+ * Return: the connection with one reference, or NULL without memory.
+ */
+struct afr_conn *afr_conn_create(struct afr_net *an, struct socket *inner, struct sock *front,
+				 const struct afr_front_ops *ops)
+{
+	struct afr_conn *conn = kmem_cache_zalloc(cache, GFP_KERNEL_ACCOUNT);
+
+	if (!conn)
+		return NULL;
+
+	kref_init(&conn->ref);
+	conn->id = atomic64_inc_return(&last_id);
+	conn->an = an;
+	conn->front_ops = ops;
+	INIT_WORK(&conn->work, run_work);
+	timer_setup(&conn->timer, timer_fired, 0);
+	spin_lock_init(&conn->tx_lock);
+	spin_lock_init(&conn->rx_lock);
+	mutex_init(&conn->ctl_mutex);
+	conn->reason = AFR_REASON_NONE;
+	if (xa_err(xa_store(&conns, conn->id, conn, GFP_KERNEL))) {
+		kmem_cache_free(cache, conn);
+		return NULL;
+	}
+	conn->inner = inner;
+	RCU_INIT_POINTER(conn->front, front);
+	trace_afrdma_conn_create(conn->id);
+	return conn;
+}
+
+static void conn_release(struct kref *ref)
+{
+	struct afr_conn *conn = container_of(ref, struct afr_conn, ref);
+
+	might_sleep();
+	WARN_ON_ONCE(conn->attach != AFR_DETACHED || conn->join_link);
+	xa_erase(&conns, conn->id);
+	afr_mem_destroy(&conn->snd);
+	afr_mem_destroy(&conn->rcv);
+	sock_release(conn->inner);
+	trace_afrdma_conn_destroy(conn->id);
+	mutex_destroy(&conn->ctl_mutex);
+	kmem_cache_free(cache, conn);
+}
+
+/**
+ * afr_conn_put() - drop a reference
+ * @conn: connection
+ *
+ * The last reference is always dropped in process context: the work, the front
+ * and the dump hold theirs there; completions and callbacks only borrow while
+ * one of those lives.
+ */
+void afr_conn_put(struct afr_conn *conn)
+{
+	kref_put(&conn->ref, conn_release);
+}
+
+/**
+ * afr_conn_set_work() - hand down what the work item runs
+ * @run: reader.c's work function
+ */
+void afr_conn_set_work(void (*run)(struct afr_conn *conn))
+{
+	work_run = run;
+}
+
+/**
+ * afr_conn_start() - the handshake agreed: framing may begin
+ * @conn: connection, not started before
+ * @server: we accepted
+ * @nonce: the client's nonce from its SYN
+ * @sndbuf: wanted send ring, bytes
+ * @rcvbuf: wanted receive ring, bytes
+ *
+ * Context: any but hard irq (the inner socket may be locked).
+ */
+void afr_conn_start(struct afr_conn *conn, bool server, u32 nonce, u32 sndbuf, u32 rcvbuf)
+{
+	u32 most = READ_ONCE(conn->an->set.ring_max);
+	struct mem_cgroup *memcg = NULL;
+	u32 snd, rcv;
+
+#ifdef CONFIG_MEMCG
+	memcg = conn->inner->sk->sk_memcg;
+#endif
+	snd = afr_ring_size(sndbuf, most);
+	rcv = afr_ring_size(rcvbuf, most);
+	afr_mem_init(&conn->snd, conn->an, snd, memcg);
+	afr_mem_init(&conn->rcv, conn->an, rcv, memcg);
+	afr_tx_init(&conn->tx, snd, AFR_WINDOW_INITIAL);
+	afr_rx_init(&conn->rx, rcv);
+	conn->server = server;
+	conn->nonce = nonce;
+	conn->reason = AFR_REASON_NOT_YET;
+	afr_conn_get(conn);	/* of the living, see afr_conn_finish() */
+	set_bit(AFR_F_ALIVE, &conn->flags);
+}
+
+/**
+ * afr_conn_schedule() - run the work soon
+ * @conn: connection
+ *
+ * Context: any.
+ */
+void afr_conn_schedule(struct afr_conn *conn)
+{
+	if (!test_bit(AFR_F_ALIVE, &conn->flags))
+		return;
+	afr_conn_get(conn);
+	if (!queue_work(workqueue, &conn->work))
+		afr_conn_put(conn);
+}
+
+/**
+ * afr_conn_timer() - start or stop one of the work's timers
+ * @conn: connection
+ * @which: timer
+ * @ms: milliseconds from now, 0 stops it
+ *
+ * Context: the work, or before it first runs.
+ */
+void afr_conn_timer(struct afr_conn *conn, enum afr_timer which, unsigned int ms)
+{
+	unsigned long due;
+
+	if (!ms) {
+		conn->due[which] = 0;
+		return;
+	}
+	due = jiffies + msecs_to_jiffies(ms);
+	conn->due[which] = due ? due : 1;
+	if (!timer_pending(&conn->timer) || time_before(conn->due[which], conn->timer.expires))
+		mod_timer(&conn->timer, conn->due[which]);
+}
+
+/**
+ * afr_conn_timer_due() - has a timer run out?
+ * @conn: connection
+ * @which: timer
+ *
+ * A timer that has not is armed again: one kernel timer serves them all.
+ *
+ * Context: the work.
+ * Return: true once, and the timer is stopped.
+ */
+bool afr_conn_timer_due(struct afr_conn *conn, enum afr_timer which)
+{
+	unsigned long due = conn->due[which];
+
+	if (!due)
+		return false;
+	if (time_before(jiffies, due)) {
+		if (!timer_pending(&conn->timer) || time_before(due, conn->timer.expires))
+			mod_timer(&conn->timer, due);
+		return false;
+	}
+	conn->due[which] = 0;
+	return true;
+}
+
+/**
+ * afr_conn_abort() - the connection must end
+ * @conn: connection
+ * @reason: why
+ *
+ * Context: any. The work does it; the first reason stays.
+ */
+void afr_conn_abort(struct afr_conn *conn, enum afr_reason reason)
+{
+	cmpxchg(&conn->abort_reason, AFR_REASON_NONE, reason);
+	set_bit(AFR_F_ABORT, &conn->flags);
+	afr_conn_schedule(conn);
+}
+
+/**
+ * afr_conn_finish() - nothing is left to do
+ * @conn: connection
+ *
+ * Context: the work.
+ */
+void afr_conn_finish(struct afr_conn *conn)
+{
+	if (!test_and_clear_bit(AFR_F_ALIVE, &conn->flags))
+		return;
+	timer_delete_sync(&conn->timer);
+	set_bit(AFR_F_FINISHED, &conn->flags);
+	afr_conn_put(conn);
+}
+
+/**
+ * afr_conn_orphan() - the socket in front is closed
+ * @conn: connection
+ *
+ * Context: process. The front's memory lives until an RCU grace period after.
+ */
+void afr_conn_orphan(struct afr_conn *conn)
+{
+	rcu_assign_pointer(conn->front, NULL);
+	set_bit(AFR_F_ORPHAN, &conn->flags);
+	afr_conn_schedule(conn);
+}
+
+#define FRONT_UPCALL(event)						\
+	do {								\
+		struct sock *sk;					\
+									\
+		rcu_read_lock();					\
+		sk = rcu_dereference(conn->front);			\
+		if (sk)							\
+			conn->front_ops->event(sk);			\
+		rcu_read_unlock();					\
+	} while (0)
+
+/** afr_conn_readable() - there is something to read @conn: connection. Context: any but hard irq. */
+void afr_conn_readable(struct afr_conn *conn)
+{
+	FRONT_UPCALL(readable);
+}
+
+/** afr_conn_writable() - there is room to write @conn: connection. Context: any but hard irq. */
+void afr_conn_writable(struct afr_conn *conn)
+{
+	FRONT_UPCALL(writable);
+}
+
+/** afr_conn_changed() - mode, error or end of stream @conn: connection. Context: any but hard irq. */
+void afr_conn_changed(struct afr_conn *conn)
+{
+	FRONT_UPCALL(changed);
+}
+
+static u8 conn_mode(const struct afr_conn *conn)
+{
+	u8 tx = afr_conn_tx_mode(conn), rx = afr_conn_rx_mode(conn);
+
+	if (tx == AFR_NONE)
+		return AFRDMA_MODE_NONE;
+	if (tx == AFR_RAW && rx == AFR_RAW)
+		return AFRDMA_MODE_PLAIN;
+	if (tx == AFR_UNDECIDED || rx == AFR_UNDECIDED)
+		return AFRDMA_MODE_UNDECIDED;
+	return tx == rx ? AFRDMA_MODE_FRAMED : AFRDMA_MODE_HALF;
+}
+
+static void info_front(struct afr_conn *conn, struct afr_conn_info *info)
+{
+	struct sock *sk;
+
+	rcu_read_lock();
+	sk = rcu_dereference(conn->front);
+	if (sk)
+		info->inode = sock_i_ino(sk);
+	rcu_read_unlock();
+	info->orphan = !sk;
+}
+
+/**
+ * afr_conn_info() - facts for smctl, getsockopt and the tests
+ * @conn: connection
+ * @info: filled
+ *
+ * Context: process, no locks of the connection held.
+ */
+void afr_conn_info(struct afr_conn *conn, struct afr_conn_info *info)
+{
+	struct sock *isk = conn->inner->sk;
+
+	memset(info, 0, sizeof(*info));
+	info->id = conn->id;
+	info->mode = conn_mode(conn);
+	info->server = conn->server;
+	info->reason = READ_ONCE(conn->reason);
+	info->abort_reason = READ_ONCE(conn->abort_reason);
+	info->tcp_state = inet_sk_state_load(isk);
+	info->uid = from_kuid_munged(&init_user_ns, sock_i_uid(isk));
+	info_front(conn, info);
+	kernel_getsockname(conn->inner, (struct sockaddr *)&info->local);
+	kernel_getpeername(conn->inner, (struct sockaddr *)&info->remote);
+
+	spin_lock_bh(&conn->tx_lock);
+	info->tx_path = conn->tx.where;
+	info->unsent = conn->tx.written - conn->tx.una;
+	info->tx_ring = conn->tx.ring;
+	info->epoch = conn->tx.epoch;
+	memcpy(info->tx_bytes, conn->tx_bytes, sizeof(info->tx_bytes));
+	spin_lock(&conn->rx_lock);
+	info->rx_path = conn->rx.open && conn->rx.moved ? AFR_ON_LINK : AFR_ON_TCP;
+	info->unread = conn->rx.visible - conn->rx.consumed;
+	info->rx_ring = conn->rx.ring;
+	memcpy(info->rx_bytes, conn->rx_bytes, sizeof(info->rx_bytes));
+	spin_unlock(&conn->rx_lock);
+	if (conn->may_post)
+		info->link = afr_link_id(conn->port.link);
+	info->moves = conn->moves;
+	spin_unlock_bh(&conn->tx_lock);
+}
+
+/**
+ * afr_conn_for_each() - visit connections
+ * @an: of this namespace, or NULL for all
+ * @fn: called for each in the order of ids, without locks; non-zero stops
+ * @arg: for @fn
+ *
+ * Context: process.
+ * Return: what @fn returned last, 0 when all were visited.
+ */
+int afr_conn_for_each(struct afr_net *an, int (*fn)(const struct afr_conn_info *info, void *arg),
+		      void *arg)
+{
+	struct afr_conn_info info;
+	struct afr_conn *conn;
+	unsigned long id = 0;
+	int ret = 0;
+
+	while (!ret) {
+		xa_lock(&conns);
+		conn = xa_find(&conns, &id, ULONG_MAX, XA_PRESENT);
+		if (conn && ((an && conn->an != an) || !kref_get_unless_zero(&conn->ref))) {
+			xa_unlock(&conns);
+			id++;
+			continue;
+		}
+		xa_unlock(&conns);
+		if (!conn)
+			break;
+		afr_conn_info(conn, &info);
+		afr_conn_put(conn);
+		ret = fn(&info, arg);
+		id++;
+	}
+	return ret;
+}
+
+/**
+ * afr_conn_init() - cache and workqueue
+ * Return: 0 or -ENOMEM.
+ */
+int afr_conn_init(void)
+{
+	cache = kmem_cache_create("afr_conn", sizeof(struct afr_conn), 0,
+				  SLAB_HWCACHE_ALIGN | SLAB_ACCOUNT, NULL);
+	if (!cache)
+		return -ENOMEM;
+	workqueue = alloc_workqueue("afrdma", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!workqueue) {
+		kmem_cache_destroy(cache);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/** afr_conn_exit() - all connections are gone: the last works end, then the text may go */
+void afr_conn_exit(void)
+{
+	destroy_workqueue(workqueue);
+	WARN_ON_ONCE(!xa_empty(&conns));
+	xa_destroy(&conns);
+	kmem_cache_destroy(cache);
+}

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Frames out: the control channel and the tcp path. */
+#include "control.h"
+
+#include <linux/bvec.h>
+#include <linux/mm.h>
+#include <linux/net.h>
+#include <linux/uio.h>
+#include <net/sock.h>
+
+#include "stats.h"
+#include "trace.h"
+
+#define DATA_MAX	(AFR_FRAME_BODY_MAX - sizeof(struct afr_wire_data))
+#define DATA_SEGMENTS	(DATA_MAX / PAGE_SIZE + 1)
+
+/*
+ * One function per kind fills in the frame from the books; false: no longer
+ * worth saying. All run under tx_lock.
+ */
+static bool build_error(struct afr_conn *conn, struct afr_frame *frame)
+{
+	frame->type = AFR_FRAME_ERROR;
+	frame->reason = conn->abort_reason;
+	return true;
+}
+
+static bool build_resume(struct afr_conn *conn, struct afr_frame *frame)
+{
+	frame->type = AFR_FRAME_RESUME;
+	frame->resume.epoch = conn->resume_epoch;
+	frame->resume.reason = conn->resume_reason;
+	frame->resume.received = conn->resume_received;
+	spin_lock(&conn->rx_lock);
+	frame->resume.consumed = conn->rx.reported;
+	spin_unlock(&conn->rx_lock);
+	return true;
+}
+
+static void fill_attach(struct afr_conn *conn, struct afr_frame *frame)
+{
+	const struct afr_mr_view *view = afr_mr_view(conn->rcv_mr);
+
+	frame->attach.epoch = conn->tx.epoch;
+	frame->attach.reason = AFR_REASON_NONE;
+	frame->attach.link = afr_link_id(conn->port.link);
+	frame->attach.addr = view->addr;
+	frame->attach.rkey = view->rkey;
+	frame->attach.ring = conn->rx.ring;
+	frame->attach.span = view->span;
+	frame->attach.slot = conn->port.slot;
+	frame->attach.flags = afr_link_active(conn->port.link) ? AFR_ATTACH_ACTIVE : 0;
+	spin_lock(&conn->rx_lock);
+	frame->attach.consumed = afr_rx_report(&conn->rx);
+	spin_unlock(&conn->rx_lock);
+}
+
+static bool build_attach(struct afr_conn *conn, struct afr_frame *frame)
+{
+	if (conn->attach != AFR_ATTACHING)
+		return false;
+	frame->type = AFR_FRAME_ATTACH;
+	fill_attach(conn, frame);
+	return true;
+}
+
+/* The refusal of an ATTACH names what it refuses; the rest only has to be well formed. */
+static void fill_refusal(struct afr_conn *conn, struct afr_frame *frame)
+{
+	frame->attach.epoch = conn->attach_req.attach.epoch;
+	frame->attach.reason = conn->attach_reason;
+	frame->attach.link = conn->attach_req.attach.link;
+	frame->attach.ring = conn->rx.ring;
+	frame->attach.span = conn->rx.ring;
+}
+
+static bool build_attached(struct afr_conn *conn, struct afr_frame *frame)
+{
+	frame->type = AFR_FRAME_ATTACHED;
+	if (conn->attach_reason) {
+		fill_refusal(conn, frame);
+		return true;
+	}
+	if (conn->attach != AFR_ATTACHED)
+		return false;
+	fill_attach(conn, frame);
+	spin_lock(&conn->rx_lock);
+	conn->credit_imm = true;	/* no CREDIT follows this frame (PC3) */
+	spin_unlock(&conn->rx_lock);
+	conn->may_post = true;
+	return true;
+}
+
+static bool build_move(struct afr_conn *conn, struct afr_frame *frame)
+{
+	if (!conn->tx.open)
+		return false;
+	frame->type = AFR_FRAME_MOVE;
+	frame->move.epoch = conn->tx.epoch;
+	frame->move.start = conn->move_start;
+	return true;
+}
+
+static bool build_credit(struct afr_conn *conn, struct afr_frame *frame)
+{
+	bool say;
+
+	frame->type = AFR_FRAME_CREDIT;
+	spin_lock(&conn->rx_lock);
+	say = !conn->credit_imm;
+	if (say)
+		frame->offset = afr_rx_report(&conn->rx);
+	spin_unlock(&conn->rx_lock);
+	return say;
+}
+
+static bool build_finack(struct afr_conn *conn, struct afr_frame *frame)
+{
+	frame->type = AFR_FRAME_FINACK;
+	frame->offset = conn->rx.fin;
+	return true;
+}
+
+static bool build_fin(struct afr_conn *conn, struct afr_frame *frame)
+{
+	frame->type = AFR_FRAME_FIN;
+	frame->offset = conn->tx.fin;
+	return true;
+}
+
+static bool build_blocked(struct afr_conn *conn, struct afr_frame *frame)
+{
+	if (!afr_tx_blocked(&conn->tx))
+		return false;
+	frame->type = AFR_FRAME_BLOCKED;
+	frame->offset = conn->tx.sent;
+	return true;
+}
+
+static bool (*const builders[])(struct afr_conn *conn, struct afr_frame *frame) = {
+	[AFR_WANT_ERROR]	= build_error,
+	[AFR_WANT_RESUME]	= build_resume,
+	[AFR_WANT_ATTACH]	= build_attach,
+	[AFR_WANT_ATTACHED]	= build_attached,
+	[AFR_WANT_MOVE]		= build_move,
+	[AFR_WANT_CREDIT]	= build_credit,
+	[AFR_WANT_FINACK]	= build_finack,
+	[AFR_WANT_FIN]		= build_fin,
+	[AFR_WANT_BLOCKED]	= build_blocked,
+};
+
+static bool build_wanted(struct afr_conn *conn, struct afr_frame *frame)
+{
+	unsigned int want;
+
+	for (want = AFR_WANT_ERROR; want < ARRAY_SIZE(builders); want++)
+		if (test_and_clear_bit(want, &conn->want) && builders[want](conn, frame))
+			return true;
+	return false;
+}
+
+/* A frame boundary with every promised byte taken is where a direction may enter the link. */
+static void consider_move(struct afr_conn *conn)
+{
+	if (!conn->may_post || !afr_tx_may_move(&conn->tx))
+		return;
+	conn->move_start = afr_tx_move(&conn->tx);
+	conn->moves++;
+	set_bit(AFR_WANT_MOVE, &conn->want);
+	afr_stat_inc(conn->an->net, AFR_STAT_MOVE_TX);
+	trace_afrdma_conn_move(conn->id, true, AFR_ON_LINK, conn->tx.epoch, conn->move_start);
+}
+
+static bool build_data(struct afr_conn *conn, struct afr_frame *frame)
+{
+	if (conn->tx.where != AFR_ON_TCP)
+		return false;
+	frame->length = min_t(u32, afr_tx_ready(&conn->tx), DATA_MAX);
+	if (!frame->length)
+		return false;
+	frame->type = AFR_FRAME_DATA;
+	frame->offset = conn->tx.sent;
+	afr_tx_sent(&conn->tx, frame->length);
+	conn->out_data = frame->length;
+	return true;
+}
+
+/*
+ * The proof is checked by a reader that knows both nonces; the secret is what we
+ * want to see when the peer connects a link to us.
+ */
+static void write_hello(struct afr_conn *conn)
+{
+	struct afr_hello hello = {
+		.proof = afr_hello_proof(conn->nonce, conn->server),
+		.ring = conn->rx.ring,
+		.port = conn->server ? conn->my_port : 0,
+		.length = sizeof(struct afr_wire_hello),
+	};
+
+	memcpy(hello.instance, conn->an->instance, sizeof(hello.instance));
+	if (conn->server)
+		afr_net_secret(conn->an, conn->peer.instance, hello.secret);
+	afr_hello_write((struct afr_wire_hello *)conn->out, &hello);
+	conn->out_len = sizeof(struct afr_wire_hello);
+	afr_stat_inc(conn->an->net, AFR_STAT_HELLO_SENT);
+}
+
+/* Put the next frame into @out; false when there is nothing to say. */
+static bool next_frame(struct afr_conn *conn)
+{
+	struct afr_frame frame = {};
+	bool found;
+
+	lockdep_assert_held(&conn->ctl_mutex);
+	conn->out_done = 0;
+	conn->out_len = 0;
+	if (test_and_clear_bit(AFR_WANT_HELLO, &conn->want)) {
+		write_hello(conn);
+		return true;
+	}
+
+	spin_lock_bh(&conn->tx_lock);
+	consider_move(conn);
+	found = build_wanted(conn, &frame) || build_data(conn, &frame);
+	spin_unlock_bh(&conn->tx_lock);
+	if (!found)
+		return false;
+	conn->out_len = afr_frame_write(conn->out, &frame);
+	afr_stat_inc(conn->an->net, AFR_STAT_FRAMES_SENT);
+	return true;
+}
+
+/* Describe what is left of the frame. */
+static unsigned int frame_segments(struct afr_conn *conn, struct kvec *vec, u32 *bytes)
+{
+	struct bio_vec bv[DATA_SEGMENTS];
+	unsigned int n = 0, i, segments;
+	u32 data;
+
+	*bytes = conn->out_len - conn->out_done;
+	if (*bytes) {
+		vec[n].iov_base = conn->out + conn->out_done;
+		vec[n++].iov_len = *bytes;
+	}
+	if (!conn->out_data)
+		return n;
+
+	/* promised and not taken: what TCP has taken is exactly what una passed */
+	segments = afr_mem_bvec(&conn->snd, conn->tx.una, conn->out_data, bv, ARRAY_SIZE(bv), &data);
+	for (i = 0; i < segments; i++) {
+		vec[n].iov_base = page_address(bv[i].bv_page) + bv[i].bv_offset;
+		vec[n++].iov_len = bv[i].bv_len;
+	}
+	*bytes += data;
+	return n;
+}
+
+static void data_taken(struct afr_conn *conn, u32 len)
+{
+	u64 una = conn->tx.una;
+
+	conn->out_data -= len;
+	spin_lock_bh(&conn->tx_lock);
+	/* pages go before una tells the program that there is room */
+	afr_mem_release(&conn->snd, una, una + len, false);
+	afr_tx_taken(&conn->tx, len);
+	/* half-framed: the peer cannot send CREDIT, TCP's own window is the credit */
+	if (afr_conn_rx_mode(conn) == AFR_RAW)
+		afr_tx_credit(&conn->tx, conn->tx.una);
+	conn->tx_bytes[AFR_ON_TCP] += len;
+	spin_unlock_bh(&conn->tx_lock);
+	afr_stat_add(conn->an->net, AFR_STAT_TX_BYTES_TCP, len);
+	afr_conn_writable(conn);
+}
+
+/* Returns 0 when the frame is out, -EAGAIN when TCP is full, or its error. */
+static int send_frame(struct afr_conn *conn)
+{
+	struct kvec vec[1 + DATA_SEGMENTS];
+	u32 bytes, head;
+	unsigned int n;
+	int ret;
+
+	while (conn->out_done < conn->out_len || conn->out_data) {
+		struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
+
+		n = frame_segments(conn, vec, &bytes);
+		ret = kernel_sendmsg(conn->inner, &msg, vec, n, bytes);
+		if (ret < 0)
+			return ret;
+		head = min_t(u32, ret, conn->out_len - conn->out_done);
+		conn->out_done += head;
+		if (ret > head)
+			data_taken(conn, ret - head);
+	}
+	return 0;
+}
+
+static void push(struct afr_conn *conn)
+{
+	int ret;
+
+	do {
+		ret = send_frame(conn);
+	} while (!ret && next_frame(conn));
+	if (!ret || ret == -EAGAIN || test_bit(AFR_F_ABORT, &conn->flags))
+		return;
+	WRITE_ONCE(conn->err, -ret);
+	afr_conn_abort(conn, AFR_REASON_TCP_ERROR);
+}
+
+/**
+ * afr_control_push() - write wanted frames and DATA
+ * @conn: connection; nothing happens before our direction is framed
+ *
+ * Context: process, ctl_mutex not held. Whoever finds the mutex taken leaves
+ * the work to its holder.
+ */
+void afr_control_push(struct afr_conn *conn)
+{
+	if (afr_conn_tx_mode(conn) != AFR_FRAMED || test_bit(AFR_F_ABORTED, &conn->flags))
+		return;
+	set_bit(AFR_F_PUSH_AGAIN, &conn->flags);
+	while (test_bit(AFR_F_PUSH_AGAIN, &conn->flags) && mutex_trylock(&conn->ctl_mutex)) {
+		clear_bit(AFR_F_PUSH_AGAIN, &conn->flags);
+		push(conn);
+		mutex_unlock(&conn->ctl_mutex);
+		smp_mb__after_atomic();	/* the unlock, then a look at who came meanwhile */
+	}
+}
+
+/**
+ * afr_control_idle() - has TCP taken everything we want to say?
+ * @conn: connection
+ *
+ * Context: process.
+ */
+bool afr_control_idle(struct afr_conn *conn)
+{
+	bool idle;
+
+	mutex_lock(&conn->ctl_mutex);
+	idle = !conn->want && conn->out_done == conn->out_len && !conn->out_data;
+	mutex_unlock(&conn->ctl_mutex);
+	return idle;
+}

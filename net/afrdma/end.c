@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How connections end.
+ *
+ * In order: both FINs acknowledged -> both ends off the link (DETACH behind the
+ * last write, PE5) -> TCP shut for writing -> read to TCP's end -> finished (E1,
+ * PE4). By abort: TCP reset, off the link, finished. A closed socket leaves an
+ * orphan that goes the same way under a timer.
+ */
+#include "end.h"
+
+#include <net/sock.h>
+#include <net/tcp.h>
+
+#include "control.h"
+#include "move.h"
+#include "send.h"
+#include "stats.h"
+#include "trace.h"
+
+/* What calls report for an abort. */
+static int errno_of(struct afr_conn *conn)
+{
+	enum afr_reason reason = conn->abort_reason;
+
+	if (conn->err)
+		return conn->err;
+	switch (reason) {
+	case AFR_REASON_RESET:
+	case AFR_REASON_TCP_EOF:
+	case AFR_REASON_TCP_ERROR:
+	case AFR_REASON_CLOSED_UNREAD:
+	case AFR_REASON_LINGER_ZERO:
+	case AFR_REASON_ORPHAN_DATA:
+		return ECONNRESET;
+	case AFR_REASON_ORPHAN_TIMEOUT:
+		return ETIMEDOUT;
+	default:
+		return EPROTO;
+	}
+}
+
+static bool violation(enum afr_reason reason)
+{
+	return reason >= AFR_REASON_HELLO_BAD;
+}
+
+static void do_abort(struct afr_conn *conn)
+{
+	enum afr_reason reason = conn->abort_reason;
+
+	if (violation(reason)) {
+		afr_stat_inc(conn->an->net, AFR_STAT_PEER_VIOLATION);
+		afr_control_want(conn, AFR_WANT_ERROR);
+		afr_control_push(conn);	/* a courtesy: the reset may overtake it */
+	}
+	WRITE_ONCE(conn->err, errno_of(conn));
+	WRITE_ONCE(conn->reason, reason);
+	spin_lock_bh(&conn->tx_lock);	/* posts on the link end here */
+	set_bit(AFR_F_ABORTED, &conn->flags);
+	spin_unlock_bh(&conn->tx_lock);
+	mutex_lock(&conn->ctl_mutex);	/* frames end here */
+	mutex_unlock(&conn->ctl_mutex);
+	tcp_abort(conn->inner->sk, conn->err);
+	afr_stat_inc(conn->an->net, AFR_STAT_CONN_ABORTED);
+	trace_afrdma_conn_abort(conn->id, reason, -conn->err);
+	afr_conn_changed(conn);
+}
+
+/**
+ * afr_end_inner() - the inner TCP stream is over
+ * @conn: connection
+ * @err: 0 for TCP's FIN, else the error
+ *
+ * Context: the work.
+ */
+void afr_end_inner(struct afr_conn *conn, int err)
+{
+	bool complete;
+
+	spin_lock_bh(&conn->rx_lock);
+	complete = conn->rx.visible == conn->rx.fin;
+	spin_unlock_bh(&conn->rx_lock);
+	set_bit(AFR_F_INNER_EOF, &conn->flags);
+	if (complete && afr_send_done(conn))
+		return;		/* both directions are whole; how TCP ends does not matter */
+	if (err)
+		WRITE_ONCE(conn->err, -err);
+	if (err)
+		afr_conn_abort(conn, err == -ECONNRESET ? AFR_REASON_RESET : AFR_REASON_TCP_ERROR);
+	else if (!complete || conn->tx.fin == AFR_NO_FIN || !test_bit(AFR_F_ORPHAN, &conn->flags))
+		afr_conn_abort(conn, AFR_REASON_TCP_EOF);
+}
+
+/* The program has closed its socket: end our direction, refuse what nobody will read (PE7). */
+static void run_orphan(struct afr_conn *conn)
+{
+	bool unread;
+
+	if (!conn->due[AFR_T_ORPHAN] && !test_bit(AFR_F_ABORTED, &conn->flags)) {
+		afr_conn_timer(conn, AFR_T_ORPHAN, READ_ONCE(conn->an->set.orphan_timeout_ms));
+		afr_stat_inc(conn->an->net, AFR_STAT_CONN_ORPHANED);
+	}
+	spin_lock_bh(&conn->rx_lock);
+	unread = conn->rx.visible != conn->rx.consumed;
+	spin_unlock_bh(&conn->rx_lock);
+	if (unread)
+		afr_conn_abort(conn, AFR_REASON_CLOSED_UNREAD);
+	else if (afr_conn_tx_mode(conn) == AFR_FRAMED)
+		afr_send_fin(conn);
+	if (afr_conn_timer_due(conn, AFR_T_ORPHAN))
+		afr_conn_abort(conn, AFR_REASON_ORPHAN_TIMEOUT);
+}
+
+/* Both directions are whole and both ends know it. */
+static bool both_whole(struct afr_conn *conn)
+{
+	bool told;
+
+	spin_lock_bh(&conn->rx_lock);
+	if (afr_rx_finack_due(&conn->rx))
+		afr_control_want(conn, AFR_WANT_FINACK);
+	told = conn->rx.eof_told;
+	spin_unlock_bh(&conn->rx_lock);
+	return told && afr_send_done(conn);
+}
+
+static void finish(struct afr_conn *conn, enum afr_stat stat)
+{
+	if (test_bit(AFR_F_FINISHED, &conn->flags))
+		return;
+	afr_stat_inc(conn->an->net, stat);
+	afr_conn_finish(conn);
+	afr_conn_changed(conn);
+}
+
+static void run_framed(struct afr_conn *conn)
+{
+	if (!both_whole(conn))
+		return;
+	afr_move_detach(conn);
+	afr_control_push(conn);
+	if (conn->attach != AFR_DETACHED)
+		return;
+	if (!test_bit(AFR_F_INNER_SHUT, &conn->flags) && afr_control_idle(conn)) {
+		kernel_sock_shutdown(conn->inner, SHUT_WR);
+		set_bit(AFR_F_INNER_SHUT, &conn->flags);
+	}
+	if (test_bit(AFR_F_INNER_SHUT, &conn->flags) && test_bit(AFR_F_INNER_EOF, &conn->flags))
+		finish(conn, AFR_STAT_CONN_FINISHED);
+}
+
+/* One direction framed: nothing is acknowledged, TCP itself ends such a connection. */
+static void run_half(struct afr_conn *conn)
+{
+	if (afr_conn_tx_mode(conn) == AFR_FRAMED && conn->tx.fin != AFR_NO_FIN &&
+	    !test_bit(AFR_F_INNER_SHUT, &conn->flags) && afr_control_idle(conn)) {
+		kernel_sock_shutdown(conn->inner, SHUT_WR);
+		set_bit(AFR_F_INNER_SHUT, &conn->flags);
+	}
+	if (!test_bit(AFR_F_ORPHAN, &conn->flags))
+		return;
+	if (afr_conn_tx_mode(conn) == AFR_RAW || test_bit(AFR_F_INNER_SHUT, &conn->flags))
+		finish(conn, AFR_STAT_CONN_FINISHED);
+}
+
+/* shutdown(SHUT_WR) may have come before it was decided what our output is. */
+static void end_output(struct afr_conn *conn)
+{
+	if (afr_conn_tx_mode(conn) == AFR_FRAMED)
+		afr_send_fin(conn);
+	else if (afr_conn_tx_mode(conn) == AFR_RAW &&
+		 !test_and_set_bit(AFR_F_INNER_SHUT, &conn->flags))
+		kernel_sock_shutdown(conn->inner, SHUT_WR);
+}
+
+/**
+ * afr_end_run() - take what has ended to its end
+ * @conn: connection with at least one direction decided
+ *
+ * Context: the work.
+ */
+void afr_end_run(struct afr_conn *conn)
+{
+	if (test_bit(AFR_F_ORPHAN, &conn->flags))
+		run_orphan(conn);
+	if (test_bit(AFR_F_ABORT, &conn->flags) && !test_bit(AFR_F_ABORTED, &conn->flags))
+		do_abort(conn);
+	if (test_bit(AFR_F_ABORTED, &conn->flags)) {
+		afr_move_detach(conn);
+		if (conn->attach == AFR_DETACHED)
+			finish(conn, AFR_STAT_CONN_FINISHED);
+		return;
+	}
+	if (test_bit(AFR_F_FIN_WANTED, &conn->flags))
+		end_output(conn);
+	if (afr_conn_framed(conn))
+		run_framed(conn);
+	else if (afr_conn_tx_mode(conn) == AFR_RAW || afr_conn_rx_mode(conn) == AFR_RAW)
+		run_half(conn);
+}

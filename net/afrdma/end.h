@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* How connections end; all ways are here. */
+#ifndef AFR_END_H
+#define AFR_END_H
+
+#include "conn.h"
+
+/* The work, last step: look whether something has ended and take it to its end. */
+void afr_end_run(struct afr_conn *conn);
+/* The work: the inner TCP stream is over: cleanly (0), or with an error (-errno). */
+void afr_end_inner(struct afr_conn *conn, int err);
+
+#endif /* AFR_END_H */

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sending, receiving, waiting: the calls a connected socket gets.
+ *
+ * A direction is undecided, raw or framed. Undecided: wait. Raw: the call goes
+ * to the inner TCP socket, without any lock of ours. Framed: the rings, under
+ * lock_sock, which every wait drops.
+ */
+#include <linux/net.h>
+#include <linux/poll.h>
+#include <linux/sched/signal.h>
+#include <linux/sockios.h>
+#include <net/sock.h>
+#include <net/tcp.h>
+#include <asm/ioctls.h>
+
+#include "compat.h"
+#include "control.h"
+#include "cursor.h"
+#include "inner.h"
+#include "move.h"
+#include "recv.h"
+#include "send.h"
+#include "sock.h"
+#include "trace.h"
+
+/* --- upcalls ------------------------------------------------------------ */
+
+static void front_readable(struct sock *sk)
+{
+	sk->sk_data_ready(sk);
+}
+
+static void front_writable(struct sock *sk)
+{
+	struct socket_wq *wq;
+
+	if (!afr_send_room(afr_sk(sk)->conn))
+		return;
+	wq = rcu_dereference(sk->sk_wq);
+	if (skwq_has_sleeper(wq))
+		wake_up_interruptible_poll(&wq->wait, EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND);
+	if (wq && wq->fasync_list)
+		sock_wake_async(wq, SOCK_WAKE_SPACE, POLL_OUT);
+}
+
+static void front_changed(struct sock *sk)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+
+	if (test_bit(AFR_F_ABORTED, &conn->flags) && sk->sk_shutdown != SHUTDOWN_MASK) {
+		WRITE_ONCE(sk->sk_err, conn->err);
+		WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
+		inet_sk_state_store(sk, TCP_CLOSE);
+		sk_error_report(sk);
+	}
+	sk->sk_state_change(sk);
+	if (sk->sk_shutdown == SHUTDOWN_MASK)
+		sk_wake_async(sk, SOCK_WAKE_WAITD, POLL_HUP);
+}
+
+/* The peer is a TCP program: from here on this socket is TCP. */
+static void front_plain(struct afr_conn *conn)
+{
+	struct sock *sk;
+	int how = 0;
+
+	afr_inner_unhook(conn);
+	rcu_read_lock();
+	sk = rcu_dereference(conn->front);
+	if (sk)
+		how = sk->sk_shutdown;
+	rcu_read_unlock();
+	/* bytes may wait since before: only now may a shutdown go ahead of them */
+	if (how & SEND_SHUTDOWN)
+		kernel_sock_shutdown(conn->inner, SHUT_WR);
+	smp_store_release(&conn->tx_mode, AFR_RAW);
+	smp_store_release(&conn->rx_mode, AFR_RAW);
+	afr_conn_finish(conn);
+	afr_conn_changed(conn);
+}
+
+const struct afr_front_ops afr_front_ops = {
+	.readable	= front_readable,
+	.writable	= front_writable,
+	.changed	= front_changed,
+	.plain		= front_plain,
+};
+
+/* --- waiting ------------------------------------------------------------ */
+
+/* Sleep until @condition, without any lock. 0, or -EAGAIN / -ERESTARTSYS / -EINTR. */
+#define front_wait(sk, timeo, condition)						\
+({											\
+	long __left;									\
+	int __ret = 0;									\
+											\
+	if (!*(timeo)) {								\
+		__ret = (condition) ? 0 : -EAGAIN;					\
+	} else {									\
+		__left = wait_event_interruptible_timeout(*sk_sleep(sk), condition,	\
+							  *(timeo));			\
+		if (__left < 0)								\
+			__ret = sock_intr_errno(*(timeo));				\
+		else if (!__left)							\
+			__ret = -EAGAIN;						\
+		else if (*(timeo) != MAX_SCHEDULE_TIMEOUT)				\
+			*(timeo) = __left;						\
+	}										\
+	__ret;										\
+})
+
+static bool aborted(const struct afr_conn *conn)
+{
+	return test_bit(AFR_F_ABORTED, &conn->flags);
+}
+
+/* The mode of a direction once it is decided (or the connection is over). */
+static int wait_mode(struct sock *sk, const u8 *mode, long *timeo)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	int err = 0;
+
+	if (smp_load_acquire(mode) == AFR_UNDECIDED)
+		err = front_wait(sk, timeo, smp_load_acquire(mode) != AFR_UNDECIDED ||
+				 aborted(conn));
+	return err ? err : smp_load_acquire(mode);
+}
+
+/* --- sending ------------------------------------------------------------ */
+
+static int send_error(struct sock *sk, int flags)
+{
+	int err = sock_error(sk);
+
+	if (!err)
+		err = -EPIPE;
+	if (err == -EPIPE && !(flags & MSG_NOSIGNAL))
+		send_sig(SIGPIPE, current, 0);
+	return err;
+}
+
+static bool send_over(struct sock *sk)
+{
+	return READ_ONCE(sk->sk_err) || READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN;
+}
+
+static int send_framed(struct sock *sk, struct msghdr *msg, size_t len, long timeo)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	size_t done = 0;
+	ssize_t ret = 0;
+
+	if (msg->msg_flags & MSG_OOB)
+		return -EOPNOTSUPP;
+	lock_sock(sk);
+	if (send_over(sk))
+		ret = send_error(sk, msg->msg_flags);
+	while (!ret && done < len) {
+		ret = afr_send_some(conn, &msg->msg_iter, len - done);
+		if (ret > 0) {
+			done += ret;
+			ret = 0;
+			afr_send_kick(conn);
+			continue;
+		}
+		if (ret != -EAGAIN)
+			break;
+		release_sock(sk);
+		ret = front_wait(sk, &timeo, afr_send_room(conn) || send_over(sk));
+		lock_sock(sk);
+		if (!ret && send_over(sk))
+			ret = send_error(sk, done ? MSG_NOSIGNAL : msg->msg_flags);
+	}
+	conn->msgs++;
+	release_sock(sk);
+	afr_move_consider(conn);
+	return done ? done : ret;
+}
+
+/**
+ * afr_sendmsg() - proto_ops.sendmsg
+ * @sock: socket
+ * @msg: message
+ * @len: its length
+ *
+ * Return: bytes taken or -errno, as tcp(7).
+ */
+int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
+{
+	struct sock *sk = sock->sk;
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	long timeo = sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT);
+	int mode = wait_mode(sk, &conn->tx_mode, &timeo);
+
+	if (mode < 0)
+		return mode;
+	msg->msg_flags &= ~MSG_SPLICE_PAGES;
+	if (mode == AFR_FRAMED)
+		return send_framed(sk, msg, len, timeo);
+	if (mode == AFR_UNDECIDED || READ_ONCE(sk->sk_err))
+		return send_error(sk, msg->msg_flags);
+	return sock_sendmsg(conn->inner, msg);
+}
+
+/* --- receiving ---------------------------------------------------------- */
+
+/* The most a reader may wait for: the sender cannot tell a ring without its last unit (PC5). */
+static size_t recv_target(struct sock *sk, size_t len, int flags)
+{
+	u32 ring = afr_sk(sk)->conn->rx.ring;
+	size_t target = sock_rcvlowat(sk, flags & MSG_WAITALL, len);
+
+	return min_t(size_t, target, ring - afr_cursor_unit(ring) + 1);
+}
+
+/* Nothing more will come: 0 for the end of the stream, or the error. */
+static int recv_end(struct sock *sk, bool *end)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+
+	*end = true;
+	if (afr_recv_eof(conn) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
+		return aborted(conn) ? sock_error(sk) : 0;
+	if (READ_ONCE(sk->sk_err))
+		return sock_error(sk);
+	*end = false;
+	return 0;
+}
+
+static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flags, long timeo)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	struct iov_iter *to = flags & MSG_TRUNC ? NULL : &msg->msg_iter;
+	bool peek = flags & MSG_PEEK, end;
+	size_t done = 0, target;
+	ssize_t ret = 0;
+
+	if (flags & MSG_OOB)
+		return -EINVAL;
+	if (flags & MSG_ERRQUEUE)
+		return -EAGAIN;
+	lock_sock(sk);
+	target = recv_target(sk, len, flags);
+	while (done < len) {
+		ret = afr_recv_copy(conn, peek ? done : 0, to, len - done);
+		if (ret > 0) {
+			done += ret;
+			if (!peek)
+				afr_recv_consume(conn, ret);
+			continue;
+		}
+		if (ret < 0 || (done >= target && !(flags & MSG_WAITALL)))
+			break;
+		ret = recv_end(sk, &end);
+		if (ret || end || (peek && done >= target))
+			break;
+		release_sock(sk);
+		ret = front_wait(sk, &timeo, afr_recv_readable(conn) > (peek ? done : 0) ||
+				 afr_recv_eof(conn) || READ_ONCE(sk->sk_err) ||
+				 READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
+		lock_sock(sk);
+		if (ret)
+			break;
+	}
+	release_sock(sk);
+	afr_move_consider(conn);
+	return done ? done : ret;
+}
+
+static int recv_raw(struct sock *sk, struct msghdr *msg, int flags)
+{
+	int ret = sock_recvmsg(afr_inner(sk), msg, flags);
+
+	/* another thread's poll may have moved the error to the front */
+	if (ret <= 0 && ret != -EAGAIN && READ_ONCE(sk->sk_err))
+		ret = sock_error(sk);
+	return ret;
+}
+
+/**
+ * afr_recvmsg() - proto_ops.recvmsg
+ * @sock: socket
+ * @msg: message
+ * @len: room in it
+ * @flags: MSG_*
+ *
+ * Return: bytes, 0 at the end of the stream, or -errno, as tcp(7).
+ */
+int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
+{
+	struct sock *sk = sock->sk;
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	long timeo = sock_rcvtimeo(sk, flags & MSG_DONTWAIT);
+	int mode = wait_mode(sk, &conn->rx_mode, &timeo);
+
+	if (mode < 0)
+		return mode;
+	if (mode == AFR_FRAMED)
+		return recv_framed(sk, msg, len, flags, timeo);
+	if (mode == AFR_UNDECIDED)	/* aborted while nobody knew */
+		return sock_error(sk);
+	return recv_raw(sk, msg, flags);
+}
+
+/* --- polling ------------------------------------------------------------ */
+
+static __poll_t poll_framed_rx(struct sock *sk)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	__poll_t mask = 0;
+
+	if (afr_recv_fin(conn) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
+		mask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
+	else if (afr_recv_readable(conn) >= recv_target(sk, INT_MAX, 0))
+		mask |= EPOLLIN | EPOLLRDNORM;
+	return mask;
+}
+
+static __poll_t poll_framed_tx(struct sock *sk)
+{
+	if (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN || afr_send_room(afr_sk(sk)->conn))
+		return EPOLLOUT | EPOLLWRNORM;
+	return 0;
+}
+
+#define POLL_TX	(EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND)
+
+/**
+ * afr_poll() - proto_ops.poll
+ * @file: file of the socket
+ * @sock: socket
+ * @wait: poll table
+ *
+ * We wait on one queue only, our own: the inner socket's events arrive there, too.
+ *
+ * Return: events, as tcp(7).
+ */
+__poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_struct *wait)
+{
+	struct sock *sk = sock->sk;
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	u8 tx, rx;
+	__poll_t mask = 0, tcp = 0;
+	u8 down;
+
+	sock_poll_wait(file, sock, wait);
+	tx = afr_conn_tx_mode(conn);
+	rx = afr_conn_rx_mode(conn);
+	if (tx == AFR_RAW || rx == AFR_RAW || tx == AFR_NONE) {
+		afr_inner_take_error(conn->inner, sk);
+		tcp = READ_ONCE(conn->inner->ops)->poll(file, conn->inner, NULL);
+		mask |= tcp & (EPOLLERR | EPOLLHUP);
+	}
+	if (tx == AFR_RAW || tx == AFR_NONE)
+		mask |= tcp & POLL_TX;
+	if (rx == AFR_RAW || rx == AFR_NONE)
+		mask |= tcp & ~POLL_TX;
+	if (rx == AFR_FRAMED)
+		mask |= poll_framed_rx(sk);
+	if (tx == AFR_FRAMED)	/* a client may send before the peer's HELLO */
+		mask |= poll_framed_tx(sk);
+
+	down = READ_ONCE(sk->sk_shutdown);
+	if (rx == AFR_FRAMED && afr_recv_fin(conn))
+		down |= RCV_SHUTDOWN;
+	if (tx != AFR_NONE && down == SHUTDOWN_MASK)
+		mask |= EPOLLHUP | EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
+	if (READ_ONCE(sk->sk_err))
+		mask |= EPOLLERR;
+	return mask;
+}
+
+/* --- the rest ----------------------------------------------------------- */
+
+/**
+ * afr_shutdown() - proto_ops.shutdown
+ * @sock: socket
+ * @how: SHUT_RD, SHUT_WR, SHUT_RDWR
+ *
+ * While a direction is undecided its end is remembered; the decision carries it out.
+ *
+ * Return: 0, -EINVAL or -ENOTCONN.
+ */
+int afr_shutdown(struct socket *sock, int how)
+{
+	struct sock *sk = sock->sk;
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	u8 tx = afr_conn_tx_mode(conn), rx = afr_conn_rx_mode(conn);
+
+	if (how < SHUT_RD || how > SHUT_RDWR)
+		return -EINVAL;
+	if (tx == AFR_NONE || (tx == AFR_RAW && rx == AFR_RAW))
+		return READ_ONCE(conn->inner->ops)->shutdown(conn->inner, how);
+	if (aborted(conn))
+		return -ENOTCONN;
+
+	lock_sock(sk);
+	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | (how + 1));
+	release_sock(sk);
+	if ((how + 1) & SEND_SHUTDOWN) {
+		set_bit(AFR_F_FIN_WANTED, &conn->flags);
+		if (tx == AFR_FRAMED)
+			afr_send_fin(conn);
+		afr_conn_schedule(conn);	/* undecided, or raw: end.c knows what to do */
+	}
+	sk->sk_state_change(sk);
+	return 0;
+}
+
+static int ioctl_framed(struct sock *sk, unsigned int cmd, int __user *arg)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	u64 queued, unsent;
+
+	queued = afr_send_queued(conn, &unsent);
+	switch (cmd) {
+	case SIOCINQ:
+		return put_user((int)afr_recv_readable(conn), arg);
+	case SIOCOUTQ:
+		return put_user((int)queued, arg);
+	case SIOCOUTQNSD:
+		return put_user((int)unsent, arg);
+	case SIOCATMARK:
+		return put_user(0, arg);
+	default:
+		return -ENOIOCTLCMD;
+	}
+}
+
+/**
+ * afr_ioctl() - proto_ops.ioctl
+ * @sock: socket
+ * @cmd: command
+ * @arg: argument
+ *
+ * Return: 0 or -errno.
+ */
+int afr_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
+{
+	struct sock *sk = sock->sk;
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	int ret = -ENOIOCTLCMD;
+
+	if (afr_conn_framed(conn))
+		ret = ioctl_framed(sk, cmd, (int __user *)arg);
+	if (ret == -ENOIOCTLCMD)
+		ret = READ_ONCE(conn->inner->ops)->ioctl(conn->inner, cmd, arg);
+	return ret;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Attaching a connection to a link and leaving it again. The steps are an enum
+ * (conn.h) that only the connection's work changes; moving the directions is then
+ * a matter of the books (motion.h).
+ */
+#ifndef AFR_MOVE_H
+#define AFR_MOVE_H
+
+#include "conn.h"
+
+/* The work. Look at what happened (link up, link lost, detached, timers) and take the next step. */
+void afr_move_run(struct afr_conn *conn);
+/*
+ * The work. Both directions have ended, or the connection is aborted: leave the
+ * link. Call again until conn->attach is AFR_DETACHED.
+ */
+void afr_move_detach(struct afr_conn *conn);
+
+/* Frames of the peer, the work: 0 or the AFR_REASON_* to end with. */
+int afr_move_attach(struct afr_conn *conn, const struct afr_frame *frame);
+int afr_move_attached(struct afr_conn *conn, const struct afr_frame *frame);
+int afr_move_move(struct afr_conn *conn, const struct afr_frame *frame);
+int afr_move_resume(struct afr_conn *conn, const struct afr_frame *frame);
+
+/* Any context: has this connection moved enough to deserve a link? Client only. */
+void afr_move_consider(struct afr_conn *conn);
+
+#endif /* AFR_MOVE_H */

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The rdma path: writes out, completions in. */
+#include "path_rdma.h"
+
+#include "control.h"
+#include "ring.h"
+#include "stats.h"
+#include "trace.h"
+
+/*
+ * One write of @len stream bytes, or of none to tell the cursor. The cursor is
+ * sampled and posted under tx_lock and rx_lock, so cursors reach the link in the
+ * order they were taken (B10); a refused post takes the report back.
+ */
+static int post(struct afr_conn *conn, u32 len)
+{
+	struct afr_write w = {
+		.local	= conn->snd_view.addr + afr_ring_pos(conn->tx.sent, conn->tx.ring),
+		.lkey	= conn->snd_view.lkey,
+		.len	= len,
+		.remote	= conn->peer_addr + afr_ring_pos(conn->tx.sent, conn->tx.window),
+		.rkey	= conn->peer_rkey,
+	};
+	bool blocked;
+	u64 reported;
+	int ret;
+
+	lockdep_assert_held(&conn->tx_lock);
+	spin_lock(&conn->rx_lock);
+	reported = conn->rx.reported;
+	blocked = conn->rx.blocked;
+	w.cursor = afr_rx_report_imm(&conn->rx);
+	ret = afr_port_write(&conn->port, &w);
+	if (ret) {
+		conn->rx.reported = reported;
+		conn->rx.blocked = blocked;
+	}
+	spin_unlock(&conn->rx_lock);
+
+	if (ret == -ENOTCONN)
+		conn->may_post = false;
+	else if (ret)
+		afr_stat_inc(conn->an->net, AFR_STAT_LINK_NO_CREDIT);
+	return ret;
+}
+
+/* A run that crosses the end of neither ring (a mirrored ring has no end), in pieces that let others in between. */
+static u32 run_length(const struct afr_conn *conn)
+{
+	const struct afr_motion_tx *tx = &conn->tx;
+	u32 len = afr_tx_ready(tx);
+
+	len = min(len, max(tx->window / 4, 1u));
+	len = min(len, conn->snd_view.span - afr_ring_pos(tx->sent, tx->ring));
+	len = min(len, conn->peer_span - afr_ring_pos(tx->sent, tx->window));
+	return min(len, afr_link_write_max(conn->port.link));
+}
+
+static void push(struct afr_conn *conn)
+{
+	u32 len;
+
+	lockdep_assert_held(&conn->tx_lock);
+	while (conn->may_post && conn->tx.where == AFR_ON_LINK &&
+	       !test_bit(AFR_F_ABORTED, &conn->flags)) {
+		len = run_length(conn);
+		if (!len || post(conn, len))
+			return;
+		afr_tx_sent(&conn->tx, len);
+		conn->tx_bytes[AFR_ON_LINK] += len;
+		afr_stat_inc(conn->an->net, AFR_STAT_TX_WRITES);
+		afr_stat_add(conn->an->net, AFR_STAT_TX_BYTES_RDMA, len);
+	}
+}
+
+/**
+ * afr_path_rdma_push() - post writes
+ * @conn: connection
+ *
+ * Context: any but hard irq.
+ */
+void afr_path_rdma_push(struct afr_conn *conn)
+{
+	spin_lock_bh(&conn->tx_lock);
+	push(conn);
+	spin_unlock_bh(&conn->tx_lock);
+}
+
+/**
+ * afr_path_rdma_credit() - tell the cursor, if due
+ * @conn: connection
+ *
+ * Context: any but hard irq.
+ */
+void afr_path_rdma_credit(struct afr_conn *conn)
+{
+	bool due;
+
+	spin_lock_bh(&conn->tx_lock);
+	spin_lock(&conn->rx_lock);
+	due = conn->credit_imm && afr_rx_credit_due(&conn->rx, true);
+	spin_unlock(&conn->rx_lock);
+	if (due && conn->may_post && !conn->detach_posted && !post(conn, 0))
+		afr_stat_inc(conn->an->net, AFR_STAT_TX_CREDIT_WRITES);
+	spin_unlock_bh(&conn->tx_lock);
+}
+
+static struct afr_conn *to_conn(struct afr_port *port)
+{
+	return container_of(port, struct afr_conn, port);
+}
+
+static void data_landed(struct afr_conn *conn, u32 len)
+{
+	bool all;
+	int bad;
+
+	spin_lock(&conn->rx_lock);
+	bad = afr_rx_landed(&conn->rx, conn->rx.epoch, len);
+	if (!bad)
+		conn->rx_bytes[AFR_ON_LINK] += len;
+	all = conn->rx.visible == conn->rx.fin;
+	spin_unlock(&conn->rx_lock);
+
+	if (bad) {
+		afr_conn_abort(conn, bad);
+		return;
+	}
+	afr_stat_add(conn->an->net, AFR_STAT_RX_BYTES_RDMA, len);
+	afr_conn_readable(conn);
+	if (all || test_bit(AFR_F_ORPHAN, &conn->flags))
+		afr_conn_schedule(conn);	/* FINACK, or nobody is there to read */
+}
+
+static void cursor_landed(struct afr_conn *conn, u16 cursor)
+{
+	u64 una, consumed;
+	bool freed;
+	int bad;
+
+	spin_lock(&conn->tx_lock);
+	una = conn->tx.una;
+	consumed = conn->tx.consumed;
+	bad = afr_tx_credit_imm(&conn->tx, cursor);
+	if (conn->tx.consumed != consumed)
+		clear_bit(AFR_F_BLOCKED_TOLD, &conn->flags);
+	freed = conn->tx.una != una;
+	push(conn);
+	spin_unlock(&conn->tx_lock);
+
+	if (bad)
+		afr_conn_abort(conn, bad);
+	else if (freed)
+		afr_conn_writable(conn);
+}
+
+static void landed(struct afr_port *port, u32 len, u16 cursor)
+{
+	struct afr_conn *conn = to_conn(port);
+
+	if (len)
+		data_landed(conn, len);
+	cursor_landed(conn, cursor);
+}
+
+static void peer_detached(struct afr_port *port)
+{
+	set_bit(AFR_F_PEER_DETACHED, &to_conn(port)->flags);
+	afr_conn_schedule(to_conn(port));
+}
+
+static void detached(struct afr_port *port)
+{
+	set_bit(AFR_F_DETACHED, &to_conn(port)->flags);
+	afr_conn_schedule(to_conn(port));
+}
+
+static void kick(struct afr_port *port)
+{
+	struct afr_conn *conn = to_conn(port);
+
+	afr_path_rdma_push(conn);
+	afr_path_rdma_credit(conn);
+	afr_conn_schedule(conn);	/* a DETACH may wait, too */
+}
+
+static void link_down(struct afr_port *port, enum afr_reason reason)
+{
+	struct afr_conn *conn = to_conn(port);
+
+	spin_lock_bh(&conn->tx_lock);
+	conn->may_post = false;
+	conn->resume_reason = reason;
+	spin_unlock_bh(&conn->tx_lock);
+	set_bit(AFR_F_LINK_DOWN, &conn->flags);
+	afr_conn_schedule(conn);
+}
+
+static bool get(struct afr_port *port)
+{
+	return kref_get_unless_zero(&to_conn(port)->ref);
+}
+
+static void put(struct afr_port *port)
+{
+	afr_conn_put(to_conn(port));
+}
+
+const struct afr_port_ops afr_path_rdma_port_ops = {
+	.landed		= landed,
+	.peer_detached	= peer_detached,
+	.detached	= detached,
+	.kick		= kick,
+	.down		= link_down,
+	.get		= get,
+	.put		= put,
+};

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Frames in, and the work. */
+#include "reader.h"
+
+#include <linux/bvec.h>
+#include <linux/mm.h>
+#include <linux/net.h>
+#include <linux/uio.h>
+#include <net/sock.h>
+#include <net/tcp_states.h>
+
+#include "control.h"
+#include "end.h"
+#include "move.h"
+#include "path_rdma.h"
+#include "send.h"
+#include "stats.h"
+#include "trace.h"
+
+#define BUDGET		(512 * 1024)	/* bytes a work reads before others get their turn */
+#define RX_SEGMENTS	17		/* pages of one read: 64 KiB and a misaligned start */
+
+static int inner_recv(struct afr_conn *conn, struct kvec *vec, unsigned int n, size_t len, int flags)
+{
+	struct msghdr msg = {};
+
+	return kernel_recvmsg(conn->inner, &msg, vec, n, len,
+			      MSG_DONTWAIT | MSG_NOSIGNAL | flags);
+}
+
+/* --- what the first bytes are ------------------------------------------- */
+
+static void negotiated(struct afr_conn *conn, enum afr_reason reason, enum afr_stat stat)
+{
+	WRITE_ONCE(conn->reason, reason);
+	afr_stat_inc(conn->an->net, stat);
+	trace_afrdma_conn_negotiated(conn->id, conn->tx_mode << 4 | conn->rx_mode, reason);
+	afr_conn_timer(conn, AFR_T_HELLO, 0);
+}
+
+/* The peer's first bytes are the application's. */
+static void found_raw(struct afr_conn *conn, enum afr_reason reason)
+{
+	if (afr_conn_tx_mode(conn) == AFR_FRAMED) {
+		smp_store_release(&conn->rx_mode, AFR_RAW);
+		spin_lock_bh(&conn->tx_lock);
+		afr_tx_credit(&conn->tx, conn->tx.una);	/* from here on TCP's window is the credit */
+		spin_unlock_bh(&conn->tx_lock);
+		negotiated(conn, AFR_REASON_HALF_FRAMED, AFR_STAT_CONN_HALF);
+		afr_conn_changed(conn);
+		return;
+	}
+	negotiated(conn, reason, AFR_STAT_CONN_PLAIN);
+	conn->front_ops->plain(conn);
+}
+
+/* Learn from HELLO who the peer is; when our own output is free, answer. */
+static void found_hello(struct afr_conn *conn, const struct afr_hello *hello)
+{
+	struct afr_peer *peer = &conn->peer;
+
+	afr_stat_inc(conn->an->net, AFR_STAT_HELLO_RECEIVED);
+	memcpy(peer->instance, hello->instance, sizeof(peer->instance));
+	memcpy(peer->secret, hello->secret, sizeof(peer->secret));
+	peer->port = hello->port;
+	kernel_getsockname(conn->inner, (struct sockaddr *)&peer->local);
+	kernel_getpeername(conn->inner, (struct sockaddr *)&peer->remote);
+	conn->in_skip = hello->length - sizeof(struct afr_wire_hello);
+
+	spin_lock_bh(&conn->tx_lock);
+	afr_tx_set_window(&conn->tx, hello->ring);
+	spin_unlock_bh(&conn->tx_lock);
+	if (afr_conn_tx_mode(conn) == AFR_UNDECIDED) {
+		conn->my_port = afr_service_port(conn->an, conn->inner->sk->sk_family);
+		afr_control_want(conn, AFR_WANT_HELLO);
+		smp_store_release(&conn->tx_mode, AFR_FRAMED);
+	}
+	smp_store_release(&conn->rx_mode, AFR_FRAMED);
+	if (afr_conn_tx_mode(conn) == AFR_FRAMED)
+		negotiated(conn, AFR_REASON_NOT_YET, AFR_STAT_CONN_FRAMED);
+	else
+		negotiated(conn, AFR_REASON_HALF_FRAMED, AFR_STAT_CONN_HALF);
+	afr_conn_changed(conn);
+}
+
+static bool inner_ended(struct afr_conn *conn)
+{
+	struct sock *isk = conn->inner->sk;
+
+	return READ_ONCE(isk->sk_shutdown) & RCV_SHUTDOWN || READ_ONCE(isk->sk_err) ||
+	       inet_sk_state_load(isk) == TCP_CLOSE;
+}
+
+/* The silent client: our output starts raw. Half a HELLO cannot be delivered nor waited for (PA5). */
+static void hello_late(struct afr_conn *conn, int seen)
+{
+	if (seen > 0) {
+		afr_conn_abort(conn, AFR_REASON_HELLO_CUT);
+		return;
+	}
+	if (afr_conn_tx_mode(conn) != AFR_UNDECIDED)
+		return;
+	afr_stat_inc(conn->an->net, AFR_STAT_HELLO_TIMEOUT);
+	WRITE_ONCE(conn->reason, AFR_REASON_HELLO_TIMEOUT);
+	smp_store_release(&conn->tx_mode, AFR_RAW);
+	afr_conn_changed(conn);
+}
+
+static void hello_step(struct afr_conn *conn)
+{
+	u8 buf[sizeof(struct afr_wire_hello)];
+	struct kvec vec = { buf, sizeof(buf) };
+	bool ended = inner_ended(conn);	/* before the look, or an end behind new bytes is taken for theirs */
+	struct afr_hello hello;
+	int seen;
+
+	seen = inner_recv(conn, &vec, 1, sizeof(buf), MSG_PEEK);
+	switch (afr_hello_parse(buf, max(seen, 0), afr_hello_proof(conn->nonce, !conn->server),
+				&hello)) {
+	case AFR_HELLO_MORE:
+		if (ended && seen > 0)
+			afr_conn_abort(conn, AFR_REASON_HELLO_CUT);
+		else if (ended && afr_conn_tx_mode(conn) == AFR_FRAMED)
+			afr_end_inner(conn, seen < 0 && seen != -EAGAIN ? seen : 0);
+		else if (ended)
+			found_raw(conn, AFR_REASON_NO_HELLO);
+		else if (afr_conn_timer_due(conn, AFR_T_HELLO))
+			hello_late(conn, seen);
+		return;
+	case AFR_HELLO_YES:
+		inner_recv(conn, &vec, 1, sizeof(buf), 0);
+		found_hello(conn, &hello);
+		return;
+	case AFR_HELLO_NO:
+		found_raw(conn, AFR_REASON_NO_HELLO);
+		return;
+	case AFR_HELLO_BAD:
+		afr_conn_abort(conn, AFR_REASON_HELLO_BAD);
+		return;
+	}
+}
+
+/* --- frames ------------------------------------------------------------- */
+
+static int on_data(struct afr_conn *conn, const struct afr_frame *frame)
+{
+	int bad;
+
+	if (test_bit(AFR_F_ORPHAN, &conn->flags))
+		return AFR_REASON_ORPHAN_DATA;
+	/* half-framed: the sender had no window to obey, reading stops when the ring is full */
+	if (afr_conn_tx_mode(conn) != AFR_FRAMED) {
+		conn->in_data = frame->length;
+		return frame->offset == conn->rx.visible ? 0 : AFR_REASON_DATA_OFFSET;
+	}
+	spin_lock_bh(&conn->rx_lock);
+	bad = afr_rx_data(&conn->rx, frame->offset, frame->length);
+	spin_unlock_bh(&conn->rx_lock);
+	conn->in_data = frame->length;
+	return bad;
+}
+
+static int on_credit(struct afr_conn *conn, const struct afr_frame *frame)
+{
+	int bad;
+
+	spin_lock_bh(&conn->tx_lock);
+	bad = afr_tx_credit(&conn->tx, frame->offset);
+	clear_bit(AFR_F_BLOCKED_TOLD, &conn->flags);
+	spin_unlock_bh(&conn->tx_lock);
+	return bad;
+}
+
+static int on_blocked(struct afr_conn *conn, const struct afr_frame *frame)
+{
+	bool due, imm;
+
+	spin_lock_bh(&conn->rx_lock);
+	afr_rx_blocked(&conn->rx);
+	imm = conn->credit_imm;
+	due = afr_rx_credit_due(&conn->rx, imm);
+	spin_unlock_bh(&conn->rx_lock);
+	if (due && imm)
+		afr_path_rdma_credit(conn);
+	else if (due)
+		afr_control_want(conn, AFR_WANT_CREDIT);
+	return 0;
+}
+
+static int on_fin(struct afr_conn *conn, const struct afr_frame *frame)
+{
+	int bad;
+
+	spin_lock_bh(&conn->rx_lock);
+	bad = afr_rx_fin(&conn->rx, frame->offset);
+	spin_unlock_bh(&conn->rx_lock);
+	if (!bad)
+		afr_conn_changed(conn);
+	return bad;
+}
+
+static int on_finack(struct afr_conn *conn, const struct afr_frame *frame)
+{
+	int bad = AFR_REASON_FINACK_BAD;
+
+	spin_lock_bh(&conn->tx_lock);
+	/* on TCP the peer cannot have what TCP has not taken yet */
+	if (conn->tx.where != AFR_ON_TCP || conn->tx.una == conn->tx.written)
+		bad = afr_tx_finack(&conn->tx, frame->offset);
+	spin_unlock_bh(&conn->tx_lock);
+	if (!bad)
+		afr_conn_changed(conn);
+	return bad;
+}
+
+static int on_urgent(struct afr_conn *conn, const struct afr_frame *frame)
+{
+	return 0;	/* urgent data is sent in band by this version */
+}
+
+static int on_error(struct afr_conn *conn, const struct afr_frame *frame)
+{
+	return AFR_REASON_PEER_ERROR;
+}
+
+static int (*const handlers[])(struct afr_conn *conn, const struct afr_frame *frame) = {
+	[AFR_FRAME_DATA]	= on_data,
+	[AFR_FRAME_CREDIT]	= on_credit,
+	[AFR_FRAME_ATTACH]	= afr_move_attach,
+	[AFR_FRAME_ATTACHED]	= afr_move_attached,
+	[AFR_FRAME_BLOCKED]	= on_blocked,
+	[AFR_FRAME_MOVE]	= afr_move_move,
+	[AFR_FRAME_RESUME]	= afr_move_resume,
+	[AFR_FRAME_FIN]		= on_fin,
+	[AFR_FRAME_FINACK]	= on_finack,
+	[AFR_FRAME_URGENT]	= on_urgent,
+	[AFR_FRAME_ERROR]	= on_error,
+};
+
+/* A whole head is in @in: returns 0, or why the connection ends. */
+static int on_frame(struct afr_conn *conn, const struct afr_frame *frame)
+{
+	afr_stat_inc(conn->an->net, AFR_STAT_FRAMES_RECEIVED);
+	if (frame->type < ARRAY_SIZE(handlers) && handlers[frame->type])
+		return handlers[frame->type](conn, frame);
+	conn->in_skip = frame->length;	/* unknown and optional, or the parser had refused it */
+	return 0;
+}
+
+/*
+ * Read the rest of a frame head, no byte more. Returns bytes read, or what recv
+ * said (0: end of TCP). Calls on_frame() when the head is whole.
+ */
+static int read_head(struct afr_conn *conn)
+{
+	unsigned int need = sizeof(struct afr_wire_frame);
+	struct afr_frame frame;
+	struct kvec vec;
+	int ret, used;
+
+	used = afr_frame_parse(conn->in, conn->in_len, &frame, &need);
+	if (WARN_ON_ONCE(used || need <= conn->in_len || need > sizeof(conn->in)))
+		return -EPROTO;
+	vec.iov_base = conn->in + conn->in_len;
+	vec.iov_len = need - conn->in_len;
+	ret = inner_recv(conn, &vec, 1, vec.iov_len, 0);
+	if (ret <= 0)
+		return ret;
+	conn->in_len += ret;
+
+	used = afr_frame_parse(conn->in, conn->in_len, &frame, &need);
+	if (used < 0) {
+		afr_conn_abort(conn, AFR_REASON_FRAME_BAD);
+		return ret;
+	}
+	if (!used)
+		return ret;
+	conn->in_len = 0;
+	used = on_frame(conn, &frame);
+	if (used)
+		afr_conn_abort(conn, used);
+	return ret;
+}
+
+static int read_skip(struct afr_conn *conn)
+{
+	u8 drop[64];
+	struct kvec vec = { drop, min_t(size_t, conn->in_skip, sizeof(drop)) };
+	int ret = inner_recv(conn, &vec, 1, vec.iov_len, 0);
+
+	if (ret > 0)
+		conn->in_skip -= ret;
+	return ret;
+}
+
+/* Stream bytes go from TCP straight to their place in the ring. */
+static int read_data(struct afr_conn *conn)
+{
+	struct bio_vec bv[RX_SEGMENTS];
+	struct kvec vec[RX_SEGMENTS];
+	u64 at = conn->rx.visible;	/* ours to move while the direction is on TCP */
+	unsigned int n, i;
+	u32 len, room;
+	int ret;
+
+	spin_lock_bh(&conn->rx_lock);
+	room = conn->rx.ring - afr_rx_readable(&conn->rx);
+	spin_unlock_bh(&conn->rx_lock);
+	len = min3(conn->in_data, room, (u32)((RX_SEGMENTS - 1) * PAGE_SIZE));
+	if (!len) {
+		set_bit(AFR_F_STALLED, &conn->flags);
+		return -EAGAIN;
+	}
+	clear_bit(AFR_F_STALLED, &conn->flags);
+	ret = afr_mem_back(&conn->rcv, at, len);
+	if (ret) {
+		afr_conn_timer(conn, AFR_T_RETRY, 10);	/* no memory now: the bytes stay in TCP */
+		return -EAGAIN;
+	}
+	n = afr_mem_bvec(&conn->rcv, at, len, bv, RX_SEGMENTS, &len);
+	for (i = 0; i < n; i++) {
+		vec[i].iov_base = page_address(bv[i].bv_page) + bv[i].bv_offset;
+		vec[i].iov_len = bv[i].bv_len;
+	}
+	ret = inner_recv(conn, vec, n, len, 0);
+	if (ret <= 0)
+		return ret;
+
+	conn->in_data -= ret;
+	spin_lock_bh(&conn->rx_lock);
+	afr_rx_arrived(&conn->rx, ret);
+	conn->rx_bytes[AFR_ON_TCP] += ret;
+	spin_unlock_bh(&conn->rx_lock);
+	afr_stat_add(conn->an->net, AFR_STAT_RX_BYTES_TCP, ret);
+	afr_conn_readable(conn);
+	return ret;
+}
+
+/* Returns true when the budget is used up and there may be more. */
+static bool read_frames(struct afr_conn *conn)
+{
+	int budget = BUDGET, ret;
+
+	while (budget > 0 && !test_bit(AFR_F_ABORT, &conn->flags)) {
+		if (conn->in_data)
+			ret = read_data(conn);
+		else if (conn->in_skip)
+			ret = read_skip(conn);
+		else
+			ret = read_head(conn);
+		if (ret == -EAGAIN)
+			return false;
+		if (ret <= 0) {
+			afr_end_inner(conn, ret);
+			return false;
+		}
+		budget -= ret;
+	}
+	return budget <= 0;
+}
+
+/* --- the work ----------------------------------------------------------- */
+
+static void run(struct afr_conn *conn)
+{
+	bool more = false;
+
+	if (afr_conn_rx_mode(conn) == AFR_UNDECIDED && !test_bit(AFR_F_ABORT, &conn->flags))
+		hello_step(conn);
+	if (!test_bit(AFR_F_ALIVE, &conn->flags))
+		return;		/* became plain */
+	if (afr_conn_rx_mode(conn) == AFR_FRAMED && !test_bit(AFR_F_INNER_EOF, &conn->flags))
+		more = read_frames(conn);
+	if (afr_conn_framed(conn)) {
+		afr_move_consider(conn);
+		afr_move_run(conn);
+	}
+	if (afr_conn_tx_mode(conn) == AFR_FRAMED)
+		afr_send_kick(conn);
+	afr_end_run(conn);
+	afr_control_push(conn);
+	if (more)
+		afr_conn_schedule(conn);
+}
+
+/** afr_reader_init() - hand the work down to conn.c */
+void afr_reader_init(void)
+{
+	afr_conn_set_work(run);
+}

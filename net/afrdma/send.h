@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The program's side of sending: bytes into the send ring, the path gets going. */
+#ifndef AFR_SEND_H
+#define AFR_SEND_H
+
+#include "conn.h"
+
+struct iov_iter;
+
+/*
+ * Process context; one sender at a time (lock_sock of the front). Copy up to @len
+ * bytes out of @iter. Returns bytes taken, -EAGAIN when the ring is full, -ENOMEM,
+ * -EFAULT, -EPIPE after afr_send_fin().
+ */
+ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len);
+/* Process context. Let the current path take what it can. */
+void afr_send_kick(struct afr_conn *conn);
+/* Process context. The stream ends with what was written so far. Idempotent. */
+void afr_send_fin(struct afr_conn *conn);
+/* Any context. Enough room that a sleeping writer is worth waking: a third of the ring, as TCP does. */
+bool afr_send_room(struct afr_conn *conn);
+/* Any context. Bytes written and not known to be received; and of these, not yet sent. */
+u64 afr_send_queued(struct afr_conn *conn, u64 *unsent);
+/* Any context. The peer has received everything, after afr_send_fin(). */
+bool afr_send_done(struct afr_conn *conn);
+
+#endif /* AFR_SEND_H */

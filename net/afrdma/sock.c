@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The family: create, bind, connect, listen, accept, release. */
+#include "sock.h"
+
+#include <linux/module.h>
+#include <linux/net.h>
+#include <net/tcp.h>
+#include <uapi/linux/af_rdma.h>
+
+#include "compat.h"
+#include "control.h"
+#include "inner.h"
+#include "send.h"
+#include "stats.h"
+#include "trace.h"
+
+static unsigned int family = AF_RDMA;
+module_param(family, uint, 0444);
+MODULE_PARM_DESC(family, "address family number to register (default 27)");
+
+static struct proto afr_proto = {
+	.name		= "AF_RDMA",
+	.owner		= THIS_MODULE,
+	.obj_size	= sizeof(struct afr_sock),
+};
+
+static const struct proto_ops afr_ops;
+
+/* --- creation ----------------------------------------------------------- */
+
+static void sock_destruct(struct sock *sk)
+{
+	struct afr_net *an = afr_net(sock_net(sk));
+
+	/* the connection goes in afr_release(); only the count is left to settle */
+	atomic_dec(&an->sockets);
+}
+
+/* A front without a connection yet. */
+static struct sock *front_alloc(struct net *net, struct socket *sock, int protocol, int kern)
+{
+	struct sock *sk = sk_alloc(net, family, GFP_KERNEL, &afr_proto, kern);
+
+	if (!sk)
+		return NULL;
+	sock_init_data(sock, sk);
+	sk->sk_protocol = protocol;
+	sk->sk_destruct = sock_destruct;
+	sock_set_flag(sk, SOCK_RCU_FREE);	/* upcalls find it under RCU */
+	atomic_inc(&afr_net(net)->sockets);
+	sock->ops = &afr_ops;
+	set_bit(SOCK_CUSTOM_SOCKOPT, &sock->flags);
+	return sk;
+}
+
+/* Give @sk its connection around @inner, which is taken over in any case. */
+static int front_adopt(struct socket *sock, struct sock *sk, struct socket *inner)
+{
+	struct afr_net *an = afr_net(sock_net(sk));
+	struct afr_conn *conn = afr_conn_create(an, inner, sk, &afr_front_ops);
+
+	if (!conn) {
+		sock_release(inner);
+		return -ENOMEM;
+	}
+	afr_sk(sk)->conn = conn;
+	afr_inner_graft(inner, sock);
+	afr_service_get(an);
+	afr_stat_inc(an->net, AFR_STAT_SOCK_CREATED);
+	return 0;
+}
+
+/* Undo front_alloc(). */
+static void front_free(struct socket *sock, struct sock *sk)
+{
+	sock_orphan(sk);
+	sock->sk = NULL;
+	sock_put(sk);
+}
+
+static int protocol_family(int protocol)
+{
+	switch (protocol) {
+	case AFRDMA_PROTO_INET:
+	case IPPROTO_TCP:
+		return AF_INET;
+	case AFRDMA_PROTO_INET6:
+		return AF_INET6;
+	default:
+		return -EPROTONOSUPPORT;
+	}
+}
+
+static int afr_create(struct net *net, struct socket *sock, int protocol, int kern)
+{
+	int inet = protocol_family(protocol), err;
+	struct socket *inner;
+	struct sock *sk;
+
+	if (sock->type != SOCK_STREAM)
+		return -ESOCKTNOSUPPORT;
+	if (inet < 0)
+		return inet;
+	if (!READ_ONCE(afr_net(net)->set.unprivileged) && !ns_capable(net->user_ns, CAP_NET_RAW))
+		return -EPERM;
+	sk = front_alloc(net, sock, inet == AF_INET6 ? AFRDMA_PROTO_INET6 : AFRDMA_PROTO_INET,
+			 kern);
+	if (!sk)
+		return -ENOBUFS;
+	err = afr_inner_create(net, inet, &inner);
+	if (!err)
+		err = front_adopt(sock, sk, inner);
+	if (err)
+		front_free(sock, sk);
+	return err;
+}
+
+/* --- release ------------------------------------------------------------ */
+
+/* SO_LINGER: wait here for the peer to have everything, never in a worker (E2). */
+static void linger(struct sock *sk)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+
+	if (afr_conn_tx_mode(conn) != AFR_FRAMED || !sk->sk_lingertime ||
+	    current->flags & PF_EXITING)
+		return;
+	afr_send_fin(conn);
+	wait_event_interruptible_timeout(*sk_sleep(sk), afr_send_done(conn) ||
+					 test_bit(AFR_F_ABORTED, &conn->flags) ||
+					 test_bit(AFR_F_FINISHED, &conn->flags),
+					 sk->sk_lingertime);
+}
+
+static void release_connection(struct sock *sk)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+
+	if (!test_bit(AFR_F_ALIVE, &conn->flags))
+		return;		/* plain: the inner socket lingers itself */
+	if (sock_flag(sk, SOCK_LINGER) && !sk->sk_lingertime)
+		afr_conn_abort(conn, AFR_REASON_LINGER_ZERO);
+	else if (sock_flag(sk, SOCK_LINGER))
+		linger(sk);
+	sock_reset_flag(conn->inner->sk, SOCK_LINGER);
+}
+
+static int afr_release(struct socket *sock)
+{
+	struct sock *sk = sock->sk;
+	struct afr_sock *as = afr_sk(sk);
+	struct afr_conn *conn;
+
+	if (!sk)
+		return 0;
+	conn = as->conn;
+	lock_sock(conn->inner->sk);
+	if (as->mark)
+		afr_tcpopt_unlisten(as->mark, conn->inner->sk);
+	as->mark = NULL;
+	afr_offer_disarm(&as->offer, conn->inner->sk);
+	release_sock(conn->inner->sk);
+
+	release_connection(sk);
+	afr_inner_ungraft(conn->inner);
+	afr_conn_orphan(conn);
+	sock_orphan(sk);
+	sock->sk = NULL;
+	afr_conn_put(conn);
+	afr_service_put(afr_net(sock_net(sk)));
+	sock_put(sk);
+	return 0;
+}
+
+/* --- names -------------------------------------------------------------- */
+
+static int afr_bind(struct socket *sock, struct sockaddr *addr, int len)
+{
+	return kernel_bind(afr_inner(sock->sk), addr, len);
+}
+
+static int afr_getname(struct socket *sock, struct sockaddr *addr, int peer)
+{
+	struct socket *inner = afr_inner(sock->sk);
+
+	return READ_ONCE(inner->ops)->getname(inner, addr, peer);
+}
+
+/* --- connect ------------------------------------------------------------ */
+
+static void set_modes(struct afr_conn *conn, enum afr_mode tx, enum afr_mode rx)
+{
+	smp_store_release(&conn->tx_mode, tx);
+	smp_store_release(&conn->rx_mode, rx);
+}
+
+static void set_plain(struct afr_conn *conn, enum afr_reason reason)
+{
+	WRITE_ONCE(conn->reason, reason);
+	set_modes(conn, AFR_RAW, AFR_RAW);
+	afr_stat_inc(conn->an->net, AFR_STAT_CONN_PLAIN);
+	trace_afrdma_conn_negotiated(conn->id, AFR_RAW << 4 | AFR_RAW, reason);
+}
+
+/*
+ * The TCP handshake is over; the inner socket is locked, maybe in softirq. With
+ * consent our direction is framed from its first byte on; what the peer's is, its
+ * first bytes will tell.
+ */
+static void settled(struct afr_offer *offer, struct sock *isk, enum afr_reason reason)
+{
+	struct afr_sock *as = container_of(offer, struct afr_sock, offer);
+	struct afr_conn *conn = as->conn;
+	struct sock *sk = &as->sk;
+
+	if (isk->sk_state != TCP_ESTABLISHED) {
+		set_modes(conn, AFR_NONE, AFR_NONE);
+		if (!READ_ONCE(as->blocking_connect))
+			afr_inner_take_error(conn->inner, sk);
+	} else if (reason) {
+		set_plain(conn, reason);
+	} else {
+		afr_conn_start(conn, false, afr_offer_nonce(offer), afr_sockopt_sndbuf(sk),
+			       afr_sockopt_rcvbuf(sk));
+		afr_control_want(conn, AFR_WANT_HELLO);
+		set_modes(conn, AFR_FRAMED, AFR_UNDECIDED);
+		afr_inner_hook(conn);
+		afr_conn_schedule(conn);
+	}
+	if (isk->sk_state == TCP_ESTABLISHED)
+		inet_sk_state_store(sk, TCP_ESTABLISHED);
+	sk->sk_state_change(sk);
+}
+
+/* Offer RDMA in the SYN to come. Failing that, the connection is plain, and says why. */
+static void offer(struct sock *sk)
+{
+	struct afr_sock *as = afr_sk(sk);
+	struct afr_conn *conn = as->conn;
+	struct sock *isk = conn->inner->sk;
+	enum afr_reason reason = AFR_REASON_NONE;
+
+	if (inet_sk_state_load(isk) != TCP_CLOSE)
+		return;
+	if (!READ_ONCE(conn->an->set.enabled))
+		reason = AFR_REASON_FAMILY_OFF;
+	else if (afr_tcpopt_use(sock_net(sk)))
+		reason = AFR_REASON_NO_NETFILTER;
+	if (reason) {
+		WRITE_ONCE(conn->reason, reason);
+		return;
+	}
+	as->offer.settled = settled;
+	lock_sock(isk);
+	if (isk->sk_state == TCP_CLOSE && !afr_offer_arm(&as->offer, isk))
+		set_modes(conn, AFR_UNDECIDED, AFR_UNDECIDED);
+	release_sock(isk);
+}
+
+static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int flags)
+{
+	struct sock *sk = sock->sk;
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	bool unspec;
+	int err;
+
+	if (len < (int)sizeof(addr->sa_family))
+		return -EINVAL;
+	if (READ_ONCE(sk->sk_err) && afr_conn_tx_mode(conn) == AFR_NONE)
+		return sock_error(sk);
+	unspec = addr->sa_family == AF_UNSPEC;
+	if (unspec && test_bit(AFR_F_ALIVE, &conn->flags))
+		return -EOPNOTSUPP;
+	if (!unspec)
+		offer(sk);
+
+	WRITE_ONCE(afr_sk(sk)->blocking_connect, !(flags & O_NONBLOCK));
+	err = kernel_connect(conn->inner, addr, len, flags);
+	WRITE_ONCE(afr_sk(sk)->blocking_connect, false);
+
+	lock_sock(conn->inner->sk);
+	if (conn->inner->sk->sk_state == TCP_CLOSE) {
+		/* refused before a SYN, or failed: the next connect() starts afresh */
+		afr_offer_disarm(&afr_sk(sk)->offer, conn->inner->sk);
+		if (!test_bit(AFR_F_ALIVE, &conn->flags))
+			set_modes(conn, AFR_NONE, AFR_NONE);
+	}
+	release_sock(conn->inner->sk);
+	if (!err && !unspec)
+		sock->state = SS_CONNECTED;
+	return err;
+}
+
+/* --- listen, accept ----------------------------------------------------- */
+
+static int afr_listen(struct socket *sock, int backlog)
+{
+	struct sock *sk = sock->sk;
+	struct afr_sock *as = afr_sk(sk);
+	struct socket *inner = as->conn->inner;
+	struct afr_listen_mark *mark;
+	int err;
+
+	if (!as->mark && READ_ONCE(as->conn->an->set.enabled) &&
+	    inner->sk->sk_state == TCP_CLOSE && !afr_tcpopt_use(sock_net(sk))) {
+		lock_sock(inner->sk);
+		mark = afr_tcpopt_listen(inner->sk);
+		if (!IS_ERR(mark))
+			as->mark = mark;
+		release_sock(inner->sk);
+	}
+	err = kernel_listen(inner, backlog);
+	if (err)
+		return err;
+	inet_sk_state_store(sk, TCP_LISTEN);
+	sk->sk_max_ack_backlog = backlog;
+	return 0;
+}
+
+/* A client that asked waits for nothing from us: its HELLO comes behind its ACK. */
+static void accepted(struct sock *listener, struct sock *sk)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	struct sock *isk = conn->inner->sk;
+	enum afr_reason reason = AFR_REASON_FAMILY_OFF;
+	u32 nonce;
+
+	if (afr_sk(listener)->mark)
+		reason = afr_tcpopt_accepted(isk, &nonce);
+	if (!reason && rcu_access_pointer(isk->sk_user_data))
+		reason = AFR_REASON_CLIENT_PLAIN;	/* someone else's already, a sockmap's (T13) */
+	if (reason) {
+		set_plain(conn, reason);
+		return;
+	}
+	afr_conn_start(conn, true, nonce, afr_sockopt_sndbuf(sk), afr_sockopt_rcvbuf(sk));
+	set_modes(conn, AFR_UNDECIDED, AFR_UNDECIDED);
+	afr_conn_timer(conn, AFR_T_HELLO, READ_ONCE(conn->an->set.hello_timeout_ms));
+	lock_sock(isk);
+	afr_inner_hook(conn);
+	release_sock(isk);
+	afr_conn_schedule(conn);
+}
+
+static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_ARGS)
+{
+	struct sock *listener = sock->sk, *sk;
+	struct socket *inner;
+	int err;
+
+	err = kernel_accept(afr_inner(listener), &inner, AFR_ACCEPT_FLAGS);
+	if (err)
+		return err;
+	sk = front_alloc(sock_net(listener), newsock, listener->sk_protocol, 0);
+	if (!sk) {
+		sock_release(inner);
+		return -ENOMEM;
+	}
+	err = front_adopt(newsock, sk, inner);
+	if (err) {
+		front_free(newsock, sk);
+		return err;
+	}
+	afr_sockopt_inherit(sk, listener);
+	inet_sk_state_store(sk, TCP_ESTABLISHED);
+	newsock->state = SS_CONNECTED;
+	accepted(listener, sk);
+	return 0;
+}
+
+static const struct proto_ops afr_ops = {
+	.owner		= THIS_MODULE,
+	.release	= afr_release,
+	.bind		= afr_bind,
+	.connect	= afr_connect,
+	.socketpair	= sock_no_socketpair,
+	.accept		= afr_accept,
+	.getname	= afr_getname,
+	.poll		= afr_poll,
+	.ioctl		= afr_ioctl,
+	.gettstamp	= sock_gettstamp,
+	.listen		= afr_listen,
+	.shutdown	= afr_shutdown,
+	.setsockopt	= afr_setsockopt,
+	.getsockopt	= afr_getsockopt,
+	.sendmsg	= afr_sendmsg,
+	.recvmsg	= afr_recvmsg,
+	.mmap		= sock_no_mmap,
+	.family		= AF_RDMA,
+};
+
+static struct net_proto_family afr_family = {
+	.create	= afr_create,
+	.owner	= THIS_MODULE,
+};
+
+/**
+ * afr_sock_init() - register the family
+ *
+ * Return: 0; -EEXIST or -ENOBUFS with a sentence in the log when the number cannot be had.
+ */
+int afr_sock_init(void)
+{
+	int err;
+
+	err = proto_register(&afr_proto, 1);
+	if (err)
+		return err;
+	afr_family.family = family;
+	err = sock_register(&afr_family);
+	if (!err)
+		return 0;
+	pr_err("afrdma: address family %u cannot be registered (%d): %s\n", family, err,
+	       err == -EEXIST ? "it is taken; load with family=NUMBER to use another"
+			      : "the kernel only knows numbers below AF_MAX");
+	proto_unregister(&afr_proto);
+	return err;
+}
+
+/** afr_sock_exit() - no socket() any more; the module count says that no socket lives */
+void afr_sock_exit(void)
+{
+	sock_unregister(family);
+	proto_unregister(&afr_proto);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The socket in front: what socket(AF_RDMA, ...) gives. It never changes its
+ * nature; calls ask the connection in which mode a direction is and go to the
+ * rings or to the inner TCP socket.
+ */
+#ifndef AFR_SOCK_H
+#define AFR_SOCK_H
+
+#include <net/sock.h>
+
+#include "conn.h"
+#include "tcpopt.h"
+
+struct afr_sock {
+	struct sock		sk;	/* first */
+	struct afr_conn		*conn;	/* holds a reference; never NULL */
+	struct afr_offer	offer;	/* client: while connecting */
+	struct afr_listen_mark	*mark;	/* listening with our option */
+	bool			blocking_connect;	/* connect() itself reports the error */
+	u8			nodelay, cork;	/* what the program set */
+};
+
+static inline struct afr_sock *afr_sk(const struct sock *sk)
+{
+	return (struct afr_sock *)sk;
+}
+
+static inline struct socket *afr_inner(const struct sock *sk)
+{
+	return afr_sk(sk)->conn->inner;
+}
+
+/* sockopt.c */
+int afr_setsockopt(struct socket *sock, int level, int name, sockptr_t value, unsigned int len);
+int afr_getsockopt(struct socket *sock, int level, int name, char __user *value, int __user *len);
+/* The ring a socket asked for by SO_SNDBUF / SO_RCVBUF, or the default. */
+u32 afr_sockopt_sndbuf(const struct sock *sk);
+u32 afr_sockopt_rcvbuf(const struct sock *sk);
+/* Options of a listener that an accepted socket has, too. */
+void afr_sockopt_inherit(struct sock *child, const struct sock *listener);
+
+/* io.c: sendmsg, recvmsg, poll, shutdown, ioctl */
+int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len);
+int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags);
+__poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_struct *wait);
+int afr_shutdown(struct socket *sock, int how);
+int afr_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg);
+/* Upcalls of the connection. */
+extern const struct afr_front_ops afr_front_ops;
+
+/* sock.c: the family */
+int afr_sock_init(void);
+void afr_sock_exit(void);
+
+#endif /* AFR_SOCK_H */

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Socket options. SOL_SOCKET is set on both sockets, because getsockopt never
+ * asks us for that level; IPPROTO_* goes to the inner socket, but for the options
+ * that would change the byte stream under a framed connection.
+ */
+#include <linux/in.h>
+#include <linux/net.h>
+#include <linux/tcp.h>
+#include <net/sock.h>
+#include <uapi/linux/af_rdma.h>
+#include <uapi/linux/in6.h>
+
+#include "compat.h"
+#include "control.h"
+#include "inner.h"
+#include "sock.h"
+
+enum what {
+	PASS,		/* to the inner socket */
+	STORE,		/* ours; to the inner socket only while it is not framed */
+	REFUSE,		/* EOPNOTSUPP: it would take the inner socket away from us */
+};
+
+/* Options with a rule of their own; all others are PASS. */
+static const struct rule {
+	int level, name;
+	enum what what;
+} rules[] = {
+	{ IPPROTO_TCP, TCP_NODELAY, STORE },
+	{ IPPROTO_TCP, TCP_CORK, STORE },
+	{ IPPROTO_TCP, TCP_ULP, REFUSE },
+	{ IPPROTO_TCP, TCP_REPAIR, REFUSE },
+	{ IPPROTO_TCP, TCP_REPAIR_QUEUE, REFUSE },
+	{ IPPROTO_TCP, TCP_REPAIR_OPTIONS, REFUSE },
+	{ IPPROTO_TCP, TCP_REPAIR_WINDOW, REFUSE },
+	{ IPPROTO_TCP, TCP_QUEUE_SEQ, REFUSE },
+	{ IPPROTO_TCP, TCP_SAVE_SYN, REFUSE },
+	{ IPPROTO_TCP, TCP_SAVED_SYN, REFUSE },
+	{ IPPROTO_TCP, TCP_FASTOPEN, REFUSE },
+	{ IPPROTO_TCP, TCP_FASTOPEN_CONNECT, REFUSE },
+	{ IPPROTO_TCP, TCP_FASTOPEN_KEY, REFUSE },
+	{ IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE, REFUSE },
+	{ IPPROTO_IPV6, IPV6_ADDRFORM, REFUSE },
+	/* of a framed connection these are the front's alone: the inner socket is ours */
+	{ SOL_SOCKET, SO_RCVBUF, STORE },
+	{ SOL_SOCKET, SO_SNDBUF, STORE },
+	{ SOL_SOCKET, SO_RCVBUFFORCE, STORE },
+	{ SOL_SOCKET, SO_SNDBUFFORCE, STORE },
+	{ SOL_SOCKET, SO_RCVLOWAT, STORE },
+	{ SOL_SOCKET, SO_RCVTIMEO_OLD, STORE },
+	{ SOL_SOCKET, SO_SNDTIMEO_OLD, STORE },
+	{ SOL_SOCKET, SO_RCVTIMEO_NEW, STORE },
+	{ SOL_SOCKET, SO_SNDTIMEO_NEW, STORE },
+	{ SOL_SOCKET, SO_LINGER, STORE },
+	{ SOL_SOCKET, SO_ZEROCOPY, REFUSE },
+};
+
+static enum what rule_of(int level, int name)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rules); i++)
+		if (rules[i].level == level && rules[i].name == name)
+			return rules[i].what;
+	return PASS;
+}
+
+/* The inner socket carries frames, at least in one direction, or may yet. */
+static bool inner_is_ours(const struct afr_conn *conn)
+{
+	u8 tx = afr_conn_tx_mode(conn), rx = afr_conn_rx_mode(conn);
+
+	return tx == AFR_FRAMED || rx == AFR_FRAMED;
+}
+
+static int set_inner(struct socket *inner, int level, int name, sockptr_t value, unsigned int len)
+{
+	if (level == SOL_SOCKET)
+		return sock_setsockopt(inner, level, name, value, len);
+	return READ_ONCE(inner->ops)->setsockopt(inner, level, name, value, len);
+}
+
+/* Filters act on the inner socket's packets; the front has none. */
+static bool front_has(int name)
+{
+	switch (name) {
+	case SO_ATTACH_FILTER:
+	case SO_ATTACH_BPF:
+	case SO_ATTACH_REUSEPORT_CBPF:
+	case SO_ATTACH_REUSEPORT_EBPF:
+	case SO_DETACH_FILTER:
+	case SO_DETACH_REUSEPORT_BPF:
+	case SO_LOCK_FILTER:
+		return false;
+	}
+	return true;
+}
+
+static int set_socket(struct socket *sock, int name, sockptr_t value, unsigned int len, bool inner)
+{
+	int err = 0;
+
+	if (inner)
+		err = set_inner(afr_inner(sock->sk), SOL_SOCKET, name, value, len);
+	if (err || !front_has(name))
+		return err;
+	err = sock_setsockopt(sock, SOL_SOCKET, name, value, len);
+	if (name == SO_REUSEPORT && err == -EOPNOTSUPP) {
+		/* the core refuses it to families it does not know; the inner socket has it */
+		sock->sk->sk_reuseport = afr_inner(sock->sk)->sk->sk_reuseport;
+		err = 0;
+	}
+	return err;
+}
+
+static int set_tcp(struct socket *sock, int name, sockptr_t value, unsigned int len, bool inner)
+{
+	struct afr_sock *as = afr_sk(sock->sk);
+	int val, err = 0;
+
+	if (len < sizeof(int))
+		return -EINVAL;
+	if (copy_from_sockptr(&val, value, sizeof(val)))
+		return -EFAULT;
+	if (inner)
+		err = set_inner(as->conn->inner, IPPROTO_TCP, name, value, len);
+	if (err)
+		return err;
+	if (name == TCP_CORK)
+		as->cork = !!val;
+	else
+		as->nodelay = !!val;
+	return 0;
+}
+
+/**
+ * afr_setsockopt() - proto_ops.setsockopt
+ * @sock: socket
+ * @level: SOL_SOCKET (SOCK_CUSTOM_SOCKOPT sends it here), IPPROTO_*, SOL_AFRDMA
+ * @name: option
+ * @value: value
+ * @len: its length
+ *
+ * Return: 0 or -errno; -EOPNOTSUPP for what this family does not do.
+ */
+int afr_setsockopt(struct socket *sock, int level, int name, sockptr_t value, unsigned int len)
+{
+	struct afr_conn *conn = afr_sk(sock->sk)->conn;
+	enum what what = rule_of(level, name);
+	bool inner = what == PASS || !inner_is_ours(conn);
+
+	if (what == REFUSE)
+		return -EOPNOTSUPP;
+	if (level == SOL_AFRDMA)
+		return -ENOPROTOOPT;
+	if (level == SOL_SOCKET)
+		return set_socket(sock, name, value, len, inner);
+	if (level == IPPROTO_TCP && what == STORE)
+		return set_tcp(sock, name, value, len, inner);
+	return set_inner(conn->inner, level, name, value, len);
+}
+
+static void fill_info(struct afr_conn *conn, struct afrdma_info *out)
+{
+	struct afr_conn_info info;
+
+	afr_conn_info(conn, &info);
+	*out = (struct afrdma_info) {
+		.mode		= info.mode,
+		.tx_path	= info.tx_path,
+		.rx_path	= info.rx_path,
+		.reason		= info.reason,
+		.tx_bytes_tcp	= info.tx_bytes[AFR_ON_TCP],
+		.tx_bytes_rdma	= info.tx_bytes[AFR_ON_LINK],
+		.rx_bytes_tcp	= info.rx_bytes[AFR_ON_TCP],
+		.rx_bytes_rdma	= info.rx_bytes[AFR_ON_LINK],
+		.moves		= info.moves,
+		.link		= info.link,
+		.tx_ring	= info.tx_ring,
+		.rx_ring	= info.rx_ring,
+	};
+}
+
+static int get_own(struct afr_conn *conn, int name, char __user *value, int __user *len)
+{
+	struct afrdma_info info;
+	int room;
+
+	if (name != AFRDMA_INFO)
+		return -ENOPROTOOPT;
+	if (get_user(room, len))
+		return -EFAULT;
+	if (room < 0)
+		return -EINVAL;
+	fill_info(conn, &info);
+	room = min_t(int, room, sizeof(info));
+	if (put_user(room, len) || copy_to_user(value, &info, room))
+		return -EFAULT;
+	return 0;
+}
+
+static int get_stored(struct afr_sock *as, int name, char __user *value, int __user *len)
+{
+	int val = name == TCP_CORK ? as->cork : as->nodelay;
+	int room;
+
+	if (get_user(room, len))
+		return -EFAULT;
+	if (room < 0)
+		return -EINVAL;
+	room = min_t(int, room, sizeof(val));
+	if (put_user(room, len) || copy_to_user(value, &val, room))
+		return -EFAULT;
+	return 0;
+}
+
+/**
+ * afr_getsockopt() - proto_ops.getsockopt
+ * @sock: socket
+ * @level: IPPROTO_*, SOL_AFRDMA (SOL_SOCKET never comes here)
+ * @name: option
+ * @value: where to
+ * @len: room there, and bytes written
+ *
+ * Return: 0 or -errno.
+ */
+int afr_getsockopt(struct socket *sock, int level, int name, char __user *value, int __user *len)
+{
+	struct afr_sock *as = afr_sk(sock->sk);
+	struct socket *inner = as->conn->inner;
+
+	if (level == SOL_AFRDMA)
+		return get_own(as->conn, name, value, len);
+	switch (rule_of(level, name)) {
+	case REFUSE:
+		return -EOPNOTSUPP;
+	case STORE:
+		return get_stored(as, name, value, len);
+	default:
+		return READ_ONCE(inner->ops)->getsockopt(inner, level, name, value, len);
+	}
+}
+
+/** afr_sockopt_sndbuf() - send ring to make, bytes @sk: front. SO_SNDBUF stores twice what was asked for. */
+u32 afr_sockopt_sndbuf(const struct sock *sk)
+{
+	struct afr_net *an = afr_sk(sk)->conn->an;
+
+	return sk->sk_userlocks & SOCK_SNDBUF_LOCK ? sk->sk_sndbuf / 2 : READ_ONCE(an->set.sndbuf);
+}
+
+/** afr_sockopt_rcvbuf() - receive ring to make, bytes @sk: front */
+u32 afr_sockopt_rcvbuf(const struct sock *sk)
+{
+	struct afr_net *an = afr_sk(sk)->conn->an;
+
+	return sk->sk_userlocks & SOCK_RCVBUF_LOCK ? sk->sk_rcvbuf / 2 : READ_ONCE(an->set.rcvbuf);
+}
+
+/**
+ * afr_sockopt_inherit() - an accepted socket starts with its listener's options
+ * @child: new front
+ * @listener: listening front
+ */
+void afr_sockopt_inherit(struct sock *child, const struct sock *listener)
+{
+	static const unsigned long flags = BIT(SOCK_KEEPOPEN) | BIT(SOCK_LINGER) |
+					   BIT(SOCK_URGINLINE) | BIT(SOCK_BROADCAST) |
+					   BIT(SOCK_DBG) | BIT(SOCK_LOCALROUTE);
+
+	child->sk_flags |= listener->sk_flags & flags;
+	child->sk_lingertime = listener->sk_lingertime;
+	child->sk_rcvtimeo = listener->sk_rcvtimeo;
+	child->sk_sndtimeo = listener->sk_sndtimeo;
+	child->sk_rcvlowat = listener->sk_rcvlowat;
+	child->sk_userlocks = listener->sk_userlocks & (SOCK_SNDBUF_LOCK | SOCK_RCVBUF_LOCK);
+	child->sk_sndbuf = listener->sk_sndbuf;
+	child->sk_rcvbuf = listener->sk_rcvbuf;
+	child->sk_reuse = listener->sk_reuse;
+	child->sk_reuseport = listener->sk_reuseport;
+	child->sk_bound_dev_if = listener->sk_bound_dev_if;
+	child->sk_mark = listener->sk_mark;
+	child->sk_priority = listener->sk_priority;
+	afr_sk(child)->nodelay = afr_sk(listener)->nodelay;
+	afr_sk(child)->cork = afr_sk(listener)->cork;
+}
