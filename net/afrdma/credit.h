@@ -3,8 +3,8 @@
  * Receive credits of one link end: how many receives the peer has posted for
  * us, and how many we owe it the news of (rule PC8).
  *
- * Counters are cumulative and 16 bits wide, as on the wire. Data never uses the
- * last AFR_CREDIT_RESERVE credits; those are for announcements and detach.
+ * Counters are cumulative and 16 bits wide, as on the wire. Nothing but an
+ * announcement uses the last AFR_CREDIT_RESERVE credits.
  * Protected by the link lock of the owner.
  */
 #ifndef AFR_CREDIT_H

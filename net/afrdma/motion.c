@@ -14,7 +14,7 @@
 #ifdef __KERNEL__
 #include <linux/bug.h>
 #define CHECK(ok)	WARN_ON_ONCE(!(ok))
-#else
+#elif !defined(CHECK)
 #define CHECK(ok)	assert(ok)
 #endif
 
@@ -140,18 +140,25 @@ u32 afr_tx_ready(const struct afr_motion_tx *tx)
 }
 
 /**
- * afr_tx_blocked() - is the peer's window the only thing in the way
+ * afr_tx_blocked() - can only the peer's reader bring us on
  * @tx: the books
  *
  * While true the peer must be told once by BLOCKED for each value of
  * tx->consumed, or it may wait for half a ring to be read while its reader waits
- * for more than is there (PC6).
+ * for more than is there (PC6). On a link that holds for a full send ring as
+ * well: one of less than half the peer's would never be freed (PM6). For the same
+ * reason a writer on a link must not wait for more than one free byte.
  *
- * Returns: true if there are bytes to send and no window.
+ * Returns: true if nothing may be sent, and bytes wait for window or for room on a
+ * link.
  */
 bool afr_tx_blocked(const struct afr_motion_tx *tx)
 {
-	return tx->where != AFR_ON_HOLD && tx->written > tx->sent && !window_left(tx);
+	if (tx->where == AFR_ON_HOLD || afr_tx_ready(tx))
+		return false;
+	if (tx->written > tx->sent)
+		return true;
+	return tx->where == AFR_ON_LINK && !afr_tx_space(tx);
 }
 
 /**
@@ -545,6 +552,20 @@ bool afr_rx_finack_due(struct afr_motion_rx *rx)
 		return false;
 	rx->eof_told = true;
 	return true;
+}
+
+/**
+ * afr_rx_lowat_max() - most unread bytes a reader may wait for
+ * @rx: the books
+ *
+ * A unit less than either ring: the sender sees the cursor rounded down (PC5), and
+ * the sender's ring may be as small as AFR_RING_MIN.
+ *
+ * Returns: the bound for SO_RCVLOWAT and for what MSG_PEEK waits for.
+ */
+u32 afr_rx_lowat_max(const struct afr_motion_rx *rx)
+{
+	return min(rx->ring, (u32)AFR_RING_MIN) - afr_cursor_unit(rx->ring) + 1;
 }
 
 /**

@@ -9,6 +9,25 @@
  * connection. A direction enters a link by MOVE and leaves it, when the link is
  * lost, by the receiver's RESUME.
  *
+ * What the books cannot enforce, and every caller must keep (selftests/unit/model.c
+ * shows how each of these fails):
+ * - On TCP an end says of one epoch first ATTACH or ATTACHED, then RESUME, and CREDIT
+ *   only behind RESUME. Cursors in ATTACH and ATTACHED are sampled by afr_rx_report()
+ *   when the epoch is opened, before the first immediate, not when the frame is
+ *   written.
+ * - From the moment both afr_rx_open() was called and the peer's slot is known,
+ *   until afr_rx_close(), news of the reader goes by immediate or not at all.
+ * - Every afr_rx_close() is followed by one RESUME, also when an attach was refused.
+ *   The client opens the next epoch only when it has written its RESUME for the
+ *   last one and has got the peer's.
+ * - RESUME has reason 0 when a DETACH was polled: its writer's link lives. With a
+ *   reason the link is lost, and its receiver fences and closes too. An end that
+ *   said RESUME for a DETACH and then loses the link says so by a second one,
+ *   unless the peer's RESUME has come.
+ * - An end shuts the inner TCP for writing when its FIN and its FINACK are through and
+ *   its DETACH has completed *and* the peer's has been polled, or the link is
+ *   closed and RESUME written: until then it may have to say that the link died.
+ *
  * Functions that check what the peer said return 0 or the AFR_REASON_* the
  * connection ends with, and change nothing when they refuse.
  * The caller serialises: tx books under the connection's tx lock, rx books under
@@ -58,7 +77,11 @@ u32 afr_tx_space(const struct afr_motion_tx *tx);
 void afr_tx_write(struct afr_motion_tx *tx, u32 len);
 /* Bytes that may be promised now on the current path: 0 on hold or without window. */
 u32 afr_tx_ready(const struct afr_motion_tx *tx);
-/* There are bytes to send and only the peer's window is in the way. */
+/*
+ * Only the peer's reader can bring us on: there are bytes to send and no window;
+ * or, on a link, the send ring is full of bytes that nothing but the peer's cursor
+ * frees. Say BLOCKED once for each value of @tx->consumed while this is true.
+ */
 bool afr_tx_blocked(const struct afr_motion_tx *tx);
 /* @len bytes were promised: put into a DATA frame, or posted as a write. */
 void afr_tx_sent(struct afr_motion_tx *tx, u32 len);
@@ -138,6 +161,12 @@ u64 afr_rx_close(struct afr_motion_rx *rx);
 int afr_rx_fin(struct afr_motion_rx *rx, u64 end);
 /* Everything up to fin has been received, and FINACK not yet asked for: ask once. */
 bool afr_rx_finack_due(struct afr_motion_rx *rx);
+/*
+ * Most unread bytes a reader may wait for (SO_RCVLOWAT, MSG_PEEK): more may never
+ * stand unread, since on a link the sender holds every unread byte in its own
+ * ring, which may be the smallest there is (PC5 and PM6).
+ */
+u32 afr_rx_lowat_max(const struct afr_motion_rx *rx);
 /* The reader has consumed everything there will ever be. */
 bool afr_rx_eof(const struct afr_motion_rx *rx);
 
