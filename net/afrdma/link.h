@@ -21,6 +21,7 @@ struct afr_device;
 struct afr_link;
 struct afr_net;
 struct afr_port;
+struct afr_wire_cm_req;
 
 /* Upcalls to the user of a port (the connection layer). */
 struct afr_port_ops {
@@ -34,16 +35,19 @@ struct afr_port_ops {
 	void (*peer_detached)(struct afr_port *port);
 	/* Softirq. Our own DETACH has completed: the peer's device has it. */
 	void (*detached)(struct afr_port *port);
-	/* Softirq or process. Posting was refused with -EAGAIN before; try again. */
+	/* Softirq. Posting (a write or DETACH) was refused with -EAGAIN before; call again. */
 	void (*kick)(struct afr_port *port);
 	/*
 	 * Process context, once. The link is fenced and drained: nothing of it can
 	 * land, complete or be posted any more, and no other upcall comes after this
-	 * one. The user still calls afr_port_leave().
+	 * one. The user still calls afr_port_leave(), from here or later.
 	 */
 	void (*down)(struct afr_port *port, enum afr_reason reason);
-	/* Any context. Take/drop what keeps the memory of @port alive: completions hold a reference while they call up. */
-	bool (*get)(struct afr_port *port);	/* false: already dying */
+	/*
+	 * Any context. Take/drop what keeps the memory of @port alive: we hold a
+	 * reference while we call up.
+	 */
+	bool (*get)(struct afr_port *port);	/* false: already dying, no upcall comes */
 	void (*put)(struct afr_port *port);
 };
 
@@ -54,6 +58,8 @@ struct afr_port {
 	u16		peer_slot;	/* the peer's: goes into our immediates */
 	/* private to link.c */
 	bool		joined;
+	bool		ended;		/* the peer's DETACH was polled */
+	u32		serial;		/* tells apart users of one slot */
 	struct list_head waiting;	/* on link->waiters, for kick */
 	struct list_head member;	/* on link->ports */
 };
@@ -63,8 +69,9 @@ int afr_port_join(struct afr_port *port, struct afr_link *link, const struct afr
 /*
  * Give slot and link back. The slot is reused at once, so the caller has polled
  * the peer's DETACH, or down() was called, or the slot was never told to the
- * peer (PE5). After return no upcall runs or will run. Process context, sleeps
- * (RCU). Idempotent.
+ * peer (PE5). After return no upcall runs or will run (but for the down() that
+ * this is called from). Process context, sleeps (RCU). Idempotent; a zeroed port
+ * that never joined is fine.
  */
 void afr_port_leave(struct afr_port *port);
 
@@ -82,22 +89,32 @@ struct afr_write {
 /*
  * Post RDMA WRITE_WITH_IMM (iWARP: WRITE and SEND) to port->peer_slot. Any
  * context but hard irq; the caller holds its own tx lock, so that cursors are
- * posted in the order they were sampled. Data (len > 0) leaves
- * AFR_CREDIT_RESERVE credits unused.
+ * posted in the order they were sampled. AFR_CREDIT_RESERVE credits are left
+ * for announcements, whatever is written: a reserve that cursors or DETACHs may
+ * eat is none, and both ends could wait for each other.
  * 0: posted. -EAGAIN: no credit or send slot, kick() will come. -ENOTCONN: the link
  * is dead or dying, down() will come.
  */
 int afr_port_write(struct afr_port *port, const struct afr_write *w);
-/* Post DETACH for peer_slot: our last post for this port. Errors as above (-EAGAIN: posted later by kick). detached() follows. */
+/*
+ * Post DETACH for peer_slot: our last post for this port. Errors as above (-EAGAIN:
+ * call again from kick()). detached() follows.
+ */
 int afr_port_detach(struct afr_port *port);
 /* Largest len of one write. */
 u32 afr_link_write_max(const struct afr_link *link);
 
 /* Upcalls to the group layer. */
 struct afr_link_ops {
-	/* Process context: the active side is connected (reason 0) or failed for good; the passive side is up. */
+	/*
+	 * Process context, once: the link is up (reason 0), or failed for good before it
+	 * was; dead() follows then.
+	 */
 	void (*settled)(struct afr_link *link, enum afr_reason reason);
-	/* Process context: drained; every port has been told. The group drops its reference. */
+	/*
+	 * Process context, once, after settled(): drained; every port has been told. The
+	 * group drops its reference.
+	 */
 	void (*dead)(struct afr_link *link);
 };
 
@@ -110,7 +127,8 @@ struct afr_link_peer {
 /*
  * Active side: start connecting @local (port ignored) to @remote (service port
  * from HELLO). Returns at once; settled() tells the outcome, within the
- * attach timeout. Process context.
+ * attach timeout, maybe before this returns. ERR_PTR(-ENOMEM): nothing was
+ * started and no upcall comes. Process context.
  */
 struct afr_link *afr_link_connect(struct afr_net *an, const struct sockaddr *local,
 				  const struct sockaddr *remote,
@@ -118,16 +136,27 @@ struct afr_link *afr_link_connect(struct afr_net *an, const struct sockaddr *loc
 				  const struct afr_link_ops *ops, void *owner);
 /*
  * Passive side: @id asked to connect with valid private data @req (checked by the
- * group layer). Takes @id over on success. Called from the group's work, not
- * from the cm handler.
+ * group layer). Takes @id over unless it returns ERR_PTR(-ENOMEM); all other
+ * failures are told by settled(). Called from the group's work, not from the cm
+ * handler.
  */
-struct afr_wire_cm_req;
 struct afr_link *afr_link_accept(struct afr_net *an, struct rdma_cm_id *id,
 				 const struct afr_wire_cm_req *req,
 				 const struct afr_link_ops *ops, void *owner);
 
-/* Any context: this link is lost; idempotent. Fencing, draining, down() and dead() follow from a work. */
+/* Refuse @id with a reason in the private data. Process context; the caller destroys @id. */
+void afr_link_reject(struct rdma_cm_id *id, enum afr_reason reason);
+
+/*
+ * Process or softirq: this link is lost; idempotent. Fencing, draining, down() and
+ * dead() follow from a work.
+ */
 void afr_link_fail(struct afr_link *link, enum afr_reason reason);
+/*
+ * The peer told by TCP that a link we accepted is up: no need to wait for the end
+ * of the handshake. True if the link is up now. Process context.
+ */
+bool afr_link_confirm(struct afr_link *link);
 
 bool afr_link_get(struct afr_link *link);	/* under RCU or with a reference */
 void afr_link_put(struct afr_link *link);	/* last one frees from a work */
@@ -139,13 +168,20 @@ void *afr_link_owner(const struct afr_link *link);
 unsigned int afr_link_users(const struct afr_link *link);
 struct afr_device *afr_link_device(const struct afr_link *link);
 
+enum afr_link_state {
+	AFR_LINK_CONNECTING,
+	AFR_LINK_UP,
+	AFR_LINK_DYING,		/* nothing is posted any more */
+	AFR_LINK_DEAD,		/* drained */
+};
+
 /* Facts for smctl. */
 struct afr_link_info {
 	u64	id;
 	char	device[64];
 	u8	port_num;
 	bool	active;
-	u8	state;		/* enum afr_link_state in link.c: connecting, up, dying, dead */
+	u8	state;		/* enum afr_link_state */
 	enum afr_reason	reason;
 	u32	qpn, peer_qpn;
 	u32	mtu;		/* path MTU in bytes */
@@ -156,7 +192,7 @@ struct afr_link_info {
 };
 void afr_link_info(struct afr_link *link, struct afr_link_info *info);
 
-int afr_link_init(void);	/* workqueue, ib_client lives in dev.c */
+int afr_link_init(void);	/* and dev.c with it, which calls up into us */
 void afr_link_exit(void);
 
 #endif /* AFR_LINK_H */

@@ -1,0 +1,714 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Groups: the links between us and one peer.
+ *
+ * A group lives as long as something holds it: its links, the joins that wait, its
+ * work while queued. Connections that look for a link wait in group->joins; one
+ * work per group serves them, and connects links when there are too few. At most
+ * one link of a group is being connected by us at a time, and all who wait share it.
+ *
+ * Locks, outer to inner: group->lock (mutex) > groups_lock, joins_lock (both
+ * short) ; group->lock > link->lock. No upcall is made under any of them, and none
+ * is held across a wait for the peer.
+ */
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/jhash.h>
+#include <linux/hashtable.h>
+#include <linux/mutex.h>
+#include <linux/random.h>
+#include <linux/refcount.h>
+#include <linux/slab.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <net/ipv6.h>
+
+#include "group.h"
+#include "link.h"
+#include "netns.h"
+#include "trace.h"
+#include "wire.h"
+
+#define GROUPS_MAX	1024	/* what all peers together can make us keep */
+#define MEMBERS_MAX	32	/* links of one group: what one peer can */
+#define BACKOFF_MAX	(64 * HZ)
+
+struct afr_group {
+	struct hlist_node	hash;		/* these three: groups_lock */
+	struct list_head	entry;
+	refcount_t		refs;
+	u64			id;
+	struct afr_net		*an;
+	bool			loop;		/* the peer is this host: every link is here twice */
+	struct work_struct	work;
+	struct list_head	joins;		/* joins_lock */
+
+	struct mutex		lock;		/* all below */
+	struct afr_peer		peer;
+	struct list_head	members;
+	unsigned int		count;		/* of members */
+	unsigned int		connecting;	/* links we are connecting: 0 or 1 */
+	enum afr_reason		failure;	/* of the last attempt, until all know */
+	unsigned long		backoff;	/* of further links, after failures */
+	unsigned long		not_before;
+};
+
+/* A link in its group; freed by dead(). */
+struct member {
+	struct list_head	entry;
+	struct afr_group	*group;
+	struct afr_link		*link;		/* the group's reference */
+};
+
+static DEFINE_HASHTABLE(groups, 8);
+static LIST_HEAD(groups_list);
+static unsigned int groups_count;
+static bool groups_closing;
+static u64 groups_ids;
+static u32 groups_seed;
+static DEFINE_SPINLOCK(groups_lock);	/* all of these */
+static DECLARE_WAIT_QUEUE_HEAD(groups_gone);
+static struct workqueue_struct *groups_wq;
+
+/* A joined() upcall that is running. */
+struct delivery {
+	struct list_head	entry;
+	struct afr_join		*join;
+	struct task_struct	*task;
+};
+
+static LIST_HEAD(deliveries);
+static DEFINE_SPINLOCK(joins_lock);	/* deliveries, joins of all groups, join->group */
+static DECLARE_WAIT_QUEUE_HEAD(delivered);
+
+/* Groups */
+
+static void put_group(struct afr_group *g)
+{
+	bool dead, last = false;
+
+	/* What the lock shows to others always has a reference. */
+	spin_lock(&groups_lock);
+	dead = refcount_dec_and_test(&g->refs);
+	if (dead) {
+		hash_del(&g->hash);
+		list_del(&g->entry);
+		last = !--groups_count;
+	}
+	spin_unlock(&groups_lock);
+	if (!dead)
+		return;
+	trace_afrdma_group_destroy(g->id);
+	mutex_destroy(&g->lock);
+	kfree(g);
+	if (last)
+		wake_up_all(&groups_gone);
+}
+
+static void queue_group(struct afr_group *g)
+{
+	refcount_inc(&g->refs);
+	if (!queue_work(groups_wq, &g->work))
+		put_group(g);
+}
+
+/* A copy without port, and an IPv4 address as such: rdma_cm does not know mapped ones. */
+static void plain_address(struct sockaddr_storage *to, const struct sockaddr_storage *from)
+{
+	const struct sockaddr_in6 *from6 = (const struct sockaddr_in6 *)from;
+	struct sockaddr_in6 *to6 = (struct sockaddr_in6 *)to;
+	struct sockaddr_in *to4 = (struct sockaddr_in *)to;
+
+	memset(to, 0, sizeof(*to));
+	to->ss_family = from->ss_family;
+	if (from->ss_family == AF_INET) {
+		to4->sin_addr = ((const struct sockaddr_in *)from)->sin_addr;
+	} else if (ipv6_addr_v4mapped(&from6->sin6_addr)) {
+		to4->sin_family = AF_INET;
+		to4->sin_addr.s_addr = from6->sin6_addr.s6_addr32[3];
+	} else {
+		to6->sin6_addr = from6->sin6_addr;
+		to6->sin6_scope_id = from6->sin6_scope_id;
+	}
+}
+
+/* The scope is left out: requests of rdma_cm come without, and the instance names the host. */
+static bool same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	if (a->ss_family != b->ss_family)
+		return false;
+	if (a->ss_family == AF_INET)
+		return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
+		       ((const struct sockaddr_in *)b)->sin_addr.s_addr;
+	return ipv6_addr_equal(&((const struct sockaddr_in6 *)a)->sin6_addr,
+			       &((const struct sockaddr_in6 *)b)->sin6_addr);
+}
+
+static u32 hash_of(const u8 instance[16])
+{
+	return jhash(instance, 16, groups_seed);
+}
+
+/* @key: addresses are plain. */
+static struct afr_group *find_locked(struct afr_net *an, const struct afr_peer *key)
+{
+	struct afr_group *g;
+
+	lockdep_assert_held(&groups_lock);
+	hash_for_each_possible(groups, g, hash, hash_of(key->instance)) {
+		if (g->an != an || memcmp(g->peer.instance, key->instance, sizeof(key->instance)) ||
+		    !same_address(&g->peer.local, &key->local) ||
+		    !same_address(&g->peer.remote, &key->remote))
+			continue;
+		refcount_inc(&g->refs);
+		return g;
+	}
+	return NULL;
+}
+
+static struct afr_group *find_group(struct afr_net *an, const struct afr_peer *key)
+{
+	struct afr_group *g;
+
+	spin_lock(&groups_lock);
+	g = find_locked(an, key);
+	spin_unlock(&groups_lock);
+	return g;
+}
+
+static void group_work(struct work_struct *work);
+
+static struct afr_group *new_group(struct afr_net *an, const struct afr_peer *key)
+{
+	struct afr_group *g = kzalloc(sizeof(*g), GFP_KERNEL);
+
+	if (!g)
+		return NULL;
+	refcount_set(&g->refs, 1);
+	g->an = an;
+	g->peer = *key;
+	g->loop = !memcmp(key->instance, an->instance, sizeof(key->instance));
+	INIT_WORK(&g->work, group_work);
+	INIT_LIST_HEAD(&g->joins);
+	mutex_init(&g->lock);
+	INIT_LIST_HEAD(&g->members);
+	return g;
+}
+
+/* The group of @key with a reference, made if need be; NULL: no memory, too many, or closing. */
+static struct afr_group *get_group(struct afr_net *an, const struct afr_peer *key)
+{
+	struct afr_group *g = find_group(an, key), *fresh;
+
+	if (g)
+		return g;
+	fresh = new_group(an, key);
+	if (!fresh)
+		return NULL;
+	spin_lock(&groups_lock);
+	g = find_locked(an, key);
+	if (!g && !groups_closing && groups_count < GROUPS_MAX) {
+		g = fresh;
+		fresh = NULL;
+		g->id = ++groups_ids;
+		groups_count++;
+		hash_add(groups, &g->hash, hash_of(key->instance));
+		list_add_tail(&g->entry, &groups_list);
+	}
+	spin_unlock(&groups_lock);
+	if (!fresh)
+		trace_afrdma_group_create(g->id);
+	kfree(fresh);
+	return g;
+}
+
+/* Links */
+
+static void member_settled(struct afr_link *link, enum afr_reason reason)
+{
+	struct member *m = afr_link_owner(link);
+	struct afr_group *g = m->group;
+
+	mutex_lock(&g->lock);
+	if (afr_link_active(link)) {
+		g->connecting--;
+		g->failure = reason;
+		g->backoff = reason ? clamp(2 * g->backoff, (unsigned long)HZ, BACKOFF_MAX) : 0;
+		g->not_before = jiffies + g->backoff;
+	}
+	mutex_unlock(&g->lock);
+	queue_group(g);
+}
+
+static void member_dead(struct afr_link *link)
+{
+	struct member *m = afr_link_owner(link);
+	struct afr_group *g = m->group;
+
+	mutex_lock(&g->lock);
+	list_del(&m->entry);
+	g->count--;
+	mutex_unlock(&g->lock);
+	queue_group(g);
+	kfree(m);
+	afr_link_put(link);
+	put_group(g);
+}
+
+static const struct afr_link_ops member_ops = {
+	.settled	= member_settled,
+	.dead		= member_dead,
+};
+
+/*
+ * Upcalls may come before the link is on the list; they wait for group->lock.
+ * Return: NULL if the group is closing, full or out of memory.
+ */
+static struct member *new_member(struct afr_group *g)
+{
+	struct member *m;
+
+	lockdep_assert_held(&g->lock);
+	if (READ_ONCE(groups_closing) || g->count >= MEMBERS_MAX)
+		return NULL;
+	m = kzalloc(sizeof(*m), GFP_KERNEL);
+	if (m)
+		m->group = g;
+	return m;
+}
+
+static bool add_member(struct member *m, struct afr_link *link)
+{
+	struct afr_group *g = m->group;
+
+	lockdep_assert_held(&g->lock);
+	if (IS_ERR(link)) {
+		kfree(m);
+		return false;
+	}
+	m->link = link;
+	list_add_tail(&m->entry, &g->members);
+	g->count++;
+	refcount_inc(&g->refs);
+	return true;
+}
+
+/* The peer's address, as the socket knows it, and its service port. */
+static void service_address(struct sockaddr_storage *to, const struct afr_peer *peer)
+{
+	*to = peer->remote;
+	if (to->ss_family == AF_INET)
+		((struct sockaddr_in *)to)->sin_port = htons(peer->port);
+	else
+		((struct sockaddr_in6 *)to)->sin6_port = htons(peer->port);
+}
+
+static bool connect_link(struct afr_group *g)
+{
+	struct member *m = new_member(g);
+	struct sockaddr_storage remote;
+	struct afr_link_peer peer;
+
+	if (!m)
+		return false;
+	memcpy(peer.instance, g->peer.instance, sizeof(peer.instance));
+	memcpy(peer.secret, g->peer.secret, sizeof(peer.secret));
+	service_address(&remote, &g->peer);
+	if (!add_member(m, afr_link_connect(g->an, (struct sockaddr *)&g->peer.local,
+					    (struct sockaddr *)&remote, &peer, &member_ops, m)))
+		return false;
+	g->connecting++;
+	return true;
+}
+
+/**
+ * afr_group_accept() - a peer wants to connect a link to us
+ * @an: our namespace
+ * @id: the request
+ * @req: its private data, secret and all checked
+ *
+ * Context: Process.
+ * Return: AFR_REASON_NONE, and @id is taken; else why not.
+ */
+enum afr_reason afr_group_accept(struct afr_net *an, struct rdma_cm_id *id,
+				 const struct afr_wire_cm_req *req)
+{
+	struct afr_peer key = {};
+	struct afr_group *g;
+	struct member *m;
+	bool ok;
+
+	memcpy(key.instance, req->instance, sizeof(key.instance));
+	plain_address(&key.local, &id->route.addr.src_addr);
+	plain_address(&key.remote, &id->route.addr.dst_addr);
+	g = get_group(an, &key);
+	if (!g)
+		return AFR_REASON_NO_MEMORY;
+	mutex_lock(&g->lock);
+	m = new_member(g);
+	ok = m && add_member(m, afr_link_accept(an, id, req, &member_ops, m));
+	mutex_unlock(&g->lock);
+	put_group(g);
+	return ok ? AFR_REASON_NONE : AFR_REASON_NO_MEMORY;
+}
+
+/* The link that is up and has the fewest users, in turn; with a reference. */
+static struct afr_link *pick_link(struct afr_group *g)
+{
+	struct member *m, *best = NULL;
+
+	lockdep_assert_held(&g->lock);
+	list_for_each_entry(m, &g->members, entry)
+		if (afr_link_is_up(m->link) &&
+		    (!best || afr_link_users(m->link) < afr_link_users(best->link)))
+			best = m;
+	if (!best)
+		return NULL;
+	list_move_tail(&best->entry, &g->members);
+	afr_link_get(best->link);
+	return best->link;
+}
+
+/* Is one more link wanted, now that one is in use? */
+static bool want_link(const struct afr_group *g)
+{
+	unsigned int links = g->loop ? DIV_ROUND_UP(g->count, 2) : g->count;
+
+	return links < READ_ONCE(g->an->set.links_per_group) && !g->connecting &&
+	       !time_before(jiffies, g->not_before);
+}
+
+/* Joins */
+
+static void answer(struct afr_join *join, struct afr_link *link, enum afr_reason reason,
+		   struct delivery *d)
+{
+	/* The user may free @join in here: it is not touched any more. */
+	join->joined(join, link, reason);
+	spin_lock(&joins_lock);
+	list_del(&d->entry);
+	spin_unlock(&joins_lock);
+	wake_up_all(&delivered);
+}
+
+/* Answer the first who waits, if one is left; takes the reference on @link. */
+static void answer_first(struct afr_group *g, struct afr_link *link, enum afr_reason reason)
+{
+	struct delivery d = { .task = current };
+	struct afr_join *join;
+
+	spin_lock(&joins_lock);
+	join = list_first_entry_or_null(&g->joins, struct afr_join, entry);
+	if (join) {
+		list_del_init(&join->entry);
+		join->group = NULL;
+		d.join = join;
+		list_add(&d.entry, &deliveries);
+	}
+	spin_unlock(&joins_lock);
+	if (join) {
+		answer(join, link, reason, &d);
+		put_group(g);
+	} else if (link) {
+		afr_link_put(link);
+	}
+}
+
+static bool joins_wait(struct afr_group *g)
+{
+	bool wait;
+
+	spin_lock(&joins_lock);
+	wait = !list_empty(&g->joins);
+	spin_unlock(&joins_lock);
+	return wait;
+}
+
+/* Serve all who wait; stop when a link is being connected for them. */
+static void serve(struct afr_group *g)
+{
+	struct afr_link *link;
+	enum afr_reason reason;
+	bool used = false;
+
+	lockdep_assert_held(&g->lock);
+	while (joins_wait(g)) {
+		link = pick_link(g);
+		if (!link && g->connecting)
+			return;
+		if (!link && !g->failure && connect_link(g))
+			return;
+		reason = link ? AFR_REASON_NONE : g->failure ?: AFR_REASON_NO_MEMORY;
+		used |= !!link;
+		mutex_unlock(&g->lock);
+		answer_first(g, link, reason);
+		mutex_lock(&g->lock);
+	}
+	g->failure = AFR_REASON_NONE;
+	if (used && want_link(g))
+		connect_link(g);
+}
+
+static void group_work(struct work_struct *work)
+{
+	struct afr_group *g = container_of(work, struct afr_group, work);
+
+	mutex_lock(&g->lock);
+	serve(g);
+	mutex_unlock(&g->lock);
+	put_group(g);
+}
+
+/* No group for it: answered from here. */
+static void refuse_join(struct afr_join *join, enum afr_reason reason)
+{
+	struct delivery d = { .join = join, .task = current };
+
+	spin_lock(&joins_lock);
+	list_add(&d.entry, &deliveries);
+	spin_unlock(&joins_lock);
+	answer(join, NULL, reason, &d);
+}
+
+/* The latest word; and an accepted link may have made the group, without these. */
+static void learn(struct afr_peer *peer, const struct afr_peer *news)
+{
+	memcpy(peer->secret, news->secret, sizeof(peer->secret));
+	peer->port = news->port;
+	if (peer->local.ss_family != AF_INET6)
+		return;
+	((struct sockaddr_in6 *)&peer->local)->sin6_scope_id =
+		((const struct sockaddr_in6 *)&news->local)->sin6_scope_id;
+	((struct sockaddr_in6 *)&peer->remote)->sin6_scope_id =
+		((const struct sockaddr_in6 *)&news->remote)->sin6_scope_id;
+}
+
+/**
+ * afr_group_join() - find or make a link to a peer
+ * @an: our namespace
+ * @peer: who, from the TCP connection and its HELLO
+ * @join: told when there is a link, or none; see group.h
+ *
+ * Context: Process. joined() may be called from here.
+ */
+void afr_group_join(struct afr_net *an, const struct afr_peer *peer, struct afr_join *join)
+{
+	struct afr_peer key = *peer;
+	struct afr_group *g;
+
+	INIT_LIST_HEAD(&join->entry);
+	join->group = NULL;
+	if (!net_eq(an->net, &init_net)) {
+		refuse_join(join, AFR_REASON_NETNS);
+		return;
+	}
+	if (!peer->port) {
+		refuse_join(join, AFR_REASON_PEER_NO_SERVICE);
+		return;
+	}
+	plain_address(&key.local, &peer->local);
+	plain_address(&key.remote, &peer->remote);
+	g = get_group(an, &key);
+	if (!g) {
+		refuse_join(join, AFR_REASON_NO_MEMORY);
+		return;
+	}
+	mutex_lock(&g->lock);
+	learn(&g->peer, &key);
+	mutex_unlock(&g->lock);
+	spin_lock(&joins_lock);
+	join->group = g;	/* with our reference */
+	list_add_tail(&join->entry, &g->joins);
+	spin_unlock(&joins_lock);
+	queue_group(g);
+}
+
+static bool delivery_runs(const struct afr_join *join)
+{
+	struct delivery *d;
+	bool runs = false;
+
+	spin_lock(&joins_lock);
+	list_for_each_entry(d, &deliveries, entry)
+		runs |= d->join == join && d->task != current;
+	spin_unlock(&joins_lock);
+	return runs;
+}
+
+/**
+ * afr_group_join_cancel() - stop waiting for a link
+ * @join: joining, joined, or zeroed
+ *
+ * After return joined() has run or never will; called from joined() itself it
+ * returns at once.
+ *
+ * Context: Process. Waits for a joined() that is running.
+ */
+void afr_group_join_cancel(struct afr_join *join)
+{
+	struct afr_group *g;
+
+	spin_lock(&joins_lock);
+	g = join->group;
+	if (g) {
+		list_del_init(&join->entry);
+		join->group = NULL;
+	}
+	spin_unlock(&joins_lock);
+	if (g)
+		put_group(g);
+	else
+		wait_event(delivered, !delivery_runs(join));
+}
+
+/* Looking around */
+
+static struct afr_link *find_member(struct afr_group *g, u64 id, bool active)
+{
+	struct afr_link *link = NULL;
+	struct member *m;
+
+	mutex_lock(&g->lock);
+	list_for_each_entry(m, &g->members, entry) {
+		if (afr_link_id(m->link) != id || afr_link_active(m->link) != active)
+			continue;
+		link = m->link;
+		afr_link_get(link);
+		break;
+	}
+	mutex_unlock(&g->lock);
+	return link;
+}
+
+/**
+ * afr_group_find_link() - our end of a link that the peer named
+ * @an: our namespace
+ * @peer: who named it
+ * @id: its name
+ * @peer_active: the peer connected it
+ *
+ * Context: Process.
+ * Return: the link, up, with a reference; or NULL.
+ */
+struct afr_link *afr_group_find_link(struct afr_net *an, const struct afr_peer *peer, u64 id,
+				     bool peer_active)
+{
+	struct afr_peer key = *peer;
+	struct afr_link *link;
+	struct afr_group *g;
+
+	plain_address(&key.local, &peer->local);
+	plain_address(&key.remote, &peer->remote);
+	g = find_group(an, &key);
+	if (!g)
+		return NULL;
+	link = find_member(g, id, !peer_active);
+	put_group(g);
+	if (link && !afr_link_confirm(link)) {
+		afr_link_put(link);
+		return NULL;
+	}
+	return link;
+}
+
+/* The group after @g, or the first, with a reference; that on @g is dropped. */
+static struct afr_group *next_group(struct afr_group *g)
+{
+	struct afr_group *next;
+
+	spin_lock(&groups_lock);
+	next = g ? list_next_entry(g, entry) :
+		   list_first_entry(&groups_list, struct afr_group, entry);
+	if (list_entry_is_head(next, &groups_list, entry))
+		next = NULL;
+	else
+		refcount_inc(&next->refs);
+	spin_unlock(&groups_lock);
+	if (g)
+		put_group(g);
+	return next;
+}
+
+static int visit_members(struct afr_group *g, afr_group_visit *fn, void *arg)
+{
+	struct member *m;
+	int ret = 0;
+
+	mutex_lock(&g->lock);
+	list_for_each_entry(m, &g->members, entry) {
+		ret = fn(m->link, &g->peer, arg);
+		if (ret)
+			break;
+	}
+	mutex_unlock(&g->lock);
+	return ret;
+}
+
+/**
+ * afr_group_for_each_link() - visit every link
+ * @an: only those of this namespace, or NULL
+ * @fn: may sleep and may fail the link; calls nothing else of this file. Ends the
+ *	walk by returning non-zero
+ * @arg: for @fn
+ *
+ * Context: Process. @fn runs under the lock of the group.
+ * Return: what @fn returned last, 0 without links.
+ */
+int afr_group_for_each_link(struct afr_net *an, afr_group_visit *fn, void *arg)
+{
+	struct afr_group *g = next_group(NULL);
+	int ret = 0;
+
+	for (; g && !ret; g = next_group(g))
+		if (!an || g->an == an)
+			ret = visit_members(g, fn, arg);
+	if (g)
+		put_group(g);
+	return ret;
+}
+
+static int shut_down(struct afr_link *link, const struct afr_peer *peer, void *arg)
+{
+	afr_link_fail(link, AFR_REASON_LINK_SHUTDOWN);
+	return 0;
+}
+
+/**
+ * afr_group_init() - start the group layer
+ *
+ * Context: Module load, after afr_link_init().
+ * Return: 0 or -ENOMEM.
+ */
+int afr_group_init(void)
+{
+	groups_seed = get_random_u32();
+	groups_closing = false;
+	groups_wq = alloc_workqueue("afrdma_group", WQ_UNBOUND, 0);
+	return groups_wq ? 0 : -ENOMEM;
+}
+
+static bool all_gone(void)
+{
+	bool gone;
+
+	spin_lock(&groups_lock);
+	gone = !groups_count;
+	spin_unlock(&groups_lock);
+	return gone;
+}
+
+/**
+ * afr_group_exit() - take down all links, and wait for them
+ *
+ * Context: Module exit; all sockets are gone, and the service with them.
+ */
+void afr_group_exit(void)
+{
+	spin_lock(&groups_lock);
+	WRITE_ONCE(groups_closing, true);
+	spin_unlock(&groups_lock);
+	afr_group_for_each_link(NULL, shut_down, NULL);
+	wait_event(groups_gone, all_gone());
+	destroy_workqueue(groups_wq);
+	rcu_barrier();
+}

@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Links: life.
+ *
+ *	connecting --ESTABLISHED--> up --fail--> dying --fenced, drained--> dead
+ *	     `--------------------fail------------^
+ *
+ * One work item per link does everything that sleeps, one step after the other:
+ * make the queue pair, connect, tell the group, take down. Handlers of rdma_cm,
+ * completions, timers and device events only mark what happened and queue it; so
+ * rdma_destroy_id() never runs in its own handler (R8), and a queue pair is drained
+ * when nothing posts any more (R9).
+ *
+ * Locks, outer to inner: group lock (above us) > cm handler > links_lock >
+ * link->lock. None is held across a wait for the peer, nor while a group or a port
+ * is called up.
+ *
+ * Life time: the group holds a reference from creation to the dead() upcall, every
+ * port and memory region holds one, the work holds one while queued. The last one
+ * frees protection domain and device reference from a work.
+ */
+#include <linux/in6.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+
+#include "dev.h"
+#include "link.h"
+#include "link_cm.h"
+#include "link_io.h"
+#include "netns.h"
+#include "stats.h"
+#include "trace.h"
+
+static LIST_HEAD(links);
+static DEFINE_SPINLOCK(links_lock);
+static atomic_t links_count = ATOMIC_INIT(0);
+static DECLARE_WAIT_QUEUE_HEAD(links_gone);
+static atomic64_t links_ids = ATOMIC64_INIT(0);
+
+/* Creation and freeing */
+
+static void free_link(struct work_struct *work)
+{
+	struct afr_link *link = container_of(work, struct afr_link, free_work);
+
+	spin_lock(&links_lock);
+	list_del(&link->entry);
+	spin_unlock(&links_lock);
+	if (link->pd)
+		ib_dealloc_pd(link->pd);
+	if (link->dev)
+		afr_device_put(link->dev);
+	xa_destroy(&link->slots);
+	trace_afrdma_link_destroy(link->trace_id);
+	kfree_rcu(link, rcu);
+	if (atomic_dec_and_test(&links_count))
+		wake_up_all(&links_gone);
+}
+
+static void link_work(struct work_struct *work);
+
+static void link_timer(struct timer_list *timer)
+{
+	struct afr_link *link = from_timer(link, timer, timer);
+
+	afr_link_io_event(link, AFR_LINK_EV_TIMER);
+}
+
+static struct afr_link *new_link(struct afr_net *an, const struct afr_link_ops *ops, void *owner)
+{
+	struct afr_link *link = kzalloc(sizeof(*link), GFP_KERNEL);
+
+	if (!link)
+		return NULL;
+	link->trace_id = atomic64_inc_return(&links_ids);
+	link->an = an;
+	link->ops = ops;
+	link->owner = owner;
+	refcount_set(&link->refs, 1);	/* the group's */
+	INIT_WORK(&link->work, link_work);
+	INIT_WORK(&link->free_work, free_link);
+	timer_setup(&link->timer, link_timer, 0);
+	init_waitqueue_head(&link->wait);
+	spin_lock_init(&link->lock);
+	INIT_LIST_HEAD(&link->ports);
+	INIT_LIST_HEAD(&link->waiters);
+	xa_init_flags(&link->slots, XA_FLAGS_ALLOC);
+
+	atomic_inc(&links_count);
+	spin_lock(&links_lock);
+	list_add_tail(&link->entry, &links);
+	spin_unlock(&links_lock);
+	trace_afrdma_link_create(link->trace_id);
+	return link;
+}
+
+/* Work */
+
+static void tell_up(struct afr_link *link)
+{
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr;
+
+	if (link->settled)
+		return;
+	link->settled = true;
+	link->was_up = true;
+	spin_lock_bh(&link->lock);
+	if (!link->users)
+		afr_link_io_idle(link);
+	spin_unlock_bh(&link->lock);
+	if (!ib_query_qp(link->qp, &attr, IB_QP_DEST_QPN, &init))
+		WRITE_ONCE(link->peer_qpn, attr.dest_qp_num);
+	afr_stat_inc(link->an->net, AFR_STAT_LINK_CREATED);
+	trace_afrdma_link_up(link->trace_id);
+	link->ops->settled(link, AFR_REASON_NONE);
+}
+
+static void tell_failed(struct afr_link *link)
+{
+	if (link->settled)
+		return;
+	link->settled = true;
+	afr_stat_inc(link->an->net, AFR_STAT_LINK_FAILED);
+	link->ops->settled(link, link->reason);
+}
+
+/* The attach timeout, or the end of idleness. */
+static void timeout(struct afr_link *link)
+{
+	spin_lock_bh(&link->lock);
+	if (link->state == AFR_LINK_CONNECTING)
+		afr_link_io_fail(link, AFR_REASON_CONNECT_TIMEOUT);
+	else if (link->was_up && !link->users && !time_before(jiffies, link->idle_end))
+		afr_link_io_fail(link, AFR_REASON_LINK_IDLE);
+	spin_unlock_bh(&link->lock);
+}
+
+/* Was the link lost, not given up? */
+static bool lost(const struct afr_link *link)
+{
+	return link->was_up && link->reason != AFR_REASON_LINK_IDLE &&
+	       link->reason != AFR_REASON_LINK_SHUTDOWN &&
+	       link->reason != AFR_REASON_LINK_OPERATOR;
+}
+
+static void take_down(struct afr_link *link)
+{
+	del_timer_sync(&link->timer);
+	tell_failed(link);
+	if (lost(link))
+		afr_stat_inc(link->an->net, AFR_STAT_LINK_DIED);
+	if (link->was_up)
+		rdma_disconnect(link->cm_id);
+	afr_link_cm_drain(link);
+	trace_afrdma_link_down(link->trace_id, link->reason);
+	spin_lock_bh(&link->lock);
+	link->state = AFR_LINK_DEAD;
+	spin_unlock_bh(&link->lock);
+	afr_link_io_down_ports(link);
+	afr_link_cm_close(link);
+	link->ops->dead(link);
+}
+
+static bool happened(struct afr_link *link, enum afr_link_event event)
+{
+	return test_and_clear_bit(event, &link->events);
+}
+
+static bool connecting(const struct afr_link *link)
+{
+	return READ_ONCE(link->state) == AFR_LINK_CONNECTING;
+}
+
+static void link_work(struct work_struct *work)
+{
+	struct afr_link *link = container_of(work, struct afr_link, work);
+
+	if (happened(link, AFR_LINK_EV_QP))
+		afr_link_fail(link, AFR_REASON_LINK_QP_EVENT);
+	if (happened(link, AFR_LINK_EV_TIMER))
+		timeout(link);
+	if (happened(link, AFR_LINK_EV_RESOLVE) && connecting(link))
+		afr_link_cm_resolve(link);
+	if (happened(link, AFR_LINK_EV_STALE) && connecting(link))
+		afr_link_cm_retry(link);
+	if (happened(link, AFR_LINK_EV_ROUTE) && connecting(link))
+		afr_link_cm_connect(link);
+	if (happened(link, AFR_LINK_EV_ACCEPT) && connecting(link))
+		afr_link_cm_accept(link);
+	if (happened(link, AFR_LINK_EV_COMM_EST) && link->cm_id)
+		rdma_notify(link->cm_id, IB_EVENT_COMM_EST);
+	if (happened(link, AFR_LINK_EV_UP))
+		tell_up(link);
+	if (READ_ONCE(link->state) == AFR_LINK_DYING)
+		take_down(link);
+	afr_link_put(link);
+}
+
+static void copy_address(struct sockaddr_storage *to, const struct sockaddr *from)
+{
+	memcpy(to, from, from->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+						       sizeof(struct sockaddr_in));
+}
+
+static void start(struct afr_link *link, enum afr_link_event event)
+{
+	mod_timer(&link->timer,
+		  jiffies + msecs_to_jiffies(READ_ONCE(link->an->set.attach_timeout_ms)));
+	afr_link_io_event(link, event);
+}
+
+/**
+ * afr_link_connect() - start connecting a link
+ * @an: our namespace
+ * @local: our address, AF_INET or AF_INET6, port 0
+ * @remote: the peer's address and service port
+ * @peer: what the peer said in HELLO
+ * @ops: upcalls
+ * @owner: for afr_link_owner()
+ *
+ * Context: Process. Waits for nothing.
+ * Return: the link, with a reference that dead() gives back; or ERR_PTR(-ENOMEM),
+ * then no upcall comes.
+ */
+struct afr_link *afr_link_connect(struct afr_net *an, const struct sockaddr *local,
+				  const struct sockaddr *remote,
+				  const struct afr_link_peer *peer,
+				  const struct afr_link_ops *ops, void *owner)
+{
+	struct afr_link *link = new_link(an, ops, owner);
+
+	if (!link)
+		return ERR_PTR(-ENOMEM);
+	link->active = true;
+	link->id = link->trace_id;
+	link->peer = *peer;
+	copy_address(&link->local, local);
+	copy_address(&link->remote, remote);
+	start(link, AFR_LINK_EV_RESOLVE);
+	return link;
+}
+
+/**
+ * afr_link_accept() - let a peer connect a link to us
+ * @an: our namespace
+ * @id: the id of the request, whose handler is not running
+ * @req: its private data, checked
+ * @ops: upcalls
+ * @owner: for afr_link_owner()
+ *
+ * Context: Process. Waits for nothing.
+ * Return: the link, with a reference that dead() gives back, and @id is the
+ * link's; or ERR_PTR(-ENOMEM), then @id is still the caller's and no upcall comes.
+ */
+struct afr_link *afr_link_accept(struct afr_net *an, struct rdma_cm_id *id,
+				 const struct afr_wire_cm_req *req,
+				 const struct afr_link_ops *ops, void *owner)
+{
+	struct afr_link *link = new_link(an, ops, owner);
+
+	if (!link)
+		return ERR_PTR(-ENOMEM);
+	link->id = be64_to_cpu(req->link);
+	link->peer_depth = be16_to_cpu(req->depth);
+	memcpy(link->peer.instance, req->instance, sizeof(link->peer.instance));
+	link->local = id->route.addr.src_addr;
+	link->remote = id->route.addr.dst_addr;
+	afr_link_cm_take(link, id);
+	start(link, AFR_LINK_EV_ACCEPT);
+	return link;
+}
+
+/**
+ * afr_link_confirm() - the peer says by TCP that the link is up
+ * @link: the link, referenced
+ *
+ * The passive end is ready for writes since it accepted; all it waits for is the
+ * last message of the handshake, which the peer's word replaces.
+ *
+ * Context: Process or softirq.
+ * Return: true if the link is up.
+ */
+bool afr_link_confirm(struct afr_link *link)
+{
+	return READ_ONCE(link->accepted) ? afr_link_io_up(link) : afr_link_is_up(link);
+}
+
+/* Facts */
+
+/**
+ * afr_link_id() - the name of a link, unique among those its active end connected
+ * @link: the link
+ *
+ * Return: the id, the same at both ends.
+ */
+u64 afr_link_id(const struct afr_link *link)
+{
+	return link->id;
+}
+
+/**
+ * afr_link_active() - did we connect it
+ * @link: the link
+ *
+ * Return: true if so, false if the peer did.
+ */
+bool afr_link_active(const struct afr_link *link)
+{
+	return link->active;
+}
+
+/**
+ * afr_link_is_up() - may ports join
+ * @link: the link
+ *
+ * Return: the state as it was a moment ago.
+ */
+bool afr_link_is_up(const struct afr_link *link)
+{
+	return READ_ONCE(link->state) == AFR_LINK_UP;
+}
+
+/**
+ * afr_link_owner() - what the creator gave
+ * @link: the link
+ *
+ * Return: the pointer given to afr_link_connect() or afr_link_accept().
+ */
+void *afr_link_owner(const struct afr_link *link)
+{
+	return link->owner;
+}
+
+/**
+ * afr_link_users() - ports on the link
+ * @link: the link
+ *
+ * Return: their number a moment ago.
+ */
+unsigned int afr_link_users(const struct afr_link *link)
+{
+	return READ_ONCE(link->users);
+}
+
+/**
+ * afr_link_write_max() - largest length of one write
+ * @link: the link, up
+ *
+ * Return: bytes.
+ */
+u32 afr_link_write_max(const struct afr_link *link)
+{
+	return link->write_max;
+}
+
+/**
+ * afr_link_device() - the device of a link
+ * @link: the link
+ *
+ * Return: the device, valid as long as the link; NULL until the route is known.
+ */
+struct afr_device *afr_link_device(const struct afr_link *link)
+{
+	return READ_ONCE(link->dev);
+}
+
+/**
+ * afr_link_info() - facts for people
+ * @link: the link, referenced
+ * @info: out
+ *
+ * Context: Process.
+ */
+void afr_link_info(struct afr_link *link, struct afr_link_info *info)
+{
+	struct afr_device *dev = afr_link_device(link);
+
+	memset(info, 0, sizeof(*info));
+	info->id = link->id;
+	info->active = link->active;
+	info->local = link->local;
+	info->remote = link->remote;
+	if (dev)
+		strscpy(info->device, dev_name(&afr_device_ib(dev)->dev), sizeof(info->device));
+	info->port_num = READ_ONCE(link->port_num);
+	info->qpn = READ_ONCE(link->qpn);
+	info->peer_qpn = READ_ONCE(link->peer_qpn);
+	info->mtu = READ_ONCE(link->mtu);
+	info->rx_bytes = READ_ONCE(link->rx_bytes);
+	info->rx_writes = READ_ONCE(link->rx_writes);
+	spin_lock_bh(&link->lock);
+	info->state = link->state;
+	info->reason = link->reason;
+	info->users = link->users;
+	info->credits = link->state == AFR_LINK_UP ? afr_credit_available(&link->credit, 0) : 0;
+	info->tx_bytes = link->tx_bytes;
+	info->tx_writes = link->tx_writes;
+	spin_unlock_bh(&link->lock);
+}
+
+/* Devices, start and end */
+
+static void device_lost(struct afr_device *dev, u32 port_num, enum afr_reason reason)
+{
+	struct afr_link *link;
+
+	spin_lock(&links_lock);
+	list_for_each_entry(link, &links, entry) {
+		spin_lock_bh(&link->lock);
+		if (link->dev == dev && (!port_num || link->port_num == port_num))
+			afr_link_io_fail(link, reason);
+		spin_unlock_bh(&link->lock);
+	}
+	spin_unlock(&links_lock);
+}
+
+static const struct afr_device_ops device_ops = {
+	.lost = device_lost,
+};
+
+/**
+ * afr_link_init() - start the link layer, devices included
+ *
+ * Context: Module load.
+ * Return: 0 or a negative error.
+ */
+int afr_link_init(void)
+{
+	int ret;
+
+	afr_link_wq = alloc_workqueue("afrdma_link", WQ_UNBOUND, 0);
+	if (!afr_link_wq)
+		return -ENOMEM;
+	ret = afr_device_init(&device_ops);
+	if (ret)
+		destroy_workqueue(afr_link_wq);
+	return ret;
+}
+
+/**
+ * afr_link_exit() - wait for the last link, and stop
+ *
+ * Context: Module exit; all links were failed.
+ */
+void afr_link_exit(void)
+{
+	wait_event(links_gone, !atomic_read(&links_count));
+	afr_device_exit();
+	destroy_workqueue(afr_link_wq);
+	rcu_barrier();
+}

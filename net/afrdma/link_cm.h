@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Links: the queue pair, and the handshake by rdma_cm. Steps of the work of a
+ * link; only link.c includes this.
+ */
+#ifndef AFR_LINK_CM_H
+#define AFR_LINK_CM_H
+
+struct afr_link;
+struct rdma_cm_id;
+
+/*
+ * Active: address and route, then queue pair and connect; once more when the peer
+ * took us for our former self.
+ */
+void afr_link_cm_resolve(struct afr_link *link);
+void afr_link_cm_connect(struct afr_link *link);
+void afr_link_cm_retry(struct afr_link *link);
+
+/* Passive. */
+void afr_link_cm_take(struct afr_link *link, struct rdma_cm_id *id);
+void afr_link_cm_accept(struct afr_link *link);
+
+/* The end: fence and drain; then free all but the protection domain. */
+void afr_link_cm_drain(struct afr_link *link);
+void afr_link_cm_close(struct afr_link *link);
+
+#endif /* AFR_LINK_CM_H */

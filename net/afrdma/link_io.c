@@ -1,0 +1,581 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Links: posting, completions and credits.
+ *
+ * Locks: link->lock (BH) is taken below the users' tx locks and above nothing but
+ * the driver's own. Upcalls are made without it. Softirq upcalls run inside an
+ * RCU read section that began before the port was looked up, so that a leaving
+ * port waits them out by a grace period.
+ *
+ * No wake-up is lost: a port is refused and queued under the lock under which
+ * credits and slots come back, and whoever gives some back serves the queue until
+ * it is empty or nothing is left. Every waiter has one message set aside for it,
+ * so newcomers cannot starve it, and may post one when it is its turn. Completions
+ * of a link come one at a time, so there is one turn at a time.
+ *
+ * What completions touch belongs to the link, never to a connection (O3).
+ */
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+
+#include "dev.h"
+#include "imm.h"
+#include "link_io.h"
+#include "netns.h"
+#include "stats.h"
+#include "trace.h"
+
+struct workqueue_struct *afr_link_wq;
+
+/* References and failing */
+
+static void queue_life(struct afr_link *link)
+{
+	refcount_inc(&link->refs);
+	if (!queue_work(afr_link_wq, &link->work))
+		afr_link_put(link);
+}
+
+/**
+ * afr_link_io_event() - have the link's work look at something
+ * @link: the link
+ * @event: what
+ *
+ * Context: Any, hard irq too.
+ */
+void afr_link_io_event(struct afr_link *link, enum afr_link_event event)
+{
+	set_bit(event, &link->events);
+	queue_life(link);
+}
+
+/**
+ * afr_link_get() - take a reference
+ * @link: the link, found under RCU or held
+ *
+ * Context: Any.
+ * Return: false if it is on its way out.
+ */
+bool afr_link_get(struct afr_link *link)
+{
+	return refcount_inc_not_zero(&link->refs);
+}
+
+/**
+ * afr_link_put() - drop a reference
+ * @link: the link; the last reference frees it, from a work
+ *
+ * Context: Any.
+ */
+void afr_link_put(struct afr_link *link)
+{
+	if (refcount_dec_and_test(&link->refs))
+		queue_work(afr_link_wq, &link->free_work);
+}
+
+/**
+ * afr_link_io_fail() - afr_link_fail() under the lock
+ * @link: the link
+ * @reason: why; the first reason counts
+ *
+ * Context: Process or softirq, under link->lock.
+ */
+void afr_link_io_fail(struct afr_link *link, enum afr_reason reason)
+{
+	lockdep_assert_held(&link->lock);
+	if (link->state >= AFR_LINK_DYING)
+		return;
+	link->state = AFR_LINK_DYING;
+	link->reason = reason;
+	wake_up_all(&link->wait);
+	queue_life(link);
+}
+
+/**
+ * afr_link_fail() - this link is lost
+ * @link: the link, referenced
+ * @reason: why; the first reason counts
+ *
+ * Nothing is posted after this returns. The rest follows from a work.
+ *
+ * Context: Process or softirq.
+ */
+void afr_link_fail(struct afr_link *link, enum afr_reason reason)
+{
+	spin_lock_bh(&link->lock);
+	afr_link_io_fail(link, reason);
+	spin_unlock_bh(&link->lock);
+}
+
+/**
+ * afr_link_io_idle() - nobody uses the link: let the clock run
+ * @link: the link
+ *
+ * The end that connected the link takes it down; the other one only if that end
+ * does not.
+ *
+ * Context: Process or softirq, under link->lock.
+ */
+void afr_link_io_idle(struct afr_link *link)
+{
+	unsigned long linger = msecs_to_jiffies(READ_ONCE(link->an->set.link_linger_ms));
+
+	lockdep_assert_held(&link->lock);
+	if (link->state != AFR_LINK_UP)
+		return;
+	link->idle_end = jiffies + (link->active ? linger : 2 * linger);
+	mod_timer(&link->timer, link->idle_end);
+}
+
+/**
+ * afr_link_io_up() - the peer is there
+ * @link: the link
+ *
+ * Context: Process or softirq.
+ * Return: true if the link is up now.
+ */
+bool afr_link_io_up(struct afr_link *link)
+{
+	bool first, up;
+
+	spin_lock_bh(&link->lock);
+	first = link->state == AFR_LINK_CONNECTING;
+	if (first)
+		link->state = AFR_LINK_UP;
+	up = link->state == AFR_LINK_UP;
+	spin_unlock_bh(&link->lock);
+	if (first)
+		afr_link_io_event(link, AFR_LINK_EV_UP);
+	return up;
+}
+
+/* Send queue */
+
+static unsigned int sq_room(const struct afr_link *link, unsigned int reserve)
+{
+	unsigned int taken = link->sq_used + reserve;
+
+	return taken < link->sq_size ? link->sq_size - taken : 0;
+}
+
+/*
+ * Post one work request; the caller has made sure of a slot. With @mark it is
+ * signaled; others are when a quarter of the queue has gone by without, so that a
+ * full queue always has a signal in it.
+ */
+static int sq_post(struct afr_link *link, struct ib_send_wr *wr, const struct afr_link_mark *mark)
+{
+	struct afr_link_mark *m = &link->marks[link->mark_head % link->sq_size];
+	bool signal = mark || link->sq_plain + 1 >= link->sq_size / 4;
+
+	lockdep_assert_held(&link->lock);
+	wr->wr_cqe = &link->send_cqe;
+	if (signal)
+		wr->send_flags |= IB_SEND_SIGNALED;
+	if (ib_post_send(link->qp, wr, NULL)) {
+		afr_link_io_fail(link, AFR_REASON_LINK_COMPLETION);
+		return -ENOTCONN;
+	}
+	link->sq_used++;
+	link->sq_plain++;
+	if (!signal)
+		return 0;
+	*m = mark ? *mark : (struct afr_link_mark){};
+	m->count = link->sq_plain;
+	link->sq_plain = 0;
+	link->mark_head++;
+	return 0;
+}
+
+/**
+ * afr_link_io_post() - post a message: it eats one receive of the peer
+ * @link: the link; the caller has made sure of credit and slot
+ * @wr: addresses filled in
+ * @imm: the immediate
+ * @mark: NULL, or what its completion stands for
+ *
+ * Context: Process or softirq, under link->lock.
+ * Return: 0 or -ENOTCONN.
+ */
+int afr_link_io_post(struct afr_link *link, struct ib_rdma_wr *wr, u32 imm,
+		     const struct afr_link_mark *mark)
+{
+	int ret;
+
+	wr->wr.opcode = IB_WR_RDMA_WRITE_WITH_IMM;
+	wr->wr.ex.imm_data = cpu_to_be32(imm);
+	ret = sq_post(link, &wr->wr, mark);
+	if (!ret)
+		afr_credit_use(&link->credit);
+	return ret;
+}
+
+/* Tell the peer of reposted receives, if that is worth it and possible (PC8). */
+static void announce(struct afr_link *link)
+{
+	struct ib_rdma_wr wr = {};
+
+	lockdep_assert_held(&link->lock);
+	if (link->state != AFR_LINK_UP || !afr_credit_due(&link->credit))
+		return;
+	if (!afr_credit_available(&link->credit, 0) || !sq_room(link, 0))
+		return;
+	afr_link_io_post(link, &wr,
+			 afr_imm_pack(AFR_SLOT_CREDITS, afr_credit_announce(&link->credit)), NULL);
+}
+
+/**
+ * afr_link_io_room() - messages of ports that may be posted now
+ * @link: the link
+ *
+ * Nothing of a port uses the credits kept for announcements, cursors and DETACH
+ * no more than data: with both ends out of credits nobody could announce any.
+ *
+ * Context: Process or softirq, under link->lock.
+ * Return: their number.
+ */
+unsigned int afr_link_io_room(const struct afr_link *link)
+{
+	lockdep_assert_held(&link->lock);
+	return min_t(unsigned int, sq_room(link, AFR_SQ_RESERVE),
+		     afr_credit_available(&link->credit, AFR_CREDIT_RESERVE));
+}
+
+static struct afr_port *next_waiter(struct afr_link *link)
+{
+	struct afr_port *port;
+
+	lockdep_assert_held(&link->lock);
+	link->turn = NULL;
+	if (link->state != AFR_LINK_UP || !afr_link_io_room(link))
+		return NULL;
+	port = list_first_entry_or_null(&link->waiters, struct afr_port, waiting);
+	if (!port)
+		return NULL;
+	list_del_init(&port->waiting);
+	link->waiting--;
+	link->turn = port;
+	return port;
+}
+
+/* Credits or send slots may have come back: use them. Softirq. */
+static void progress(struct afr_link *link)
+{
+	struct afr_port *port;
+
+	if (wq_has_sleeper(&link->wait))
+		wake_up_all(&link->wait);
+	rcu_read_lock();
+	do {
+		spin_lock_bh(&link->lock);
+		announce(link);
+		port = next_waiter(link);
+		spin_unlock_bh(&link->lock);
+		if (port && port->ops->get(port)) {
+			port->ops->kick(port);
+			port->ops->put(port);
+		}
+	} while (port);
+	rcu_read_unlock();
+}
+
+/* Completions */
+
+static void completion_error(struct afr_link *link, const struct ib_wc *wc)
+{
+	/* A refused connect flushes too; its event tells more than we know. */
+	if (wc->status == IB_WC_WR_FLUSH_ERR && READ_ONCE(link->state) == AFR_LINK_CONNECTING)
+		return;
+	afr_link_fail(link, AFR_REASON_LINK_COMPLETION);
+}
+
+static void port_detached(struct afr_link *link, const struct afr_link_mark *mark)
+{
+	struct afr_port *port;
+
+	rcu_read_lock();
+	port = xa_load(&link->slots, mark->slot);
+	if (port && port->serial == mark->serial && port->ops->get(port)) {
+		port->ops->detached(port);
+		port->ops->put(port);
+	}
+	rcu_read_unlock();
+}
+
+/*
+ * A signaled send is done, and with it all before it. After an error every work
+ * request completes, signaled or not, and the marks count no more: then only the
+ * end of the drain does.
+ */
+static void send_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct afr_link *link = container_of(wc->wr_cqe, struct afr_link, send_cqe);
+	struct afr_link_mark mark;
+
+	if (unlikely(wc->status != IB_WC_SUCCESS)) {
+		completion_error(link, wc);
+		return;
+	}
+	spin_lock_bh(&link->lock);
+	mark = link->marks[link->mark_tail++ % link->sq_size];
+	link->sq_used -= mark.count;
+	spin_unlock_bh(&link->lock);
+	if (mark.op) {
+		mark.op->ok = true;
+		complete(&mark.op->done);
+	}
+	if (mark.detach)
+		port_detached(link, &mark);
+	progress(link);
+}
+
+static int got_credits(struct afr_link *link, u16 count)
+{
+	int ret;
+
+	spin_lock_bh(&link->lock);
+	ret = afr_credit_grant(&link->credit, count);
+	spin_unlock_bh(&link->lock);
+	return ret;
+}
+
+/* A write for @slot, or (@detach) the end of the writes for it. */
+static int got_message(struct afr_link *link, u16 slot, u32 len, u16 cursor, bool detach)
+{
+	struct afr_port *port;
+
+	port = xa_load(&link->slots, slot);
+	if (!port || port->ended)
+		return -EPROTO;
+	port->ended = detach;
+	if (!port->ops->get(port))
+		return 0;
+	if (detach)
+		port->ops->peer_detached(port);
+	else
+		port->ops->landed(port, len, cursor);
+	port->ops->put(port);
+	return 0;
+}
+
+/* Return: 0, or -EPROTO if no honest peer sends this. */
+static int receive(struct afr_link *link, const struct ib_wc *wc)
+{
+	u16 slot, low;
+	int ret;
+	u32 imm;
+
+	if (wc->opcode != IB_WC_RECV_RDMA_WITH_IMM || !(wc->wc_flags & IB_WC_WITH_IMM))
+		return -EPROTO;
+	imm = be32_to_cpu(wc->ex.imm_data);
+	slot = afr_imm_slot(imm);
+	low = afr_imm_cursor(imm);
+	if (slot > AFR_SLOT_MAX && wc->byte_len)
+		return -EPROTO;
+	if (slot == AFR_SLOT_CREDITS)
+		return got_credits(link, low);
+
+	rcu_read_lock();
+	if (slot == AFR_SLOT_DETACH)
+		ret = got_message(link, low, 0, 0, true);
+	else
+		ret = got_message(link, slot, wc->byte_len, low, false);
+	rcu_read_unlock();
+	return ret;
+}
+
+/* Post a batch of receives when that many are spent. */
+static void repost(struct afr_link *link)
+{
+	unsigned int i;
+
+	if (++link->rq_spent < link->rq_batch)
+		return;
+	link->rq_spent = 0;
+	spin_lock_bh(&link->lock);
+	if (link->state < AFR_LINK_DYING) {
+		if (ib_post_recv(link->qp, link->recv_wr, NULL))
+			afr_link_io_fail(link, AFR_REASON_LINK_COMPLETION);
+		for (i = 0; i < link->rq_batch; i++)
+			afr_credit_repost(&link->credit);
+	}
+	spin_unlock_bh(&link->lock);
+}
+
+static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct afr_link *link = container_of(wc->wr_cqe, struct afr_link, recv_cqe);
+
+	if (unlikely(wc->status != IB_WC_SUCCESS)) {
+		completion_error(link, wc);
+		return;
+	}
+	/* The peer may write as soon as it has our accept; the handshake ends later (R8). */
+	if (unlikely(READ_ONCE(link->state) == AFR_LINK_CONNECTING) && !link->active) {
+		afr_link_io_event(link, AFR_LINK_EV_COMM_EST);
+		afr_link_io_up(link);
+	}
+	WRITE_ONCE(link->rx_bytes, link->rx_bytes + wc->byte_len);
+	WRITE_ONCE(link->rx_writes, link->rx_writes + 1);
+	if (receive(link, wc)) {
+		afr_link_fail(link, AFR_REASON_LINK_PROTOCOL);
+		return;
+	}
+	repost(link);
+	progress(link);
+}
+
+/* Queues and operations */
+
+/**
+ * afr_link_io_init() - memory for the queues of a link
+ * @link: the link
+ * @sq_size: send slots
+ * @rq_size: receives, a power of two
+ *
+ * Context: Process. To be undone by afr_link_io_free().
+ * Return: 0 or -ENOMEM.
+ */
+int afr_link_io_init(struct afr_link *link, u16 sq_size, u16 rq_size)
+{
+	unsigned int i;
+
+	link->send_cqe.done = send_done;
+	link->recv_cqe.done = recv_done;
+	link->sq_size = sq_size;
+	link->rq_batch = max(1, rq_size / 8);
+	link->marks = kvcalloc(sq_size, sizeof(*link->marks), GFP_KERNEL);
+	link->recv_wr = kvcalloc(link->rq_batch, sizeof(*link->recv_wr), GFP_KERNEL);
+	if (!link->marks || !link->recv_wr)
+		return -ENOMEM;
+	for (i = 0; i < link->rq_batch; i++) {
+		link->recv_wr[i].wr_cqe = &link->recv_cqe;
+		if (i)
+			link->recv_wr[i - 1].next = &link->recv_wr[i];
+	}
+	return 0;
+}
+
+/**
+ * afr_link_io_fill() - post all receives of a new queue pair
+ * @link: the link
+ *
+ * Context: Process.
+ * Return: 0 or what the device says.
+ */
+int afr_link_io_fill(struct afr_link *link)
+{
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < link->credit.depth && !ret; i += link->rq_batch)
+		ret = ib_post_recv(link->qp, link->recv_wr, NULL);
+	return ret;
+}
+
+/**
+ * afr_link_io_free() - free the queues of a drained link
+ * @link: the link; may get new queues afterwards
+ *
+ * Context: Process.
+ */
+void afr_link_io_free(struct afr_link *link)
+{
+	kvfree(link->marks);
+	kvfree(link->recv_wr);
+	link->marks = NULL;
+	link->recv_wr = NULL;
+	link->mark_head = 0;
+	link->mark_tail = 0;
+	link->sq_used = 0;
+	link->sq_plain = 0;
+	link->rq_spent = 0;
+}
+
+/* -EAGAIN: no slot free. */
+static int try_run(struct afr_link *link, struct ib_send_wr *wr, struct afr_link_op *op)
+{
+	struct afr_link_mark mark = { .op = op };
+	int ret = -EAGAIN;
+
+	spin_lock_bh(&link->lock);
+	if (link->state != AFR_LINK_UP)
+		ret = -ENOTCONN;
+	else if (sq_room(link, 1))	/* one is for announcements */
+		ret = sq_post(link, wr, &mark);
+	spin_unlock_bh(&link->lock);
+	return ret;
+}
+
+/**
+ * afr_link_io_run() - post a work request and wait until it is done
+ * @link: the link
+ * @wr: the request, made signaled here
+ *
+ * Context: Process. Sleeps; a link that dies ends the wait.
+ * Return: 0, or -ENOTCONN if the link died before.
+ */
+int afr_link_io_run(struct afr_link *link, struct ib_send_wr *wr)
+{
+	struct afr_link_op op = {};
+	int ret;
+
+	init_completion(&op.done);
+	wait_event(link->wait, (ret = try_run(link, wr, &op)) != -EAGAIN);
+	if (ret)
+		return ret;
+	wait_for_completion(&op.done);
+	return op.ok ? 0 : -ENOTCONN;
+}
+
+/**
+ * afr_link_io_abort_ops() - end what waits for completions that did not come
+ * @link: the link, drained
+ *
+ * Context: Process.
+ */
+void afr_link_io_abort_ops(struct afr_link *link)
+{
+	struct afr_link_op *op;
+
+	while (link->mark_tail != link->mark_head) {
+		op = link->marks[link->mark_tail++ % link->sq_size].op;
+		if (op)
+			complete(&op->done);
+	}
+}
+
+static struct afr_port *next_port(struct afr_link *link)
+{
+	struct afr_port *port;
+
+	spin_lock_bh(&link->lock);
+	do {
+		port = list_first_entry_or_null(&link->ports, struct afr_port, member);
+		if (port)
+			list_del_init(&port->member);
+	} while (port && !port->ops->get(port));
+	link->downing = port;
+	link->downer = port ? current : NULL;
+	spin_unlock_bh(&link->lock);
+	wake_up_all(&link->wait);
+	return port;
+}
+
+/**
+ * afr_link_io_down_ports() - tell every port that the link is gone
+ * @link: the link, drained
+ *
+ * Context: Process.
+ */
+void afr_link_io_down_ports(struct afr_link *link)
+{
+	const struct afr_port_ops *ops;
+	struct afr_port *port;
+
+	while ((port = next_port(link))) {
+		ops = port->ops;
+		ops->down(port, link->reason);
+		ops->put(port);
+	}
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The inside of a link, and link_io.c: posting, completions, credits. Included by
+ * port.c, link_cm.c, link.c and mr.c (registrations run on the link's queue) only.
+ */
+#ifndef AFR_LINK_IO_H
+#define AFR_LINK_IO_H
+
+#include <linux/completion.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <linux/timer.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_cm.h>
+
+#include "credit.h"
+#include "link.h"
+#include "wire.h"
+
+/*
+ * Send slots that port writes leave free, so that announcements, registrations
+ * and invalidations never wait behind data for long.
+ */
+#define AFR_SQ_RESERVE		4
+
+/* Bits of link->events: what the work has to look at. */
+enum afr_link_event {
+	AFR_LINK_EV_RESOLVE,	/* active: begin */
+	AFR_LINK_EV_ROUTE,	/* active: route resolved: make the queue pair, connect */
+	AFR_LINK_EV_ACCEPT,	/* passive: make the queue pair, accept */
+	AFR_LINK_EV_STALE,	/* the peer took us for our former self: try again */
+	AFR_LINK_EV_UP,		/* tell the group */
+	AFR_LINK_EV_COMM_EST,	/* data came before the handshake was over */
+	AFR_LINK_EV_TIMER,
+	AFR_LINK_EV_QP,		/* fatal queue pair event, from any context */
+};
+
+/* A registration or invalidation that somebody waits for. */
+struct afr_link_op {
+	struct completion done;
+	bool ok;
+};
+
+/* What a signaled send stands for, in posting order. */
+struct afr_link_mark {
+	u16 count;		/* send slots it gives back: itself and unsignaled ones before it */
+	bool detach;		/* DETACH of the port in @slot, if it is still number @serial */
+	u16 slot;
+	u32 serial;
+	struct afr_link_op *op;
+};
+
+struct afr_link {
+	/* constant */
+	u64 id;				/* the peer's too; trace_id is unique on this host */
+	u64 trace_id;
+	bool active;
+	u16 peer_depth;			/* passive: from the request */
+	struct afr_net *an;
+	const struct afr_link_ops *ops;
+	void *owner;
+	struct afr_link_peer peer;
+	struct sockaddr_storage local, remote;
+
+	refcount_t refs;
+	struct rcu_head rcu;
+	struct list_head entry;		/* on all links */
+	struct work_struct work;	/* the life of the link, one step after the other */
+	struct work_struct free_work;
+	unsigned long events;		/* 1 << enum afr_link_event */
+	struct timer_list timer;	/* connect timeout, then idleness */
+	wait_queue_head_t wait;		/* send slots, end of a down() upcall */
+
+	/* of the work; constant while the link is up */
+	struct rdma_cm_id *cm_id;
+	struct afr_device *dev;		/* set under the lock of all links */
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+	u32 nr_cqe;
+	u32 port_num;
+	u32 mtu;
+	u32 write_max;
+	u32 qpn, peer_qpn;
+	unsigned int retries;
+	bool settled;			/* the group was told ... */
+	bool was_up;			/* ... that it is up */
+	bool accepted;			/* passive: the queue pair can send */
+
+	spinlock_t lock;		/* everything from here to the next comment; BH */
+	enum afr_link_state state;
+	enum afr_reason reason;
+	struct afr_credit credit;
+	u16 sq_size, sq_used, sq_plain;	/* slots: all, taken, taken since the last signal */
+	u32 mark_head, mark_tail;
+	struct afr_link_mark *marks;	/* sq_size of them */
+	struct list_head ports;		/* joined, and not told down() yet */
+	struct list_head waiters;	/* ports that were refused */
+	unsigned int waiting;		/* their number */
+	unsigned int users;		/* joined ports */
+	struct afr_port *turn;		/* the waiter that is being kicked may post one */
+	unsigned long idle_end;		/* without users: when to go */
+	u32 serial;			/* of the last join */
+	struct afr_port *downing;	/* down() is being called for it ... */
+	struct task_struct *downer;	/* ... by this task */
+	u64 tx_bytes, tx_writes;
+
+	/* receive completions only: they come one at a time */
+	u16 rq_batch, rq_spent;
+	u64 rx_bytes, rx_writes;
+
+	struct xarray slots;		/* RCU: slot -> port */
+	struct ib_cqe send_cqe, recv_cqe;
+	struct ib_recv_wr *recv_wr;	/* rq_batch of them, chained, constant */
+};
+
+extern struct workqueue_struct *afr_link_wq;
+
+/* Have the work look at @event. Any context. */
+void afr_link_io_event(struct afr_link *link, enum afr_link_event event);
+/* As afr_link_fail(), under link->lock. */
+void afr_link_io_fail(struct afr_link *link, enum afr_reason reason);
+/* Connecting -> up, if it was connecting. Process or softirq. */
+bool afr_link_io_up(struct afr_link *link);
+
+/* Nobody uses the link: let the clock run. Under link->lock. */
+void afr_link_io_idle(struct afr_link *link);
+
+/* Post a message that eats a receive of the peer; messages of ports that fit. Under link->lock. */
+int afr_link_io_post(struct afr_link *link, struct ib_rdma_wr *wr, u32 imm,
+		     const struct afr_link_mark *mark);
+unsigned int afr_link_io_room(const struct afr_link *link);
+
+/* Queues of a new queue pair. Process context; no other user yet. */
+int afr_link_io_init(struct afr_link *link, u16 sq_size, u16 rq_size);
+int afr_link_io_fill(struct afr_link *link);
+void afr_link_io_free(struct afr_link *link);
+/* Post @wr, signaled, and wait for it: 0, -ENOTCONN. Process context. */
+int afr_link_io_run(struct afr_link *link, struct ib_send_wr *wr);
+/* The queue pair is drained: operations that wait have failed, ports are told. Process context. */
+void afr_link_io_abort_ops(struct afr_link *link);
+void afr_link_io_down_ports(struct afr_link *link);
+
+#endif /* AFR_LINK_IO_H */

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Ring memory.
+ *
+ * The producer puts pages in and the consumer takes them out, without a lock
+ * between them. That is safe because of what each may touch: the producer only
+ * positions inside the window, and the consumer only a page that lies as a whole
+ * in [from, to) of one release, where the producer has not yet been told of
+ * anything beyond @from. A page the consumer left by several small releases
+ * stays: its first bytes may be in use for the next round.
+ */
+#include <linux/bvec.h>
+#include <linux/gfp.h>
+#include <linux/mm.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
+
+#include "mem.h"
+#include "netns.h"
+#include "stats.h"
+
+static unsigned long ring_pages(const struct afr_mem *mem)
+{
+	return mem->size >> PAGE_SHIFT;
+}
+
+static unsigned long ring_index(const struct afr_mem *mem, u64 offset)
+{
+	return (offset & (mem->size - 1)) >> PAGE_SHIFT;
+}
+
+static gfp_t ring_gfp(const struct afr_mem *mem)
+{
+	gfp_t gfp = GFP_KERNEL | __GFP_NOWARN | __GFP_NORETRY;
+
+	return mem->memcg ? gfp | __GFP_ACCOUNT : gfp;
+}
+
+/**
+ * afr_mem_init() - a ring that owns no memory yet
+ * @mem: the ring
+ * @an: namespace whose mem_max bounds the pages
+ * @size: bytes, a power of two >= PAGE_SIZE
+ * @memcg: charged for the pages, or NULL; the caller keeps it alive until
+ *	afr_mem_destroy()
+ *
+ * Context: Any.
+ */
+void afr_mem_init(struct afr_mem *mem, struct afr_net *an, u32 size, struct mem_cgroup *memcg)
+{
+	mem->pages = NULL;
+	mem->size = size;
+	mem->pinned = false;
+	mem->an = an;
+	mem->memcg = memcg;
+}
+
+static void drop_page(struct afr_mem *mem, unsigned long i)
+{
+	struct page *page = mem->pages[i];
+
+	if (!page)
+		return;
+	mem->pages[i] = NULL;
+	__free_page(page);
+	atomic_long_dec(&mem->an->ring_pages);
+}
+
+static void drop_all(struct afr_mem *mem)
+{
+	unsigned long i;
+
+	if (!mem->pages)
+		return;
+	for (i = 0; i < ring_pages(mem); i++)
+		drop_page(mem, i);
+}
+
+/**
+ * afr_mem_destroy() - free everything
+ * @mem: the ring, no longer registered with a device
+ *
+ * Context: Process. Nobody else uses the ring.
+ */
+void afr_mem_destroy(struct afr_mem *mem)
+{
+	WARN_ON_ONCE(mem->pinned);
+	drop_all(mem);
+	kvfree(mem->pages);
+	mem->pages = NULL;
+}
+
+static int back_page(struct afr_mem *mem, unsigned long i)
+{
+	struct afr_net *an = mem->an;
+	struct page *page;
+
+	if (mem->pages[i])
+		return 0;
+	if (atomic_long_inc_return(&an->ring_pages) > READ_ONCE(an->set.mem_max)) {
+		atomic_long_dec(&an->ring_pages);
+		return -EDQUOT;
+	}
+	page = alloc_page(ring_gfp(mem) | __GFP_ZERO);
+	if (!page) {
+		atomic_long_dec(&an->ring_pages);
+		return -ENOMEM;
+	}
+	mem->pages[i] = page;
+	afr_stat_inc(an->net, AFR_STAT_RING_PAGES);
+	return 0;
+}
+
+static int back_range(struct afr_mem *mem, u64 offset, u32 len)
+{
+	unsigned long first = offset >> PAGE_SHIFT;
+	unsigned long last = (offset + len - 1) >> PAGE_SHIFT;
+	int ret = 0;
+
+	if (!mem->pages) {
+		mem->pages = kvcalloc(ring_pages(mem), sizeof(*mem->pages), ring_gfp(mem));
+		if (!mem->pages)
+			return -ENOMEM;
+	}
+	for (; first <= last && !ret; first++)
+		ret = back_page(mem, first & (ring_pages(mem) - 1));
+	return ret;
+}
+
+/**
+ * afr_mem_back() - make [offset, offset + len) backed by pages
+ * @mem: the ring
+ * @offset: absolute offset
+ * @len: bytes, at most the size of the ring
+ *
+ * Pages added before a failure stay; they are freed like all others.
+ *
+ * Context: Process, the producer. May sleep.
+ * Return: 0, -ENOMEM, or -EDQUOT when the namespace is at mem_max.
+ */
+int afr_mem_back(struct afr_mem *mem, u64 offset, u32 len)
+{
+	struct mem_cgroup *old;
+	int ret;
+
+	if (!len)
+		return 0;
+	/* A workqueue would charge nobody (T18). */
+	old = set_active_memcg(mem->memcg);
+	ret = back_range(mem, offset, len);
+	set_active_memcg(old);
+	if (ret)
+		afr_stat_inc(mem->an->net, AFR_STAT_RING_NO_MEMORY);
+	return ret;
+}
+
+/**
+ * afr_mem_pin() - back the whole ring and keep it so
+ * @mem: the ring
+ *
+ * Context: Process; the caller keeps producer and consumer off.
+ * Return: 0, -ENOMEM or -EDQUOT; on failure the ring is not pinned.
+ */
+int afr_mem_pin(struct afr_mem *mem)
+{
+	int ret;
+
+	/* First, so that no release takes away what is being put in. */
+	mem->pinned = true;
+	ret = afr_mem_back(mem, 0, mem->size);
+	if (ret)
+		mem->pinned = false;
+	return ret;
+}
+
+/**
+ * afr_mem_unpin() - the device has let go of the ring
+ * @mem: the ring
+ *
+ * The pages stay until they are released or the ring is destroyed.
+ *
+ * Context: Process; the caller keeps producer and consumer off.
+ */
+void afr_mem_unpin(struct afr_mem *mem)
+{
+	mem->pinned = false;
+}
+
+/**
+ * afr_mem_release() - [from, to) was consumed
+ * @mem: the ring
+ * @from: the consumer's cursor as the producer knows it
+ * @to: the consumer's cursor now; not told to the producer before this returns
+ * @empty: nothing is left in the ring, and the caller keeps the producer off
+ *
+ * Frees the pages that lie in [from, to) as a whole; all pages when @empty.
+ *
+ * Context: Process or softirq, the consumer.
+ */
+void afr_mem_release(struct afr_mem *mem, u64 from, u64 to, bool empty)
+{
+	u64 first = (from + PAGE_SIZE - 1) >> PAGE_SHIFT;
+	u64 last = to >> PAGE_SHIFT;
+
+	if (mem->pinned || !mem->pages)
+		return;
+	if (empty) {
+		drop_all(mem);
+		return;
+	}
+	for (; first < last; first++)
+		drop_page(mem, first & (ring_pages(mem) - 1));
+}
+
+/* One step of a walk over [offset, offset + left): page, start in it, bytes in it. */
+static struct page *step(const struct afr_mem *mem, u64 offset, size_t left,
+			 size_t *start, size_t *bytes)
+{
+	*start = offset_in_page(offset);
+	*bytes = min_t(size_t, left, PAGE_SIZE - *start);
+	return mem->pages[ring_index(mem, offset)];
+}
+
+/**
+ * afr_mem_copy_in() - copy from @iter into the ring
+ * @mem: the ring
+ * @offset: absolute offset
+ * @len: bytes; [offset, offset + len) is backed
+ * @iter: source
+ *
+ * Context: Process, the producer. May fault.
+ * Return: bytes copied, less than @len if the source faulted or ended.
+ */
+size_t afr_mem_copy_in(struct afr_mem *mem, u64 offset, size_t len, struct iov_iter *iter)
+{
+	size_t start, bytes, copied, done = 0;
+	struct page *page;
+
+	while (done < len) {
+		page = step(mem, offset + done, len - done, &start, &bytes);
+		copied = copy_page_from_iter(page, start, bytes, iter);
+		done += copied;
+		if (copied != bytes)
+			break;
+	}
+	return done;
+}
+
+/**
+ * afr_mem_copy_out() - copy from the ring to @iter
+ * @mem: the ring
+ * @offset: absolute offset
+ * @len: bytes; [offset, offset + len) is backed
+ * @iter: destination
+ *
+ * Context: Process, the consumer. May fault.
+ * Return: bytes copied, less than @len if the destination faulted or is full.
+ */
+size_t afr_mem_copy_out(const struct afr_mem *mem, u64 offset, size_t len, struct iov_iter *iter)
+{
+	size_t start, bytes, copied, done = 0;
+	struct page *page;
+
+	while (done < len) {
+		page = step(mem, offset + done, len - done, &start, &bytes);
+		copied = copy_page_to_iter(page, start, bytes, iter);
+		done += copied;
+		if (copied != bytes)
+			break;
+	}
+	return done;
+}
+
+/**
+ * afr_mem_bvec() - describe ring bytes for a kernel copy
+ * @mem: the ring
+ * @offset: absolute offset
+ * @len: bytes wanted; [offset, offset + len) is backed
+ * @bv: segments, each inside one page
+ * @max: room in @bv
+ * @bytes: out: bytes described
+ *
+ * Context: Any.
+ * Return: segments used.
+ */
+unsigned int afr_mem_bvec(const struct afr_mem *mem, u64 offset, u32 len,
+			  struct bio_vec *bv, unsigned int max, u32 *bytes)
+{
+	size_t start, piece, done = 0;
+	unsigned int n = 0;
+
+	while (n < max && done < len) {
+		bv[n].bv_page = step(mem, offset + done, len - done, &start, &piece);
+		bv[n].bv_offset = start;
+		bv[n].bv_len = piece;
+		done += piece;
+		n++;
+	}
+	*bytes = done;
+	return n;
+}

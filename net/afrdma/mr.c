@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory regions.
+ *
+ * Every page is mapped for DMA once; a mirrored ring names the DMA addresses twice
+ * in a row, as ib_map_mr_sg() reads nothing else of the list (R2). The region
+ * begins at address 0, so that positions of the ring are addresses of the region
+ * and the peer learns no address of ours.
+ *
+ * A region dies with its attach and is never registered twice, so its key is never
+ * a former one (R4). Relaxed ordering is never asked for: the completion of a write
+ * says that its bytes are there (O2).
+ */
+#include <linux/dma-mapping.h>
+#include <linux/mm.h>
+#include <linux/random.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+
+#include "link.h"
+#include "link_io.h"
+#include "mem.h"
+#include "mr.h"
+#include "trace.h"
+
+struct afr_mr {
+	struct afr_mr_view	view;
+	struct afr_link		*link;	/* referenced: holds protection domain and device */
+	struct ib_mr		*mr;
+	bool			remote;	/* valid for the peer: invalidate before the end */
+	u64			id;
+	enum dma_data_direction	dir;
+	unsigned int		pages;
+	unsigned int		mapped;
+	u64			dma[];
+};
+
+static atomic64_t mr_ids = ATOMIC64_INIT(0);
+
+static struct ib_device *mr_device(const struct afr_mr *mr)
+{
+	return mr->link->pd->device;
+}
+
+/* RDMA into or out of a live ring cannot be synced; drivers that copy by CPU need not. */
+static bool needs_sync(struct ib_device *ib, u64 dma)
+{
+	return !ib_uses_virt_dma(ib) && dma_need_sync(ib->dma_device, dma);
+}
+
+static int map_pages(struct afr_mr *mr, struct afr_mem *mem)
+{
+	struct ib_device *ib = mr_device(mr);
+	u64 dma;
+
+	for (; mr->mapped < mr->pages; mr->mapped++) {
+		dma = ib_dma_map_page(ib, mem->pages[mr->mapped], 0, PAGE_SIZE, mr->dir);
+		if (ib_dma_mapping_error(ib, dma))
+			return -ENOMEM;
+		mr->dma[mr->mapped] = dma;
+		if (needs_sync(ib, dma)) {
+			ib_dma_unmap_page(ib, dma, PAGE_SIZE, mr->dir);
+			return -EOPNOTSUPP;
+		}
+	}
+	return 0;
+}
+
+static void unmap_pages(struct afr_mr *mr)
+{
+	while (mr->mapped)
+		ib_dma_unmap_page(mr_device(mr), mr->dma[--mr->mapped], PAGE_SIZE, mr->dir);
+}
+
+/* @n entries: all pages, once or twice. */
+static int map_list(struct afr_mr *mr, unsigned int n)
+{
+	struct scatterlist *sg = kvcalloc(n, sizeof(*sg), GFP_KERNEL);
+	unsigned int i;
+	int ret;
+
+	if (!sg)
+		return -ENOMEM;
+	sg_init_table(sg, n);
+	for (i = 0; i < n; i++) {
+		sg_dma_address(&sg[i]) = mr->dma[i % mr->pages];
+		sg_dma_len(&sg[i]) = PAGE_SIZE;
+		sg[i].length = PAGE_SIZE;
+	}
+	ret = ib_map_mr_sg(mr->mr, sg, n, NULL, PAGE_SIZE);
+	kvfree(sg);
+	if (ret < 0)
+		return ret;
+	return ret == n ? 0 : -EIO;
+}
+
+static int register_list(struct afr_mr *mr)
+{
+	struct ib_reg_wr wr = { .wr.opcode = IB_WR_REG_MR };
+
+	mr->mr->iova = 0;
+	ib_update_fast_reg_key(mr->mr, get_random_u8());
+	wr.mr = mr->mr;
+	wr.key = mr->remote ? mr->mr->rkey : mr->mr->lkey;
+	wr.access = mr->remote ? IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE : 0;
+	return afr_link_io_run(mr->link, &wr.wr);
+}
+
+static int open_mr(struct afr_mr *mr, struct afr_mem *mem)
+{
+	unsigned int max = mr_device(mr)->attrs.max_fast_reg_page_list_len;
+	unsigned int n = 2 * mr->pages <= max ? 2 * mr->pages : mr->pages;
+	struct ib_mr *ibmr;
+	int ret;
+
+	if (n > max)
+		return -EIO;
+	ret = map_pages(mr, mem);
+	if (ret)
+		return ret;
+	ibmr = ib_alloc_mr(mr->link->pd, IB_MR_TYPE_MEM_REG, n);
+	if (IS_ERR(ibmr))
+		return PTR_ERR(ibmr) == -ENOMEM ? -ENOMEM : -EIO;
+	mr->mr = ibmr;
+	ret = map_list(mr, n);
+	if (!ret)
+		ret = register_list(mr);
+	if (ret)
+		return ret;
+	mr->view.addr = 0;
+	mr->view.lkey = ibmr->lkey;
+	mr->view.rkey = ibmr->rkey;
+	mr->view.span = n * PAGE_SIZE;
+	return 0;
+}
+
+static void close_mr(struct afr_mr *mr)
+{
+	if (mr->mr)
+		ib_dereg_mr(mr->mr);
+	unmap_pages(mr);
+	trace_afrdma_mr_destroy(mr->id);
+	afr_link_put(mr->link);
+	kvfree(mr);
+}
+
+/**
+ * afr_mr_register() - let the device of a link use a ring
+ * @link: the link, up and referenced
+ * @mem: the ring, pinned until afr_mr_free()
+ * @remote_write: a receive ring, for the peer's writes; else a send ring, which the
+ *	device only reads
+ *
+ * Context: Process. Sleeps until the registration has completed (R4).
+ * Return: the region, or ERR_PTR: -ENOTCONN the link is not up or died meanwhile,
+ * -ENOMEM, -EOPNOTSUPP the device would need DMA syncing, -EIO refused, or larger
+ * than the device's page list.
+ */
+struct afr_mr *afr_mr_register(struct afr_link *link, struct afr_mem *mem, bool remote_write)
+{
+	unsigned int pages = mem->size >> PAGE_SHIFT;
+	struct afr_mr *mr;
+	int ret;
+
+	if (WARN_ON_ONCE(!mem->pinned))
+		return ERR_PTR(-EIO);
+	/* Of a link that is not up there may be no protection domain. */
+	if (!afr_link_is_up(link))
+		return ERR_PTR(-ENOTCONN);
+	mr = kvzalloc(struct_size(mr, dma, pages), GFP_KERNEL);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	afr_link_get(link);
+	mr->link = link;
+	mr->remote = remote_write;
+	mr->pages = pages;
+	mr->dir = remote_write ? DMA_FROM_DEVICE : DMA_TO_DEVICE;
+	mr->id = atomic64_inc_return(&mr_ids);
+	trace_afrdma_mr_create(mr->id);
+	ret = open_mr(mr, mem);
+	if (ret) {
+		close_mr(mr);
+		return ERR_PTR(ret);
+	}
+	return mr;
+}
+
+/**
+ * afr_mr_free() - take a ring back from the device
+ * @mr: the region, or NULL
+ *
+ * The caller has proof that nothing uses it any more: for a receive ring that the
+ * peer's DETACH was polled, for a send ring that our own has completed, or for
+ * both that the link is drained (down() was called) (PE5).
+ *
+ * Context: Process. Sleeps.
+ */
+void afr_mr_free(struct afr_mr *mr)
+{
+	struct ib_send_wr wr = { .opcode = IB_WR_LOCAL_INV };
+
+	if (!mr)
+		return;
+	if (mr->remote) {
+		wr.ex.invalidate_rkey = mr->mr->rkey;
+		/* On a lost link the queue pair is fenced, which is as good. */
+		afr_link_io_run(mr->link, &wr);
+	}
+	close_mr(mr);
+}
+
+/**
+ * afr_mr_view() - what a post or the peer needs to know
+ * @mr: the region
+ *
+ * Return: constant until afr_mr_free().
+ */
+const struct afr_mr_view *afr_mr_view(const struct afr_mr *mr)
+{
+	return &mr->view;
+}

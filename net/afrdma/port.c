@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Ports: how a connection uses a link.
+ *
+ * link_io.c says why no wake-up is lost and why leaving waits for a grace period.
+ */
+#include <linux/rcupdate.h>
+
+#include "imm.h"
+#include "link_io.h"
+#include "netns.h"
+#include "stats.h"
+
+static int add_member(struct afr_port *port)
+{
+	struct afr_link *link = port->link;
+	int ret = -ENOTCONN;
+
+	spin_lock_bh(&link->lock);
+	if (link->state == AFR_LINK_UP) {
+		port->serial = ++link->serial;
+		list_add_tail(&port->member, &link->ports);
+		link->users++;
+		ret = 0;
+	}
+	spin_unlock_bh(&link->lock);
+	return ret;
+}
+
+/**
+ * afr_port_join() - use a link
+ * @port: zeroed, or left before
+ * @link: the link, referenced by the caller
+ * @ops: upcalls
+ *
+ * Context: Process.
+ * Return: 0 (port->slot is set, upcalls may come), -ENOTCONN, -ENOSPC or -ENOMEM.
+ */
+int afr_port_join(struct afr_port *port, struct afr_link *link, const struct afr_port_ops *ops)
+{
+	u32 slot;
+	int ret;
+
+	port->ops = ops;
+	port->link = link;
+	port->ended = false;
+	INIT_LIST_HEAD(&port->waiting);
+	INIT_LIST_HEAD(&port->member);
+	/* Reserved now, found by completions when the port is whole. */
+	ret = xa_alloc(&link->slots, &slot, NULL, XA_LIMIT(0, AFR_SLOT_MAX), GFP_KERNEL);
+	if (ret)
+		return ret == -EBUSY ? -ENOSPC : ret;
+	port->slot = slot;
+	port->joined = true;
+	refcount_inc(&link->refs);
+	ret = add_member(port);
+	if (ret) {
+		port->joined = false;
+		xa_erase(&link->slots, slot);
+		afr_link_put(link);
+		return ret;
+	}
+	xa_store(&link->slots, slot, port, GFP_KERNEL);
+	return 0;
+}
+
+static bool down_runs(struct afr_link *link, const struct afr_port *port)
+{
+	bool runs;
+
+	spin_lock_bh(&link->lock);
+	runs = link->downing == port && link->downer != current;
+	spin_unlock_bh(&link->lock);
+	return runs;
+}
+
+/**
+ * afr_port_leave() - give slot and link back
+ * @port: the port
+ *
+ * See link.h for when that is allowed.
+ *
+ * Context: Process. Sleeps for a grace period.
+ */
+void afr_port_leave(struct afr_port *port)
+{
+	struct afr_link *link = port->link;
+
+	if (!port->joined)
+		return;
+	port->joined = false;
+	spin_lock_bh(&link->lock);
+	list_del_init(&port->member);
+	if (!list_empty(&port->waiting)) {
+		list_del_init(&port->waiting);
+		link->waiting--;
+	}
+	if (!--link->users)
+		afr_link_io_idle(link);
+	spin_unlock_bh(&link->lock);
+	xa_erase(&link->slots, port->slot);
+	synchronize_rcu();
+	wait_event(link->wait, !down_runs(link, port));
+	port->link = NULL;
+	afr_link_put(link);
+}
+
+/* May @port post a message? Queues it if it has to wait. */
+static int admit(struct afr_port *port)
+{
+	struct afr_link *link = port->link;
+	unsigned int room = afr_link_io_room(link);
+
+	if (link->state != AFR_LINK_UP)
+		return -ENOTCONN;
+	if (!list_empty(&port->waiting))
+		return -EAGAIN;
+	if (room && link->turn == port) {
+		link->turn = NULL;
+		return 0;
+	}
+	if (room > link->waiting)
+		return 0;
+	list_add_tail(&port->waiting, &link->waiters);
+	link->waiting++;
+	afr_stat_inc(link->an->net, AFR_STAT_LINK_NO_CREDIT);
+	return -EAGAIN;
+}
+
+/**
+ * afr_port_write() - post one write to the peer's slot
+ * @port: the port, joined, peer_slot set
+ * @w: what
+ *
+ * Context: Process or softirq, under the caller's own tx lock.
+ * Return: 0, -EAGAIN (kick() will come) or -ENOTCONN (down() will come).
+ */
+int afr_port_write(struct afr_port *port, const struct afr_write *w)
+{
+	struct ib_sge sge = { .addr = w->local, .length = w->len, .lkey = w->lkey };
+	struct afr_link *link = port->link;
+	struct ib_rdma_wr wr = {
+		.wr.sg_list	= &sge,
+		.wr.num_sge	= w->len ? 1 : 0,
+		.wr.send_flags	= w->solicit ? IB_SEND_SOLICITED : 0,
+		.remote_addr	= w->remote,
+		.rkey		= w->rkey,
+	};
+	int ret;
+
+	spin_lock_bh(&link->lock);
+	ret = admit(port);
+	if (!ret)
+		ret = afr_link_io_post(link, &wr, afr_imm_pack(port->peer_slot, w->cursor), NULL);
+	if (!ret) {
+		link->tx_bytes += w->len;
+		link->tx_writes++;
+	}
+	spin_unlock_bh(&link->lock);
+	return ret;
+}
+
+/**
+ * afr_port_detach() - post the last message for the peer's slot
+ * @port: the port; nothing is posted for it afterwards
+ *
+ * Context: Process or softirq, under the caller's own tx lock.
+ * Return: 0, -EAGAIN (kick() will come) or -ENOTCONN (down() will come).
+ */
+int afr_port_detach(struct afr_port *port)
+{
+	struct afr_link_mark mark = { .detach = true, .slot = port->slot, .serial = port->serial };
+	struct afr_link *link = port->link;
+	struct ib_rdma_wr wr = {};
+	int ret;
+
+	spin_lock_bh(&link->lock);
+	ret = admit(port);
+	if (!ret)
+		ret = afr_link_io_post(link, &wr, afr_imm_pack(AFR_SLOT_DETACH, port->peer_slot),
+				       &mark);
+	spin_unlock_bh(&link->lock);
+	return ret;
+}
