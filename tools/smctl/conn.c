@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+/* smctl conn */
+#include <linux/af_rdma.h>
+#include <linux/af_rdma_netlink.h>
+
+#include "smctl.h"
+
+static const char *const modes[] = {
+	[AFRDMA_MODE_NONE]	= "none",
+	[AFRDMA_MODE_UNDECIDED]	= "undecided",
+	[AFRDMA_MODE_PLAIN]	= "plain",
+	[AFRDMA_MODE_HALF]	= "half",
+	[AFRDMA_MODE_FRAMED]	= "framed",
+	NULL
+};
+
+static const char *const paths[] = {
+	[AFRDMA_PATH_TCP]	= "tcp",
+	[AFRDMA_PATH_RDMA]	= "rdma",
+	[AFRDMA_PATH_WAIT]	= "wait",
+	NULL
+};
+
+/* As ss(8) writes them; numbered as TCP_ESTABLISHED ... in the kernel. */
+static const char *const tcp_states[] = {
+	"unknown", "established", "syn-sent", "syn-recv", "fin-wait-1", "fin-wait-2", "time-wait",
+	"closed", "close-wait", "last-ack", "listening", "closing", NULL
+};
+
+static void show_who(struct print *p, const struct nlattr *const *attr)
+{
+	print_u64(p, "id", U64 ": ", nl_u64(attr[AFRDMA_A_CONN_ID]));
+	field_endpoint(p, "local", attr[AFRDMA_A_CONN_LOCAL]);
+	print_text(p, " -> ");
+	if (!attr[AFRDMA_A_CONN_PEER])
+		print_text(p, "*");
+	field_endpoint(p, "peer", attr[AFRDMA_A_CONN_PEER]);
+	field_name(p, "mode", " mode %s", modes, nl_u32(attr[AFRDMA_A_CONN_MODE]));
+	field_name(p, "state", " state %s", tcp_states, nl_u32(attr[AFRDMA_A_CONN_TCP_STATE]));
+	print_string(p, "role", " role %s", attr[AFRDMA_A_CONN_SERVER] ? "server" : "client");
+	print_flag(p, "orphan", " orphan", attr[AFRDMA_A_CONN_ORPHAN]);
+	print_text(p, "\n");
+}
+
+static void show_tx(struct print *p, const struct nlattr *const *attr)
+{
+	field_name(p, "tx_path", "    tx_path %s", paths, nl_u32(attr[AFRDMA_A_CONN_TX_PATH]));
+	print_u64(p, "tx_bytes_rdma", " tx_bytes_rdma " U64,
+		  nl_u64(attr[AFRDMA_A_CONN_TX_BYTES_RDMA]));
+	print_u64(p, "tx_bytes_tcp", " tx_bytes_tcp " U64,
+		  nl_u64(attr[AFRDMA_A_CONN_TX_BYTES_TCP]));
+	print_u64(p, "unsent", " unsent " U64, nl_u64(attr[AFRDMA_A_CONN_UNSENT]));
+	print_u64(p, "tx_ring", " tx_ring " U64 "\n", nl_u32(attr[AFRDMA_A_CONN_TX_RING]));
+}
+
+static void show_rx(struct print *p, const struct nlattr *const *attr)
+{
+	field_name(p, "rx_path", "    rx_path %s", paths, nl_u32(attr[AFRDMA_A_CONN_RX_PATH]));
+	print_u64(p, "rx_bytes_rdma", " rx_bytes_rdma " U64,
+		  nl_u64(attr[AFRDMA_A_CONN_RX_BYTES_RDMA]));
+	print_u64(p, "rx_bytes_tcp", " rx_bytes_tcp " U64,
+		  nl_u64(attr[AFRDMA_A_CONN_RX_BYTES_TCP]));
+	print_u64(p, "unread", " unread " U64, nl_u64(attr[AFRDMA_A_CONN_UNREAD]));
+	print_u64(p, "rx_ring", " rx_ring " U64 "\n", nl_u32(attr[AFRDMA_A_CONN_RX_RING]));
+}
+
+static void show_rest(struct print *p, const struct nlattr *const *attr)
+{
+	print_text(p, "   ");
+	if (attr[AFRDMA_A_CONN_LINK])
+		print_u64(p, "link", " link " U64, nl_u64(attr[AFRDMA_A_CONN_LINK]));
+	print_u64(p, "epoch", " epoch " U64, nl_u32(attr[AFRDMA_A_CONN_EPOCH]));
+	print_u64(p, "moves", " moves " U64, nl_u64(attr[AFRDMA_A_CONN_MOVES]));
+	print_u64(p, "uid", " uid " U64, nl_u32(attr[AFRDMA_A_CONN_UID]));
+	if (attr[AFRDMA_A_CONN_INODE])
+		print_u64(p, "inode", " inode " U64, nl_u64(attr[AFRDMA_A_CONN_INODE]));
+	print_text(p, "\n");
+}
+
+void conn_show(const struct nlattr *const *attr, void *arg)
+{
+	struct smctl *smctl = arg;
+
+	print_begin(smctl->print);
+	show_who(smctl->print, attr);
+	show_tx(smctl->print, attr);
+	show_rx(smctl->print, attr);
+	show_rest(smctl->print, attr);
+	field_reason(smctl, "reason", attr[AFRDMA_A_CONN_REASON]);
+	field_reason(smctl, "abort", attr[AFRDMA_A_CONN_ABORT_REASON]);
+	print_end(smctl->print);
+}

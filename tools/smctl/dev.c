@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0
+/* smctl dev */
+#include <linux/af_rdma_netlink.h>
+
+#include "smctl.h"
+
+void dev_show(const struct nlattr *const *attr, void *arg)
+{
+	struct smctl *smctl = arg;
+	struct print *p = smctl->print;
+
+	print_begin(p);
+	print_string(p, "name", "%s:", nl_string(attr[AFRDMA_A_DEV_NAME]));
+	print_flag(p, "usable", " usable", attr[AFRDMA_A_DEV_USABLE]);
+	if (!attr[AFRDMA_A_DEV_USABLE])
+		print_text(p, " not usable");
+	print_flag(p, "iwarp", " iwarp", attr[AFRDMA_A_DEV_IWARP]);
+	print_u64(p, "links", " links " U64, nl_u32(attr[AFRDMA_A_DEV_LINKS]));
+	print_u64(p, "ring_max", " ring_max " U64, nl_u32(attr[AFRDMA_A_DEV_RING_MAX]));
+	print_u64(p, "max_qp_wr", " max_qp_wr " U64, nl_u32(attr[AFRDMA_A_DEV_MAX_QP_WR]));
+	print_u64(p, "max_cqe", " max_cqe " U64, nl_u32(attr[AFRDMA_A_DEV_MAX_CQE]));
+	print_u64(p, "max_inline", " max_inline " U64 "\n",
+		  nl_u32(attr[AFRDMA_A_DEV_MAX_INLINE]));
+	field_reason(smctl, "reason", attr[AFRDMA_A_DEV_REASON]);
+	print_end(p);
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Ask the kernel: one socket, one family. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <libmnl/libmnl.h>
+#include <linux/genetlink.h>
+
+#include <linux/af_rdma_netlink.h>
+
+#include "nl.h"
+
+struct nl {
+	struct mnl_socket	*sock;
+	uint32_t		portid;
+	uint32_t		seq;
+	uint16_t		family;
+};
+
+static int store_attr(const struct nlattr *attr, void *arg)
+{
+	const struct nlattr **into = arg;
+
+	if (mnl_attr_get_type(attr) < NL_ATTRS)
+		into[mnl_attr_get_type(attr)] = attr;
+	return MNL_CB_OK;
+}
+
+static struct nlmsghdr *request_begin(struct nl *nl, char *buf, uint16_t type, uint16_t flags,
+				      uint8_t cmd)
+{
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	struct genlmsghdr *genl;
+
+	nlh->nlmsg_type = type;
+	nlh->nlmsg_flags = NLM_F_REQUEST | flags;
+	nlh->nlmsg_seq = ++nl->seq;
+	genl = mnl_nlmsg_put_extra_header(nlh, sizeof(*genl));
+	genl->cmd = cmd;
+	genl->version = AFRDMA_FAMILY_VERSION;
+	return nlh;
+}
+
+/*
+ * The last message of an answer begins with 0 or a negative errno. libmnl would
+ * not look into that of a dump, and a dump may fail half-way.
+ */
+static int last_message(const struct nlmsghdr *nlh, void *arg)
+{
+	int err = 0;
+
+	(void)arg;
+	if (mnl_nlmsg_get_payload_len(nlh) >= sizeof(err))
+		memcpy(&err, mnl_nlmsg_get_payload(nlh), sizeof(err));
+	if (err >= 0)
+		return MNL_CB_STOP;
+	errno = -err;
+	return MNL_CB_ERROR;
+}
+
+static mnl_cb_t control[] = {
+	[NLMSG_ERROR]	= last_message,
+	[NLMSG_DONE]	= last_message,
+};
+
+static int handle(struct nl *nl, const char *buf, ssize_t len, mnl_cb_t cb, void *arg)
+{
+	return mnl_cb_run2(buf, len, nl->seq, nl->portid, cb, arg,
+			   control, NLMSG_DONE + 1);
+}
+
+/* Send @nlh and hand every answer to @cb until the last one. */
+static int exchange(struct nl *nl, const struct nlmsghdr *nlh, mnl_cb_t cb, void *arg)
+{
+	size_t size = MNL_SOCKET_BUFFER_SIZE * 4;	/* dumps fill what they are given */
+	char *buf = malloc(size);
+	ssize_t len;
+	int ret = -1;
+
+	if (!buf)
+		return -ENOMEM;
+	if (mnl_socket_sendto(nl->sock, nlh, nlh->nlmsg_len) >= 0) {
+		do {
+			len = mnl_socket_recvfrom(nl->sock, buf, size);
+			ret = len < 0 ? -1 : handle(nl, buf, len, cb, arg);
+		} while (ret > 0);
+	}
+	free(buf);
+	return ret < 0 ? -errno : 0;
+}
+
+static int family_found(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct nlattr *attr[NL_ATTRS] = { NULL };
+	struct nl *nl = arg;
+
+	mnl_attr_parse(nlh, sizeof(struct genlmsghdr), store_attr, attr);
+	nl->family = nl_u16(attr[CTRL_ATTR_FAMILY_ID]);
+	return MNL_CB_OK;
+}
+
+static int find_family(struct nl *nl)
+{
+	char buf[MNL_SOCKET_BUFFER_SIZE];
+	struct nlmsghdr *nlh;
+	int err;
+
+	nlh = request_begin(nl, buf, GENL_ID_CTRL, NLM_F_ACK, CTRL_CMD_GETFAMILY);
+	mnl_attr_put_strz(nlh, CTRL_ATTR_FAMILY_NAME, AFRDMA_FAMILY_NAME);
+	err = exchange(nl, nlh, family_found, nl);
+	if (!err && !nl->family)
+		return -ENOENT;
+	return err;
+}
+
+static int connect_kernel(struct nl *nl)
+{
+	nl->sock = mnl_socket_open2(NETLINK_GENERIC, SOCK_CLOEXEC);
+	if (!nl->sock || mnl_socket_bind(nl->sock, 0, MNL_SOCKET_AUTOPID) < 0)
+		return -errno;
+	nl->portid = mnl_socket_get_portid(nl->sock);
+	nl->seq = time(NULL);
+	return find_family(nl);
+}
+
+int nl_open(struct nl **nl)
+{
+	int err;
+
+	*nl = calloc(1, sizeof(**nl));
+	if (!*nl)
+		return -ENOMEM;
+	err = connect_kernel(*nl);
+	if (err) {
+		nl_close(*nl);
+		*nl = NULL;
+	}
+	return err;
+}
+
+void nl_close(struct nl *nl)
+{
+	if (nl->sock)
+		mnl_socket_close(nl->sock);
+	free(nl);
+}
+
+struct handler {
+	nl_message_fn	*fn;
+	void		*arg;
+};
+
+static int hand_over(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct nlattr *attr[NL_ATTRS] = { NULL };
+	const struct handler *handler = arg;
+
+	mnl_attr_parse(nlh, sizeof(struct genlmsghdr), store_attr, attr);
+	handler->fn(attr, handler->arg);
+	return MNL_CB_OK;
+}
+
+int nl_get(struct nl *nl, uint8_t cmd, bool dump, nl_message_fn *fn, void *arg)
+{
+	struct handler handler = { .fn = fn, .arg = arg };
+	char buf[MNL_SOCKET_BUFFER_SIZE];
+	struct nlmsghdr *nlh;
+
+	nlh = request_begin(nl, buf, nl->family, dump ? NLM_F_DUMP : NLM_F_ACK, cmd);
+	return exchange(nl, nlh, hand_over, &handler);
+}
+
+static bool holds(const struct nlattr *attr, size_t len)
+{
+	return attr && mnl_attr_get_payload_len(attr) >= len;
+}
+
+uint16_t nl_u16(const struct nlattr *attr)
+{
+	return holds(attr, sizeof(uint16_t)) ? mnl_attr_get_u16(attr) : 0;
+}
+
+uint32_t nl_u32(const struct nlattr *attr)
+{
+	return holds(attr, sizeof(uint32_t)) ? mnl_attr_get_u32(attr) : 0;
+}
+
+uint64_t nl_u64(const struct nlattr *attr)
+{
+	return holds(attr, sizeof(uint64_t)) ? mnl_attr_get_u64(attr) : 0;
+}
+
+const char *nl_string(const struct nlattr *attr)
+{
+	return attr && mnl_attr_validate(attr, MNL_TYPE_NUL_STRING) >= 0 ?
+	       mnl_attr_get_str(attr) : "";
+}
+
+const void *nl_binary(const struct nlattr *attr, size_t *len)
+{
+	*len = attr ? mnl_attr_get_payload_len(attr) : 0;
+	return attr ? mnl_attr_get_payload(attr) : NULL;
+}
+
+void nl_nest(const struct nlattr *attr, const struct nlattr **into)
+{
+	memset(into, 0, NL_ATTRS * sizeof(*into));
+	if (attr)
+		mnl_attr_parse_nested(attr, store_attr, into);
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+/* smctl reasons, and what a reason number in another object means. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <linux/af_rdma_netlink.h>
+
+#include "smctl.h"
+
+struct reason {
+	struct reason	*next;
+	uint32_t	number;
+	char		*name, *text;
+};
+
+struct reasons {
+	struct reason	*first;
+	bool		no_memory;
+};
+
+static void add(const struct nlattr *const *attr, void *arg)
+{
+	struct reasons *reasons = arg;
+	struct reason *reason = calloc(1, sizeof(*reason));
+
+	if (!reason) {
+		reasons->no_memory = true;
+		return;
+	}
+	reason->number = nl_u32(attr[AFRDMA_A_REASON_NUMBER]);
+	reason->name = strdup(nl_string(attr[AFRDMA_A_REASON_NAME]));
+	reason->text = strdup(nl_string(attr[AFRDMA_A_REASON_TEXT]));
+	reason->next = reasons->first;
+	reasons->first = reason;
+	if (!reason->name || !reason->text)
+		reasons->no_memory = true;
+}
+
+struct reasons *reasons_load(struct nl *nl, int *err)
+{
+	struct reasons *reasons = calloc(1, sizeof(*reasons));
+
+	if (!reasons) {
+		*err = -ENOMEM;
+		return NULL;
+	}
+	*err = nl_get(nl, AFRDMA_CMD_REASON_GET, true, add, reasons);
+	if (!*err && reasons->no_memory)
+		*err = -ENOMEM;
+	if (*err) {
+		reasons_free(reasons);
+		return NULL;
+	}
+	return reasons;
+}
+
+void reasons_free(struct reasons *reasons)
+{
+	struct reason *reason;
+
+	while (reasons && reasons->first) {
+		reason = reasons->first;
+		reasons->first = reason->next;
+		free(reason->name);
+		free(reason->text);
+		free(reason);
+	}
+	free(reasons);
+}
+
+static const struct reason *find(const struct reasons *reasons, uint32_t number)
+{
+	static const struct reason unknown = { .name = "UNKNOWN", .text = "unknown reason" };
+	const struct reason *reason;
+
+	for (reason = reasons->first; reason; reason = reason->next)
+		if (reason->number == number)
+			return reason;
+	return &unknown;
+}
+
+void field_reason(struct smctl *smctl, const char *key, const struct nlattr *attr)
+{
+	char number_key[32], text_key[32];
+	const struct reason *reason;
+
+	if (!attr)
+		return;
+	reason = find(smctl->reasons, nl_u32(attr));
+	snprintf(number_key, sizeof(number_key), "%s_number", key);
+	snprintf(text_key, sizeof(text_key), "%s_text", key);
+	print_text(smctl->print, "    ");
+	print_text(smctl->print, key);
+	print_string(smctl->print, key, " %s", reason->name);
+	print_u64(smctl->print, number_key, " (" U64 ")", nl_u32(attr));
+	print_string(smctl->print, text_key, ": %s\n", reason->text);
+}
+
+void reason_show(const struct nlattr *const *attr, void *arg)
+{
+	struct print *p = ((struct smctl *)arg)->print;
+
+	print_begin(p);
+	print_u64(p, "number", "%3" PRIu64, nl_u32(attr[AFRDMA_A_REASON_NUMBER]));
+	print_string(p, "name", " %-20s", nl_string(attr[AFRDMA_A_REASON_NAME]));
+	print_string(p, "text", " %s\n", nl_string(attr[AFRDMA_A_REASON_TEXT]));
+	print_end(p);
+}

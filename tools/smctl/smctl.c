@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0
+/* smctl: what AF_RDMA sockets do, and why. This file finds who answers. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <linux/af_rdma_netlink.h>
+
+#include "smctl.h"
+
+/* What can be shown: by which request, by whom. */
+static const struct object {
+	const char	*name;
+	const char	*plural;
+	nl_message_fn	*show;
+	const char	*help;
+	uint8_t		cmd;
+	bool		one;		/* a single answer, not a dump */
+} objects[] = {
+	{ "conn", "conns", conn_show, "connections: path, bytes, and why not RDMA",
+	  AFRDMA_CMD_CONN_GET, false },
+	{ "link", "links", link_show, "RDMA links that connections share",
+	  AFRDMA_CMD_LINK_GET, false },
+	{ "dev", "devs", dev_show, "RDMA devices, and why one is not used",
+	  AFRDMA_CMD_DEV_GET, false },
+	{ "stat", "stats", stat_show, "counters of this network namespace",
+	  AFRDMA_CMD_STATS_GET, false },
+	{ "reason", "reasons", reason_show, "every reason there is",
+	  AFRDMA_CMD_REASON_GET, false },
+	{ "info", "info", info_show, "the module and its settings",
+	  AFRDMA_CMD_INFO_GET, true },
+};
+
+static void help(FILE *out)
+{
+	const struct object *object;
+
+	fputs("Usage: smctl [-j|-p] OBJECT [show] [FIELD VALUE]...\n"
+	      "       smctl run [--preload PATH] -- PROGRAM [ARGS]\n"
+	      "       smctl help\n\n"
+	      "Objects:\n", out);
+	for (object = objects; object < objects + ARRAY_SIZE(objects); object++)
+		fprintf(out, "  %-8s %s\n", object->name, object->help);
+	fputs("\nOptions:\n"
+	      "  -j       JSON: an array of objects with the fields of the text\n"
+	      "  -p       the same, indented\n\n"
+	      "FIELD VALUE shows only what has that value: smctl conn path tcp dport 5201\n", out);
+}
+
+static int usage(const char *what, const char *word)
+{
+	fprintf(stderr, "smctl: %s%s%s: see smctl help\n", what, word ? " " : "", word ? word : "");
+	return EXIT_USAGE;
+}
+
+static const struct object *find_object(const char *name)
+{
+	const struct object *object;
+
+	for (object = objects; object < objects + ARRAY_SIZE(objects); object++)
+		if (!strcmp(name, object->name) || !strcmp(name, object->plural))
+			return object;
+	return NULL;
+}
+
+static int kernel_error(int err)
+{
+	if (err == -ENOENT)
+		fputs("smctl: afrdma is not loaded: run modprobe afrdma\n", stderr);
+	else if (err == -EOPNOTSUPP)
+		fputs("smctl: the loaded afrdma is older than smctl: it cannot tell this\n", stderr);
+	else
+		fprintf(stderr, "smctl: the kernel did not answer: %s\n", strerror(-err));
+	return EXIT_KERNEL;
+}
+
+static int show(struct smctl *smctl, const struct object *object)
+{
+	int err;
+
+	smctl->reasons = reasons_load(smctl->nl, &err);
+	if (err)
+		return err;
+	err = nl_get(smctl->nl, object->cmd, !object->one, object->show, smctl);
+	reasons_free(smctl->reasons);
+	return err;
+}
+
+static int show_object(const struct object *object, enum print_format format,
+		       char **filters, int n)
+{
+	const char *sentence;
+	struct smctl smctl;
+	int err, ret;
+
+	err = nl_open(&smctl.nl);
+	if (err)
+		return kernel_error(err);
+	smctl.print = print_open(stdout, format, filters, n);
+	err = smctl.print ? show(&smctl, object) : -ENOMEM;
+	nl_close(smctl.nl);
+	if (err)
+		return kernel_error(err);
+	ret = print_close(smctl.print, &sentence);
+	if (ret)
+		fprintf(stderr, "smctl: %s\n", sentence);
+	return ret;
+}
+
+/* Options from @argv: 0, or -1 after a complaint. */
+static int options(int argc, char **argv, const char *known, enum print_format *format)
+{
+	int option;
+
+	opterr = 0;
+	optind = 0;	/* again, from the start */
+	while ((option = getopt(argc, argv, known)) != -1) {
+		switch (option) {
+		case 'j':
+			*format = PRINT_JSON;
+			break;
+		case 'p':
+			*format = PRINT_PRETTY;
+			break;
+		case 'h':
+			help(stdout);
+			exit(EXIT_OK);
+		default:
+			usage("no such option:", (char [2]){ optopt });
+			return -1;
+		}
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	enum print_format format = PRINT_TEXT;
+	const struct object *object;
+
+	/* "+": stop at the first word, what follows may be another program's. */
+	if (options(argc, argv, "+jph", &format))
+		return EXIT_USAGE;
+	argc -= optind;
+	argv += optind;
+	if (!argc)
+		return usage("no object given", NULL);
+	if (!strcmp(argv[0], "help")) {
+		help(stdout);
+		return EXIT_OK;
+	}
+	if (!strcmp(argv[0], "run"))
+		return run_program(argc, argv);
+	object = find_object(argv[0]);
+	if (!object)
+		return usage("no such object:", argv[0]);
+	if (options(argc, argv, "jph", &format))
+		return EXIT_USAGE;
+	argc -= optind;
+	argv += optind;
+	if (argc && !strcmp(argv[0], "show")) {
+		argc--;
+		argv++;
+	}
+	if (argc % 2)
+		return usage("no value for the field", argv[argc - 1]);
+	return show_object(object, format, argv, argc);
+}

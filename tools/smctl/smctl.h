@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the files of smctl share: one show function per object. */
+#ifndef SMCTL_H
+#define SMCTL_H
+
+#include <inttypes.h>
+
+#include "nl.h"
+#include "print.h"
+
+enum {
+	EXIT_OK		= 0,
+	EXIT_USAGE	= 1,	/* wrong usage, or filters that nothing matches */
+	EXIT_KERNEL	= 2,	/* the kernel said no */
+};
+
+struct reasons;
+
+struct smctl {
+	struct nl	*nl;
+	struct print	*print;
+	struct reasons	*reasons;
+};
+
+/* nl_message_fn's: print one object, @arg is the struct smctl. */
+nl_message_fn conn_show, link_show, dev_show, stat_show, reason_show, info_show;
+
+/* smctl run [--preload PATH] [--] PROGRAM [ARGS]: returns only if it cannot. */
+int run_program(int argc, char **argv);
+
+/* The list of reasons, from the kernel. NULL, and *@err is negative errno. */
+struct reasons *reasons_load(struct nl *nl, int *err);
+void reasons_free(struct reasons *reasons);
+
+/* Fields that several objects have (fields.c). */
+
+/* KEY and KEY_port, as "address:port". */
+void field_endpoint(struct print *p, const char *key, const struct nlattr *attr);
+/* The name of @value in @names, which ends with NULL; its number if it has none. */
+void field_name(struct print *p, const char *key, const char *format,
+		const char *const *names, uint32_t value);
+/* A reason, if @attr is there: KEY is its name, KEY_number, KEY_text. */
+void field_reason(struct smctl *smctl, const char *key, const struct nlattr *attr);
+/* Bytes in hexadecimal. */
+void field_hex(struct print *p, const char *key, const char *format, const struct nlattr *attr);
+
+#define ARRAY_SIZE(array)	(sizeof(array) / sizeof((array)[0]))
+#define U64			"%" PRIu64
+
+#endif /* SMCTL_H */
