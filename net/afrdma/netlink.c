@@ -44,6 +44,7 @@ struct dump {
 struct dump_cursor {
 	u64 next;		/* first id or position not shown yet */
 };
+
 static_assert(sizeof(struct dump_cursor) <= sizeof_field(struct netlink_callback, ctx));
 
 static struct dump_cursor *cursor(struct netlink_callback *cb)
@@ -402,6 +403,7 @@ static const struct genl_ops afr_genl_ops[] = {
 	{ .cmd = AFRDMA_CMD_REASON_GET,	.dumpit = reason_get },
 	{ .cmd = AFRDMA_CMD_INFO_GET,	.doit = info_get },
 };
+
 static_assert(ARRAY_SIZE(afr_genl_ops) == AFRDMA_CMD_MAX);
 
 static struct genl_family afr_genl_family __ro_after_init = {
