@@ -1,0 +1,708 @@
+// SPDX-License-Identifier: GPL-2.0
+/* How connections end, in order and not. */
+#define _GNU_SOURCE
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+
+#include "test.h"
+
+#define LEN	100000
+
+static void set_linger(int fd, int seconds)
+{
+	struct linger linger = { .l_onoff = 1, .l_linger = seconds };
+
+	SYS(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)));
+}
+
+/* ---- half-close ---- */
+
+/* The end that ends its direction first still receives. */
+static void ends_first(void)
+{
+	struct flow in = flow_in(0), out = flow_out(0);
+	int fd = open_conn();
+
+	flow_send(fd, &out, LEN, LEN);
+	SYS(shutdown(fd, SHUT_WR));
+	SYS_ERRNO(send(fd, "x", 1, MSG_NOSIGNAL), EPIPE);
+	WANT_EQ(flow_recv_to_eof(fd, &in), 10 * LEN);
+	want_eof(fd);
+	SYS(close(fd));
+}
+
+static void ends_second(void)
+{
+	struct flow in = flow_in(0), out = flow_out(0);
+	int fd = open_conn();
+
+	WANT_EQ(flow_recv_to_eof(fd, &in), LEN);
+	want_eof(fd);
+	flow_send_random(fd, &out, 10 * LEN, LEN);
+	SYS(shutdown(fd, SHUT_WR));
+	want_eof(fd);
+	SYS(close(fd));
+}
+
+/* Not one byte in one direction. */
+static void ends_unspoken(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+
+	SYS(shutdown(fd, SHUT_WR));
+	WANT_EQ(flow_recv_to_eof(fd, &in), LEN);
+}
+
+static void answers_silence(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+
+	want_eof(fd);
+	flow_send(fd, &out, LEN, LEN);
+	SYS(shutdown(fd, SHUT_WR));
+}
+
+static void both_end(void)
+{
+	struct flow in = flow_in(0), out = flow_out(0);
+	int fd = open_conn();
+
+	flow_send(fd, &out, 10000, 10000);
+	SYS(shutdown(fd, SHUT_WR));
+	WANT_EQ(flow_recv_to_eof(fd, &in), 10000);
+	want_eof(fd);
+	barrier("both ended");
+	SYS_ERRNO(send(fd, "x", 1, MSG_NOSIGNAL), EPIPE);
+}
+
+static void shutdown_twice(void)
+{
+	int fd = open_conn();
+
+	if (run.server)
+		barrier("shut");
+	SYS(shutdown(fd, SHUT_WR));
+	if (!run.server) {
+		SYS(shutdown(fd, SHUT_WR));
+		barrier("shut");
+	}
+	want_eof(fd);
+	await(fd, POLLHUP);
+	barrier("both ended");
+}
+
+/* Not reading any more is nothing the peer sees; data comes and is readable. */
+static void reads_no_more(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+	char byte;
+
+	SYS(shutdown(fd, SHUT_RD));
+	WANT_EQ(SYS(recv(fd, &byte, 1, 0)), 0);
+	WANT(poll_one(fd, POLLIN | POLLRDHUP, 0) == (POLLIN | POLLRDHUP));
+	flow_send(fd, &out, LEN, LEN);
+	barrier("read");
+	path_check(fd, LEN, 0);
+}
+
+static void read_by_peer(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+
+	flow_recv(fd, &in, LEN, LEN);
+	WANT_EQ(poll_one(fd, POLLIN | POLLRDHUP, 0), 0);
+	barrier("read");
+	path_check(fd, 0, LEN);
+}
+
+/* Both directions shut while the socket stays open: bytes that come then reset it. */
+static void shuts_both(void)
+{
+	int fd = open_conn();
+
+	SYS(shutdown(fd, SHUT_RDWR));
+	barrier("shut");
+	barrier("reset");
+}
+
+static void writes_to_shut(void)
+{
+	int fd = open_conn();
+
+	want_eof(fd);
+	barrier("shut");
+	EVENTUALLY(send(fd, "x", 1, MSG_NOSIGNAL) < 0);
+	WANT_EQ(errno, EPIPE);
+	barrier("reset");
+}
+
+/* ---- threads asleep in calls ---- */
+
+static void *recv_sleeper(void *arg)
+{
+	char byte;
+
+	return (void *)SYS(recv(*(int *)arg, &byte, 1, 0));
+}
+
+static void wakes_recv(void)
+{
+	int fd = open_conn();
+	pthread_t thread = thread_start(recv_sleeper, &fd);
+	void *got = (void *)1;
+
+	barrier("asleep");
+	SYS(shutdown(fd, SHUT_RD));
+	pthread_join(thread, &got);
+	WANT(!got);
+	barrier("awake");
+}
+
+static void stays_quiet(void)
+{
+	int fd = open_conn();
+
+	barrier("asleep");
+	barrier("awake");
+	SYS(close(fd));
+}
+
+static void *send_sleeper(void *arg)
+{
+	uint8_t *buf = buffer(MIB);
+
+	memset(buf, 1, MIB);
+	while (send(*(int *)arg, buf, MIB, MSG_NOSIGNAL) > 0)
+		at(__FILE__, __LINE__, "send() until it fails");
+	free(buf);
+	return (void *)(long)errno;
+}
+
+/* Wait until the sender has stopped: nothing moves in its queue. */
+static void await_full(int fd)
+{
+	EVENTUALLY(!(poll_one(fd, POLLOUT, 0) & POLLOUT));
+	EVENTUALLY(!(poll_one(fd, POLLOUT, 50) & POLLOUT));
+}
+
+static void wakes_send(void)
+{
+	int fd = open_conn();
+	pthread_t thread = thread_start(send_sleeper, &fd);
+	void *err;
+
+	await_full(fd);
+	SYS(shutdown(fd, SHUT_WR));
+	pthread_join(thread, &err);
+	WANT_EQ((long)err, EPIPE);
+	barrier("asleep");
+	barrier("awake");
+}
+
+/* ---- resets ---- */
+
+static void resets_recv(void)
+{
+	int fd = open_conn();
+
+	barrier("asleep");
+	set_linger(fd, 0);
+	SYS(close(fd));
+}
+
+static void *recv_reset(void *arg)
+{
+	char byte;
+
+	SYS_ERRNO(recv(*(int *)arg, &byte, 1, 0), ECONNRESET);
+	return NULL;
+}
+
+static void recv_is_reset(void)
+{
+	int fd = open_conn();
+	pthread_t thread = thread_start(recv_reset, &fd);
+
+	barrier("asleep");
+	pthread_join(thread, NULL);
+	SYS_ERRNO(send(fd, "x", 1, MSG_NOSIGNAL), EPIPE);
+	want_eof(fd);
+}
+
+static void send_is_reset(void)
+{
+	int fd = open_conn();
+	pthread_t thread = thread_start(send_sleeper, &fd);
+	void *err;
+
+	await_full(fd);
+	barrier("asleep");
+	pthread_join(thread, &err);
+	WANT_EQ((long)err, ECONNRESET);
+}
+
+/*
+ * Closing with bytes unread tells the peer that they were lost. What the peer
+ * had received before, it may read first.
+ */
+static void closes_unread(void)
+{
+	struct flow in = flow_in(0), out = flow_out(0);
+	int fd = open_conn();
+
+	flow_send(fd, &out, 5000, 5000);
+	flow_recv(fd, &in, 1000, 1000);
+	barrier("arrived");
+	SYS(close(fd));
+}
+
+static void is_told(void)
+{
+	struct flow in = flow_in(0), out = flow_out(0);
+	int fd = open_conn(), queued;
+
+	flow_send(fd, &out, 20000, 20000);
+	EVENTUALLY(ioctl(fd, FIONREAD, &queued) == 0 && queued == 5000);
+	barrier("arrived");
+	await(fd, POLLERR | POLLHUP);
+	WANT_EQ(flow_recv_to_end(fd, &in), ECONNRESET);
+	WANT_EQ(in.off, 5000);
+	SYS_ERRNO(send(fd, "x", 1, MSG_NOSIGNAL), EPIPE);
+	want_eof(fd);
+}
+
+static void closes_hard(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+
+	flow_send(fd, &out, 5000, 5000);
+	barrier("arrived");
+	set_linger(fd, 0);
+	SYS(close(fd));
+}
+
+static void is_closed_hard(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn(), queued;
+
+	EVENTUALLY(ioctl(fd, FIONREAD, &queued) == 0 && queued == 5000);
+	barrier("arrived");
+	await(fd, POLLERR | POLLHUP);
+	WANT_EQ(flow_recv_to_end(fd, &in), ECONNRESET);
+	WANT_EQ(in.off, 5000);
+}
+
+/* The same in full flight: a prefix, whole, and then the reset. */
+static void closes_hard_in_flight(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+
+	flow_send(fd, &out, amount(20 * MIB, 4 * MIB), 64 * KIB);
+	set_linger(fd, 0);
+	SYS(close(fd));
+}
+
+static void is_closed_hard_in_flight(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+
+	WANT_EQ(flow_recv_to_end(fd, &in), ECONNRESET);
+	WANT(in.off <= amount(20 * MIB, 4 * MIB));
+}
+
+/* Bytes to a socket nobody has any more: reset, EPIPE after its end of stream. */
+static void closes_in_order(void)
+{
+	int fd = open_conn();
+
+	SYS(close(fd));
+	barrier("closed");
+	barrier("noticed");
+}
+
+static void writes_to_closed(void)
+{
+	int fd = open_conn();
+
+	barrier("closed");
+	await(fd, POLLRDHUP);
+	want_eof(fd);
+	EVENTUALLY(send(fd, "x", 1, MSG_NOSIGNAL) < 0);
+	WANT_EQ(errno, EPIPE);
+	barrier("noticed");
+}
+
+/* ---- close with bytes still to send ---- */
+
+static size_t farewell(unsigned int i)
+{
+	static const size_t sizes[] = { 1, 100, 16384, 16385, 100000, 1000000, 3000000 };
+
+	return sizes[i % ARRAY_SIZE(sizes)];
+}
+
+static size_t farewells(void)
+{
+	return amount(70, 7);
+}
+
+static void says_and_goes(void)
+{
+	int port = server_port();
+
+	for (unsigned int i = 0; i < farewells(); i++) {
+		struct flow out = flow_out(i);
+		int fd = connect_conn(port);
+
+		flow_send(fd, &out, farewell(i), farewell(i));
+		SYS(close(fd));
+	}
+}
+
+static void hears_all(void)
+{
+	int listener = open_listener(8);
+
+	for (unsigned int i = 0; i < farewells(); i++) {
+		struct flow in = flow_in(i);
+		int fd = accept_conn(listener);
+
+		WANT_EQ(flow_recv_to_eof(fd, &in), farewell(i));
+		SYS(close(fd));
+	}
+}
+
+static void says_and_goes_server(void)
+{
+	int listener = open_listener(8);
+
+	for (unsigned int i = 0; i < farewells(); i++) {
+		struct flow out = flow_out(i);
+		int fd = accept_conn(listener);
+
+		flow_send(fd, &out, farewell(i), farewell(i));
+		SYS(close(fd));
+	}
+}
+
+static void hears_all_client(void)
+{
+	int port = server_port();
+
+	for (unsigned int i = 0; i < farewells(); i++) {
+		struct flow in = flow_in(i);
+		int fd = connect_conn(port);
+
+		WANT_EQ(flow_recv_to_eof(fd, &in), farewell(i));
+		SYS(close(fd));
+	}
+}
+
+/* Nobody reads while the closer leaves; all of it must still come. */
+static void goes_with_full_buffers(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+
+	control_send_number("SENT", flow_send_full(fd, &out, 10000));
+	SYS(close(fd));
+	barrier("gone");
+}
+
+static void reads_when_gone(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+	uint64_t sent = control_get_number("SENT");
+
+	barrier("gone");
+	WANT_EQ(flow_recv_to_eof(fd, &in), sent);
+}
+
+/* ---- SO_LINGER ---- */
+
+struct closer {
+	int fd;
+	double seconds;
+	volatile bool done;
+};
+
+static void *linger_close(void *arg)
+{
+	struct closer *closer = arg;
+	double start = now();
+
+	SYS(close(closer->fd));
+	closer->seconds = now() - start;
+	closer->done = true;
+	return NULL;
+}
+
+/* close() waits until the peer has the bytes, no longer. */
+static void lingers(void)
+{
+	struct flow out = flow_out(0);
+	struct closer closer = { .fd = open_conn() };
+	pthread_t thread;
+
+	control_send_number("SENT", flow_send_full(closer.fd, &out, 10000));
+	set_linger(closer.fd, 60);
+	thread = thread_start(linger_close, &closer);
+	poll(NULL, 0, 200);	/* whether it waits shows only in time */
+	WANT(!closer.done);
+	barrier("read now");
+	pthread_join(thread, NULL);
+	WANT(closer.seconds < 50);
+	barrier("read");
+}
+
+static void reads_slowly(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+	uint64_t sent = control_get_number("SENT");
+
+	barrier("read now");
+	WANT_EQ(flow_recv_to_eof(fd, &in), sent);
+	SYS(close(fd));
+	barrier("read");
+}
+
+/* ... and not longer than it was told; what is left goes on in the background. */
+static void lingers_in_vain(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+	double start;
+
+	control_send_number("SENT", flow_send_full(fd, &out, 10000));
+	set_linger(fd, 1);
+	start = now();
+	SYS(close(fd));
+	WANT(now() - start >= 0.95);
+	barrier("read now");
+	barrier("read");
+}
+
+static void linger_nothing(void)
+{
+	struct flow in = flow_in(0), out = flow_out(0);
+	int fd = open_conn();
+	double start;
+
+	flow_send(fd, &out, 1000, 1000);
+	flow_recv(fd, &in, 1000, 1000);
+	barrier("nothing left");
+	set_linger(fd, 30);
+	start = now();
+	SYS(close(fd));
+	WANT(now() - start < 10);
+}
+
+/* ---- killed ---- */
+
+static void stream_for_ever(int fd)
+{
+	struct flow out = flow_out(0);
+
+	for (;;)
+		flow_send(fd, &out, 64 * KIB, 64 * KIB);
+}
+
+static void killed_while_sending(void)
+{
+	int fd = open_conn();
+	pid_t pid = fork_row();
+
+	if (!pid)
+		stream_for_ever(fd);
+	SYS(close(fd));
+	barrier("flowing");
+	SYS(kill(pid, SIGKILL));
+	SYS(waitpid(pid, NULL, 0));
+	barrier("killed");
+}
+
+static void reads_the_killed(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+
+	flow_recv(fd, &in, 3 * MIB, 64 * KIB);
+	barrier("flowing");
+	WANT_EQ(flow_recv_to_end(fd, &in), 0);
+	barrier("killed");
+}
+
+static void killed_while_receiving(void)
+{
+	int fd = open_conn();
+	pid_t pid = fork_row();
+
+	if (!pid) {
+		struct flow in = flow_in(0);
+
+		flow_recv(fd, &in, 3 * MIB, 64 * KIB);
+		control_writef("SLEEPS");
+		for (;;)
+			pause();
+	}
+	SYS(close(fd));
+	barrier("full");
+	SYS(kill(pid, SIGKILL));
+	SYS(waitpid(pid, NULL, 0));
+}
+
+static void writes_to_the_killed(void)
+{
+	int fd = open_conn();
+	struct flow out = flow_out(0);
+	char line[100];
+	uint8_t byte = 0;
+
+	flow_send(fd, &out, 3 * MIB, 64 * KIB);
+	control_readline(line, sizeof(line));
+	WANT(!strcmp(line, "SLEEPS"));
+	flow_send_full(fd, &out, 64 * KIB);
+	barrier("full");
+	await(fd, POLLERR | POLLHUP);
+	SYS_ERRNO(send(fd, &byte, 1, MSG_NOSIGNAL), ECONNRESET);
+	SYS_ERRNO(send(fd, &byte, 1, MSG_NOSIGNAL), EPIPE);
+}
+
+static void killed_while_idle(void)
+{
+	int fd = open_conn();
+	pid_t pid = fork_row();
+
+	if (!pid) {
+		char byte;
+
+		recv(fd, &byte, 1, 0);
+		_exit(1);
+	}
+	SYS(close(fd));
+	barrier("idle");
+	SYS(kill(pid, SIGKILL));
+	SYS(waitpid(pid, NULL, 0));
+	barrier("killed");
+}
+
+static void sees_the_end(void)
+{
+	int fd = open_conn();
+
+	barrier("idle");
+	want_eof(fd);
+	barrier("killed");
+}
+
+/* ---- who speaks when ---- */
+
+static void speaks_first(void)
+{
+	struct flow in = flow_in(0), out = flow_out(0);
+	int fd = open_conn();
+
+	flow_send(fd, &out, LEN, LEN);
+	flow_recv(fd, &in, LEN, LEN);
+	path_check(fd, LEN, LEN);
+}
+
+static void listens_first(void)
+{
+	struct flow in = flow_in(0), out = flow_out(0);
+	int fd = open_conn();
+
+	flow_recv(fd, &in, LEN, LEN);
+	flow_send(fd, &out, LEN, LEN);
+	path_check(fd, LEN, LEN);
+}
+
+/* Longer than every timer of the handshake. */
+static void silence_then_both(void)
+{
+	struct flow in = flow_in(0), out = flow_out(0);
+	int fd = open_conn();
+
+	WANT_EQ(poll_one(fd, POLLIN | POLLRDHUP, amount(5000, 500)), 0);
+	barrier("silence");
+	flow_send(fd, &out, 60000, 60000);
+	flow_recv(fd, &in, 60000, 60000);
+	path_check(fd, 60000, 60000);
+}
+
+/* Each fills what it was promised before it reads: TCP does not deadlock here. */
+static void both_send_first(void)
+{
+	static const struct sizes sizes = { .sndbuf = 128 * KIB, .rcvbuf = 128 * KIB };
+	struct flow in = flow_in(0), out = flow_out(0);
+	int fd = open_conn_sized(&sizes);
+
+	for (size_t i = 0; i < amount(100, 10); i++) {
+		flow_send(fd, &out, 128 * KIB, 128 * KIB);
+		flow_recv(fd, &in, 128 * KIB, 128 * KIB);
+	}
+	path_check(fd, out.off, in.off);
+}
+
+/* Both close at the same moment. */
+static void both_close(void)
+{
+	int end = run.server ? open_listener(8) : server_port();
+
+	for (unsigned int i = 0; i < amount(50, 5); i++) {
+		struct flow in = flow_in(i), out = flow_out(i);
+		int fd = run.server ? accept_conn(end) : connect_conn(end);
+
+		flow_send(fd, &out, 1000, 1000);
+		flow_recv(fd, &in, 1000, 1000);
+		barrier("close now");
+		SYS(close(fd));
+	}
+}
+
+#define BOTH(name, first, second, flags)		\
+	{ name, first, second, flags },			\
+	{ name "_back", second, first, (flags) & ~QUICK }
+
+const struct row close_rows[] = {
+	BOTH("half_close", ends_first, ends_second, ON_ALL | QUICK),
+	BOTH("half_close_unspoken", ends_unspoken, answers_silence, ON_ALL | QUICK),
+	{ "half_close_both", both_end, both_end, ON_ALL },
+	{ "shutdown_twice", shutdown_twice, shutdown_twice, ON_ALL },
+	BOTH("shutdown_read", reads_no_more, read_by_peer, ON_ALL),
+	BOTH("shutdown_both", shuts_both, writes_to_shut, ON_ALL),
+	BOTH("shutdown_wakes_recv", wakes_recv, stays_quiet, ON_ALL | QUICK),
+	BOTH("shutdown_wakes_send", wakes_send, stays_quiet, ON_ALL),
+	BOTH("reset_wakes_recv", recv_is_reset, resets_recv, ON_ALL | QUICK),
+	BOTH("reset_wakes_send", send_is_reset, resets_recv, ON_ALL),
+	BOTH("close_unread", closes_unread, is_told, ON_ALL | QUICK),
+	BOTH("close_hard", closes_hard, is_closed_hard, ON_ALL | QUICK),
+	BOTH("close_hard_in_flight", closes_hard_in_flight, is_closed_hard_in_flight, ON_ALL),
+	BOTH("write_to_closed", closes_in_order, writes_to_closed, ON_ALL),
+	{ "close_with_data", says_and_goes, hears_all, ON_ALL | QUICK },
+	{ "close_with_data_back", hears_all_client, says_and_goes_server, ON_ALL },
+	BOTH("close_full", goes_with_full_buffers, reads_when_gone, ON_ALL | QUICK),
+	BOTH("linger", lingers, reads_slowly, ON_ALL | QUICK),
+	BOTH("linger_in_vain", lingers_in_vain, reads_slowly, ON_ALL),
+	{ "linger_nothing", linger_nothing, linger_nothing, ON_ALL },
+	BOTH("killed_sending", killed_while_sending, reads_the_killed, ON_ALL | QUICK),
+	BOTH("killed_receiving", killed_while_receiving, writes_to_the_killed, ON_ALL),
+	BOTH("killed_idle", killed_while_idle, sees_the_end, ON_ALL),
+	{ "server_first", listens_first, speaks_first, ON_ALL | QUICK },
+	{ "client_first", speaks_first, listens_first, ON_ALL },
+	{ "silence_then_both", silence_then_both, silence_then_both, ON_ALL | QUICK },
+	{ "both_send_first", both_send_first, both_send_first, ON_ALL | QUICK },
+	{ "both_close", both_close, both_close, ON_ALL },
+	{ }
+};

@@ -1,0 +1,1062 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Making connections from the client's end: addresses, waiting, refusals, errors. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/time.h>
+
+#include "test.h"
+
+#define LEN	1000
+
+/* A few bytes each way: the connection is whole. The server speaks when spoken to. */
+static void exchange(int fd)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+
+	if (run.server)
+		flow_recv(fd, &in, LEN, LEN);
+	flow_send(fd, &out, LEN, LEN);
+	if (!run.server)
+		flow_recv(fd, &in, LEN, LEN);
+	path_check(fd, LEN, LEN);
+}
+
+static void accept_exchange(void)
+{
+	int listener = open_listener(8);
+	int fd = SYS(accept(listener, NULL, NULL));
+
+	exchange(fd);
+}
+
+/* ---- addresses ---- */
+
+static void send_name(int fd, int (*get)(int, struct sockaddr *, socklen_t *))
+{
+	union addr addr;
+	socklen_t len = sizeof(addr);
+	char text[100];
+
+	SYS(get(fd, &addr.sa, &len));
+	WANT_EQ(len, addr_len());
+	addr_text(&addr, text, sizeof(text));
+	control_writef("%s", text);
+}
+
+static void match_name(int fd, int (*get)(int, struct sockaddr *, socklen_t *))
+{
+	union addr addr;
+	socklen_t len = sizeof(addr);
+	char text[100], line[100];
+
+	SYS(get(fd, &addr.sa, &len));
+	WANT_EQ(len, addr_len());
+	addr_text(&addr, text, sizeof(text));
+	control_readline(line, sizeof(line));
+	if (strcmp(text, line))
+		fail("this side says \"%s\", the other \"%s\"", text, line);
+}
+
+static void names(void)
+{
+	int fd = open_conn();
+
+	if (run.server) {
+		send_name(fd, getsockname);
+		send_name(fd, getpeername);
+	} else {
+		match_name(fd, getpeername);
+		match_name(fd, getsockname);
+	}
+	exchange(fd);
+}
+
+static void names_v6(void)
+{
+	run.inet6 = true;
+	names();
+}
+
+/* An IPv4 client of an IPv6 listener, seen there as ::ffff:a.b.c.d. */
+static void mapped_server(void)
+{
+	union addr addr;
+	socklen_t len = sizeof(addr);
+	int listener, fd;
+
+	run.inet6 = true;
+	listener = open_listener(8);
+	fd = SYS(accept(listener, &addr.sa, &len));
+	WANT_EQ(len, sizeof(addr.in6));
+	WANT(IN6_IS_ADDR_V4MAPPED(&addr.in6.sin6_addr));
+	run.inet6 = false;
+	exchange(fd);
+}
+
+static void mapped_server_peer(void)
+{
+	exchange(connect_port(server_port()));
+}
+
+/* An IPv6 socket that connects to ::ffff:a.b.c.d. */
+static void mapped_client(void)
+{
+	union addr addr;
+	socklen_t len = sizeof(addr);
+	int port = server_port();
+	char host[INET6_ADDRSTRLEN];
+	int fd;
+
+	run.inet6 = true;
+	if (snprintf(host, sizeof(host), "::ffff:%.*s", 15, run.host) > 0)
+		strcpy(run.host6, host);
+	fd = connect_port(port);
+	SYS(getpeername(fd, &addr.sa, &len));
+	WANT_EQ(len, sizeof(addr.in6));
+	WANT(IN6_IS_ADDR_V4MAPPED(&addr.in6.sin6_addr));
+	exchange(fd);
+}
+
+static void v6only(void)
+{
+	union addr addr;
+	socklen_t len;
+	int fd;
+
+	run.inet6 = true;
+	fd = new_socket(0);
+	set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	WANT_EQ(get_int(fd, IPPROTO_IPV6, IPV6_V6ONLY), 1);
+	len = addr_any(&addr, 0);
+	inet_pton(AF_INET6, "::ffff:127.0.0.1", &addr.in6.sin6_addr);
+	SYS_ERRNO(bind(fd, &addr.sa, len), EINVAL);
+}
+
+static void bound_client(void)
+{
+	int port = server_port();
+	union addr addr;
+	socklen_t len = addr_any(&addr, 0);
+	int fd = new_socket(0);
+
+	SYS(bind(fd, &addr.sa, len));
+	control_send_number("MINE", local_port(fd));
+	len = addr_server(&addr, port);
+	SYS(connect(fd, &addr.sa, len));
+	exchange(fd);
+}
+
+static void bound_server(void)
+{
+	int listener = open_listener(8);
+	int port = control_get_number("MINE");
+	union addr addr;
+	socklen_t len = sizeof(addr);
+	int fd = SYS(accept(listener, &addr.sa, &len));
+
+	WANT_EQ(addr_port(&addr), port);
+	exchange(fd);
+}
+
+/* A short buffer gets as much of the name as fits, and the true length. */
+static void short_name(void)
+{
+	int fd = open_conn();
+	union addr addr;
+	socklen_t len = 4;
+
+	memset(&addr, 0x5a, sizeof(addr));
+	SYS(getsockname(fd, &addr.sa, &len));
+	WANT_EQ(len, addr_len());
+	WANT_EQ(((uint8_t *)&addr)[4], 0x5a);
+	len = 0;
+	SYS(getpeername(fd, &addr.sa, &len));
+	WANT_EQ(len, addr_len());
+	len = -1;
+	SYS_ERRNO(getpeername(fd, &addr.sa, &len), EINVAL);
+	exchange(fd);
+}
+
+/* ---- waiting for connect ---- */
+
+static void wait_poll(int fd)
+{
+	await(fd, POLLOUT);
+	WANT_EQ(poll_one(fd, POLLIN | POLLOUT, 0), POLLOUT);
+}
+
+static void wait_select(int fd)
+{
+	fd_set in, out, ex;
+
+	FD_ZERO(&in);
+	FD_ZERO(&out);
+	FD_ZERO(&ex);
+	FD_SET(fd, &in);
+	FD_SET(fd, &out);
+	FD_SET(fd, &ex);
+	WANT_EQ(SYS(select(fd + 1, &in, &out, &ex, NULL)), 1);
+	WANT(FD_ISSET(fd, &out) && !FD_ISSET(fd, &in) && !FD_ISSET(fd, &ex));
+}
+
+static void wait_epoll(int fd, int flags)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | flags };
+	int ep = SYS(epoll_create1(0));
+
+	SYS(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
+	WANT_EQ(SYS(epoll_wait(ep, &ev, 1, -1)), 1);
+	while (!(ev.events & EPOLLOUT))
+		WANT_EQ(SYS(epoll_wait(ep, &ev, 1, -1)), 1);
+	WANT_EQ(ev.events, EPOLLOUT);
+	close(ep);
+}
+
+static void wait_epoll_level(int fd)
+{
+	wait_epoll(fd, 0);
+}
+
+static void wait_epoll_edge(int fd)
+{
+	wait_epoll(fd, EPOLLET);
+}
+
+static int start_connect(int port, union addr *addr)
+{
+	int fd = new_socket(SOCK_NONBLOCK);
+	socklen_t len = addr_server(addr, port);
+
+	/* Linux TCP does not connect at once even to itself. */
+	SYS_ERRNO(connect(fd, &addr->sa, len), EINPROGRESS);
+	return fd;
+}
+
+static void connect_waiting(void (*wait)(int fd))
+{
+	union addr addr;
+	int fd = start_connect(server_port(), &addr);
+
+	wait(fd);
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_ERROR), 0);
+	/* The call that finds the connection made says so once. */
+	SYS(connect(fd, &addr.sa, addr_len()));
+	SYS_ERRNO(connect(fd, &addr.sa, addr_len()), EISCONN);
+	nonblocking(fd, false);
+	exchange(fd);
+}
+
+static void connect_poll(void)
+{
+	connect_waiting(wait_poll);
+}
+
+static void connect_select(void)
+{
+	connect_waiting(wait_select);
+}
+
+static void connect_level(void)
+{
+	connect_waiting(wait_epoll_level);
+}
+
+static void connect_edge(void)
+{
+	connect_waiting(wait_epoll_edge);
+}
+
+/* The waiter is there before the connect: it must not sleep for ever. */
+static void connect_waiter_first(void)
+{
+	int fd = new_socket(SOCK_NONBLOCK);
+	int ep = SYS(epoll_create1(0));
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
+	union addr addr;
+	socklen_t len;
+
+	SYS(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
+	WANT_EQ(SYS(epoll_wait(ep, &ev, 1, 0)), 1);
+	WANT_EQ(ev.events, EPOLLOUT | EPOLLHUP);
+	len = addr_server(&addr, server_port());
+	SYS_ERRNO(connect(fd, &addr.sa, len), EINPROGRESS);
+	do
+		WANT_EQ(SYS(epoll_wait(ep, &ev, 1, -1)), 1);
+	while (ev.events != EPOLLOUT);
+	nonblocking(fd, false);
+	exchange(fd);
+}
+
+/* Send and receive on a blocking socket wait for a connect under way. */
+static void connect_then_blocking(void)
+{
+	union addr addr;
+	int fd = start_connect(server_port(), &addr);
+
+	nonblocking(fd, false);
+	exchange(fd);
+}
+
+/* ---- a connect that stays under way: the server's backlog is full ---- */
+
+static void full_backlog_server(void)
+{
+	int listener = open_listener(0);
+	int fd;
+
+	/* One in the queue fills a backlog of 0. */
+	await(listener, POLLIN);
+	barrier("full");
+	barrier("seen");
+	SYS(close(SYS(accept(listener, NULL, NULL))));
+	fd = SYS(accept(listener, NULL, NULL));
+	exchange(fd);
+}
+
+static int fill_backlog(void)
+{
+	int port = server_port();
+
+	connect_port(port);
+	barrier("full");
+	return port;
+}
+
+static void connect_pending(void)
+{
+	int port = fill_backlog();
+	union addr addr;
+	int fd = start_connect(port, &addr);
+	char byte = 0;
+
+	SYS_ERRNO(connect(fd, &addr.sa, addr_len()), EALREADY);
+	WANT_EQ(poll_one(fd, POLLIN | POLLOUT, 200), 0);
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_ERROR), 0);
+	SYS_ERRNO(send(fd, &byte, 1, MSG_NOSIGNAL), EAGAIN);
+	SYS_ERRNO(recv(fd, &byte, 1, 0), EAGAIN);
+	barrier("seen");
+	await(fd, POLLOUT);
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_ERROR), 0);
+	nonblocking(fd, false);
+	exchange(fd);
+}
+
+static void connect_timeout(void)
+{
+	int port = fill_backlog();
+	union addr addr;
+	socklen_t len = addr_server(&addr, port);
+	int fd = new_socket(0);
+	double start = now();
+
+	set_timeout(fd, SO_SNDTIMEO, 300);
+	SYS_ERRNO(connect(fd, &addr.sa, len), EINPROGRESS);
+	WANT(now() - start >= 0.29);
+	barrier("seen");
+	await(fd, POLLOUT);
+	set_timeout(fd, SO_SNDTIMEO, 0);
+	exchange(fd);
+}
+
+static void connect_interrupted(void)
+{
+	struct itimerval timer = { .it_interval.tv_usec = 50000, .it_value.tv_usec = 50000 };
+	int port = fill_backlog();
+	union addr addr;
+	socklen_t len = addr_server(&addr, port);
+	int fd = new_socket(0);
+
+	on_signal(SIGALRM, 0);
+	SYS(setitimer(ITIMER_REAL, &timer, NULL));
+	SYS_ERRNO(connect(fd, &addr.sa, len), EINTR);
+	timer = (struct itimerval) { 0 };
+	SYS(setitimer(ITIMER_REAL, &timer, NULL));
+	barrier("seen");
+	/* A second call waits for the first one's connection. */
+	SYS(connect(fd, &addr.sa, len));
+	SYS_ERRNO(connect(fd, &addr.sa, len), EISCONN);
+	exchange(fd);
+}
+
+/* Gone before the answer: nothing of it may be left, and nobody minds. */
+static void connect_abandoned(void)
+{
+	int port = fill_backlog();
+	union addr addr;
+
+	for (int i = 0; i < 20; i++)
+		SYS(close(start_connect(port, &addr)));
+	barrier("seen");
+	exchange(connect_port(port));
+}
+
+static void connect_abandoned_server(void)
+{
+	int listener = open_listener(0);
+	int fd;
+
+	await(listener, POLLIN);
+	barrier("full");
+	barrier("seen");
+	SYS(close(SYS(accept(listener, NULL, NULL))));
+	/* Some of the abandoned may have come through; the one that speaks counts. */
+	for (;;) {
+		char byte;
+
+		fd = SYS(accept(listener, NULL, NULL));
+		if (recv(fd, &byte, 1, MSG_PEEK) == 1)
+			break;
+		SYS(close(fd));
+	}
+	exchange(fd);
+}
+
+/* ---- refused ---- */
+
+/* A port nobody listens on, kept from others while the row runs. */
+static void closed_port_server(void)
+{
+	union addr addr;
+	socklen_t len = addr_any(&addr, 0);
+	int fd = new_socket(0);
+
+	SYS(bind(fd, &addr.sa, len));
+	control_send_number("PORT", local_port(fd));
+	barrier("refused");
+}
+
+static void refused(void)
+{
+	union addr addr;
+	socklen_t len = addr_server(&addr, server_port());
+	int fd = new_socket(0);
+
+	SYS_ERRNO(connect(fd, &addr.sa, len), ECONNREFUSED);
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_ERROR), 0);
+	SYS_ERRNO(connect(fd, &addr.sa, len), ECONNREFUSED);
+	barrier("refused");
+}
+
+static void refused_nonblocking(void)
+{
+	union addr addr;
+	int fd = start_connect(server_port(), &addr);
+
+	await(fd, POLLOUT | POLLERR | POLLHUP);
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_ERROR), ECONNREFUSED);
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_ERROR), 0);
+	barrier("refused");
+}
+
+static void refused_second_connect(void)
+{
+	union addr addr;
+	int fd = start_connect(server_port(), &addr);
+
+	await(fd, POLLERR);
+	SYS_ERRNO(connect(fd, &addr.sa, addr_len()), ECONNREFUSED);
+	barrier("refused");
+}
+
+static void refused_epoll(void)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
+	int ep = SYS(epoll_create1(0));
+	union addr addr;
+	int fd = start_connect(server_port(), &addr);
+
+	SYS(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
+	do
+		WANT_EQ(SYS(epoll_wait(ep, &ev, 1, -1)), 1);
+	while (!(ev.events & EPOLLERR));
+	WANT_EQ(ev.events, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP);
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_ERROR), ECONNREFUSED);
+	barrier("refused");
+}
+
+/* The same socket connects after a refusal. */
+static void refused_then_good(void)
+{
+	union addr addr;
+	int port = server_port();
+	socklen_t len = addr_server(&addr, port);
+	int fd = new_socket(0);
+
+	SYS_ERRNO(connect(fd, &addr.sa, len), ECONNREFUSED);
+	barrier("refused");
+	len = addr_server(&addr, server_port());
+	SYS(connect(fd, &addr.sa, len));
+	exchange(fd);
+}
+
+static void refused_then_good_server(void)
+{
+	closed_port_server();
+	accept_exchange();
+}
+
+/* ---- misuse, compared with TCP ---- */
+
+/*
+ * Do the same to a TCP socket and to one of the row's family. Equal results are
+ * what "behaves as TCP" means; a table of numbers here would only repeat it.
+ */
+struct misuse {
+	const char *name;
+	long (*act)(int fd);
+};
+
+static long act_connect_short(int fd)
+{
+	union addr addr;
+
+	addr_loopback(&addr, 9);
+	return connect(fd, &addr.sa, 2);
+}
+
+static long act_connect_family(int fd)
+{
+	union addr addr;
+	socklen_t len = addr_loopback(&addr, 9);
+
+	addr.sa.sa_family = AF_APPLETALK;
+	return connect(fd, &addr.sa, len);
+}
+
+static long act_connect_null(int fd)
+{
+	return connect(fd, NULL, addr_len());
+}
+
+static long act_bind_short(int fd)
+{
+	union addr addr;
+
+	addr_any(&addr, 0);
+	return bind(fd, &addr.sa, 5);
+}
+
+static long act_bind_family(int fd)
+{
+	union addr addr;
+	socklen_t len = addr_loopback(&addr, 0);
+
+	addr.sa.sa_family = AF_APPLETALK;
+	return bind(fd, &addr.sa, len);
+}
+
+static long act_bind_not_local(int fd)
+{
+	union addr addr;
+	socklen_t len = addr_any(&addr, 0);
+
+	if (run.inet6)
+		inet_pton(AF_INET6, "2001:db8::77", &addr.in6.sin6_addr);
+	else
+		inet_pton(AF_INET, "192.0.2.77", &addr.in.sin_addr);
+	return bind(fd, &addr.sa, len);
+}
+
+static long act_bind_null(int fd)
+{
+	return bind(fd, NULL, addr_len());
+}
+
+static long act_bind_twice(int fd)
+{
+	union addr addr;
+	socklen_t len = addr_any(&addr, 0);
+
+	SYS(bind(fd, &addr.sa, len));
+	return bind(fd, &addr.sa, len);
+}
+
+static long act_accept(int fd)
+{
+	return accept(fd, NULL, NULL);
+}
+
+static long act_send(int fd)
+{
+	return send(fd, "x", 1, MSG_NOSIGNAL);
+}
+
+static long act_send_nothing(int fd)
+{
+	return send(fd, "x", 0, MSG_NOSIGNAL);
+}
+
+static long act_recv(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, 1, 0);
+}
+
+static long act_recv_nonblocking(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, 1, MSG_DONTWAIT);
+}
+
+static long act_recv_urgent(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, 1, MSG_OOB);
+}
+
+static long act_shutdown(int fd)
+{
+	return shutdown(fd, SHUT_RDWR);
+}
+
+static long act_shutdown_bad(int fd)
+{
+	return shutdown(fd, 17);
+}
+
+static long act_getpeername(int fd)
+{
+	union addr addr;
+	socklen_t len = sizeof(addr);
+
+	return getpeername(fd, &addr.sa, &len);
+}
+
+static long act_getsockname(int fd)
+{
+	union addr addr;
+	socklen_t len = sizeof(addr);
+	long ret = getsockname(fd, &addr.sa, &len);
+
+	return ret ? ret : len * 1000 + addr.sa.sa_family;
+}
+
+static long act_socketpair(int fd)
+{
+	int ends[2];
+
+	(void)fd;
+	return socketpair(speaks_rdma() ? AF_RDMA : AF_INET, SOCK_STREAM, 0, ends);
+}
+
+static long act_poll(int fd)
+{
+	return poll_one(fd, POLLIN | POLLOUT | POLLRDHUP | POLLPRI, 0);
+}
+
+static long act_listen_unbound(int fd)
+{
+	return listen(fd, 5);
+}
+
+static long act_connect_listening(int fd)
+{
+	union addr addr;
+	socklen_t len = addr_loopback(&addr, 9);
+
+	SYS(listen(fd, 5));
+	return connect(fd, &addr.sa, len);
+}
+
+static long act_bind_listening(int fd)
+{
+	union addr addr;
+	socklen_t len = addr_any(&addr, 0);
+
+	SYS(listen(fd, 5));
+	return bind(fd, &addr.sa, len);
+}
+
+static long act_send_listening(int fd)
+{
+	SYS(listen(fd, 5));
+	return send(fd, "x", 1, MSG_NOSIGNAL);
+}
+
+static long act_recv_listening(int fd)
+{
+	SYS(listen(fd, 5));
+	return act_recv(fd);
+}
+
+static long act_shutdown_listening(int fd)
+{
+	SYS(listen(fd, 5));
+	SYS(shutdown(fd, SHUT_RD));
+	return accept(fd, NULL, NULL);
+}
+
+static long act_poll_shut_listener(int fd)
+{
+	SYS(listen(fd, 5));
+	SYS(shutdown(fd, SHUT_RDWR));
+	return act_poll(fd);
+}
+
+static long act_listen_again(int fd)
+{
+	SYS(listen(fd, 5));
+	SYS(shutdown(fd, SHUT_RDWR));
+	return listen(fd, 7);
+}
+
+static long act_accept_flags(int fd)
+{
+	SYS(listen(fd, 5));
+	return accept4(fd, NULL, NULL, 0x10);
+}
+
+static long act_accept_empty(int fd)
+{
+	SYS(listen(fd, 5));
+	nonblocking(fd, true);
+	return accept(fd, NULL, NULL);
+}
+
+static long act_accept_timeout(int fd)
+{
+	SYS(listen(fd, 5));
+	set_timeout(fd, SO_RCVTIMEO, 50);
+	return accept(fd, NULL, NULL);
+}
+
+static long act_unspec(int fd)
+{
+	struct sockaddr sa = { .sa_family = AF_UNSPEC };
+
+	return connect(fd, &sa, sizeof(sa));
+}
+
+static const struct misuse misuses[] = {
+	{ "connect, short address", act_connect_short },
+	{ "connect, other family", act_connect_family },
+	{ "connect, no address", act_connect_null },
+	{ "connect, AF_UNSPEC", act_unspec },
+	{ "bind, short address", act_bind_short },
+	{ "bind, other family", act_bind_family },
+	{ "bind, address of nobody here", act_bind_not_local },
+	{ "bind, no address", act_bind_null },
+	{ "bind twice", act_bind_twice },
+	{ "accept without listen", act_accept },
+	{ "send without connect", act_send },
+	{ "send nothing without connect", act_send_nothing },
+	{ "recv without connect", act_recv },
+	{ "nonblocking recv without connect", act_recv_nonblocking },
+	{ "urgent recv without connect", act_recv_urgent },
+	{ "shutdown without connect", act_shutdown },
+	{ "shutdown, bad argument", act_shutdown_bad },
+	{ "getpeername without connect", act_getpeername },
+	{ "getsockname without bind", act_getsockname },
+	{ "socketpair", act_socketpair },
+	{ "poll without connect", act_poll },
+	{ "listen without bind", act_listen_unbound },
+	{ "connect a listener", act_connect_listening },
+	{ "bind a listener", act_bind_listening },
+	{ "send on a listener", act_send_listening },
+	{ "recv on a listener", act_recv_listening },
+	{ "accept after shutdown", act_shutdown_listening },
+	{ "poll after shutdown of a listener", act_poll_shut_listener },
+	{ "listen again", act_listen_again },
+	{ "accept4 with unknown flags", act_accept_flags },
+	{ "accept when nobody comes", act_accept_empty },
+	{ "accept until the timeout", act_accept_timeout },
+};
+
+static void misuse(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(misuses); i++) {
+		const struct misuse *m = &misuses[i];
+		int tcp = new_socket_of(false, run.inet6, 0), own = new_socket(0);
+		int tcp_errno, own_errno;
+		long want, got;
+
+		at(__FILE__, __LINE__, m->name);
+		errno = 0;
+		want = m->act(tcp);
+		tcp_errno = want < 0 ? errno : 0;
+		errno = 0;
+		got = m->act(own);
+		own_errno = got < 0 ? errno : 0;
+		if (m->act == act_getsockname && speaks_rdma())
+			want = want / 1000 * 1000 + got % 1000;	/* the family may differ */
+		if (want != got || tcp_errno != own_errno)
+			fail("%s: %ld (%s), but TCP gives %ld (%s)", m->name, got,
+			     strerror(own_errno), want, strerror(tcp_errno));
+		close(tcp);
+		close(own);
+	}
+}
+
+/* The same on a connected socket. */
+static long act_listen(int fd)
+{
+	return listen(fd, 5);
+}
+
+static long act_connect_again(int fd)
+{
+	union addr addr;
+	socklen_t len = addr_loopback(&addr, 9);
+
+	return connect(fd, &addr.sa, len);
+}
+
+static long act_bind(int fd)
+{
+	union addr addr;
+	socklen_t len = addr_any(&addr, 0);
+
+	return bind(fd, &addr.sa, len);
+}
+
+static long act_sendto(int fd)
+{
+	union addr addr;
+	socklen_t len = addr_loopback(&addr, 9);
+
+	return sendto(fd, "x", 0, MSG_NOSIGNAL, &addr.sa, len);
+}
+
+static long act_recvfrom(int fd)
+{
+	union addr addr;
+	socklen_t len = sizeof(addr);
+	char byte;
+	long ret = recvfrom(fd, &byte, 1, MSG_WAITALL, &addr.sa, &len);
+
+	/* TCP tells no address: the length becomes 0. */
+	return ret < 0 ? ret : ret * 1000 + len;
+}
+
+static long act_lseek(int fd)
+{
+	return lseek(fd, 0, SEEK_CUR);
+}
+
+static long act_pread(int fd)
+{
+	char byte;
+
+	return pread(fd, &byte, 1, 0);
+}
+
+static const struct misuse connected_misuses[] = {
+	{ "listen", act_listen },
+	{ "connect", act_connect_again },
+	{ "bind", act_bind },
+	{ "accept", act_accept },
+	{ "sendto", act_sendto },
+	{ "recvfrom", act_recvfrom },
+	{ "shutdown, bad argument", act_shutdown_bad },
+	{ "nonblocking recv", act_recv_nonblocking },
+	{ "poll", act_poll },
+	{ "lseek", act_lseek },
+	{ "pread", act_pread },
+};
+
+static int tcp_conn(void)
+{
+	enum variant variant = run.variant;
+	int fd;
+
+	run.variant = VAR_TCP;
+	fd = open_conn();
+	run.variant = variant;
+	return fd;
+}
+
+static void misuse_connected(void)
+{
+	int own = open_conn(), tcp = tcp_conn();
+
+	SYS(send(own, "x", 1, MSG_NOSIGNAL));
+	SYS(send(tcp, "x", 1, MSG_NOSIGNAL));
+	for (size_t i = 0; i < ARRAY_SIZE(connected_misuses); i++) {
+		const struct misuse *m = &connected_misuses[i];
+		int tcp_errno, own_errno;
+		long want, got;
+
+		at(__FILE__, __LINE__, m->name);
+		want = m->act(tcp);
+		tcp_errno = want < 0 ? errno : 0;
+		got = m->act(own);
+		own_errno = got < 0 ? errno : 0;
+		if (want != got || tcp_errno != own_errno)
+			fail("%s on a connection: %ld (%s), but TCP gives %ld (%s)", m->name, got,
+			     strerror(own_errno), want, strerror(tcp_errno));
+	}
+	path_check(own, 1, 1);
+}
+
+/* ---- the family itself ---- */
+
+static void family(void)
+{
+	int fd = new_socket(SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int domain = speaks_rdma() ? AF_RDMA : run.inet6 ? AF_INET6 : AF_INET;
+	int plain;
+
+	WANT(fcntl(fd, F_GETFL) & O_NONBLOCK);
+	WANT(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_DOMAIN), domain);
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_TYPE), SOCK_STREAM);
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_ACCEPTCONN), 0);
+	if (speaks_rdma()) {
+		WANT_EQ(get_int(fd, SOL_SOCKET, SO_PROTOCOL), run.inet6);
+		SYS_ERRNO(socket(AF_RDMA, SOCK_STREAM, 99), EPROTONOSUPPORT);
+		SYS_ERRNO(socket(AF_RDMA, SOCK_DGRAM, 0), ESOCKTNOSUPPORT);
+		SYS(close(SYS(socket(AF_RDMA, SOCK_STREAM, IPPROTO_TCP))));
+	} else {
+		WANT_EQ(get_int(fd, SOL_SOCKET, SO_PROTOCOL), IPPROTO_TCP);
+	}
+	plain = new_socket(0);
+	WANT(!(fcntl(plain, F_GETFL) & O_NONBLOCK));
+	WANT(!(fcntl(plain, F_GETFD) & FD_CLOEXEC));
+	SYS(listen(plain, 1));
+	WANT_EQ(get_int(plain, SOL_SOCKET, SO_ACCEPTCONN), 1);
+}
+
+/* connect(AF_UNSPEC) takes a connection down, and the socket connects again. */
+static void unspec(void)
+{
+	struct sockaddr none = { .sa_family = AF_UNSPEC };
+	int port = server_port();
+	int fd = connect_conn(port);
+	union addr addr;
+	socklen_t len = addr_server(&addr, port);
+	char byte;
+
+	SYS(connect(fd, &none, sizeof(none)));
+	SYS_ERRNO(recv(fd, &byte, 1, 0), ENOTCONN);
+	SYS_ERRNO(getpeername(fd, &addr.sa, &(socklen_t) { sizeof(addr) }), ENOTCONN);
+	len = addr_server(&addr, port);
+	SYS(connect(fd, &addr.sa, len));
+	if (run.variant == VAR_RDMA)
+		path_warm_up(fd);
+	exchange(fd);
+}
+
+static void unspec_server(void)
+{
+	int listener = open_listener(8);
+	int fd = accept_conn(listener);
+	char byte;
+
+	SYS_ERRNO(recv(fd, &byte, 1, 0), ECONNRESET);
+	SYS(close(fd));
+	exchange(accept_conn(listener));
+}
+
+/* ---- at once ---- */
+
+static void close_at_once(void)
+{
+	int port = server_port();
+
+	for (size_t i = 0; i < amount(200, 20); i++)
+		SYS(close(connect_port(port)));
+	barrier("closed");
+}
+
+static void close_at_once_server(void)
+{
+	int listener = open_listener(8);
+	char byte;
+
+	for (size_t i = 0; i < amount(200, 20); i++) {
+		int fd = SYS(accept(listener, NULL, NULL));
+
+		WANT_EQ(SYS(recv(fd, &byte, 1, 0)), 0);
+		SYS(close(fd));
+	}
+	barrier("closed");
+}
+
+static void accept_close_at_once(void)
+{
+	int listener = open_listener(8);
+
+	for (size_t i = 0; i < amount(200, 20); i++)
+		SYS(close(SYS(accept(listener, NULL, NULL))));
+	barrier("closed");
+}
+
+static void accept_close_at_once_client(void)
+{
+	int port = server_port();
+
+	for (size_t i = 0; i < amount(200, 20); i++) {
+		int fd = connect_port(port);
+
+		want_eof(fd);
+		SYS(close(fd));
+	}
+	barrier("closed");
+}
+
+/* Data and FIN may be there before accept() is called. */
+static void spoken_before_accept(void)
+{
+	struct flow out = flow_out(0);
+	int port = server_port();
+	int fd = connect_port(port);
+
+	flow_send(fd, &out, LEN, LEN);
+	SYS(shutdown(fd, SHUT_WR));
+	barrier("spoken");
+	want_eof(fd);
+}
+
+static void spoken_before_accept_server(void)
+{
+	struct flow in = flow_in(0);
+	int listener = open_listener(8);
+	int fd;
+
+	barrier("spoken");
+	fd = SYS(accept(listener, NULL, NULL));
+	WANT_EQ(flow_recv_to_eof(fd, &in), LEN);
+	SYS(close(fd));
+}
+
+#define SERVED	accept_exchange
+
+const struct row connect_rows[] = {
+	{ "family", family, family, ON_COLD | QUICK },
+	{ "names", names, names, ON_ALL | QUICK },
+	{ "names_v6", names_v6, names_v6, ON_ALL | NEEDS_V6 | QUICK },
+	{ "mapped_server", mapped_server_peer, mapped_server, ON_COLD | ON_PLAIN | NEEDS_V6 },
+	{ "mapped_client", mapped_client, SERVED, ON_COLD | ON_PLAIN },
+	{ "v6only", v6only, v6only, ON_COLD | NEEDS_V6 },
+	{ "bound_client", bound_client, bound_server, ON_COLD | ON_PLAIN },
+	{ "short_name", short_name, short_name, ON_ALL },
+	{ "connect_poll", connect_poll, SERVED, ON_COLD | ON_PLAIN | QUICK },
+	{ "connect_select", connect_select, SERVED, ON_COLD | ON_PLAIN },
+	{ "connect_epoll_level", connect_level, SERVED, ON_COLD | ON_PLAIN },
+	{ "connect_epoll_edge", connect_edge, SERVED, ON_COLD | ON_PLAIN | QUICK },
+	{ "connect_waiter_first", connect_waiter_first, SERVED, ON_COLD | ON_PLAIN | QUICK },
+	{ "connect_then_blocking", connect_then_blocking, SERVED, ON_COLD | ON_PLAIN },
+	{ "connect_pending", connect_pending, full_backlog_server, ON_COLD | ON_PLAIN },
+	{ "connect_timeout", connect_timeout, full_backlog_server, ON_COLD | ON_PLAIN },
+	{ "connect_interrupted", connect_interrupted, full_backlog_server, ON_COLD | ON_PLAIN },
+	{ "connect_abandoned", connect_abandoned, connect_abandoned_server, ON_COLD | ON_PLAIN },
+	{ "refused", refused, closed_port_server, ON_COLD | QUICK },
+	{ "refused_nonblocking", refused_nonblocking, closed_port_server, ON_COLD | QUICK },
+	{ "refused_second_connect", refused_second_connect, closed_port_server, ON_COLD },
+	{ "refused_epoll", refused_epoll, closed_port_server, ON_COLD },
+	{ "refused_then_good", refused_then_good, refused_then_good_server, ON_COLD },
+	{ "misuse", misuse, misuse, ON_COLD | QUICK },
+	{ "misuse_connected", misuse_connected, misuse_connected, ON_ALL | QUICK },
+	{ "unspec", unspec, unspec_server, ON_ALL },
+	{ "close_at_once", close_at_once, close_at_once_server, ON_COLD | ON_PLAIN | QUICK },
+	{ "accept_close_at_once", accept_close_at_once_client, accept_close_at_once,
+	  ON_COLD | ON_PLAIN | QUICK },
+	{ "spoken_before_accept", spoken_before_accept, spoken_before_accept_server,
+	  ON_COLD | ON_PLAIN | QUICK },
+	{ }
+};

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The control channel: lines over plain TCP, one connection for each row. What
+ * is under test must not carry the words by which the test is steered.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+
+#include "main.h"
+#include "test.h"
+
+void control_writef(const char *format, ...)
+{
+	char line[600];
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vsnprintf(line, sizeof(line) - 1, format, args);
+	va_end(args);
+	line[len++] = '\n';
+	if (send(run.control, line, len, MSG_NOSIGNAL) != len)
+		fail("control channel: %s", strerror(errno));
+}
+
+static bool starts_with(const char *line, const char *word)
+{
+	return !strncmp(line, word, strlen(word));
+}
+
+void control_readline(char *line, size_t size)
+{
+	size_t len = 0;
+
+	for (;;) {
+		ssize_t got;
+
+		at(__FILE__, __LINE__, "wait for a line from the other side");
+		do
+			got = recv(run.control, line + len, 1, 0);
+		while (got < 0 && errno == EINTR);
+		if (got <= 0)
+			fail("the other side is gone");
+		if (line[len] == '\n')
+			break;
+		if (++len == size)
+			fail("line too long on the control channel");
+	}
+	line[len] = 0;
+	if (starts_with(line, LINE_FAIL " "))
+		fail("other side: %s", line + strlen(LINE_FAIL " "));
+	if (starts_with(line, LINE_SKIP " "))
+		skip("%s", line + strlen(LINE_SKIP " "));
+}
+
+static void expect(const char *want)
+{
+	char line[600];
+
+	control_readline(line, sizeof(line));
+	if (strcmp(line, want))
+		fail("the other side says \"%s\", this one waits for \"%s\"", line, want);
+}
+
+void control_send_number(const char *name, long long number)
+{
+	control_writef("%s %lld", name, number);
+}
+
+long long control_get_number(const char *name)
+{
+	size_t len = strlen(name);
+	char line[600];
+
+	control_readline(line, sizeof(line));
+	if (strncmp(line, name, len) || line[len] != ' ')
+		fail("the other side says \"%s\", this one waits for \"%s\"", line, name);
+	return atoll(line + len);
+}
+
+void barrier(const char *name)
+{
+	char line[100];
+
+	snprintf(line, sizeof(line), "BARRIER %s", name);
+	control_writef("%s", line);
+	expect(line);
+}
+
+int control_listen(int port)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(port) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int one = 1;
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) || listen(fd, 10)) {
+		perror("control port");
+		exit(2);
+	}
+	return fd;
+}
+
+static int prepared(int fd)
+{
+	int one = 1;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	return fd;
+}
+
+int control_accept(int listener, double seconds)
+{
+	struct pollfd p = { .fd = listener, .events = POLLIN };
+
+	if (poll(&p, 1, seconds * 1000) <= 0)
+		return -1;
+	return prepared(accept4(listener, NULL, NULL, SOCK_CLOEXEC));
+}
+
+/* The other process may not have started yet: try for a while. */
+int control_connect(const char *host, int port, double seconds)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(port) };
+	double end = now() + seconds;
+
+	if (inet_pton(AF_INET, host, &addr.sin_addr) != 1) {
+		fprintf(stderr, "%s is not an IPv4 address\n", host);
+		exit(2);
+	}
+	for (;;) {
+		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+			return prepared(fd);
+		close(fd);
+		if (now() > end)
+			return -1;
+		poll(NULL, 0, 20);
+	}
+}

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The listening end: accept, backlog, ports, and listeners that go away. */
+#define _GNU_SOURCE
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+
+#include "test.h"
+
+#define LEN	1000
+#define MANY	40
+
+static void exchange_on(int fd, unsigned int conn)
+{
+	struct flow out = flow_out(conn), in = flow_in(conn);
+
+	flow_send(fd, &out, LEN, LEN);
+	flow_recv(fd, &in, LEN, LEN);
+}
+
+/* ---- accept ---- */
+
+static void accept_flags(void)
+{
+	int listener = open_listener(8);
+	int fd = SYS(accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
+	char byte;
+
+	WANT(fcntl(fd, F_GETFL) & O_NONBLOCK);
+	WANT(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	SYS_ERRNO(recv(fd, &byte, 1, 0), EAGAIN);
+	nonblocking(listener, true);
+	await(listener, POLLIN);
+	fd = SYS(accept(listener, NULL, NULL));
+	WANT(!(fcntl(fd, F_GETFL) & O_NONBLOCK));
+	WANT(!(fcntl(fd, F_GETFD) & FD_CLOEXEC));
+	SYS_ERRNO(accept(listener, NULL, NULL), EAGAIN);
+	barrier("flags seen");
+}
+
+static void two_connects(void)
+{
+	int port = server_port();
+
+	connect_port(port);
+	connect_port(port);
+	barrier("flags seen");
+}
+
+static void accept_nonblocking(void)
+{
+	int listener = open_listener(8);
+	int fd;
+
+	nonblocking(listener, true);
+	SYS_ERRNO(accept(listener, NULL, NULL), EAGAIN);
+	WANT_EQ(poll_one(listener, POLLIN | POLLOUT, 0), 0);
+	barrier("nobody");
+	await(listener, POLLIN);
+	fd = SYS(accept(listener, NULL, NULL));
+	WANT_EQ(poll_one(listener, POLLIN | POLLOUT, 0), 0);
+	exchange_on(fd, 0);
+	path_check(fd, LEN, LEN);
+}
+
+static void connect_when_nobody(void)
+{
+	int port = server_port();
+	int fd;
+
+	barrier("nobody");
+	fd = connect_port(port);
+	exchange_on(fd, 0);
+	path_check(fd, LEN, LEN);
+}
+
+struct acceptor {
+	int listener;
+	int served;
+};
+
+static void *accept_some(void *arg)
+{
+	struct acceptor *a = arg;
+
+	for (;;) {
+		int fd = accept(a->listener, NULL, NULL);
+
+		if (fd < 0)
+			break;
+		WANT_EQ(SYS(send(fd, "!", 1, MSG_NOSIGNAL)), 1);
+		want_eof(fd);
+		SYS(close(fd));
+		a->served++;
+	}
+	WANT_EQ(errno, EINVAL);
+	return NULL;
+}
+
+/* Many threads sleep in accept(); shutdown() of the listener wakes them all. */
+static void accept_threads(void)
+{
+	struct acceptor acceptors[8] = { 0 };
+	pthread_t threads[8];
+	int listener = open_listener(MANY);
+	int served = 0;
+
+	for (int i = 0; i < 8; i++) {
+		acceptors[i].listener = listener;
+		threads[i] = thread_start(accept_some, &acceptors[i]);
+	}
+	barrier("all served");
+	SYS(shutdown(listener, SHUT_RD));
+	for (int i = 0; i < 8; i++) {
+		pthread_join(threads[i], NULL);
+		served += acceptors[i].served;
+	}
+	WANT_EQ(served, MANY);
+}
+
+static void accept_threads_client(void)
+{
+	int port = server_port();
+	char byte;
+
+	for (int i = 0; i < MANY; i++) {
+		int fd = connect_port(port);
+
+		WANT_EQ(SYS(recv(fd, &byte, 1, 0)), 1);
+		SYS(close(fd));
+	}
+	barrier("all served");
+}
+
+/* One edge may stand for many connections. */
+static void accept_edge(void)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
+	int listener = open_listener(MANY);
+	int ep = SYS(epoll_create1(0));
+	int served = 0;
+
+	nonblocking(listener, true);
+	SYS(epoll_ctl(ep, EPOLL_CTL_ADD, listener, &ev));
+	while (served < MANY) {
+		int fd;
+
+		WANT_EQ(SYS(epoll_wait(ep, &ev, 1, -1)), 1);
+		while ((fd = accept(listener, NULL, NULL)) >= 0) {
+			SYS(send(fd, "!", 1, MSG_NOSIGNAL));
+			served++;
+		}
+		WANT_EQ(errno, EAGAIN);
+	}
+	barrier("all served");
+}
+
+static void many_connects(void)
+{
+	int port = server_port();
+	int fds[MANY];
+	char byte;
+
+	for (int i = 0; i < MANY; i++)
+		fds[i] = connect_port(port);
+	for (int i = 0; i < MANY; i++)
+		WANT_EQ(SYS(recv(fds[i], &byte, 1, 0)), 1);
+	barrier("all served");
+}
+
+static void accept_in_child(void)
+{
+	int listener = open_listener(8);
+	pid_t pid = fork_row();
+
+	if (!pid) {
+		exchange_on(SYS(accept(listener, NULL, NULL)), 0);
+		_exit(0);
+	}
+	SYS(close(listener));
+	join_row(pid);
+}
+
+static void connect_once(void)
+{
+	exchange_on(connect_port(server_port()), 0);
+}
+
+/* ---- backlog ---- */
+
+/* Everyone up to the backlog is connected and may speak before accept(). */
+static void backlog_server(void)
+{
+	int listener = open_listener(MANY);
+
+	barrier("all there");
+	for (unsigned int i = 0; i < MANY; i++) {
+		int fd = SYS(accept(listener, NULL, NULL));
+
+		exchange_on(fd, i);
+		SYS(close(fd));
+	}
+}
+
+static void backlog_client(void)
+{
+	int port = server_port();
+	int fds[MANY];
+
+	for (int i = 0; i < MANY; i++)
+		fds[i] = connect_port(port);
+	barrier("all there");
+	for (unsigned int i = 0; i < MANY; i++)
+		exchange_on(fds[i], i);
+}
+
+/* More than fit: those left out come in when there is room, none is lost. */
+static void overflow_server(void)
+{
+	int listener = open_listener(2);
+
+	await(listener, POLLIN);
+	barrier("begun");
+	for (int i = 0; i < 10; i++) {
+		int fd = SYS(accept(listener, NULL, NULL));
+
+		SYS(send(fd, "!", 1, MSG_NOSIGNAL));
+	}
+	barrier("all served");
+}
+
+static void overflow_client(void)
+{
+	int port = server_port();
+	struct pollfd p[10];
+	union addr addr;
+	socklen_t len = addr_server(&addr, port);
+	char byte;
+
+	for (int i = 0; i < 10; i++) {
+		p[i].fd = new_socket(SOCK_NONBLOCK);
+		SYS_ERRNO(connect(p[i].fd, &addr.sa, len), EINPROGRESS);
+	}
+	barrier("begun");
+	for (int i = 0; i < 10; i++) {
+		await(p[i].fd, POLLIN);
+		WANT_EQ(SYS(recv(p[i].fd, &byte, 1, 0)), 1);
+	}
+	barrier("all served");
+}
+
+/* ---- listeners that go away ---- */
+
+static void closed_with_pending(void)
+{
+	int listener = open_listener(8);
+
+	barrier("connected");
+	SYS(close(listener));
+	barrier("closed");
+}
+
+static void closed_with_pending_client(void)
+{
+	int port = server_port();
+	int silent = connect_port(port), speaking = connect_port(port), fd;
+	union addr addr;
+	socklen_t len = addr_server(&addr, port);
+	char byte;
+
+	SYS(send(speaking, "hello", 5, MSG_NOSIGNAL));
+	barrier("connected");
+	SYS_ERRNO(recv(silent, &byte, 1, 0), ECONNRESET);
+	SYS_ERRNO(recv(speaking, &byte, 1, 0), ECONNRESET);
+	barrier("closed");
+	fd = new_socket(0);
+	SYS_ERRNO(connect(fd, &addr.sa, len), ECONNREFUSED);
+}
+
+/* The accepted connection does not need its listener. */
+static void closed_with_accepted(void)
+{
+	int listener = open_listener(8);
+	int fd = accept_conn(listener);
+
+	SYS(close(listener));
+	exchange_on(fd, 0);
+	path_check(fd, LEN, LEN);
+}
+
+static void closed_with_accepted_client(void)
+{
+	int fd = connect_conn(server_port());
+
+	exchange_on(fd, 0);
+	path_check(fd, LEN, LEN);
+}
+
+/* A storm of handshakes while the listener closes: every client learns something. */
+static void closed_in_storm(void)
+{
+	int listener = open_listener(8);
+	size_t rounds = amount(20, 3);
+
+	for (size_t i = 0; i < rounds; i++) {
+		await(listener, POLLIN);
+		SYS(close(listener));
+		barrier("closed");
+		if (i + 1 < rounds)
+			listener = open_listener(8);
+	}
+}
+
+static void storm_round(int port)
+{
+	struct pollfd p[8];
+	union addr addr;
+	socklen_t len = addr_server(&addr, port);
+	char byte;
+
+	for (int i = 0; i < 8; i++) {
+		p[i].fd = new_socket(SOCK_NONBLOCK);
+		SYS_ERRNO(connect(p[i].fd, &addr.sa, len), EINPROGRESS);
+	}
+	barrier("closed");
+	for (int i = 0; i < 8; i++) {
+		await(p[i].fd, POLLHUP);
+		errno = 0;
+		recv(p[i].fd, &byte, 1, 0);
+		WANT(errno == ECONNRESET || errno == ECONNREFUSED);
+		SYS(close(p[i].fd));
+	}
+}
+
+static void closed_in_storm_client(void)
+{
+	for (size_t i = 0; i < amount(20, 3); i++)
+		storm_round(server_port());
+}
+
+/* ---- ports ---- */
+
+static void port_in_use(void)
+{
+	union addr addr;
+	socklen_t len = addr_any(&addr, 0);
+	int first = new_socket(0);
+
+	SYS(bind(first, &addr.sa, len));
+	SYS(listen(first, 1));
+	len = addr_any(&addr, local_port(first));
+	SYS_ERRNO(bind(new_socket(0), &addr.sa, len), EADDRINUSE);
+	/* The ports are TCP's: one number space with its sockets. */
+	SYS_ERRNO(bind(new_socket_of(false, run.inet6, 0), &addr.sa, len), EADDRINUSE);
+	SYS(close(first));
+	SYS(bind(new_socket(0), &addr.sa, len));
+}
+
+static void time_wait_server(void)
+{
+	int listener = open_listener(8);
+	int port = local_port(listener);
+	int fd = SYS(accept(listener, NULL, NULL));
+	union addr addr;
+	socklen_t len = addr_any(&addr, port);
+
+	/* The end that closes first keeps the port for a while. */
+	SYS(shutdown(fd, SHUT_WR));
+	want_eof(fd);
+	SYS(close(fd));
+	SYS(close(listener));
+	SYS_ERRNO(bind(new_socket(0), &addr.sa, len), EADDRINUSE);
+	fd = new_socket(0);
+	set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_REUSEADDR), 1);
+	SYS(bind(fd, &addr.sa, len));
+	SYS(listen(fd, 8));
+	barrier("again");
+	exchange_on(SYS(accept(fd, NULL, NULL)), 0);
+}
+
+static void time_wait_client(void)
+{
+	int port = server_port();
+	int fd = connect_port(port);
+
+	want_eof(fd);
+	SYS(close(fd));
+	barrier("again");
+	exchange_on(connect_port(port), 0);
+}
+
+static int reuseport_listener(int port)
+{
+	union addr addr;
+	socklen_t len = addr_any(&addr, port);
+	int fd = new_socket(0);
+
+	set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	SYS(bind(fd, &addr.sa, len));
+	SYS(listen(fd, MANY));
+	nonblocking(fd, true);
+	return fd;
+}
+
+static void reuseport_server(void)
+{
+	int first = reuseport_listener(0);
+	int second = reuseport_listener(local_port(first));
+	struct pollfd p[] = { { .fd = first, .events = POLLIN }, { .fd = second, .events = POLLIN } };
+	int served = 0;
+
+	control_send_number("PORT", local_port(first));
+	while (served < MANY) {
+		SYS(poll(p, 2, -1));
+		for (int i = 0; i < 2; i++) {
+			int fd = p[i].revents ? SYS(accept(p[i].fd, NULL, NULL)) : -1;
+
+			if (fd < 0)
+				continue;
+			SYS(send(fd, "!", 1, MSG_NOSIGNAL));
+			served++;
+		}
+	}
+	barrier("all served");
+}
+
+/* ---- what an accepted socket inherits, compared with TCP ---- */
+
+static const struct {
+	int level, option, value;
+} inherited[] = {
+	{ SOL_SOCKET, SO_KEEPALIVE, 1 },
+	{ SOL_SOCKET, SO_SNDBUF, 40000 },
+	{ SOL_SOCKET, SO_RCVBUF, 50000 },
+	{ SOL_SOCKET, SO_PRIORITY, 3 },
+	{ SOL_SOCKET, SO_OOBINLINE, 1 },
+	{ SOL_SOCKET, SO_RCVLOWAT, 5 },
+	{ SOL_SOCKET, SO_MARK, 7 },
+	{ SOL_SOCKET, SO_REUSEADDR, 1 },
+	{ IPPROTO_TCP, TCP_NODELAY, 1 },
+	{ IPPROTO_TCP, TCP_KEEPIDLE, 77 },
+	{ IPPROTO_TCP, TCP_KEEPINTVL, 7 },
+	{ IPPROTO_TCP, TCP_USER_TIMEOUT, 30000 },
+	{ IPPROTO_IP, IP_TTL, 33 },
+};
+
+static void read_inherited(int *values)
+{
+	int listener = new_socket(0);
+	union addr addr;
+	socklen_t len = addr_any(&addr, 0);
+	int fd;
+
+	for (size_t i = 0; i < ARRAY_SIZE(inherited); i++)
+		setsockopt(listener, inherited[i].level, inherited[i].option,
+			   &inherited[i].value, sizeof(int));
+	SYS(bind(listener, &addr.sa, len));
+	SYS(listen(listener, 2));
+	control_send_number("PORT", local_port(listener));
+	fd = SYS(accept(listener, NULL, NULL));
+	for (size_t i = 0; i < ARRAY_SIZE(inherited); i++)
+		values[i] = get_int(fd, inherited[i].level, inherited[i].option);
+	barrier("read");
+}
+
+static void inherit_server(void)
+{
+	int tcp[ARRAY_SIZE(inherited)], own[ARRAY_SIZE(inherited)];
+	enum variant variant = run.variant;
+
+	run.variant = VAR_TCP;
+	read_inherited(tcp);
+	run.variant = variant;
+	read_inherited(own);
+	for (size_t i = 0; i < ARRAY_SIZE(inherited); i++)
+		if (tcp[i] != own[i])
+			fail("option %d of level %d: accepted socket has %d, with TCP %d",
+			     inherited[i].option, inherited[i].level, own[i], tcp[i]);
+}
+
+static void inherit_client(void)
+{
+	for (int i = 0; i < 2; i++) {
+		connect_port(server_port());
+		barrier("read");
+	}
+}
+
+#define ANY	(ON_COLD | ON_PLAIN)
+
+const struct row listen_rows[] = {
+	{ "accept_flags", two_connects, accept_flags, ANY | QUICK },
+	{ "accept_nonblocking", connect_when_nobody, accept_nonblocking, ANY | QUICK },
+	{ "accept_threads", accept_threads_client, accept_threads, ANY | QUICK },
+	{ "accept_edge", many_connects, accept_edge, ANY | QUICK },
+	{ "accept_in_child", connect_once, accept_in_child, ANY },
+	{ "backlog", backlog_client, backlog_server, ANY | QUICK },
+	{ "backlog_overflow", overflow_client, overflow_server, ANY },
+	{ "closed_with_pending", closed_with_pending_client, closed_with_pending, ANY | QUICK },
+	{ "closed_with_accepted", closed_with_accepted_client, closed_with_accepted, ON_ALL },
+	{ "closed_in_storm", closed_in_storm_client, closed_in_storm, ANY },
+	{ "port_in_use", port_in_use, port_in_use, ON_COLD | QUICK },
+	{ "time_wait", time_wait_client, time_wait_server, ANY },
+	{ "reuseport", many_connects, reuseport_server, ANY },
+	{ "inherit", inherit_client, inherit_server, ANY | QUICK },
+	{ }
+};

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The runner: picks rows and variants, runs each in a process of its own on both
+ * sides, ends what stands still, and prints KTAP.
+ */
+#define _GNU_SOURCE
+#include <fnmatch.h>
+#include <getopt.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "main.h"
+#include "test.h"
+
+#define PROTOCOL	1	/* of the control channel: both sides the same build */
+#define START_SECONDS	60	/* for the other side to come up */
+
+const struct row *const tables[] = {
+	connect_rows, listen_rows, message_rows, option_rows, stream_rows, close_rows,
+	poll_rows, ring_rows, many_rows, share_rows, upgrade_rows, hostile_rows, NULL,
+};
+
+const char *const variant_names[VAR_COUNT] = { "tcp", "rdma", "cold", "to_tcp", "from_tcp" };
+
+static struct {
+	const char *only;
+	const char *variants;
+	bool family_tcp;
+	bool family_given;
+	bool list;
+	int port;
+	int timeout;
+	int limit;
+} opt = { .timeout = 20, .limit = 900 };
+
+static int number, failed, skipped;
+
+static const char usage[] =
+	"usage: afr_test --client HOST --port P [options]\n"
+	"       afr_test --server --port P [options]\n"
+	"  --family rdma|tcp   sockets under test (default rdma; the server follows the client)\n"
+	"  --host6 ADDR        IPv6 address of the server, for rows that need one\n"
+	"  --inet6             all data connections over IPv6\n"
+	"  --variants LIST     of rdma,cold,to_tcp,from_tcp (default: all)\n"
+	"  --only LIST         rows, by name or pattern, with or without .variant\n"
+	"  --quick             the quick rows, with smaller amounts\n"
+	"  --seed N            of data and sizes (default: random, printed)\n"
+	"  --timeout S         a row may stand still for S seconds (default 20)\n"
+	"  --limit S           a row may last S seconds (default 900)\n"
+	"  --list              print the rows and stop\n";
+
+/* ---- which rows ---- */
+
+static bool in_list(const char *list, const char *name, const char *full)
+{
+	char *copy, *save, *word;
+	bool found = false;
+
+	if (!list)
+		return true;
+	copy = strdup(list);
+	for (word = strtok_r(copy, ",", &save); word; word = strtok_r(NULL, ",", &save))
+		found |= !fnmatch(word, name, 0) || !fnmatch(word, full, 0);
+	free(copy);
+	return found;
+}
+
+static bool allowed(const struct row *row, enum variant variant)
+{
+	static const unsigned int flags[VAR_COUNT] = {
+		[VAR_RDMA] = ON_RDMA, [VAR_COLD] = ON_COLD,
+		[VAR_TO_TCP] = ON_PLAIN, [VAR_FROM_TCP] = ON_PLAIN,
+	};
+
+	if (variant == VAR_TCP)
+		return opt.family_tcp && !(row->flags & ONLY_RDMA);
+	return !opt.family_tcp && row->flags & flags[variant];
+}
+
+static bool selected(const struct row *row, enum variant variant)
+{
+	const char *name = variant_names[variant];
+	char full[128];
+
+	snprintf(full, sizeof(full), "%s.%s", row->name, name);
+	return allowed(row, variant) && in_list(opt.only, row->name, full) &&
+	       (opt.family_tcp || in_list(opt.variants, name, name)) &&
+	       (!run.quick || row->flags & QUICK);
+}
+
+static int for_each_row(void (*act)(const struct row *row, enum variant variant))
+{
+	int count = 0;
+
+	for (int i = 0; tables[i]; i++)
+		for (const struct row *row = tables[i]; row->name; row++)
+			for (int v = 0; v < VAR_COUNT; v++) {
+				if (!selected(row, v))
+					continue;
+				count++;
+				if (act)
+					act(row, v);
+			}
+	return count;
+}
+
+static void list_row(const struct row *row, enum variant variant)
+{
+	printf("%s.%s\n", row->name, variant_names[variant]);
+}
+
+static const struct row *row_by_name(const char *name)
+{
+	for (int i = 0; tables[i]; i++)
+		for (const struct row *row = tables[i]; row->name; row++)
+			if (!strcmp(row->name, name))
+				return row;
+	return NULL;
+}
+
+/* ---- one row: parent ---- */
+
+static void set_text(const char *text)
+{
+	snprintf(progress->text, sizeof(progress->text), "%s", text);
+}
+
+/*
+ * Wait for the row. The server waits a little longer than the client, so that
+ * one side's word about what it waited for reaches the other.
+ */
+static bool wait_row(pid_t pid, int *status)
+{
+	double slack = run.server ? 3 : 0;
+	double start = now(), moved = start;
+	unsigned long steps = 0;
+
+	while (waitpid(pid, status, WNOHANG) != pid) {
+		poll(NULL, 0, now() - start < 0.05 ? 1 : 10);
+		if (progress->steps != steps) {
+			steps = progress->steps;
+			moved = now();
+		}
+		if (now() - moved < opt.timeout + slack && now() - start < opt.limit + slack)
+			continue;
+		snprintf(progress->text, sizeof(progress->text), "%s at %s:%d: %s",
+			 now() - start < opt.limit + slack ? "stands still" : "takes too long",
+			 progress->file, progress->line, progress->what);
+		return false;
+	}
+	return true;
+}
+
+static void bail_out(const char *why)
+{
+	printf("Bail out! %s\n", why);
+	exit(1);
+}
+
+/*
+ * End what is left of a row. A process that cannot be killed holds the kernel:
+ * nothing after it can be trusted.
+ */
+static void kill_row(pid_t pid, bool ended)
+{
+	double end = now() + 30;
+
+	kill(-pid, SIGKILL);
+	if (ended)
+		return;
+	kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, WNOHANG) == 0) {
+		if (now() > end)
+			bail_out("a row cannot be killed");
+		poll(NULL, 0, 10);
+	}
+}
+
+static void report(bool good, bool skip_row, double seconds)
+{
+	const char *name = run.row->name, *variant = variant_names[run.variant];
+
+	number++;
+	if (skip_row) {
+		skipped++;
+		printf("ok %d %s.%s # SKIP %s\n", number, name, variant, progress->text);
+	} else if (good) {
+		printf("ok %d %s.%s\n", number, name, variant);
+	} else {
+		failed++;
+		printf("not ok %d %s.%s\n# %s.%s: %s\n", number, name, variant, name, variant,
+		       progress->text);
+	}
+	printf("# %s.%s took %.2f s\n", name, variant, seconds);
+	fflush(stdout);
+}
+
+static void run_and_report(void (*body)(void))
+{
+	double start = now();
+	int status = 0;
+	bool ended;
+	pid_t pid;
+
+	memset(progress, 0, sizeof(*progress));
+	progress->timeout = opt.timeout;
+	progress->file = "";
+	progress->what = "start";
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0)
+		bail_out("fork");
+	if (!pid) {
+		setpgid(0, 0);
+		body();
+		_exit(0);
+	}
+	ended = wait_row(pid, &status);
+	kill_row(pid, ended);
+	if (ended && WIFSIGNALED(status)) {
+		char text[256];
+
+		snprintf(text, sizeof(text), "killed by signal %d at %.100s:%d: %.100s",
+			 WTERMSIG(status), progress->file, progress->line, progress->what);
+		set_text(text);
+	}
+	report(ended && !status, ended && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SKIP,
+	       now() - start);
+}
+
+/* ---- one row: child ---- */
+
+static void run_row(void)
+{
+	bool need_v6 = run.inet6 || run.row->flags & NEEDS_V6;
+
+	rnd_start(0);
+	if (!run.server && need_v6 && !run.host6[0])
+		skip("no IPv6 address of the server given (--host6)");
+	(run.server ? run.row->server : run.row->client)();
+	barrier("end of row");
+}
+
+static int session;
+
+static void client_body(void)
+{
+	close(session);
+	run.control = control_connect(run.host, opt.port, 5);
+	if (run.control < 0)
+		fail("the server does not answer on the control port");
+	control_writef("ROW %s %d %llu %d %d %d %d", run.row->name, run.variant,
+		       (unsigned long long)run.seed, run.inet6, run.quick, opt.timeout,
+		       opt.limit);
+	run_row();
+}
+
+static void client_row(const struct row *row, enum variant variant)
+{
+	run.row = row;
+	run.variant = variant;
+	run_and_report(client_body);
+}
+
+static void server_body(void)
+{
+	close(session);
+	run_row();
+}
+
+/* The parent reads which row it is, the child runs it. */
+static void server_row(int control)
+{
+	int variant, inet6, quick, timeout, limit;
+	char line[600], name[64];
+	unsigned long long seed;
+
+	run.control = control;
+	control_readline(line, sizeof(line));
+	if (sscanf(line, "ROW %63s %d %llu %d %d %d %d", name, &variant, &seed, &inet6, &quick,
+		   &timeout, &limit) != 7 || !row_by_name(name))
+		bail_out("no such row here: different builds?");
+	run.row = row_by_name(name);
+	run.variant = variant;
+	run.seed = seed;
+	run.inet6 = inet6;
+	run.quick = quick;
+	opt.timeout = timeout;
+	opt.limit = limit;
+	run_and_report(server_body);
+	close(control);
+	run.control = -1;
+}
+
+/* ---- whole runs ---- */
+
+static int summary(void)
+{
+	printf("# Totals: pass:%d fail:%d skip:%d\n", number - failed - skipped, failed, skipped);
+	return failed ? 1 : 0;
+}
+
+static void plan(int count)
+{
+	printf("KTAP version 1\n1..%d\n# seed %llu\n", count, (unsigned long long)run.seed);
+	fflush(stdout);
+}
+
+static int client_main(void)
+{
+	int count = for_each_row(NULL);
+	int rc;
+
+	if (!count) {
+		fprintf(stderr, "no row matches\n");
+		return 2;
+	}
+	session = control_connect(run.host, opt.port, START_SECONDS);
+	if (session < 0)
+		bail_out("no server on the control port");
+	run.control = session;
+	control_writef("SESSION %d %d %llu %s", PROTOCOL, count, (unsigned long long)run.seed,
+		       opt.family_tcp ? "tcp" : "rdma");
+	plan(count);
+	for_each_row(client_row);
+	rc = summary();
+	run.control = session;
+	control_writef("END");
+	return rc;
+}
+
+static int server_loop(int listener, int count)
+{
+	struct pollfd fds[] = {
+		{ .fd = listener, .events = POLLIN },
+		{ .fd = session, .events = POLLIN },
+	};
+
+	for (;;) {
+		poll(fds, 2, -1);
+		if (fds[0].revents)
+			server_row(control_accept(listener, 1));
+		else if (fds[1].revents)
+			break;
+	}
+	if (number != count) {
+		printf("# the client asked for %d of %d rows\n", number, count);
+		failed++;
+	}
+	return summary();
+}
+
+static int server_main(void)
+{
+	int listener = control_listen(opt.port);
+	int protocol, count;
+	char line[600], family[8];
+	unsigned long long seed;
+
+	session = control_accept(listener, START_SECONDS);
+	if (session < 0)
+		bail_out("no client came");
+	run.control = session;
+	control_readline(line, sizeof(line));
+	if (sscanf(line, "SESSION %d %d %llu %7s", &protocol, &count, &seed, family) != 4 ||
+	    protocol != PROTOCOL)
+		bail_out("the client is of another build");
+	if (opt.family_given && opt.family_tcp != !strcmp(family, "tcp"))
+		bail_out("the client tests another family");
+	run.seed = seed;
+	run.control = -1;
+	plan(count);
+	return server_loop(listener, count);
+}
+
+static void set_family(const char *name)
+{
+	opt.family_given = true;
+	opt.family_tcp = !strcmp(name, "tcp");
+	if (!opt.family_tcp && strcmp(name, "rdma")) {
+		fputs(usage, stderr);
+		exit(2);
+	}
+}
+
+static void set_host(const char *host)
+{
+	snprintf(run.host, sizeof(run.host), "%s", host);
+	if (!strncmp(host, "127.", 4) && !run.host6[0])
+		strcpy(run.host6, "::1");
+}
+
+static void parse(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "client", required_argument, NULL, 'c' }, { "server", no_argument, NULL, 's' },
+		{ "port", required_argument, NULL, 'p' }, { "family", required_argument, NULL, 'f' },
+		{ "inet6", no_argument, NULL, '6' }, { "host6", required_argument, NULL, 'h' },
+		{ "variants", required_argument, NULL, 'v' }, { "only", required_argument, NULL, 'o' },
+		{ "quick", no_argument, NULL, 'q' }, { "seed", required_argument, NULL, 'S' },
+		{ "timeout", required_argument, NULL, 't' }, { "limit", required_argument, NULL, 'L' },
+		{ "list", no_argument, NULL, 'l' }, { }
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		switch (c) {
+		case 'c': set_host(optarg); break;
+		case 's': run.server = true; break;
+		case 'p': opt.port = atoi(optarg); break;
+		case 'f': set_family(optarg); break;
+		case '6': run.inet6 = true; break;
+		case 'h': snprintf(run.host6, sizeof(run.host6), "%s", optarg); break;
+		case 'v': opt.variants = optarg; break;
+		case 'o': opt.only = optarg; break;
+		case 'q': run.quick = true; break;
+		case 'S': run.seed = strtoull(optarg, NULL, 0); break;
+		case 't': opt.timeout = atoi(optarg); break;
+		case 'L': opt.limit = atoi(optarg); break;
+		case 'l': opt.list = true; break;
+		default: fputs(usage, stderr); exit(2);
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct rlimit files = { 65536, 65536 };
+
+	run.control = -1;
+	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	progress->timeout = 20;
+	run.seed = mix((uint64_t)(now() * 1e9)) % 1000000000;
+	parse(argc, argv);
+	setrlimit(RLIMIT_NOFILE, &files);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (opt.list)
+		return for_each_row(list_row) ? 0 : 1;
+	if (!opt.port || run.server == !!run.host[0]) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	return run.server ? server_main() : client_main();
+}

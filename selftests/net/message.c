@@ -1,0 +1,810 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Single calls: flags, vectors, files, pipes, bad pointers. */
+#define _GNU_SOURCE
+#include <limits.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <linux/sockios.h>
+
+#include "test.h"
+
+#define BAD_POINTER	((void *)8)
+
+/* ---- request and response ---- */
+
+static void request(int fd, struct flow *out, struct flow *in, size_t len)
+{
+	if (run.server)
+		flow_recv(fd, in, len, len);
+	flow_send(fd, out, len, len);
+	if (!run.server)
+		flow_recv(fd, in, len, len);
+}
+
+static void pingpong_sizes(void)
+{
+	static const int around[] = { -1, 0, 1 };
+	struct flow out = flow_out(0), in = flow_in(0);
+	int fd = open_conn();
+
+	for (size_t base = 2; base <= 64 * KIB; base *= 2)
+		for (size_t i = 0; i < ARRAY_SIZE(around); i++)
+			for (size_t n = 0; n < amount(20, 2); n++)
+				request(fd, &out, &in, base + around[i]);
+	path_check(fd, out.off, in.off);
+}
+
+static void pingpong_byte(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	size_t count = amount(10000, 500);
+	int fd = open_conn();
+
+	set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	for (size_t i = 0; i < count; i++)
+		request(fd, &out, &in, 1);
+	path_check(fd, count, count);
+}
+
+/* ---- vectors ---- */
+
+#define VECTORS	IOV_MAX
+
+/* Cut @buf into vectors of 0..@top bytes; returns how many bytes they cover. */
+static size_t cut(struct iovec *iov, int count, uint8_t *buf, size_t top)
+{
+	size_t total = 0;
+
+	for (int i = 0; i < count; i++) {
+		iov[i].iov_base = buf + total;
+		iov[i].iov_len = i % 5 == 3 ? 0 : rnd_between(1, top);
+		total += iov[i].iov_len;
+	}
+	return total;
+}
+
+static size_t vector_rounds(void)
+{
+	return amount(200, 20);
+}
+
+static void vectors_send(void)
+{
+	struct iovec *iov = buffer(VECTORS * sizeof(*iov));
+	uint8_t *buf = buffer(VECTORS * 64);
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+
+	for (size_t i = 0; i < vector_rounds(); i++) {
+		struct msghdr msg = { .msg_iov = iov, .msg_iovlen = i % 7 ? rnd_between(1, VECTORS)
+									  : VECTORS };
+		size_t len = cut(iov, msg.msg_iovlen, buf, 64);
+		size_t done;
+
+		flow_fill(&out, buf, len);
+		done = i % 2 ? SYS(sendmsg(fd, &msg, MSG_NOSIGNAL))
+			     : SYS(writev(fd, iov, msg.msg_iovlen));
+		while (done < len)
+			done += SYS(send(fd, buf + done, len - done, MSG_NOSIGNAL));
+	}
+	control_send_number("LENGTH", out.off);
+	path_check(fd, out.off, 0);
+	free(buf);
+	free(iov);
+}
+
+/* Vectors of this call's share only: the rest of the last one is for the next call. */
+static size_t recv_vectors(int fd, struct iovec *iov, uint8_t *buf, bool by_readv)
+{
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = rnd_between(1, VECTORS) };
+
+	cut(iov, msg.msg_iovlen, buf, 64);
+	if (by_readv)
+		return SYS(readv(fd, iov, msg.msg_iovlen));
+	return SYS(recvmsg(fd, &msg, 0));
+}
+
+static void vectors_recv(void)
+{
+	struct iovec *iov = buffer(VECTORS * sizeof(*iov));
+	uint8_t *buf = buffer(VECTORS * 64);
+	struct flow in = flow_in(0);
+	uint64_t len = UINT64_MAX;
+	int fd = open_conn();
+
+	nonblocking(fd, true);
+	for (size_t i = 0; in.off < len; i++) {
+		struct pollfd p[] = { { .fd = fd, .events = POLLIN },
+				      { .fd = len == UINT64_MAX ? run.control : -1,
+					.events = POLLIN } };
+
+		SYS(poll(p, 2, 1000));
+		if (p[0].revents)
+			flow_check(&in, buf, recv_vectors(fd, iov, buf, i % 2));
+		if (p[1].revents)
+			len = control_get_number("LENGTH");
+	}
+	path_check(fd, 0, len);
+	free(buf);
+	free(iov);
+}
+
+#define MANY	16
+
+static void mmsg_send(void)
+{
+	struct mmsghdr msgs[MANY] = { 0 };
+	struct iovec iov[MANY];
+	uint8_t *buf = buffer(MANY * 1000);
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+
+	flow_fill(&out, buf, MANY * 1000);
+	for (int i = 0; i < MANY; i++) {
+		iov[i] = (struct iovec) { buf + i * 1000, 1000 };
+		msgs[i].msg_hdr.msg_iov = &iov[i];
+		msgs[i].msg_hdr.msg_iovlen = 1;
+	}
+	WANT_EQ(SYS(sendmmsg(fd, msgs, MANY, MSG_NOSIGNAL)), MANY);
+	for (int i = 0; i < MANY; i++)
+		WANT_EQ(msgs[i].msg_len, 1000);
+	path_check(fd, MANY * 1000, 0);
+	free(buf);
+}
+
+static void mmsg_recv(void)
+{
+	struct mmsghdr msgs[MANY] = { 0 };
+	struct iovec iov[MANY];
+	uint8_t *buf = buffer(MANY * 1000);
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+
+	for (int i = 0; i < MANY; i++) {
+		iov[i] = (struct iovec) { buf + i * 1000, 1000 };
+		msgs[i].msg_hdr.msg_iov = &iov[i];
+		msgs[i].msg_hdr.msg_iovlen = 1;
+	}
+	WANT_EQ(SYS(recvmmsg(fd, msgs, MANY, MSG_WAITALL, NULL)), MANY);
+	flow_check(&in, buf, MANY * 1000);
+	path_check(fd, 0, MANY * 1000);
+	free(buf);
+}
+
+/* ---- files and pipes ---- */
+
+#define FILE_SIZE	(3 * MIB + 123)
+
+static int pattern_file(struct flow *flow, size_t len)
+{
+	int file = SYS(memfd_create("pattern", MFD_CLOEXEC));
+	void *map;
+
+	SYS(ftruncate(file, len));
+	map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	WANT(map != MAP_FAILED);
+	flow_fill(flow, map, len);
+	munmap(map, len);
+	return file;
+}
+
+static void sendfile_send(void)
+{
+	struct flow out = flow_out(0);
+	int file = pattern_file(&out, FILE_SIZE);
+	int fd = open_conn();
+	off_t off = 0;
+
+	while (off < (off_t)FILE_SIZE)
+		WANT(SYS(sendfile(fd, file, &off, FILE_SIZE - off)) > 0);
+	path_check(fd, FILE_SIZE, 0);
+}
+
+static void file_recv(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+
+	flow_recv_random(fd, &in, FILE_SIZE, 64 * KIB);
+	path_check(fd, 0, FILE_SIZE);
+}
+
+static void splice_send(void)
+{
+	struct flow out = flow_out(0);
+	int file = pattern_file(&out, FILE_SIZE);
+	loff_t off = 0;
+	int fd = open_conn();
+	int ends[2];
+
+	SYS(pipe(ends));
+	while (off < (loff_t)FILE_SIZE) {
+		size_t in_pipe = SYS(splice(file, &off, ends[1], NULL, FILE_SIZE - off, 0));
+
+		WANT(in_pipe);
+		while (in_pipe)
+			in_pipe -= SYS(splice(ends[0], NULL, fd, NULL, in_pipe,
+					      off < (loff_t)FILE_SIZE ? SPLICE_F_MORE : 0));
+	}
+	path_check(fd, FILE_SIZE, 0);
+}
+
+static void splice_recv(void)
+{
+	struct flow in = flow_in(0);
+	uint8_t *buf = buffer(64 * KIB);
+	int fd = open_conn();
+	int ends[2];
+
+	SYS(pipe(ends));
+	while (in.off < FILE_SIZE) {
+		size_t in_pipe = SYS(splice(fd, NULL, ends[1], NULL, 64 * KIB, 0));
+
+		WANT(in_pipe);
+		while (in_pipe) {
+			size_t got = SYS(read(ends[0], buf, 64 * KIB));
+
+			flow_check(&in, buf, got);
+			in_pipe -= got;
+		}
+	}
+	path_check(fd, 0, FILE_SIZE);
+	free(buf);
+}
+
+/* User pages into the pipe: the socket must not send what was written later. */
+static void vmsplice_send(void)
+{
+	struct flow out = flow_out(0);
+	uint8_t *buf = buffer(16 * KIB);
+	struct iovec iov = { buf, 16 * KIB };
+	int fd = open_conn();
+	int ends[2];
+
+	SYS(pipe(ends));
+	flow_fill(&out, buf, iov.iov_len);
+	WANT_EQ(SYS(vmsplice(ends[1], &iov, 1, 0)), iov.iov_len);
+	for (size_t left = iov.iov_len; left;)
+		left -= SYS(splice(ends[0], NULL, fd, NULL, left, 0));
+	path_check(fd, out.off, 0);
+}
+
+static void vmsplice_recv(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+
+	flow_recv(fd, &in, 16 * KIB, 16 * KIB);
+	path_check(fd, 0, in.off);
+}
+
+static void splice_empty(void)
+{
+	int fd = open_conn();
+	int ends[2];
+
+	SYS(pipe(ends));
+	SYS_ERRNO(splice(fd, NULL, ends[1], NULL, 100, SPLICE_F_NONBLOCK), EAGAIN);
+	barrier("empty");
+	if (run.server)
+		SYS(shutdown(fd, SHUT_WR));
+	else
+		WANT_EQ(SYS(splice(fd, NULL, ends[1], NULL, 100, 0)), 0);
+	barrier("ended");
+}
+
+/* ---- MSG_PEEK ---- */
+
+#define PEEK_LEN	50000
+
+static void plain_send(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+
+	flow_send(fd, &out, PEEK_LEN, PEEK_LEN);
+	barrier("sent");
+	path_check(fd, PEEK_LEN, 0);
+}
+
+static void plain_recv(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+
+	barrier("sent");
+	flow_recv(fd, &in, PEEK_LEN, PEEK_LEN);
+	path_check(fd, 0, PEEK_LEN);
+}
+
+static void peek_recv(void)
+{
+	struct flow in = flow_in(0);
+	uint8_t *buf = buffer(PEEK_LEN * 2);
+	int fd = open_conn();
+
+	barrier("sent");
+	for (size_t len = 1; len <= PEEK_LEN; len = len * 7 + 3) {
+		WANT_EQ(SYS(recv(fd, buf, len, MSG_PEEK | MSG_WAITALL)), len);
+		flow_look(&in, buf, len);
+		WANT_EQ(SYS(recv(fd, buf, 1, MSG_PEEK)), 1);
+		flow_look(&in, buf, 1);
+		WANT_EQ(SYS(recv(fd, buf, len / 3 + 1, 0)), len / 3 + 1);
+		flow_check(&in, buf, len / 3 + 1);
+	}
+	flow_recv(fd, &in, PEEK_LEN - in.off, PEEK_LEN);
+	SYS_ERRNO(recv(fd, buf, 1, MSG_PEEK | MSG_DONTWAIT), EAGAIN);
+	path_check(fd, 0, PEEK_LEN);
+	free(buf);
+}
+
+static void peek_end_send(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+
+	flow_send(fd, &out, 100, 100);
+	SYS(shutdown(fd, SHUT_WR));
+	barrier("ended");
+	barrier("seen");
+}
+
+/* The end of the stream does not hide bytes before it, and can be peeked at itself. */
+static void peek_end_recv(void)
+{
+	struct flow in = flow_in(0);
+	uint8_t buf[200];
+	int fd = open_conn();
+
+	barrier("ended");
+	await(fd, POLLRDHUP);
+	WANT_EQ(SYS(recv(fd, buf, 200, MSG_PEEK | MSG_WAITALL)), 100);
+	flow_look(&in, buf, 100);
+	WANT_EQ(SYS(recv(fd, buf, 200, 0)), 100);
+	flow_check(&in, buf, 100);
+	WANT_EQ(SYS(recv(fd, buf, 200, MSG_PEEK)), 0);
+	want_eof(fd);
+	barrier("seen");
+}
+
+/* ---- MSG_WAITALL, MSG_DONTWAIT, MSG_TRUNC, MSG_MORE ---- */
+
+#define PIECE	15000
+#define PIECES	7
+
+static void pieces_send(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+
+	for (int i = 0; i < PIECES; i++) {
+		flow_send(fd, &out, PIECE, PIECE);
+		barrier("piece");
+	}
+	path_check(fd, out.off, 0);
+	flow_send(fd, &out, 10, 10);
+	SYS(shutdown(fd, SHUT_WR));
+	barrier("end");
+}
+
+static int queued(int fd, unsigned long request)
+{
+	int value = -1;
+
+	SYS(ioctl(fd, request, &value));
+	return value;
+}
+
+static volatile bool waitall_done;
+
+static void *waitall_reader(void *arg)
+{
+	struct flow in = flow_in(0);
+	uint8_t *buf = buffer(PIECE * PIECES);
+	int fd = *(int *)arg;
+
+	WANT_EQ(SYS(recv(fd, buf, PIECE * PIECES, MSG_WAITALL)), PIECE * PIECES);
+	flow_check(&in, buf, PIECE * PIECES);
+	waitall_done = true;
+	/* Ten bytes and the end: shorter than asked, not for ever. */
+	WANT_EQ(SYS(recv(fd, buf, 100, MSG_WAITALL)), 10);
+	flow_check(&in, buf, 10);
+	free(buf);
+	return NULL;
+}
+
+static void waitall_recv(void)
+{
+	int fd = open_conn();
+	pthread_t reader = thread_start(waitall_reader, &fd);
+
+	for (int i = 0; i < PIECES; i++)
+		barrier("piece");
+	EVENTUALLY(waitall_done);
+	path_check(fd, 0, PIECE * PIECES);
+	barrier("end");
+	pthread_join(reader, NULL);
+}
+
+static void dontwait_recv(void)
+{
+	struct flow in = flow_in(0);
+	uint8_t *buf = buffer(PEEK_LEN);
+	int fd = open_conn();
+
+	SYS_ERRNO(recv(fd, buf, 1, MSG_DONTWAIT), EAGAIN);
+	barrier("empty");
+	barrier("sent");
+	while (in.off < PEEK_LEN) {
+		ssize_t got;
+
+		await(fd, POLLIN);
+		got = SYS(recv(fd, buf, PEEK_LEN, MSG_DONTWAIT));
+		WANT(got > 0);
+		flow_check(&in, buf, got);
+	}
+	SYS_ERRNO(recv(fd, buf, 1, MSG_DONTWAIT), EAGAIN);
+	path_check(fd, 0, PEEK_LEN);
+	free(buf);
+}
+
+static void dontwait_send(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+
+	barrier("empty");
+	flow_send(fd, &out, PEEK_LEN, PEEK_LEN);
+	barrier("sent");
+	path_check(fd, PEEK_LEN, 0);
+}
+
+/* MSG_TRUNC on a stream throws bytes away unread. */
+static void trunc_recv(void)
+{
+	struct flow in = flow_in(0);
+	uint8_t buf[1000];
+	int fd = open_conn();
+
+	barrier("sent");
+	flow_recv(fd, &in, 1000, 1000);
+	WANT_EQ(SYS(recv(fd, NULL, 20000, MSG_TRUNC | MSG_WAITALL)), 20000);
+	in.off += 20000;
+	WANT_EQ(SYS(recv(fd, buf, 1000, MSG_TRUNC | MSG_WAITALL)), 1000);
+	in.off += 1000;
+	flow_recv(fd, &in, PEEK_LEN - in.off, 1000);
+	path_check(fd, 0, PEEK_LEN);
+}
+
+static void more_send(void)
+{
+	struct flow out = flow_out(0);
+	uint8_t buf[10];
+	int fd = open_conn();
+
+	for (int i = 0; i < 100; i++) {
+		flow_fill(&out, buf, sizeof(buf));
+		WANT_EQ(SYS(send(fd, buf, sizeof(buf), MSG_NOSIGNAL | (i < 99 ? MSG_MORE : 0))),
+			sizeof(buf));
+	}
+	/* What is only announced as incomplete must come as well, if later. */
+	flow_fill(&out, buf, sizeof(buf));
+	WANT_EQ(SYS(send(fd, buf, sizeof(buf), MSG_NOSIGNAL | MSG_MORE)), sizeof(buf));
+	path_check(fd, 1010, 0);
+}
+
+static void more_recv(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+
+	flow_recv(fd, &in, 1010, 1010);
+	path_check(fd, 0, 1010);
+}
+
+static void cork_send(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+
+	set_int(fd, IPPROTO_TCP, TCP_CORK, 1);
+	flow_send(fd, &out, 1000, 100);
+	set_int(fd, IPPROTO_TCP, TCP_CORK, 0);
+	flow_send(fd, &out, 10, 10);
+	path_check(fd, 1010, 0);
+}
+
+/* ---- nothing at all ---- */
+
+static void zero_length(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	struct msghdr none = { 0 };
+	uint8_t buf[10];
+	int fd = open_conn();
+
+	WANT_EQ(SYS(send(fd, buf, 0, 0)), 0);
+	WANT_EQ(SYS(write(fd, buf, 0)), 0);
+	WANT_EQ(SYS(sendmsg(fd, &none, 0)), 0);
+	WANT_EQ(SYS(read(fd, buf, 0)), 0);
+	SYS_ERRNO(recv(fd, buf, 0, MSG_DONTWAIT), EAGAIN);
+	barrier("nothing sent");
+	SYS_ERRNO(recv(fd, buf, 10, MSG_DONTWAIT), EAGAIN);
+	barrier("nothing came");
+	flow_send(fd, &out, 10, 10);
+	await(fd, POLLIN);
+	WANT_EQ(SYS(recv(fd, buf, 0, 0)), 0);
+	WANT_EQ(SYS(recvmsg(fd, &none, 0)), 0);
+	flow_recv(fd, &in, 10, 10);
+	path_check(fd, 10, 10);
+}
+
+/* ---- bad pointers ---- */
+
+static void fault_send(void)
+{
+	struct flow out = flow_out(0);
+	uint8_t buf[1000];
+	struct iovec iov[] = { { buf, 1000 }, { BAD_POINTER, 1000 } };
+	struct flow next = out;
+	int fd = open_conn();
+	ssize_t done;
+
+	SYS_ERRNO(send(fd, BAD_POINTER, 1000, MSG_NOSIGNAL), EFAULT);
+	SYS_ERRNO(send(fd, BAD_POINTER, 200000, MSG_NOSIGNAL), EFAULT);
+	flow_fill(&next, buf, 1000);
+	done = writev(fd, iov, 2);
+	/* All or nothing of the good part, as the protocol likes it; never more. */
+	WANT((done >= 0 && done <= 1000) || errno == EFAULT);
+	if (done > 0)
+		out.off += done;
+	flow_send(fd, &out, PEEK_LEN - out.off, PEEK_LEN);
+	barrier("sent");
+	path_check(fd, PEEK_LEN, 0);
+}
+
+static void fault_recv(void)
+{
+	struct flow in = flow_in(0);
+	uint8_t buf[1000];
+	struct iovec iov[] = { { buf, 1000 }, { BAD_POINTER, 1000 } };
+	int fd = open_conn();
+	ssize_t got;
+
+	barrier("sent");
+	await(fd, POLLIN);
+	SYS_ERRNO(recv(fd, BAD_POINTER, 1000, 0), EFAULT);
+	flow_recv(fd, &in, 100, 100);
+	got = readv(fd, iov, 2);
+	WANT((got >= 0 && got <= 1000) || errno == EFAULT);
+	if (got > 0)
+		flow_check(&in, buf, got);
+	flow_recv(fd, &in, PEEK_LEN - in.off, PEEK_LEN);
+	path_check(fd, 0, PEEK_LEN);
+}
+
+/* ---- signals ---- */
+
+static void sigpipe(void)
+{
+	int fd = open_conn();
+
+	on_signal(SIGPIPE, 0);
+	SYS(shutdown(fd, SHUT_WR));
+	SYS_ERRNO(send(fd, "x", 1, MSG_NOSIGNAL), EPIPE);
+	WANT_EQ(signals_seen, 0);
+	SYS_ERRNO(send(fd, "x", 1, 0), EPIPE);
+	WANT_EQ(signals_seen, 1);
+	SYS_ERRNO(write(fd, "x", 1), EPIPE);
+	WANT_EQ(signals_seen, 2);
+	want_eof(fd);
+}
+
+static void alarm_every(int ms)
+{
+	struct itimerval timer = {
+		.it_interval.tv_usec = ms * 1000, .it_value.tv_usec = ms * 1000,
+	};
+
+	SYS(setitimer(ITIMER_REAL, &timer, NULL));
+}
+
+/* A signal ends a wait for the first byte, and only that. */
+static void eintr_recv(void)
+{
+	struct flow in = flow_in(0);
+	uint8_t buf[100];
+	int fd = open_conn();
+
+	on_signal(SIGALRM, 0);
+	alarm_every(20);
+	SYS_ERRNO(recv(fd, buf, 100, 0), EINTR);
+	SYS_ERRNO(recv(fd, buf, 100, MSG_WAITALL), EINTR);
+	on_signal(SIGALRM, SA_RESTART);
+	barrier("interrupted");
+	WANT_EQ(SYS(recv(fd, buf, 100, MSG_WAITALL)), 100);
+	flow_check(&in, buf, 100);
+	alarm_every(0);
+	path_check(fd, 0, 100);
+}
+
+static void eintr_send(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+
+	barrier("interrupted");
+	poll_one(fd, POLLIN, 100);
+	flow_send(fd, &out, 100, 100);
+	path_check(fd, 100, 0);
+}
+
+/* A full send call interrupted tells how much it took. */
+static void eintr_full_send(void)
+{
+	struct flow out = flow_out(0), next = out;
+	size_t len = 64 * MIB;
+	uint8_t *buf = buffer(len);
+	int fd = open_conn();
+	ssize_t done;
+
+	flow_fill(&next, buf, len);
+	on_signal(SIGALRM, 0);
+	alarm_every(200);
+	do {
+		done = send(fd, buf + out.off, len - out.off, MSG_NOSIGNAL);
+		if (done > 0)
+			out.off += done;
+	} while (done > 0 && out.off < len);
+	WANT(done < 0 && errno == EINTR);
+	alarm_every(0);
+	control_send_number("SENT", out.off);
+	path_check(fd, out.off, 0);
+	free(buf);
+}
+
+static void eintr_full_recv(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+	uint64_t sent = control_get_number("SENT");
+
+	flow_recv(fd, &in, sent, 64 * KIB);
+	path_check(fd, 0, sent);
+}
+
+/* ---- how much is waiting ---- */
+
+static void inq_recv(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+
+	WANT_EQ(queued(fd, FIONREAD), 0);
+	barrier("empty");
+	barrier("sent");
+	EVENTUALLY(queued(fd, FIONREAD) == PEEK_LEN);
+	flow_recv(fd, &in, 1234, 1234);
+	WANT_EQ(queued(fd, SIOCINQ), PEEK_LEN - 1234);
+	flow_recv(fd, &in, PEEK_LEN - 1234, PEEK_LEN);
+	WANT_EQ(queued(fd, FIONREAD), 0);
+	path_check(fd, 0, PEEK_LEN);
+}
+
+static void outq_send(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+	uint64_t sent;
+
+	WANT_EQ(queued(fd, SIOCOUTQ), 0);
+	barrier("empty");
+	sent = flow_send_full(fd, &out, 64 * KIB);
+	WANT(queued(fd, SIOCOUTQ) > 0);
+	WANT((uint64_t)queued(fd, SIOCOUTQ) <= sent);
+	WANT(queued(fd, SIOCOUTQNSD) <= queued(fd, SIOCOUTQ));
+	control_send_number("SENT", sent);
+	path_check(fd, sent, 0);
+	EVENTUALLY(queued(fd, SIOCOUTQ) == 0);
+	barrier("queue empty");
+}
+
+static void outq_recv(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+	uint64_t sent;
+
+	barrier("empty");
+	sent = control_get_number("SENT");
+	flow_recv(fd, &in, sent, 64 * KIB);
+	path_check(fd, 0, sent);
+	barrier("queue empty");
+}
+
+/* ---- urgent data ---- */
+
+static void urgent_send(void)
+{
+	int fd = open_conn();
+	ssize_t done;
+
+	SYS(send(fd, "abc", 3, MSG_NOSIGNAL));
+	done = send(fd, "X", 1, MSG_OOB | MSG_NOSIGNAL);
+	if (done < 0 && errno != EOPNOTSUPP)
+		fail("MSG_OOB: %s", strerror(errno));
+	control_send_number("URGENT", done > 0);
+	SYS(send(fd, "def", 3, MSG_NOSIGNAL));
+	barrier("sent");
+	barrier("read");
+}
+
+/* A read stops at the mark, once; the urgent byte is not in the stream. */
+static void urgent_read(int fd)
+{
+	char buf[10];
+
+	await(fd, POLLPRI);
+	WANT_EQ(SYS(recv(fd, buf, 1, MSG_OOB)), 1);
+	WANT(buf[0] == 'X');
+	WANT_EQ(queued(fd, SIOCATMARK), 0);
+	WANT_EQ(SYS(recv(fd, buf, 10, MSG_WAITALL)), 3);
+	WANT(!memcmp(buf, "abc", 3));
+	WANT_EQ(queued(fd, SIOCATMARK), 1);
+	WANT_EQ(SYS(recv(fd, buf, 3, MSG_WAITALL)), 3);
+	WANT(!memcmp(buf, "def", 3));
+}
+
+static void urgent_recv(void)
+{
+	int fd = open_conn();
+	char buf[10];
+
+	SYS_ERRNO(recv(fd, buf, 1, MSG_OOB), EINVAL);
+	if (control_get_number("URGENT")) {
+		barrier("sent");
+		urgent_read(fd);
+	} else {
+		barrier("sent");
+		WANT_EQ(SYS(recv(fd, buf, 6, MSG_WAITALL)), 6);
+		WANT(!memcmp(buf, "abcdef", 6));
+	}
+	barrier("read");
+}
+
+const struct row message_rows[] = {
+	{ "pingpong_sizes", pingpong_sizes, pingpong_sizes, ON_ALL | QUICK },
+	{ "pingpong_byte", pingpong_byte, pingpong_byte, ON_ALL | QUICK },
+	{ "vectors_to_server", vectors_send, vectors_recv, ON_ALL | QUICK },
+	{ "vectors_to_client", vectors_recv, vectors_send, ON_ALL },
+	{ "mmsg", mmsg_send, mmsg_recv, ON_ALL },
+	{ "sendfile", sendfile_send, file_recv, ON_ALL | QUICK },
+	{ "splice_out", splice_send, file_recv, ON_ALL },
+	{ "splice_in", sendfile_send, splice_recv, ON_ALL },
+	{ "splice_both", splice_recv, splice_send, ON_ALL | QUICK },
+	{ "splice_empty", splice_empty, splice_empty, ON_ALL },
+	{ "vmsplice", vmsplice_send, vmsplice_recv, ON_ALL },
+	{ "peek", plain_send, peek_recv, ON_ALL | QUICK },
+	{ "peek_back", peek_recv, plain_send, ON_ALL },
+	{ "peek_at_end", peek_end_send, peek_end_recv, ON_ALL },
+	{ "waitall", pieces_send, waitall_recv, ON_ALL | QUICK },
+	{ "dontwait", dontwait_send, dontwait_recv, ON_ALL },
+	{ "trunc", plain_send, trunc_recv, ON_ALL | QUICK },
+	{ "more", more_send, more_recv, ON_ALL | QUICK },
+	{ "cork", cork_send, more_recv, ON_ALL },
+	{ "zero_length", zero_length, zero_length, ON_ALL | QUICK },
+	{ "fault_send", fault_send, plain_recv, ON_ALL | QUICK },
+	{ "fault_recv", plain_send, fault_recv, ON_ALL | QUICK },
+	{ "sigpipe", sigpipe, sigpipe, ON_ALL | QUICK },
+	{ "eintr_recv", eintr_send, eintr_recv, ON_ALL },
+	{ "eintr_send", eintr_full_send, eintr_full_recv, ON_ALL },
+	{ "inq", dontwait_send, inq_recv, ON_ALL | QUICK },
+	{ "outq", outq_send, outq_recv, ON_ALL | QUICK },
+	{ "urgent", urgent_send, urgent_recv, ON_ALL },
+	{ "urgent_back", urgent_recv, urgent_send, ON_ALL },
+	{ }
+};

@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# oracle.sh [BUILD] [OPTIONS OF afr_test]
+#
+# The whole table over plain TCP between two processes in a network namespace of
+# its own: it proves the tests, not the module.  KTAP of the client on stdout,
+# of the server in BUILD/oracle.server.
+set -uo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+build=$(cd "${1:-$here/../../build/net}" && pwd) || exit 2
+shift || true
+
+if [ -z "${AFR_ORACLE_INSIDE:-}" ]; then
+	AFR_ORACLE_INSIDE=1 exec nice unshare --user --map-root-user --net \
+		"$0" "$build" "$@"
+fi
+
+ip link set lo up
+"$build/afr_test" --server --port 7000 >"$build/oracle.server" 2>&1 &
+server=$!
+"$build/afr_test" --client 127.0.0.1 --port 7000 --family tcp "$@"
+client_rc=$?
+wait $server
+server_rc=$?
+[ $server_rc = 0 ] || echo "# server ended with $server_rc: see $build/oracle.server"
+[ $client_rc = 0 ] && [ $server_rc = 0 ]

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Where the bytes went. A suite that also passes when everything quietly stays
+ * on TCP proves nothing, so every row asks AFRDMA_INFO.
+ */
+#define _GNU_SOURCE
+#include "reason.h"
+#include "test.h"
+
+#define WARM_UP_SIZE	(4 * KIB)
+#define FD_MAX		4096
+
+/* Counters at the beginning of the row, behind the warm-up. */
+static struct {
+	uint64_t tx_tcp, tx_rdma, rx_tcp, rx_rdma;
+} bases[FD_MAX];
+
+struct warm_up {
+	uint32_t ready;		/* the sender sees both directions on RDMA */
+	uint32_t last;		/* client: this is the last message */
+	uint8_t fill[WARM_UP_SIZE - 8];
+};
+
+static const char *reason_name(unsigned int reason)
+{
+	switch (reason) {
+#define AFR_REASON(number, name, sentence) case number: return #name;
+	AFR_REASONS
+#undef AFR_REASON
+	}
+	return "unknown";
+}
+
+const char *path_mode_name(unsigned int mode)
+{
+	static const char *const names[] = { "none", "undecided", "plain", "half", "framed" };
+
+	return mode < ARRAY_SIZE(names) ? names[mode] : "unknown";
+}
+
+static const char *path_name(unsigned int path)
+{
+	static const char *const names[] = { "tcp", "rdma", "wait" };
+
+	return path < ARRAY_SIZE(names) ? names[path] : "unknown";
+}
+
+struct afrdma_info path_info(int fd)
+{
+	struct afrdma_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	SYS(getsockopt(fd, SOL_AFRDMA, AFRDMA_INFO, &info, &len));
+	WANT(len == sizeof(info));
+	return info;
+}
+
+static const char *describe(const struct afrdma_info *info)
+{
+	static char text[300];
+
+	snprintf(text, sizeof(text),
+		 "mode %s, tx on %s: %llu tcp + %llu rdma, rx on %s: %llu tcp + %llu rdma, %llu moves, reason %u (%s)",
+		 path_mode_name(info->mode), path_name(info->tx_path),
+		 (unsigned long long)info->tx_bytes_tcp, (unsigned long long)info->tx_bytes_rdma,
+		 path_name(info->rx_path), (unsigned long long)info->rx_bytes_tcp,
+		 (unsigned long long)info->rx_bytes_rdma, (unsigned long long)info->moves,
+		 info->reason, reason_name(info->reason));
+	return text;
+}
+
+static bool on_rdma(int fd)
+{
+	struct afrdma_info info = path_info(fd);
+
+	if (info.mode != AFRDMA_MODE_FRAMED)
+		fail("not framed: %s", describe(&info));
+	return info.tx_path == AFRDMA_PATH_RDMA && info.rx_path == AFRDMA_PATH_RDMA;
+}
+
+static void send_all(int fd, const void *from, size_t len)
+{
+	const char *p = from;
+
+	while (len) {
+		size_t done = SYS(send(fd, p, len, MSG_NOSIGNAL));
+
+		p += done;
+		len -= done;
+	}
+}
+
+static void recv_all(int fd, void *to, size_t len)
+{
+	char *p = to;
+
+	while (len) {
+		size_t got = SYS(recv(fd, p, len, 0));
+
+		if (!got)
+			fail("end of stream while moving to RDMA");
+		p += got;
+		len -= got;
+	}
+}
+
+static void take_base(int fd)
+{
+	struct afrdma_info info = path_info(fd);
+
+	WANT(fd < FD_MAX);
+	bases[fd].tx_tcp = info.tx_bytes_tcp;
+	bases[fd].tx_rdma = info.tx_bytes_rdma;
+	bases[fd].rx_tcp = info.rx_bytes_tcp;
+	bases[fd].rx_rdma = info.rx_bytes_rdma;
+}
+
+static void warm_up_client(int fd, struct warm_up *m)
+{
+	double end = now() + patience();
+	bool peer_ready = false;
+
+	for (unsigned int rounds = 1; ; rounds++) {
+		bool last = on_rdma(fd) && peer_ready;
+
+		m->ready = 0;
+		m->last = last;
+		send_all(fd, m, sizeof(*m));
+		recv_all(fd, m, sizeof(*m));
+		peer_ready = m->ready;
+		if (last)
+			return;
+		if (now() > end) {
+			struct afrdma_info info = path_info(fd);
+
+			fail("not on RDMA after %u round trips: %s", rounds, describe(&info));
+		}
+	}
+}
+
+static void warm_up_server(int fd, struct warm_up *m)
+{
+	do {
+		recv_all(fd, m, sizeof(*m));
+		m->ready = on_rdma(fd);
+		send_all(fd, m, sizeof(*m));
+	} while (!m->last);
+}
+
+void path_warm_up(int fd)
+{
+	struct warm_up *m = buffer(sizeof(*m));
+
+	memset(m, 0xa5, sizeof(*m));
+	if (run.server)
+		warm_up_server(fd, m);
+	else
+		warm_up_client(fd, m);
+	free(m);
+	take_base(fd);
+}
+
+static void check_rdma(int fd, const struct afrdma_info *info, uint64_t tx, uint64_t rx)
+{
+	bool good = info->mode == AFRDMA_MODE_FRAMED &&
+		    info->tx_path == AFRDMA_PATH_RDMA && info->rx_path == AFRDMA_PATH_RDMA &&
+		    info->tx_bytes_tcp == bases[fd].tx_tcp &&
+		    info->rx_bytes_tcp == bases[fd].rx_tcp &&
+		    info->tx_bytes_rdma - bases[fd].tx_rdma == tx &&
+		    info->rx_bytes_rdma - bases[fd].rx_rdma == rx;
+
+	if (!good)
+		fail("row sent %llu and received %llu bytes that should all have gone by RDMA (counted before: tx %llu, rx %llu): %s",
+		     (unsigned long long)tx, (unsigned long long)rx,
+		     (unsigned long long)bases[fd].tx_rdma,
+		     (unsigned long long)bases[fd].rx_rdma, describe(info));
+}
+
+static void check_cold(const struct afrdma_info *info, uint64_t tx, uint64_t rx)
+{
+	if (info->mode != AFRDMA_MODE_FRAMED ||
+	    info->tx_bytes_tcp + info->tx_bytes_rdma != tx ||
+	    info->rx_bytes_tcp + info->rx_bytes_rdma != rx)
+		fail("row sent %llu and received %llu bytes, counters differ: %s",
+		     (unsigned long long)tx, (unsigned long long)rx, describe(info));
+}
+
+static void check_plain(const struct afrdma_info *info)
+{
+	unsigned int reason = run.server ? AFR_REASON_CLIENT_PLAIN : AFR_REASON_PEER_PLAIN;
+
+	if (info->mode != AFRDMA_MODE_PLAIN || info->reason != reason)
+		fail("expected plain for reason %u (%s): %s", reason, reason_name(reason),
+		     describe(info));
+}
+
+void path_check_alone(int fd, uint64_t tx, uint64_t rx)
+{
+	struct afrdma_info info;
+
+	if (!speaks_rdma())
+		return;
+	info = path_info(fd);
+	switch (run.variant) {
+	case VAR_RDMA:
+		check_rdma(fd, &info, tx, rx);
+		break;
+	case VAR_COLD:
+		check_cold(&info, tx, rx);
+		break;
+	default:
+		check_plain(&info);
+	}
+}
+
+void path_check(int fd, uint64_t tx, uint64_t rx)
+{
+	barrier("all bytes read");
+	path_check_alone(fd, tx, rx);
+	barrier("paths checked");
+}
+
+long path_sysctl(const char *name)
+{
+	char path[128];
+	long value = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/sys/net/afrdma/%s", name);
+	file = fopen(path, "r");
+	if (!file)
+		return -1;
+	if (fscanf(file, "%ld", &value) != 1)
+		value = -1;
+	fclose(file);
+	return value;
+}

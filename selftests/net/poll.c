@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What poll() and epoll say in each state, and that nobody sleeps for ever. */
+#define _GNU_SOURCE
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/ioctl.h>
+
+#include "test.h"
+
+#define IN	(POLLIN | POLLRDNORM)
+#define OUT	(POLLOUT | POLLWRNORM)
+#define HUP	POLLHUP
+#define ERR	POLLERR
+#define RDHUP	POLLRDHUP
+#define ALL	(IN | OUT | RDHUP | POLLPRI | POLLRDBAND | POLLWRBAND)
+
+/* ---- masks ---- */
+
+static void nothing(int fd)
+{
+	(void)fd;
+}
+
+static void send_some(int fd)
+{
+	SYS(send(fd, "0123456789", 10, MSG_NOSIGNAL));
+}
+
+static void recv_some(int fd)
+{
+	char buf[10];
+
+	WANT_EQ(SYS(recv(fd, buf, 10, MSG_WAITALL)), 10);
+}
+
+static void shut_wr(int fd)
+{
+	SYS(shutdown(fd, SHUT_WR));
+}
+
+static void shut_rd(int fd)
+{
+	SYS(shutdown(fd, SHUT_RD));
+}
+
+static void shut_both(int fd)
+{
+	SYS(shutdown(fd, SHUT_RDWR));
+}
+
+static void send_and_shut(int fd)
+{
+	send_some(fd);
+	shut_wr(fd);
+}
+
+/* The number stays open, so that closing it later is no error. */
+static void close_it(int fd)
+{
+	SYS(dup2(STDIN_FILENO, fd));
+}
+
+static void reset_it(int fd)
+{
+	struct linger hard = { .l_onoff = 1 };
+
+	SYS(setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard)));
+	close_it(fd);
+}
+
+static void fill(int fd)
+{
+	struct flow out = flow_out(0);
+
+	for (int quiet = 0; quiet < 3; quiet++)
+		if (flow_send_full(fd, &out, 1000) | (poll_one(fd, POLLOUT, 50) & POLLOUT))
+			quiet = 0;
+}
+
+static void eat(int fd)
+{
+	uint8_t *buf = buffer(MIB);
+
+	while (poll_one(fd, POLLIN, 300))
+		SYS(recv(fd, buf, MIB, 0));
+	free(buf);
+}
+
+static void take_error(int fd)
+{
+	await(fd, POLLHUP);
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_ERROR), ECONNRESET);
+}
+
+static void lowat(int fd)
+{
+	set_int(fd, SOL_SOCKET, SO_RCVLOWAT, 11);
+}
+
+/*
+ * First the peer acts, then the watcher; then the watcher's mask must become
+ * @mask and stay so.
+ */
+static const struct situation {
+	const char *name;
+	void (*peer)(int fd);
+	void (*watcher)(int fd);
+	int mask;
+	void (*then)(int fd);		/* peer, after the watcher */
+} situations[] = {
+	{ "fresh", nothing, nothing, OUT, nothing },
+	{ "bytes waiting", send_some, nothing, IN | OUT, nothing },
+	{ "bytes read", send_some, recv_some, OUT, nothing },
+	{ "below the low-water mark", send_some, lowat, OUT, nothing },
+	{ "peer ended", shut_wr, nothing, IN | OUT | RDHUP, nothing },
+	{ "peer ended, bytes waiting", send_and_shut, nothing, IN | OUT | RDHUP, nothing },
+	{ "peer ended, bytes read", send_and_shut, recv_some, IN | OUT | RDHUP, nothing },
+	{ "watcher ended", nothing, shut_wr, OUT, nothing },
+	{ "watcher ended, bytes waiting", send_some, shut_wr, IN | OUT, nothing },
+	{ "watcher reads no more", nothing, shut_rd, IN | OUT | RDHUP, nothing },
+	{ "watcher shut both", nothing, shut_both, IN | OUT | RDHUP | HUP, nothing },
+	{ "peer ended, then watcher", shut_wr, shut_wr, IN | OUT | RDHUP | HUP, nothing },
+	{ "watcher ended, then peer", nothing, shut_wr, IN | OUT | RDHUP | HUP, shut_wr },
+	{ "peer closed", close_it, nothing, IN | OUT | RDHUP, nothing },
+	{ "peer closed, bytes waiting", send_and_shut, nothing, IN | OUT | RDHUP, close_it },
+	{ "watcher ended, peer closed", nothing, shut_wr, IN | OUT | RDHUP | HUP, close_it },
+	{ "reset", reset_it, nothing, IN | OUT | RDHUP | HUP | ERR, nothing },
+	{ "reset, bytes waiting", send_some, nothing, IN | OUT | RDHUP | HUP | ERR, reset_it },
+	{ "reset, error taken", reset_it, take_error, IN | OUT | RDHUP | HUP, nothing },
+	{ "closed over unread bytes", nothing, send_some, IN | OUT | RDHUP | HUP | ERR, close_it },
+	{ "full", nothing, fill, 0, nothing },
+	{ "full, then read", nothing, fill, OUT, eat },
+	{ "full, then ended", nothing, fill, IN | RDHUP, shut_wr },
+	{ "full, then reset", nothing, fill, IN | OUT | RDHUP | HUP | ERR, reset_it },
+};
+
+static int epoll_mask(int fd)
+{
+	struct epoll_event ev = { .events = ALL };
+	int ep = SYS(epoll_create1(0)), n;
+
+	SYS(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
+	n = SYS(epoll_wait(ep, &ev, 1, 0));
+	SYS(close(ep));
+	return n ? ev.events : 0;
+}
+
+static void want_mask(const struct situation *s, int got, const char *how)
+{
+	if (got != s->mask)
+		fail("\"%s\" on %s: %s gives %#x, expected %#x", s->name,
+		     speaks_rdma() ? "AF_RDMA" : "TCP", how, got, s->mask);
+}
+
+static void watch(const struct situation *s, int fd)
+{
+	double end = now() + patience() / 2;
+
+	barrier("peer acted");
+	s->watcher(fd);
+	barrier("watcher acted");
+	barrier("peer went on");
+	while (poll_one(fd, ALL, 0) != s->mask && now() < end)
+		poll(NULL, 0, 1);
+	want_mask(s, poll_one(fd, ALL, 0), "poll");
+	want_mask(s, epoll_mask(fd), "epoll");
+	barrier("seen");
+	want_mask(s, poll_one(fd, ALL, 0), "second poll");
+}
+
+static void act(const struct situation *s, int fd)
+{
+	s->peer(fd);
+	barrier("peer acted");
+	barrier("watcher acted");
+	s->then(fd);
+	barrier("peer went on");
+	barrier("seen");
+}
+
+static void run_situation(const struct situation *s, bool watcher)
+{
+	int fd = open_conn();
+
+	at(__FILE__, __LINE__, s->name);
+	(watcher ? watch : act)(s, fd);
+	barrier("done");
+	SYS(close(fd));
+}
+
+/* Each situation on TCP first: the table is right if TCP passes it. */
+static void masks(bool watcher)
+{
+	enum variant variant = run.variant;
+
+	for (size_t i = 0; i < ARRAY_SIZE(situations); i++) {
+		run.variant = VAR_TCP;
+		if (variant == VAR_COLD || variant == VAR_TCP)
+			run_situation(&situations[i], watcher);
+		run.variant = variant;
+		if (variant != VAR_TCP)
+			run_situation(&situations[i], watcher);
+	}
+}
+
+static void masks_watch(void)
+{
+	masks(true);
+}
+
+static void masks_act(void)
+{
+	masks(false);
+}
+
+/* ---- waiters ---- */
+
+struct waiter {
+	int fd;
+	int events;
+	int got;
+	void (*wait)(struct waiter *w);
+};
+
+static void wait_by_poll(struct waiter *w)
+{
+	w->got = poll_one(w->fd, w->events, -1);
+}
+
+static void wait_by_epoll(struct waiter *w)
+{
+	struct epoll_event ev = { .events = w->events };
+	int ep = SYS(epoll_create1(0));
+
+	SYS(epoll_ctl(ep, EPOLL_CTL_ADD, w->fd, &ev));
+	SYS(epoll_wait(ep, &ev, 1, -1));
+	w->got = ev.events;
+	SYS(close(ep));
+}
+
+static void wait_by_select(struct waiter *w)
+{
+	fd_set in, out;
+
+	FD_ZERO(&in);
+	FD_ZERO(&out);
+	FD_SET(w->fd, w->events & POLLIN ? &in : &out);
+	SYS(select(w->fd + 1, &in, &out, NULL, NULL));
+	w->got = (FD_ISSET(w->fd, &in) ? POLLIN : 0) | (FD_ISSET(w->fd, &out) ? POLLOUT : 0);
+}
+
+static void *waiter_body(void *arg)
+{
+	struct waiter *w = arg;
+
+	w->wait(w);
+	return NULL;
+}
+
+static void (*const waits[])(struct waiter *w) = { wait_by_poll, wait_by_epoll, wait_by_select };
+
+#define WAITERS	(2 * ARRAY_SIZE(waits))
+
+/* Two of each kind sleep; one arrival wakes them all. */
+static void wake_all(int fd, int events, void (*wake)(int fd))
+{
+	struct waiter waiters[WAITERS];
+	pthread_t threads[WAITERS];
+
+	for (size_t i = 0; i < WAITERS; i++) {
+		waiters[i] = (struct waiter) { fd, events, 0, waits[i / 2] };
+		threads[i] = thread_start(waiter_body, &waiters[i]);
+	}
+	wake(fd);
+	for (size_t i = 0; i < WAITERS; i++) {
+		pthread_join(threads[i], NULL);
+		WANT(waiters[i].got & events);
+	}
+}
+
+static void announce(int fd)
+{
+	(void)fd;
+	poll(NULL, 0, 50);	/* more of them asleep: likelier to find a lost wake-up */
+	barrier("asleep");
+}
+
+static void woken_by_data(void)
+{
+	int fd = open_conn();
+
+	for (size_t i = 0; i < amount(20, 3); i++) {
+		wake_all(fd, POLLIN, announce);
+		recv_some(fd);
+	}
+	barrier("all awake");
+}
+
+static void wakes_by_data(void)
+{
+	int fd = open_conn();
+
+	for (size_t i = 0; i < amount(20, 3); i++) {
+		barrier("asleep");
+		send_some(fd);
+	}
+	barrier("all awake");
+}
+
+static void woken_by_room(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+
+	fill(fd);
+	wake_all(fd, POLLOUT, announce);
+	WANT(flow_send_full(fd, &out, 1000) > 0);
+	barrier("all awake");
+}
+
+static void makes_room(void)
+{
+	int fd = open_conn();
+
+	barrier("asleep");
+	eat(fd);
+	barrier("all awake");
+}
+
+static void woken_by_end(void)
+{
+	int fd = open_conn();
+
+	wake_all(fd, POLLIN, announce);
+	want_eof(fd);
+}
+
+static void wakes_by_end(void)
+{
+	int fd = open_conn();
+
+	barrier("asleep");
+	shut_wr(fd);
+}
+
+/* ---- edges ---- */
+
+static int edge_watch(int fd, int events)
+{
+	struct epoll_event ev = { .events = events | EPOLLET };
+	int ep = SYS(epoll_create1(0));
+
+	SYS(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
+	return ep;
+}
+
+static int edge(int ep, int ms)
+{
+	struct epoll_event ev = { 0 };
+
+	return SYS(epoll_wait(ep, &ev, 1, ms)) ? ev.events : 0;
+}
+
+/* Every arrival is an edge, also when what came before is still unread. */
+static void edge_each_arrival(void)
+{
+	int fd = open_conn(), ep = edge_watch(fd, EPOLLIN);
+
+	for (int i = 0; i < 5; i++) {
+		WANT_EQ(edge(ep, 50), 0);
+		barrier("send");
+		WANT_EQ(edge(ep, -1), EPOLLIN);
+	}
+	WANT_EQ(edge(ep, 50), 0);
+	for (int i = 0; i < 5; i++)
+		recv_some(fd);
+	WANT_EQ(edge(ep, 50), 0);
+	barrier("end");
+	WANT_EQ(edge(ep, -1), EPOLLIN);
+	want_eof(fd);
+}
+
+static void arrives(void)
+{
+	int fd = open_conn();
+
+	for (int i = 0; i < 5; i++) {
+		barrier("send");
+		send_some(fd);
+	}
+	barrier("end");
+	shut_wr(fd);
+}
+
+/* One edge when a full socket has room again; none while it merely stays writable. */
+static void edge_room(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn(), ep = edge_watch(fd, EPOLLOUT);
+
+	WANT_EQ(edge(ep, -1), EPOLLOUT);
+	WANT_EQ(edge(ep, 50), 0);
+	for (int i = 0; i < 3; i++) {
+		fill(fd);
+		while (edge(ep, 50))	/* edges from the filling itself */
+			;
+		barrier("full");
+		WANT(edge(ep, -1) & EPOLLOUT);
+		barrier("room");
+	}
+	WANT(flow_send_full(fd, &out, 1000) > 0);
+	barrier("end");
+}
+
+static void edge_room_peer(void)
+{
+	int fd = open_conn();
+
+	for (int i = 0; i < 3; i++) {
+		barrier("full");
+		eat(fd);
+		barrier("room");
+	}
+	barrier("end");
+}
+
+/* Registered late: what is already there is reported. */
+static void edge_late(void)
+{
+	int fd = open_conn(), ep;
+
+	barrier("send");
+	await(fd, POLLIN);
+	ep = edge_watch(fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP);
+	WANT_EQ(edge(ep, -1), EPOLLIN | EPOLLOUT);
+	WANT_EQ(edge(ep, 50), 0);
+	barrier("end");
+	WANT(edge(ep, -1) & EPOLLRDHUP);
+}
+
+static void edge_late_peer(void)
+{
+	int fd = open_conn();
+
+	barrier("send");
+	send_some(fd);
+	barrier("end");
+	shut_wr(fd);
+}
+
+static void oneshot(void)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT };
+	int fd = open_conn(), ep = SYS(epoll_create1(0));
+
+	SYS(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
+	barrier("send");
+	WANT_EQ(edge(ep, -1), EPOLLIN);
+	WANT_EQ(edge(ep, 50), 0);
+	ev.events = EPOLLIN | EPOLLONESHOT;
+	SYS(epoll_ctl(ep, EPOLL_CTL_MOD, fd, &ev));
+	WANT_EQ(edge(ep, -1), EPOLLIN);
+	barrier("end");
+}
+
+/* ---- SIGIO ---- */
+
+static void sigio(void)
+{
+	int fd = open_conn();
+
+	on_signal(SIGIO, SA_RESTART);
+	SYS(fcntl(fd, F_SETOWN, getpid()));
+	SYS(fcntl(fd, F_SETFL, O_ASYNC));
+	signals_seen = 0;
+	barrier("send");
+	EVENTUALLY(signals_seen > 0);
+	barrier("end");
+}
+
+#define BOTH(name, first, second, flags)		\
+	{ name, first, second, flags },			\
+	{ name "_back", second, first, (flags) & ~QUICK }
+
+const struct row poll_rows[] = {
+	BOTH("masks", masks_watch, masks_act, ON_ALL | QUICK),
+	BOTH("wake_by_data", woken_by_data, wakes_by_data, ON_ALL | QUICK),
+	BOTH("wake_by_room", woken_by_room, makes_room, ON_ALL | QUICK),
+	BOTH("wake_by_end", woken_by_end, wakes_by_end, ON_ALL | QUICK),
+	BOTH("edge_each_arrival", edge_each_arrival, arrives, ON_ALL | QUICK),
+	BOTH("edge_room", edge_room, edge_room_peer, ON_ALL),
+	BOTH("edge_late", edge_late, edge_late_peer, ON_ALL),
+	{ "oneshot", oneshot, edge_late_peer, ON_ALL },
+	{ "sigio", sigio, edge_late_peer, ON_ALL },
+	{ }
+};

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Small buffers: wrapping often, exactly full, one byte free, slow ends. */
+#define _GNU_SOURCE
+#include <sys/ioctl.h>
+
+#include "test.h"
+
+#define RING	(16 * KIB)
+
+static const struct sizes small = { .sndbuf = RING, .rcvbuf = RING };
+
+/* ---- wraps ---- */
+
+static size_t wraps(void)
+{
+	return amount(100000, 1000) * RING;
+}
+
+static void wrap_send(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn_sized(&small);
+
+	flow_send_random(fd, &out, wraps(), 2 * RING);
+	path_check(fd, wraps(), 0);
+}
+
+static void wrap_recv(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn_sized(&small);
+
+	flow_recv_random(fd, &in, wraps(), 2 * RING);
+	path_check(fd, 0, wraps());
+}
+
+/* Every size of message around the ring's, so that every alignment wraps. */
+static void step_send(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn_sized(&small);
+
+	for (size_t len = RING - 70; len <= RING + 70; len++) {
+		flow_send(fd, &out, len, len);
+		barrier("step");
+	}
+	path_check(fd, out.off, 0);
+}
+
+static void step_recv(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn_sized(&small);
+
+	for (size_t len = RING - 70; len <= RING + 70; len++) {
+		flow_recv(fd, &in, len, len);
+		barrier("step");
+	}
+	path_check(fd, 0, in.off);
+}
+
+/* Both directions wrap while each feeds on the other. */
+static void wrap_echo(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	int fd = open_conn_sized(&small);
+	size_t rounds = amount(20000, 500);
+
+	for (size_t i = 0; i < rounds; i++) {
+		size_t len = mix(run.seed + i) % 4000 + 1;
+
+		if (run.server)
+			flow_recv(fd, &in, len, len);
+		flow_send(fd, &out, len, len);
+		if (!run.server)
+			flow_recv(fd, &in, len, len);
+	}
+	path_check(fd, out.off, in.off);
+}
+
+/* ---- slow ends ---- */
+
+#define PAUSES	200
+
+/* A pause long enough that the other end runs dry or full each time. */
+static void breathe(void)
+{
+	poll(NULL, 0, rnd_between(0, 3));
+}
+
+static void slow_send(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn_sized(&small);
+
+	for (int i = 0; i < PAUSES; i++) {
+		flow_send(fd, &out, 3000, rnd_between(1, 3000));
+		breathe();
+	}
+	path_check(fd, 3000 * PAUSES, 0);
+}
+
+static void fast_send(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn_sized(&small);
+
+	flow_send(fd, &out, 3000 * PAUSES, 64 * KIB);
+	path_check(fd, 3000 * PAUSES, 0);
+}
+
+static void slow_recv(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn_sized(&small);
+
+	for (int i = 0; i < PAUSES; i++) {
+		flow_recv(fd, &in, 3000, rnd_between(1, 3000));
+		breathe();
+	}
+	path_check(fd, 0, 3000 * PAUSES);
+}
+
+static void fast_recv(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn_sized(&small);
+
+	flow_recv(fd, &in, 3000 * PAUSES, 64 * KIB);
+	path_check(fd, 0, 3000 * PAUSES);
+}
+
+/* ---- full ---- */
+
+static const size_t fill_chunks[] = { 1, 3, 511, 4095, 4096, 5000, RING - 1, RING, RING + 1 };
+
+/* Fill until nothing moves any more; what is in the two buffers is all in flight. */
+static uint64_t fill(int fd, struct flow *out, size_t chunk)
+{
+	uint64_t start = out->off;
+	int quiet = 0;
+
+	while (quiet < 3) {
+		uint64_t moved = flow_send_full(fd, out, chunk);
+
+		quiet = moved || poll_one(fd, POLLOUT, 10) & POLLOUT ? 0 : quiet + 1;
+	}
+	return out->off - start;
+}
+
+/* From each size of write: full, the peer takes one byte, then everything. */
+static void full_send(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn_sized(&small);
+
+	for (size_t i = 0; i < ARRAY_SIZE(fill_chunks); i++) {
+		uint64_t extra;
+
+		control_send_number("FULL", fill(fd, &out, fill_chunks[i]));
+		barrier("one byte taken");
+		/* There may be room for one byte now, or not yet: no error, no loss. */
+		extra = flow_send_full(fd, &out, 1);
+		control_send_number("EXTRA", extra);
+		barrier("all taken");
+		await(fd, POLLOUT);
+	}
+	path_check(fd, out.off, 0);
+}
+
+static void full_recv(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn_sized(&small);
+
+	for (size_t i = 0; i < ARRAY_SIZE(fill_chunks); i++) {
+		uint64_t full = control_get_number("FULL");
+
+		flow_recv(fd, &in, 1, 1);
+		barrier("one byte taken");
+		full += control_get_number("EXTRA");
+		flow_recv_random(fd, &in, full - 1, RING);
+		SYS_ERRNO(recv(fd, &full, 1, MSG_DONTWAIT), EAGAIN);
+		barrier("all taken");
+	}
+	path_check(fd, 0, in.off);
+}
+
+/* Blocked on a full ring, woken for each little that is read. */
+static void dribble_send(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn_sized(&small);
+
+	flow_send(fd, &out, 40 * RING, 40 * RING);
+	path_check(fd, 40 * RING, 0);
+}
+
+static void dribble_recv(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn_sized(&small);
+
+	while (in.off < 40 * RING) {
+		size_t left = 40 * RING - in.off, want = rnd_between(1, 300);
+
+		flow_recv(fd, &in, want < left ? want : left, want);
+	}
+	path_check(fd, 0, 40 * RING);
+}
+
+/* The peer wants all of a message that is bigger than the buffers. */
+static void peek_full_send(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn_sized(&small);
+	uint64_t sent = fill(fd, &out, 4096);
+
+	control_send_number("FULL", sent);
+	path_check(fd, sent, 0);
+}
+
+static void peek_full_recv(void)
+{
+	struct flow in = flow_in(0);
+	uint8_t *buf = buffer(4 * MIB);
+	int fd = open_conn_sized(&small);
+	uint64_t full = control_get_number("FULL");
+	int queued = 0;
+
+	EVENTUALLY(ioctl(fd, FIONREAD, &queued) == 0 && queued > 0);
+	while (in.off < full) {
+		ssize_t got = SYS(recv(fd, buf, 4 * MIB, MSG_PEEK));
+
+		flow_look(&in, buf, got);
+		WANT_EQ(SYS(recv(fd, buf, got, MSG_WAITALL)), got);
+		flow_check(&in, buf, got);
+	}
+	path_check(fd, 0, full);
+	free(buf);
+}
+
+/* Different sizes at the two ends: each bounds the other's window, not its own. */
+static void uneven(void)
+{
+	static const struct sizes big = { .sndbuf = 512 * KIB, .rcvbuf = 512 * KIB };
+	struct flow in = flow_in(0), out = flow_out(0);
+	int fd = open_conn_sized(run.server ? &big : &small);
+
+	for (size_t i = 0; i < amount(200, 20); i++) {
+		size_t len = mix(run.seed ^ i) % (60 * KIB) + 1;
+
+		if (run.server)
+			flow_recv_random(fd, &in, len, 30000);
+		flow_send_random(fd, &out, len, 30000);
+		if (!run.server)
+			flow_recv_random(fd, &in, len, 30000);
+	}
+	path_check(fd, out.off, in.off);
+}
+
+/* Buffer sizes change while bytes flow. */
+static void resize_send(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+
+	for (int i = 0; i < 40; i++) {
+		set_int(fd, SOL_SOCKET, SO_SNDBUF, 4096 << rnd() % 8);
+		flow_send_random(fd, &out, 100000, 50000);
+	}
+	path_check(fd, 4000000, 0);
+}
+
+static void resize_recv(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+
+	for (int i = 0; i < 40; i++) {
+		set_int(fd, SOL_SOCKET, SO_RCVBUF, 4096 << rnd() % 8);
+		flow_recv_random(fd, &in, 100000, 50000);
+	}
+	path_check(fd, 0, 4000000);
+}
+
+#define BOTH(name, first, second, flags)		\
+	{ name, first, second, flags },			\
+	{ name "_back", second, first, (flags) & ~QUICK }
+
+const struct row ring_rows[] = {
+	BOTH("ring_wraps", wrap_send, wrap_recv, ON_RDMA | QUICK),
+	BOTH("ring_steps", step_send, step_recv, ON_ALL),
+	{ "ring_echo", wrap_echo, wrap_echo, ON_ALL | QUICK },
+	BOTH("ring_slow_reader", fast_send, slow_recv, ON_ALL | QUICK),
+	BOTH("ring_slow_writer", slow_send, fast_recv, ON_ALL),
+	BOTH("ring_slow_both", slow_send, slow_recv, ON_ALL),
+	BOTH("ring_full", full_send, full_recv, ON_ALL | QUICK),
+	BOTH("ring_dribble", dribble_send, dribble_recv, ON_ALL),
+	BOTH("ring_peek_full", peek_full_send, peek_full_recv, ON_ALL),
+	{ "ring_uneven", uneven, uneven, ON_ALL | QUICK },
+	BOTH("ring_resize", resize_send, resize_recv, ON_ALL),
+	{ }
+};

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Long one-way and two-way streams: every byte in its place. */
+#define _GNU_SOURCE
+#include <sys/epoll.h>
+
+#include "test.h"
+
+#define CHUNK	(256 * KIB)
+
+static size_t length(void)
+{
+	return amount(64 * MIB, 4 * MIB);
+}
+
+/* ---- one way ---- */
+
+static void send_stream(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+
+	flow_send_random(fd, &out, length(), CHUNK);
+	path_check(fd, length(), 0);
+}
+
+static void recv_stream(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+
+	flow_recv_random(fd, &in, length(), CHUNK);
+	path_check(fd, 0, length());
+}
+
+/* The writer ends the stream instead of telling its length. */
+static void send_stream_and_end(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+
+	flow_send_random(fd, &out, length() + 12345, CHUNK);
+	SYS(shutdown(fd, SHUT_WR));
+	want_eof(fd);
+}
+
+static void recv_stream_to_end(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+
+	WANT_EQ(flow_recv_to_eof(fd, &in), length() + 12345);
+	SYS(close(fd));
+}
+
+/* ---- both ways at once ---- */
+
+struct half {
+	int fd;
+	struct flow flow;
+	size_t len;
+	uint64_t stream;
+};
+
+static void *send_half(void *arg)
+{
+	struct half *half = arg;
+
+	rnd_start(half->stream);
+	flow_send_random(half->fd, &half->flow, half->len, CHUNK);
+	return NULL;
+}
+
+/* Two threads on one socket: neither call may stop the other. */
+static void both_threads(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+	struct half out = { fd, flow_out(0), length(), 1 };
+	pthread_t sender = thread_start(send_half, &out);
+
+	flow_recv_random(fd, &in, length(), CHUNK);
+	pthread_join(sender, NULL);
+	path_check(fd, length(), length());
+}
+
+/* One thread, poll() and calls that never block. */
+static void both_poll(void)
+{
+	struct flow in = flow_in(0), out = flow_out(0);
+	uint8_t *buf = buffer(CHUNK);
+	int fd = open_conn();
+
+	nonblocking(fd, true);
+	while (in.off < length() || out.off < length()) {
+		int events = (in.off < length() ? POLLIN : 0) | (out.off < length() ? POLLOUT : 0);
+		int got = poll_one(fd, events, 1000);
+
+		if (got & POLLIN) {
+			size_t want = rnd_between(1, CHUNK), left = length() - in.off;
+
+			flow_check(&in, buf, SYS(recv(fd, buf, want < left ? want : left, 0)));
+		}
+		if (got & POLLOUT) {
+			size_t want = rnd_between(1, CHUNK), left = length() - out.off;
+			struct flow next = out;
+
+			want = want < left ? want : left;
+			flow_fill(&next, buf, want);
+			out.off += SYS(send(fd, buf, want, MSG_NOSIGNAL));
+		}
+	}
+	free(buf);
+	path_check(fd, length(), length());
+}
+
+/* ---- calls of awkward sizes ---- */
+
+/* Tiny writes, big reads. */
+static void send_tiny(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+
+	flow_send_random(fd, &out, amount(256 * KIB, 16 * KIB), 7);
+	path_check(fd, amount(256 * KIB, 16 * KIB), 0);
+}
+
+static void recv_big(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+
+	flow_recv(fd, &in, amount(256 * KIB, 16 * KIB), CHUNK);
+	path_check(fd, 0, amount(256 * KIB, 16 * KIB));
+}
+
+/* Big writes, tiny reads. */
+static void send_big(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+
+	flow_send(fd, &out, amount(256 * KIB, 16 * KIB), CHUNK);
+	path_check(fd, amount(256 * KIB, 16 * KIB), 0);
+}
+
+static void recv_tiny(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+
+	flow_recv_random(fd, &in, amount(256 * KIB, 16 * KIB), 7);
+	path_check(fd, 0, amount(256 * KIB, 16 * KIB));
+}
+
+/* One call with more than any ring holds. */
+static void send_at_once(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+	size_t len = length();
+
+	flow_send(fd, &out, len, len);
+	path_check(fd, len, 0);
+}
+
+static void recv_at_once(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+	size_t len = length();
+	uint8_t *buf = buffer(len);
+
+	WANT_EQ(SYS(recv(fd, buf, len, MSG_WAITALL)), len);
+	flow_check(&in, buf, len);
+	free(buf);
+	path_check(fd, 0, len);
+}
+
+/* ---- request and response of growing size, both ends in step ---- */
+
+static void ladder(void)
+{
+	struct flow in = flow_in(0), out = flow_out(0);
+	int fd = open_conn();
+	size_t top = amount(4 * MIB, 256 * KIB);
+
+	for (size_t len = 1; len <= top; len = len * 3 + 1) {
+		if (run.server)
+			flow_recv(fd, &in, len, CHUNK);
+		flow_send(fd, &out, len, CHUNK);
+		if (!run.server)
+			flow_recv(fd, &in, len, CHUNK);
+	}
+	path_check(fd, out.off, in.off);
+}
+
+/* ---- edge-triggered epoll on both ends ---- */
+
+/* Read until the call would block; false at the end of the stream. */
+static bool drain(int fd, struct flow *in, uint8_t *buf, size_t size)
+{
+	for (;;) {
+		ssize_t got = recv(fd, buf, size, 0);
+
+		if (got < 0 && errno == EAGAIN)
+			return true;
+		if (!SYS(got))
+			return false;
+		flow_check(in, buf, got);
+	}
+}
+
+/* Write until the call would block or @len is reached. */
+static void pour(int fd, struct flow *out, uint8_t *buf, size_t size, size_t len)
+{
+	while (out->off < len) {
+		size_t want = len - out->off < size ? len - out->off : size;
+		struct flow next = *out;
+		ssize_t done;
+
+		flow_fill(&next, buf, want);
+		done = send(fd, buf, want, MSG_NOSIGNAL);
+		if (done < 0 && errno == EAGAIN)
+			return;
+		out->off += SYS(done);
+	}
+}
+
+/* An edge that is lost stops the stream for ever: the runner sees that. */
+static void both_edge(void)
+{
+	struct flow in = flow_in(0), out = flow_out(0);
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
+	uint8_t *buf = buffer(CHUNK);
+	int fd = open_conn();
+	int ep = SYS(epoll_create1(0));
+	bool open = true, ended = false;
+
+	nonblocking(fd, true);
+	SYS(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
+	while (open || !ended) {
+		WANT_EQ(SYS(epoll_wait(ep, &ev, 1, -1)), 1);
+		pour(fd, &out, buf, rnd_between(1, CHUNK), length());
+		if (!ended && out.off == length()) {
+			SYS(shutdown(fd, SHUT_WR));
+			ended = true;
+		}
+		open = open && drain(fd, &in, buf, rnd_between(1, CHUNK));
+	}
+	WANT_EQ(in.off, length());
+	free(buf);
+}
+
+const struct row stream_rows[] = {
+	{ "stream_to_server", send_stream, recv_stream, ON_ALL | QUICK },
+	{ "stream_to_client", recv_stream, send_stream, ON_ALL | QUICK },
+	{ "stream_to_server_eof", send_stream_and_end, recv_stream_to_end, ON_ALL },
+	{ "stream_to_client_eof", recv_stream_to_end, send_stream_and_end, ON_ALL },
+	{ "stream_both_threads", both_threads, both_threads, ON_ALL | QUICK },
+	{ "stream_both_poll", both_poll, both_poll, ON_ALL },
+	{ "stream_both_edge", both_edge, both_edge, ON_ALL | QUICK },
+	{ "stream_tiny_writes", send_tiny, recv_big, ON_ALL },
+	{ "stream_tiny_reads", send_big, recv_tiny, ON_ALL },
+	{ "stream_tiny_writes_back", recv_big, send_tiny, ON_ALL },
+	{ "stream_tiny_reads_back", recv_tiny, send_big, ON_ALL },
+	{ "stream_at_once", send_at_once, recv_at_once, ON_ALL },
+	{ "stream_at_once_back", recv_at_once, send_at_once, ON_ALL },
+	{ "stream_ladder", ladder, ladder, ON_ALL | QUICK },
+	{ }
+};

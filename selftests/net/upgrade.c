@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Moving from TCP to RDMA: when it happens, when not, and what it must not disturb. */
+#define _GNU_SOURCE
+#include "reason.h"
+#include "test.h"
+
+#define UPGRADE_BYTES	65536	/* where the sysctl cannot be read */
+
+static size_t upgrade_bytes(void)
+{
+	long value = path_sysctl("upgrade_bytes");
+
+	return value > 0 ? value : UPGRADE_BYTES;
+}
+
+/* ---- not moved ---- */
+
+/* A few bytes in few messages: TCP to the end, no ring, no link. */
+static void stays_on_tcp(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	struct afrdma_info info;
+	int fd = open_conn();
+
+	for (int i = 0; i < 2; i++) {
+		if (run.server)
+			flow_recv(fd, &in, 100, 100);
+		flow_send(fd, &out, 100, 100);
+		if (!run.server)
+			flow_recv(fd, &in, 100, 100);
+	}
+	barrier("moved");
+	WANT_EQ(poll_one(fd, POLLIN, 300), 0);
+	info = path_info(fd);
+	WANT_EQ(info.mode, AFRDMA_MODE_FRAMED);
+	WANT_EQ(info.tx_path, AFRDMA_PATH_TCP);
+	WANT_EQ(info.rx_path, AFRDMA_PATH_TCP);
+	WANT_EQ(info.tx_bytes_tcp, 200);
+	WANT_EQ(info.rx_bytes_tcp, 200);
+	WANT_EQ(info.tx_bytes_rdma, 0);
+	WANT_EQ(info.rx_bytes_rdma, 0);
+	WANT_EQ(info.moves, 0);
+	WANT_EQ(info.link, 0);
+	WANT_EQ(info.reason, AFR_REASON_NOT_YET);
+	barrier("seen");
+}
+
+/* ---- moved in mid-stream ---- */
+
+#define SMALL_MESSAGES	20
+
+static void want_moved(const struct afrdma_info *info, uint64_t tx, uint64_t rx)
+{
+	WANT_EQ(info->mode, AFRDMA_MODE_FRAMED);
+	WANT_EQ(info->tx_bytes_tcp + info->tx_bytes_rdma, tx);
+	WANT_EQ(info->rx_bytes_tcp + info->rx_bytes_rdma, rx);
+	WANT(info->moves > 0);
+	WANT(info->link != 0);
+	WANT_EQ(info->reason, AFR_REASON_NONE);
+}
+
+/* Small talk, then bulk in one direction: it begins on TCP and ends on RDMA. */
+static void bulk_send(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	struct afrdma_info info;
+	int fd = open_conn();
+
+	for (int i = 0; i < SMALL_MESSAGES; i++) {
+		flow_send(fd, &out, 10, 10);
+		flow_recv(fd, &in, 10, 10);
+	}
+	flow_send_random(fd, &out, amount(64 * MIB, 16 * MIB), 64 * KIB);
+	barrier("moved");
+	info = path_info(fd);
+	want_moved(&info, out.off, in.off);
+	WANT_EQ(info.tx_path, AFRDMA_PATH_RDMA);
+	WANT(info.tx_bytes_tcp > 0);
+	WANT(info.tx_bytes_rdma > out.off / 2);
+	barrier("seen");
+}
+
+static void bulk_recv(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	struct afrdma_info info;
+	int fd = open_conn();
+
+	for (int i = 0; i < SMALL_MESSAGES; i++) {
+		flow_recv(fd, &in, 10, 10);
+		flow_send(fd, &out, 10, 10);
+	}
+	flow_recv_random(fd, &in, amount(64 * MIB, 16 * MIB), 64 * KIB);
+	barrier("moved");
+	info = path_info(fd);
+	want_moved(&info, out.off, in.off);
+	WANT_EQ(info.rx_path, AFRDMA_PATH_RDMA);
+	WANT(info.rx_bytes_tcp > 0);
+	WANT(info.rx_bytes_rdma > in.off / 2);
+	barrier("seen");
+}
+
+struct half {
+	int fd;
+	struct flow flow;
+};
+
+static void *send_half(void *arg)
+{
+	struct half *half = arg;
+
+	rnd_start(1);
+	flow_send_random(half->fd, &half->flow, amount(64 * MIB, 16 * MIB), 64 * KIB);
+	return NULL;
+}
+
+static void bulk_both(void)
+{
+	size_t len = amount(64 * MIB, 16 * MIB);
+	struct half half = { open_conn(), flow_out(0) };
+	struct flow in = flow_in(0);
+	struct afrdma_info info;
+	pthread_t sender = thread_start(send_half, &half);
+
+	flow_recv_random(half.fd, &in, len, 64 * KIB);
+	pthread_join(sender, NULL);
+	barrier("moved");
+	info = path_info(half.fd);
+	want_moved(&info, len, len);
+	WANT_EQ(info.tx_path, AFRDMA_PATH_RDMA);
+	WANT_EQ(info.rx_path, AFRDMA_PATH_RDMA);
+	barrier("seen");
+}
+
+/* Many small messages move a connection too. */
+static void by_messages(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	int fd = open_conn();
+	double end = now() + patience();
+	bool more = true;
+
+	while (more) {
+		struct afrdma_info info = path_info(fd);
+
+		if (run.server)
+			flow_recv(fd, &in, 1, 1);
+		flow_send(fd, &out, 1, 1);
+		if (!run.server)
+			flow_recv(fd, &in, 1, 1);
+		more = info.tx_path != AFRDMA_PATH_RDMA || info.rx_path != AFRDMA_PATH_RDMA;
+		if (out.off >= upgrade_bytes() || now() > end)
+			fail("still on TCP after %llu messages of one byte",
+			     (unsigned long long)out.off);
+		/* The client decides for both: the two looks differ in time. */
+		if (!run.server)
+			control_send_number("MORE", more);
+		else
+			more = control_get_number("MORE");
+	}
+	barrier("moved");
+}
+
+/* The upgrade needs no further call of the program. */
+static void without_calls(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	int fd = open_conn();
+	size_t len = 2 * upgrade_bytes();
+
+	for (size_t i = 0; i < len; i += 4096) {
+		if (run.server)
+			flow_recv(fd, &in, 4096, 4096);
+		flow_send(fd, &out, 4096, 4096);
+		if (!run.server)
+			flow_recv(fd, &in, 4096, 4096);
+	}
+	EVENTUALLY(path_info(fd).tx_path == AFRDMA_PATH_RDMA);
+	EVENTUALLY(path_info(fd).rx_path == AFRDMA_PATH_RDMA);
+	barrier("moved");
+}
+
+/* Full and blocked in both directions when the upgrade comes. */
+static void while_full(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	int fd = open_conn();
+	uint64_t mine = flow_send_full(fd, &out, 4096), theirs;
+
+	barrier("full");
+	poll(NULL, 0, 300);	/* time for a move that must not come through */
+	control_send_number("SENT", mine);
+	theirs = control_get_number("SENT");
+	flow_recv(fd, &in, theirs, 64 * KIB);
+	barrier("empty");
+	flow_send(fd, &out, 100, 100);
+	flow_recv(fd, &in, 100, 100);
+	path_check(fd, mine + 100, theirs + 100);
+}
+
+/* ---- many at the same time ---- */
+
+#define CONNS	20
+
+static void *move_one(void *arg)
+{
+	struct half *half = arg;
+	struct flow in = flow_in(half->flow.conn);
+
+	for (size_t i = 0; i < amount(200, 50); i++) {
+		flow_send(half->fd, &half->flow, 16 * KIB, 16 * KIB);
+		flow_recv(half->fd, &in, 16 * KIB, 16 * KIB);
+	}
+	return NULL;
+}
+
+static void many_move(void)
+{
+	int end = run.server ? open_listener(CONNS) : server_port();
+	struct half halves[CONNS];
+	pthread_t threads[CONNS];
+
+	for (unsigned int i = 0; i < CONNS; i++) {
+		int fd = run.server ? accept_conn(end) : connect_conn(end);
+
+		halves[i] = (struct half) { fd, flow_out(i) };
+	}
+	for (unsigned int i = 0; i < CONNS; i++)
+		threads[i] = thread_start(move_one, &halves[i]);
+	for (unsigned int i = 0; i < CONNS; i++)
+		pthread_join(threads[i], NULL);
+	barrier("moved");
+	for (unsigned int i = 0; i < CONNS; i++) {
+		struct afrdma_info info = path_info(halves[i].fd);
+
+		want_moved(&info, halves[i].flow.off, halves[i].flow.off);
+	}
+	barrier("seen");
+}
+
+/* ---- ends that come in the middle of an upgrade ---- */
+
+static size_t ending(unsigned int i)
+{
+	return mix(run.seed + i) % (4 * upgrade_bytes());
+}
+
+static unsigned int endings(void)
+{
+	return amount(200, 20);
+}
+
+static void ends_in_upgrade(void)
+{
+	int port = server_port();
+
+	for (unsigned int i = 0; i < endings(); i++) {
+		struct flow out = flow_out(i);
+		int fd = connect_port(port);
+
+		flow_send_random(fd, &out, ending(i), 32 * KIB);
+		SYS(close(fd));
+	}
+}
+
+static void ends_in_upgrade_server(void)
+{
+	int listener = open_listener(8);
+
+	for (unsigned int i = 0; i < endings(); i++) {
+		struct flow in = flow_in(i);
+		int fd = SYS(accept(listener, NULL, NULL));
+
+		WANT_EQ(flow_recv_to_eof(fd, &in), ending(i));
+		SYS(close(fd));
+	}
+}
+
+/* One direction ends in the middle, the other goes on over the move. */
+static void half_ends_in_upgrade(void)
+{
+	int port = server_port();
+
+	for (unsigned int i = 0; i < endings() / 4; i++) {
+		struct flow out = flow_out(i), in = flow_in(i);
+		int fd = connect_port(port);
+
+		flow_send_random(fd, &out, ending(i), 32 * KIB);
+		SYS(shutdown(fd, SHUT_WR));
+		WANT_EQ(flow_recv_to_eof(fd, &in), 8 * upgrade_bytes());
+		SYS(close(fd));
+	}
+}
+
+static void half_ends_in_upgrade_server(void)
+{
+	int listener = open_listener(8);
+
+	for (unsigned int i = 0; i < endings() / 4; i++) {
+		struct flow out = flow_out(i), in = flow_in(i);
+		int fd = SYS(accept(listener, NULL, NULL));
+
+		WANT_EQ(flow_recv_to_eof(fd, &in), ending(i));
+		flow_send_random(fd, &out, 8 * upgrade_bytes(), 32 * KIB);
+		SYS(close(fd));
+	}
+}
+
+/* Resets in the middle: a whole prefix, never more than was sent. */
+static void resets_in_upgrade(void)
+{
+	struct linger hard = { .l_onoff = 1 };
+	int port = server_port();
+
+	for (unsigned int i = 0; i < endings(); i++) {
+		struct flow out = flow_out(i);
+		int fd = connect_port(port);
+
+		flow_send_random(fd, &out, ending(i), 32 * KIB);
+		SYS(setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard)));
+		SYS(close(fd));
+		barrier("reset");
+	}
+}
+
+static void resets_in_upgrade_server(void)
+{
+	int listener = open_listener(8);
+
+	for (unsigned int i = 0; i < endings(); i++) {
+		struct flow in = flow_in(i);
+		int fd = SYS(accept(listener, NULL, NULL));
+
+		WANT_EQ(flow_recv_to_end(fd, &in), ECONNRESET);
+		WANT(in.off <= ending(i));
+		SYS(close(fd));
+		barrier("reset");
+	}
+}
+
+/* ---- AFRDMA_INFO itself ---- */
+
+static void info_calls(void)
+{
+	struct afrdma_info info;
+	socklen_t len = sizeof(info);
+	int fd = new_socket(0);
+
+	memset(&info, 0x5a, sizeof(info));
+	SYS(getsockopt(fd, SOL_AFRDMA, AFRDMA_INFO, &info, &len));
+	WANT_EQ(len, sizeof(info));
+	WANT_EQ(info.mode, AFRDMA_MODE_NONE);
+	WANT_EQ(info.link, 0);
+	SYS(listen(fd, 1));
+	SYS(getsockopt(fd, SOL_AFRDMA, AFRDMA_INFO, &info, &len));
+	WANT_EQ(info.mode, AFRDMA_MODE_NONE);
+	SYS_ERRNO(setsockopt(fd, SOL_AFRDMA, AFRDMA_INFO, &info, len), ENOPROTOOPT);
+	SYS_ERRNO(getsockopt(fd, SOL_AFRDMA, 77, &info, &len), ENOPROTOOPT);
+	SYS_ERRNO(getsockopt(fd, SOL_AFRDMA, AFRDMA_INFO, (void *)8, &len), EFAULT);
+	/* Room for less: as much as fits, so that the structure can grow. */
+	memset(&info, 0x5a, sizeof(info));
+	len = 8;
+	SYS(getsockopt(fd, SOL_AFRDMA, AFRDMA_INFO, &info, &len));
+	WANT_EQ(len, 8);
+	WANT_EQ(info.rx_path, 0x5a5a5a5a);
+	len = -1;
+	SYS_ERRNO(getsockopt(fd, SOL_AFRDMA, AFRDMA_INFO, &info, &len), EINVAL);
+}
+
+static void ring_sizes(void)
+{
+	static const struct sizes sizes = { .sndbuf = 64 * KIB, .rcvbuf = 64 * KIB };
+	struct afrdma_info info;
+	int fd = open_conn_sized(&sizes);
+
+	info = path_info(fd);
+	WANT(info.tx_ring >= 16 * KIB && !(info.tx_ring & (info.tx_ring - 1)));
+	WANT(info.rx_ring >= 16 * KIB && !(info.rx_ring & (info.rx_ring - 1)));
+	barrier("seen");
+}
+
+#define COLD	(ON_COLD | ONLY_RDMA)
+
+const struct row upgrade_rows[] = {
+	{ "upgrade_not_below", stays_on_tcp, stays_on_tcp, COLD | QUICK },
+	{ "upgrade_in_stream", bulk_send, bulk_recv, COLD | QUICK },
+	{ "upgrade_in_stream_back", bulk_recv, bulk_send, COLD | QUICK },
+	{ "upgrade_in_stream_both", bulk_both, bulk_both, COLD | QUICK },
+	{ "upgrade_by_messages", by_messages, by_messages, COLD | QUICK },
+	{ "upgrade_without_calls", without_calls, without_calls, COLD },
+	{ "upgrade_while_full", while_full, while_full, COLD },
+	{ "upgrade_many", many_move, many_move, COLD | QUICK },
+	{ "upgrade_close", ends_in_upgrade, ends_in_upgrade_server, ON_COLD | QUICK },
+	{ "upgrade_half_close", half_ends_in_upgrade, half_ends_in_upgrade_server, ON_COLD },
+	{ "upgrade_reset", resets_in_upgrade, resets_in_upgrade_server, ON_COLD },
+	{ "info_calls", info_calls, info_calls, COLD | QUICK },
+	{ "info_rings", ring_sizes, ring_sizes, ON_RDMA | ONLY_RDMA },
+	{ }
+};
