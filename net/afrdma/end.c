@@ -13,6 +13,7 @@
 #include <net/tcp.h>
 
 #include "control.h"
+#include "hook.h"
 #include "move.h"
 #include "send.h"
 #include "stats.h"
@@ -130,6 +131,7 @@ static void finish(struct afr_conn *conn, enum afr_stat stat)
 	if (test_bit(AFR_F_FINISHED, &conn->flags))
 		return;
 	afr_stat_inc(conn->an->net, stat);
+	afr_hook_remove(conn);	/* the inner socket may outlive us in TCP's hands */
 	afr_conn_finish(conn);
 	afr_conn_changed(conn);
 }

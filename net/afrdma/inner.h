@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The inner TCP socket: created with the rights of the caller, its wait queue
- * grafted onto the socket in front, its callbacks borrowed while a connection is
- * not plain.
+ * grafted onto the socket in front.
  */
 #ifndef AFR_INNER_H
 #define AFR_INNER_H
@@ -18,14 +17,6 @@ int afr_inner_create(struct net *net, int family, struct socket **inner);
 void afr_inner_graft(struct socket *inner, struct socket *front);
 /* Before @front's struct socket goes. */
 void afr_inner_ungraft(struct socket *inner);
-
-/*
- * Any context; inner socket locked or not yet reachable by others. Events of the
- * inner socket run the connection's work from here on.
- */
-void afr_inner_hook(struct afr_conn *conn);
-/* Process context: back to the stock callbacks. */
-void afr_inner_unhook(struct afr_conn *conn);
 
 /* Any context. An error of the inner socket becomes the front's, where getsockopt(SO_ERROR) looks. */
 void afr_inner_take_error(struct socket *inner, struct sock *front);

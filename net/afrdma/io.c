@@ -17,6 +17,7 @@
 #include "compat.h"
 #include "control.h"
 #include "cursor.h"
+#include "hook.h"
 #include "inner.h"
 #include "move.h"
 #include "recv.h"
@@ -51,7 +52,7 @@ static void front_changed(struct sock *sk)
 	if (test_bit(AFR_F_ABORTED, &conn->flags) && sk->sk_shutdown != SHUTDOWN_MASK) {
 		WRITE_ONCE(sk->sk_err, conn->err);
 		WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
-		inet_sk_state_store(sk, TCP_CLOSE);
+		smp_store_release(&sk->sk_state, TCP_CLOSE);
 		sk_error_report(sk);
 	}
 	sk->sk_state_change(sk);
@@ -65,7 +66,7 @@ static void front_plain(struct afr_conn *conn)
 	struct sock *sk;
 	int how = 0;
 
-	afr_inner_unhook(conn);
+	afr_hook_remove(conn);
 	rcu_read_lock();
 	sk = rcu_dereference(conn->front);
 	if (sk)

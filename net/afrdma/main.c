@@ -36,7 +36,7 @@ static int __init afrdma_init(void)
 	err = afr_sysctl_init();
 	if (err)
 		goto tcpopt;
-	err = afr_netlink_init();
+	err = afr_netlink_init(afr_sock_family());
 	if (err)
 		goto sysctl;
 	err = afr_sock_init();

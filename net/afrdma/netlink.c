@@ -219,6 +219,11 @@ static int conn_get(struct sk_buff *skb, struct netlink_callback *cb)
 
 /* link-get */
 
+static_assert((int)AFR_LINK_CONNECTING == (int)AFRDMA_LINK_STATE_CONNECTING &&
+	      (int)AFR_LINK_UP == (int)AFRDMA_LINK_STATE_UP &&
+	      (int)AFR_LINK_DYING == (int)AFRDMA_LINK_STATE_DYING &&
+	      (int)AFR_LINK_DEAD == (int)AFRDMA_LINK_STATE_DEAD, "states are told as they are");
+
 /* A link and whom it leads to. */
 struct link_entry {
 	struct afr_link_info info;

@@ -9,6 +9,7 @@
 
 #include "compat.h"
 #include "control.h"
+#include "hook.h"
 #include "inner.h"
 #include "send.h"
 #include "stats.h"
@@ -224,11 +225,11 @@ static void settled(struct afr_offer *offer, struct sock *isk, enum afr_reason r
 			       afr_sockopt_rcvbuf(sk));
 		afr_control_want(conn, AFR_WANT_HELLO);
 		set_modes(conn, AFR_FRAMED, AFR_UNDECIDED);
-		afr_inner_hook(conn);
+		afr_hook_install(conn);
 		afr_conn_schedule(conn);
 	}
 	if (isk->sk_state == TCP_ESTABLISHED)
-		inet_sk_state_store(sk, TCP_ESTABLISHED);
+		smp_store_release(&sk->sk_state, TCP_ESTABLISHED);
 	sk->sk_state_change(sk);
 }
 
@@ -312,7 +313,7 @@ static int afr_listen(struct socket *sock, int backlog)
 	err = kernel_listen(inner, backlog);
 	if (err)
 		return err;
-	inet_sk_state_store(sk, TCP_LISTEN);
+	smp_store_release(&sk->sk_state, TCP_LISTEN);
 	sk->sk_max_ack_backlog = backlog;
 	return 0;
 }
@@ -337,7 +338,7 @@ static void accepted(struct sock *listener, struct sock *sk)
 	set_modes(conn, AFR_UNDECIDED, AFR_UNDECIDED);
 	afr_conn_timer(conn, AFR_T_HELLO, READ_ONCE(conn->an->set.hello_timeout_ms));
 	lock_sock(isk);
-	afr_inner_hook(conn);
+	afr_hook_install(conn);
 	release_sock(isk);
 	afr_conn_schedule(conn);
 }
@@ -362,7 +363,7 @@ static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_AR
 		return err;
 	}
 	afr_sockopt_inherit(sk, listener);
-	inet_sk_state_store(sk, TCP_ESTABLISHED);
+	smp_store_release(&sk->sk_state, TCP_ESTABLISHED);
 	newsock->state = SS_CONNECTED;
 	accepted(listener, sk);
 	return 0;
@@ -393,6 +394,12 @@ static struct net_proto_family afr_family = {
 	.create	= afr_create,
 	.owner	= THIS_MODULE,
 };
+
+/** afr_sock_family() - the address family number we register */
+unsigned int afr_sock_family(void)
+{
+	return family;
+}
 
 /**
  * afr_sock_init() - register the family

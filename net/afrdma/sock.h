@@ -50,6 +50,8 @@ int afr_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg);
 extern const struct afr_front_ops afr_front_ops;
 
 /* sock.c: the family */
+/* The address family number: the module parameter. */
+unsigned int afr_sock_family(void);
 int afr_sock_init(void);
 void afr_sock_exit(void);
 

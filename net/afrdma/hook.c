@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Events of the inner TCP socket run the connection's work. */
+#include "hook.h"
+
+#include <linux/net.h>
+#include <net/sock.h>
+
+/* The connection of a hooked socket; the caller holds sk_callback_lock for reading. */
+static struct afr_conn *conn_of(struct sock *isk)
+{
+	return (void *)((unsigned long)isk->sk_user_data & SK_USER_DATA_PTRMASK);
+}
+
+#define INNER_CALLBACK(event, raw)					\
+static void inner_##event(struct sock *isk)				\
+{									\
+	void (*stock)(struct sock *sk) = NULL;				\
+	struct afr_conn *conn;						\
+									\
+	read_lock_bh(&isk->sk_callback_lock);				\
+	conn = conn_of(isk);						\
+	if (conn) {							\
+		if (raw)						\
+			stock = conn->event;				\
+		afr_conn_schedule(conn);				\
+	}								\
+	read_unlock_bh(&isk->sk_callback_lock);				\
+	if (stock)							\
+		stock(isk);						\
+}
+
+INNER_CALLBACK(data_ready, afr_conn_rx_mode(conn) == AFR_RAW)
+INNER_CALLBACK(state_change, true)
+INNER_CALLBACK(error_report, afr_conn_rx_mode(conn) == AFR_RAW ||
+	       afr_conn_tx_mode(conn) == AFR_RAW)
+
+static void inner_write_space(struct sock *isk)
+{
+	void (*stock)(struct sock *sk) = NULL;
+	struct afr_conn *conn;
+
+	read_lock_bh(&isk->sk_callback_lock);
+	conn = conn_of(isk);
+	if (conn && afr_conn_tx_mode(conn) == AFR_RAW) {
+		stock = conn->write_space;
+	} else if (conn && isk->sk_socket && sk_stream_is_writeable(isk)) {
+		clear_bit(SOCK_NOSPACE, &isk->sk_socket->flags);
+		afr_conn_schedule(conn);
+	}
+	read_unlock_bh(&isk->sk_callback_lock);
+	if (stock)
+		stock(isk);
+}
+
+/**
+ * afr_hook_install() - let the inner socket's events run the work
+ * @conn: connection that has been started
+ *
+ * Context: any but hard irq; the inner socket is locked, or only ours. What came
+ * before is not told again: schedule the work afterwards.
+ */
+void afr_hook_install(struct afr_conn *conn)
+{
+	struct sock *isk = conn->inner->sk;
+
+	write_lock_bh(&isk->sk_callback_lock);
+	conn->data_ready = isk->sk_data_ready;
+	conn->write_space = isk->sk_write_space;
+	conn->state_change = isk->sk_state_change;
+	conn->error_report = isk->sk_error_report;
+	__rcu_assign_sk_user_data_with_flags(isk, conn, SK_USER_DATA_NOCOPY);
+	isk->sk_data_ready = inner_data_ready;
+	isk->sk_write_space = inner_write_space;
+	isk->sk_state_change = inner_state_change;
+	isk->sk_error_report = inner_error_report;
+	write_unlock_bh(&isk->sk_callback_lock);
+}
+
+/**
+ * afr_hook_remove() - back to the stock callbacks
+ * @conn: connection; nothing happens when it is not hooked
+ *
+ * Context: process.
+ */
+void afr_hook_remove(struct afr_conn *conn)
+{
+	struct sock *isk = conn->inner->sk;
+
+	write_lock_bh(&isk->sk_callback_lock);
+	if (isk->sk_data_ready == inner_data_ready) {
+		isk->sk_data_ready = conn->data_ready;
+		isk->sk_write_space = conn->write_space;
+		isk->sk_state_change = conn->state_change;
+		isk->sk_error_report = conn->error_report;
+		rcu_assign_sk_user_data(isk, NULL);
+	}
+	write_unlock_bh(&isk->sk_callback_lock);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Borrowing the inner socket's callbacks, while a connection is not plain. */
+#ifndef AFR_HOOK_H
+#define AFR_HOOK_H
+
+#include "conn.h"
+
+/*
+ * Any context; inner socket locked or not yet reachable by others. Events of the
+ * inner socket run the connection's work from here on.
+ */
+void afr_hook_install(struct afr_conn *conn);
+/* Process context: back to the stock callbacks, before the connection's life ends. Idempotent. */
+void afr_hook_remove(struct afr_conn *conn);
+
+#endif /* AFR_HOOK_H */
