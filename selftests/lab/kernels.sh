@@ -136,7 +136,7 @@ build_uml() {
 			die "the config of $name is not what its files ask for"
 		touch "$dir/configured"
 	fi
-	progress "$dir.log" "build $name (10 to 20 minutes on two cores)" \
+	progress "$dir.log" "build $name (4 to 15 minutes on two cores)" \
 		make -C "$dir" ARCH=um -j"$jobs" all
 	# External modules need headers, scripts and Module.symvers, no objects.
 	find "$dir" -path "$dir/scripts" -prune -o \
