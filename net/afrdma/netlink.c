@@ -124,13 +124,24 @@ static int put_inet6(struct sk_buff *skb, const struct sockaddr_in6 *in6)
 	       put_u32_set(skb, AFRDMA_A_ENDPOINT_SCOPE, in6->sin6_scope_id);
 }
 
+static bool is_set(const struct sockaddr_storage *addr)
+{
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
+
+	if (addr->ss_family == AF_INET)
+		return in->sin_port || in->sin_addr.s_addr;
+	return addr->ss_family == AF_INET6 &&
+	       (in6->sin6_port || !ipv6_addr_any(&in6->sin6_addr));
+}
+
 /* An address that is not set is left out. */
 static int put_endpoint(struct sk_buff *skb, int attr, const struct sockaddr_storage *addr)
 {
 	struct nlattr *nest;
 	int err;
 
-	if (addr->ss_family != AF_INET && addr->ss_family != AF_INET6)
+	if (!is_set(addr))
 		return 0;
 	nest = nla_nest_start(skb, attr);
 	if (!nest)

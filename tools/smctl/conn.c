@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* smctl conn */
+#include <netinet/tcp.h>
+
 #include <linux/af_rdma.h>
 #include <linux/af_rdma_netlink.h>
 
@@ -21,23 +23,39 @@ static const char *const paths[] = {
 	NULL
 };
 
-/* As ss(8) writes them; numbered as TCP_ESTABLISHED ... in the kernel. */
+/* As ss(8) writes them. */
 static const char *const tcp_states[] = {
-	"unknown", "established", "syn-sent", "syn-recv", "fin-wait-1", "fin-wait-2", "time-wait",
-	"closed", "close-wait", "last-ack", "listening", "closing", NULL
+	[0]			= "unknown",
+	[TCP_ESTABLISHED]	= "established",
+	[TCP_SYN_SENT]		= "syn-sent",
+	[TCP_SYN_RECV]		= "syn-recv",
+	[TCP_FIN_WAIT1]		= "fin-wait-1",
+	[TCP_FIN_WAIT2]		= "fin-wait-2",
+	[TCP_TIME_WAIT]		= "time-wait",
+	[TCP_CLOSE]		= "closed",
+	[TCP_CLOSE_WAIT]	= "close-wait",
+	[TCP_LAST_ACK]		= "last-ack",
+	[TCP_LISTEN]		= "listening",
+	[TCP_CLOSING]		= "closing",
+	NULL
 };
+
+static const char *role(const struct nlattr *const *attr)
+{
+	if (nl_u32(attr[AFRDMA_A_CONN_TCP_STATE]) == TCP_LISTEN)
+		return "listener";
+	return attr[AFRDMA_A_CONN_SERVER] ? "server" : "client";
+}
 
 static void show_who(struct print *p, const struct nlattr *const *attr)
 {
 	print_u64(p, "id", U64 ": ", nl_u64(attr[AFRDMA_A_CONN_ID]));
 	field_endpoint(p, "local", attr[AFRDMA_A_CONN_LOCAL]);
 	print_text(p, " -> ");
-	if (!attr[AFRDMA_A_CONN_PEER])
-		print_text(p, "*");
 	field_endpoint(p, "peer", attr[AFRDMA_A_CONN_PEER]);
 	field_name(p, "mode", " mode %s", modes, nl_u32(attr[AFRDMA_A_CONN_MODE]));
 	field_name(p, "state", " state %s", tcp_states, nl_u32(attr[AFRDMA_A_CONN_TCP_STATE]));
-	print_string(p, "role", " role %s", attr[AFRDMA_A_CONN_SERVER] ? "server" : "client");
+	print_string(p, "role", " role %s", role(attr));
 	print_flag(p, "orphan", " orphan", attr[AFRDMA_A_CONN_ORPHAN]);
 	print_text(p, "\n");
 }

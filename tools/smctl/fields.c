@@ -30,8 +30,10 @@ void field_endpoint(struct print *p, const char *key, const struct nlattr *attr)
 	const void *addr;
 	size_t len;
 
-	if (!attr)
+	if (!attr) {
+		print_text(p, "*");
 		return;
+	}
 	nl_nest(attr, in);
 	addr = nl_binary(in[AFRDMA_A_ENDPOINT_ADDR], &len);
 	if (len == 4)

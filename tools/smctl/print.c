@@ -179,6 +179,12 @@ static const char *why_nothing(const struct print *p)
 	return "nothing matches";
 }
 
+void print_drop(struct print *p)
+{
+	json_object_put(p->array);
+	free(p);
+}
+
 int print_close(struct print *p, const char **error)
 {
 	int ret = 0;
@@ -193,7 +199,6 @@ int print_close(struct print *p, const char **error)
 		*error = "cannot write the output";
 		ret = 2;
 	}
-	json_object_put(p->array);
-	free(p);
+	print_drop(p);
 	return ret;
 }

@@ -26,6 +26,8 @@ struct print *print_open(FILE *out, enum print_format format, char *const *filte
  * through, or 2 when the output could not be written; a sentence is in *@error.
  */
 int print_close(struct print *p, const char **error);
+/* Free @p without writing what is left. */
+void print_drop(struct print *p);
 
 /* An object begins and ends; fields come between. */
 void print_begin(struct print *p);

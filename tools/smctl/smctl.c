@@ -101,6 +101,8 @@ static int show_object(const struct object *object, enum print_format format,
 	smctl.print = print_open(stdout, format, filters, n);
 	err = smctl.print ? show(&smctl, object) : -ENOMEM;
 	nl_close(smctl.nl);
+	if (err && smctl.print)
+		print_drop(smctl.print);
 	if (err)
 		return kernel_error(err);
 	ret = print_close(smctl.print, &sentence);

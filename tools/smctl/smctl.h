@@ -34,7 +34,7 @@ void reasons_free(struct reasons *reasons);
 
 /* Fields that several objects have (fields.c). */
 
-/* KEY and KEY_port, as "address:port". */
+/* KEY and KEY_port, as "address:port"; "*" if @attr is NULL. */
 void field_endpoint(struct print *p, const char *key, const struct nlattr *attr);
 /* The name of @value in @names, which ends with NULL; its number if it has none. */
 void field_name(struct print *p, const char *key, const char *format,
