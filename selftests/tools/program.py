@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""An ordinary TCP program for guest.sh: sends and echoes, then waits for a word.
+
+    program.py listen ADDRESS PORT FILE     creates FILE once it listens
+    program.py connect ADDRESS PORT
+    program.py idle ADDRESS PORT NUMBER     opens NUMBER connections to itself
+
+It prints "ready" when its bytes have arrived, and ends when its input does.
+"""
+
+import socket
+import sys
+
+BLOCK = 65536
+BLOCKS = 32
+
+
+def receive(sock, want):
+    while want:
+        got = len(sock.recv(want))
+        assert got, "end of stream"
+        want -= got
+
+
+def check_answers(sock, family):
+    """What the preload library must have the kernel say."""
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_DOMAIN) == family
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL) == socket.IPPROTO_TCP
+
+
+def listen(address, port):
+    family = socket.getaddrinfo(address, port)[0][0]
+    return socket.create_server((address, port), family=family, backlog=1024)
+
+
+def exchange(sock):
+    check_answers(sock, sock.family)
+    for _ in range(BLOCKS):
+        sock.sendall(b"x" * BLOCK)
+        receive(sock, BLOCK)
+
+
+def main():
+    what, address, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    keep = []
+    if what == "listen":
+        server = listen(address, port)
+        with open(sys.argv[4], "w", encoding="ascii"):
+            pass
+        keep = [server, server.accept()[0]]
+        exchange(keep[1])
+    elif what == "connect":
+        keep = [socket.create_connection((address, port))]
+        exchange(keep[0])
+    else:
+        server = listen(address, port)
+        for _ in range(int(sys.argv[4])):
+            keep.append(socket.create_connection((address, port)))
+            keep.append(server.accept()[0])
+    print("ready", flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()
