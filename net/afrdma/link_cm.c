@@ -114,8 +114,9 @@ static int make_qp(struct afr_link *link, u16 depth)
 			return PTR_ERR(pd);
 		link->pd = pd;
 	}
-	link->nr_cqe = attr.cap.max_send_wr + attr.cap.max_recv_wr;
-	link->cq = ib_cq_pool_get(ib, link->nr_cqe, -1, IB_POLL_SOFTIRQ);
+	/* Of its own: at this size the device's pool would share none, and keep them all. */
+	link->cq = ib_alloc_cq_any(ib, link, attr.cap.max_send_wr + attr.cap.max_recv_wr,
+				   IB_POLL_SOFTIRQ);
 	if (IS_ERR(link->cq)) {
 		ret = PTR_ERR(link->cq);
 		link->cq = NULL;
@@ -178,7 +179,7 @@ void afr_link_cm_close(struct afr_link *link)
 		rdma_destroy_qp(link->cm_id);
 	link->qp = NULL;
 	if (link->cq)
-		ib_cq_pool_put(link->cq, link->nr_cqe);
+		ib_free_cq(link->cq);
 	link->cq = NULL;
 	afr_link_io_free(link);
 	if (link->cm_id)

@@ -80,7 +80,6 @@ struct afr_link {
 	struct ib_pd *pd;
 	struct ib_cq *cq;
 	struct ib_qp *qp;
-	u32 nr_cqe;
 	u32 port_num;
 	u32 mtu;
 	u32 write_max;
