@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* SYNs and SYN-ACKs on their way out: look at them, insert our option. */
+/* Segments of the handshake: those on their way out, and the SYN that TCP has saved. */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/netfilter.h>
@@ -7,7 +7,9 @@
 #include <net/checksum.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
+#include <net/request_sock.h>
 
+#include "compat.h"
 #include "option.h"
 #include "segment.h"
 
@@ -123,4 +125,58 @@ int afr_segment_insert(struct sk_buff *skb, u8 pf, const struct afr_option *opt)
 	th->check = csum16_add(th->check, htons(AFR_OPT_LEN));
 	update_ip(skb, pf);
 	return 0;
+}
+
+static const u8 *saved_tcp(const struct saved_syn *syn)
+{
+	return syn->data + syn->mac_hdrlen + syn->network_hdrlen;
+}
+
+/**
+ * afr_saved_find() - our option in a saved SYN
+ * @syn: as TCP saved it, of a request or of a connection
+ * @opt: out
+ *
+ * Context: Any; the caller sees to it that nobody frees @syn.
+ * Return: as afr_option_find(); -EPROTO for an answer, which only servers give.
+ */
+int afr_saved_find(const struct saved_syn *syn, struct afr_option *opt)
+{
+	int err = afr_option_find(saved_tcp(syn) + sizeof(struct tcphdr),
+				  syn->tcp_hdrlen - sizeof(struct tcphdr), opt);
+
+	return !err && opt->server ? -EPROTO : err;
+}
+
+/*
+ * The note is in the urgent pointer, which means nothing without its flag. A
+ * client that puts something there deceives itself only.
+ */
+static u8 *saved_note(const struct saved_syn *syn)
+{
+	return (u8 *)saved_tcp(syn) + offsetof(struct tcphdr, urg_ptr);
+}
+
+/**
+ * afr_saved_note() - read the note in a saved SYN
+ * @syn: the saved SYN
+ *
+ * Context: Any.
+ * Return: what afr_saved_set_note() wrote, or 0, or what the client put there.
+ */
+u16 afr_saved_note(const struct saved_syn *syn)
+{
+	return get_unaligned_be16(saved_note(syn));
+}
+
+/**
+ * afr_saved_set_note() - leave a note for the connection that will take this SYN along
+ * @syn: the saved SYN
+ * @note: anything
+ *
+ * Context: Any; the caller has @syn to itself.
+ */
+void afr_saved_set_note(struct saved_syn *syn, u16 note)
+{
+	put_unaligned_be16(note, saved_note(syn));
 }

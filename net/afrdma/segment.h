@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* SYNs and SYN-ACKs on their way out: look at them, insert our option. */
+/*
+ * Segments of the handshake: SYNs and SYN-ACKs on their way out, into which our
+ * option is inserted, and the SYN that TCP has saved.
+ */
 #ifndef AFR_SEGMENT_H
 #define AFR_SEGMENT_H
 
@@ -7,6 +10,7 @@
 #include <linux/types.h>
 
 struct afr_option;
+struct saved_syn;
 
 /* A whole TCP header with SYN, and with ACK or not as @ack says? @pf: NFPROTO_IPV4 or 6. */
 bool afr_segment_is(const struct sk_buff *skb, u8 pf, bool ack);
@@ -16,5 +20,11 @@ const u8 *afr_segment_options(const struct sk_buff *skb, unsigned int *len);
 int afr_segment_room(const struct sk_buff *skb);
 /* Insert it; afr_segment_room() has said 0. -ENOMEM leaves @skb as it was. */
 int afr_segment_insert(struct sk_buff *skb, u8 pf, const struct afr_option *opt);
+
+/* The client's option: as afr_option_find(), and -EPROTO if it is an answer. */
+int afr_saved_find(const struct saved_syn *syn, struct afr_option *opt);
+/* 16 bits in a saved SYN that are ours to use, 0 at first. */
+u16 afr_saved_note(const struct saved_syn *syn);
+void afr_saved_set_note(struct saved_syn *syn, u16 note);
 
 #endif /* AFR_SEGMENT_H */

@@ -310,29 +310,8 @@ u32 afr_offer_nonce(const struct afr_offer *offer)
 
 /* Server */
 
-/*
- * What became of the request is noted in the saved SYN, in the urgent pointer,
- * which means nothing without the flag. A client that puts something there
- * deceives itself only.
- */
-#define SAVED_ANSWERED	0xffff
-
-static __be16 *saved_note(struct saved_syn *syn)
-{
-	u8 *th = syn->data + syn->mac_hdrlen + syn->network_hdrlen;
-
-	return (__be16 *)(th + offsetof(struct tcphdr, urg_ptr));
-}
-
-static int saved_option(const struct saved_syn *syn, struct afr_option *opt)
-{
-	const u8 *th = syn->data + syn->mac_hdrlen + syn->network_hdrlen;
-	int err;
-
-	err = afr_option_find(th + sizeof(struct tcphdr),
-			      syn->tcp_hdrlen - sizeof(struct tcphdr), opt);
-	return !err && opt->server ? -EPROTO : err;
-}
+/* The note in a saved SYN is an enum afr_reason, or that we answered. */
+#define NOTE_ANSWERED	0xffff
 
 /*
  * With migration a child that we consented for may be handed to a listener of
@@ -375,18 +354,14 @@ static bool server_decide(struct request_sock *req, enum afr_reason refusal, u32
 	spinlock_t *lock = inet_ehash_lockp(hashinfo, req->rsk_hash);
 	struct afr_option opt;
 	int err = -ENOENT;
-	__be16 *note;
 
 	spin_lock_bh(lock);
 	if (sk_hashed(req_to_sk(req)) && req->saved_syn)
-		err = saved_option(req->saved_syn, &opt);
+		err = afr_saved_find(req->saved_syn, &opt);
 	if (!err) {
-		note = saved_note(req->saved_syn);
 		/* One answer is enough: which SYN-ACK the client takes is not known. */
-		if (!refusal)
-			put_unaligned(htons(SAVED_ANSWERED), note);
-		else if (get_unaligned(note) != htons(SAVED_ANSWERED))
-			put_unaligned(htons(refusal), note);
+		if (afr_saved_note(req->saved_syn) != NOTE_ANSWERED)
+			afr_saved_set_note(req->saved_syn, refusal ?: NOTE_ANSWERED);
 		*nonce = opt.nonce;
 	}
 	spin_unlock_bh(lock);
@@ -467,12 +442,12 @@ void afr_tcpopt_unlisten(struct afr_listen_mark *mark, struct sock *sk)
 }
 
 /* The note of a SYN that asked: what server_refuses() can say, else we answered. */
-static enum afr_reason saved_verdict(struct saved_syn *syn)
+static enum afr_reason saved_verdict(const struct saved_syn *syn)
 {
-	u16 note = be16_to_cpu(get_unaligned(saved_note(syn)));
+	u16 note = afr_saved_note(syn);
 
 	switch (note) {
-	case SAVED_ANSWERED:
+	case NOTE_ANSWERED:
 		return AFR_REASON_NONE;
 	case AFR_REASON_FAMILY_OFF:
 	case AFR_REASON_MIGRATION:
@@ -503,7 +478,7 @@ enum afr_reason afr_tcpopt_accepted(struct sock *sk, u32 *nonce)
 
 	lock_sock(sk);
 	if (tp->saved_syn)
-		err = saved_option(tp->saved_syn, &opt);
+		err = afr_saved_find(tp->saved_syn, &opt);
 	if (!err) {
 		reason = saved_verdict(tp->saved_syn);
 		*nonce = opt.nonce;

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# For the scripts here: KTAP lines, and where the kernel's own tools are.
+#
+# ok NAME, not_ok NAME [FILE], skip NAME WHY	one line each; FILE: what is wrong
+# finish		the plan, and the exit status
+# kernel_scripts	a folder with checkpatch.pl and kernel-doc, or status 1
+
+# shellcheck disable=SC2034 # for those who source this
+src=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+lint_count=0
+lint_failed=0
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+echo "KTAP version 1"
+
+ok() {
+	lint_count=$((lint_count + 1))
+	echo "ok $lint_count $1"
+}
+
+not_ok() {
+	lint_count=$((lint_count + 1))
+	lint_failed=$((lint_failed + 1))
+	echo "not ok $lint_count $1"
+	[ $# -lt 2 ] || sed 's/^/# /' "$2"
+}
+
+skip() {
+	lint_count=$((lint_count + 1))
+	echo "ok $lint_count $1 # SKIP $2"
+}
+
+# Judge by a file that lists what is wrong.
+judge() {
+	if [ -s "$2" ]; then not_ok "$1" "$2"; else ok "$1"; fi
+}
+
+finish() {
+	echo "1..$lint_count"
+	[ $lint_failed -eq 0 ]
+}
+
+# The unpacked kernel source of the lab has them; else they come out of the
+# source package, once.
+kernel_scripts() {
+	local cache=${AFRDMA_CACHE:-$HOME/.cache/afrdma} dir tarball
+	for dir in ${AFRDMA_KERNEL_SOURCE:+"$AFRDMA_KERNEL_SOURCE/scripts"} \
+		   "$cache"/source-*/scripts "$cache/scripts"; do
+		if [ -x "$dir/checkpatch.pl" ] && [ -x "$dir/kernel-doc" ]; then
+			echo "$dir"
+			return
+		fi
+	done
+	for tarball in /usr/src/linux-source-*.tar.xz; do
+		[ -r "$tarball" ] || continue
+		mkdir -p "$cache/scripts.new"
+		tar -xJf "$tarball" -C "$cache/scripts.new" --strip-components=2 --wildcards \
+			'*/scripts/checkpatch.pl' '*/scripts/kernel-doc' \
+			'*/scripts/spelling.txt' '*/scripts/const_structs.checkpatch'
+		mv "$cache/scripts.new" "$cache/scripts"
+		echo "$cache/scripts"
+		return
+	done
+	return 1
+}

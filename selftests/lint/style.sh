@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Kernel style: checkpatch --strict, kernel-doc, sizes, SPDX lines, and words
+# that do not belong into a finished file.
+#
+#   style.sh [FILE...]	FILEs for checkpatch and kernel-doc instead of all
+set -euo pipefail
+# shellcheck source=lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+cd "$src"
+
+# Types of checkpatch that a file is excused from, and why.
+excused() {
+	# A macro that expands a list does not use each column of it.
+	echo MACRO_ARG_UNUSED
+	case ${1##*/} in
+	# Tracepoints have a layout of their own.
+	trace.h)	echo PARENTHESIS_ALIGNMENT OPEN_ENDED_LINE ;;
+	# A list in a macro is no expression, and its sentences are not broken.
+	stats.h | reason.h)
+			echo COMPLEX_MACRO LONG_LINE LONG_LINE_STRING ;;
+	stats.c | reason.c)
+			echo BRACKET_SPACE COMPLEX_MACRO MACRO_WITH_FLOW_CONTROL TRAILING_SEMICOLON ;;
+	# A parameter that one kernel has and another has not.
+	compat.h)	echo COMPLEX_MACRO SPACING ;;
+	# sk_err is positive.
+	end.c | io.c)	echo USE_NEGATIVE_ERRNO ;;
+	esac
+	# User space compiles these too, without the kernel's macros.
+	! grep -qE '^pure:.*\b'"$(basename "${1%.?}")"'\b' net/afrdma/LAYERS ||
+		echo BIT_MACRO ARRAY_SIZE MINMAX STRING_FRAGMENTS PREFER_KERNEL_TYPES \
+			PREFER_DEFINED_ATTRIBUTE_MACRO CAMELCASE CONSTANT_COMPARISON MACRO_ARG_REUSE
+}
+
+check_patch() {
+	local scripts=$1 file types
+	shift
+	for file in "$@"; do
+		types=$(excused "$file" | tr -s ' \n' ',')
+		"$scripts/checkpatch.pl" --strict --no-tree --no-summary --terse \
+			--show-types --ignore "${types%,}" -f "$file" || true
+	done
+}
+
+if [ $# -gt 0 ]; then
+	c_files=("$@")
+else
+	# What git knows, and what is about to be added.
+	mapfile -t c_files < <(git ls-files -co --exclude-standard \
+		'net/afrdma/*.[ch]' 'include/uapi/linux/af_rdma.h')
+fi
+
+if scripts=$(kernel_scripts); then
+	check_patch "$scripts" "${c_files[@]}" >"$tmp/checkpatch"
+	judge "style: checkpatch --strict" "$tmp/checkpatch"
+	# Our functions are documented where they are defined.
+	"$scripts/kernel-doc" -none -Wreturn "${c_files[@]}" >"$tmp/kernel-doc" 2>&1 || true
+	judge "style: kernel-doc" "$tmp/kernel-doc"
+else
+	skip "style: checkpatch --strict" "no kernel source (package linux-source-6.12)"
+	skip "style: kernel-doc" "no kernel source (package linux-source-6.12)"
+fi
+
+python3 "$src/selftests/lint/functions.py" "${c_files[@]}" >"$tmp/functions" || true
+while IFS= read -r line; do
+	case $line in
+	"ok "*)		ok "${line#ok [0-9]* }" ;;
+	"not ok "*)	not_ok "${line#not ok [0-9]* }" ;;
+	"#"*)		echo "$line" ;;
+	esac
+done <"$tmp/functions"
+
+# Every text file with a comment syntax names its license in the first lines.
+git ls-files -co --exclude-standard | while IFS= read -r file; do
+	case $file in
+	*.[chS] | *.py | *.sh | *.rst | *.yaml | *.yml | *.config | *.pml | */Makefile | */Kconfig | */Kbuild | Makefile | Kbuild)
+		[ -e "$file" ] || continue
+		head -n 3 "$file" | grep -q 'SPDX-License-Identifier: ' || echo "$file:1: no SPDX line" ;;
+	esac
+done >"$tmp/spdx"
+judge "style: SPDX lines" "$tmp/spdx"
+
+# Brackets keep this list from finding itself.
+git ls-files -co --exclude-standard | grep -v -e '^COPYING$' | tr '\n' '\0' |
+	xargs -0 grep -nIE \
+	'\b(TO[D]O|FIX[M]E|XX[X]|HA[C]K)\b|\b(white|black)[l]ist|\bBUG_O[N]\b|(^|[[:space:]"=:(])/(root|wor[k]|home)/[a-z]' \
+	>"$tmp/words" || true
+judge "style: no unfinished business, machine paths or banned words" "$tmp/words"
+
+finish

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Every symbol that afrdma.ko takes from the kernel is exported by it, on each
+# kernel we support. The headers of a newer kernel may declare what an older one
+# keeps to itself, and the other way round: stable updates withdraw exports too.
+#
+#   symbols.sh			vm-6.1 and vm-6.12 of selftests/lab
+#   symbols.sh KO SYMVERS	a module and the Module.symvers of its kernel
+set -euo pipefail
+# shellcheck source=lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+# Undefined symbols of $1 that $2 does not export.
+missing() {
+	nm -u "$1" | awk '{ print $NF }' | sort -u >"$tmp/undefined"
+	cut -f 2 "$2" | sort -u >"$tmp/exported"
+	comm -23 "$tmp/undefined" "$tmp/exported" | grep -vx '_GLOBAL_OFFSET_TABLE_' || true
+}
+
+if [ $# -eq 2 ]; then
+	missing "$1" "$2" >"$tmp/missing"
+	judge "symbols: $(basename "$1")" "$tmp/missing"
+	finish
+	exit
+fi
+
+lab=$src/selftests/lab
+for kernel in vm-6.1 vm-6.12; do
+	name="symbols: what the module needs is exported by $kernel"
+	if ! kdir=$("$lab/kernels.sh" dir "$kernel" 2>"$tmp/log"); then
+		skip "$name" "no headers of $kernel"
+		continue
+	fi
+	# modpost refuses first, and says what is missing.
+	if ! ko=$("$lab/build-module.sh" "$kernel" 2>"$tmp/log"); then
+		grep -E 'error|ERROR|undefined' "$tmp/log" >"$tmp/missing" || tail -n 20 "$tmp/log" >"$tmp/missing"
+		not_ok "$name" "$tmp/missing"
+		continue
+	fi
+	missing "$ko" "$kdir/Module.symvers" >"$tmp/missing"
+	judge "$name" "$tmp/missing"
+done
+finish
