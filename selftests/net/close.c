@@ -546,17 +546,23 @@ static void reads_the_killed(void)
 static void killed_while_receiving(void)
 {
 	int fd = open_conn();
-	pid_t pid = fork_row();
+	int ends[2];
+	char byte;
+	pid_t pid;
 
+	SYS(pipe(ends));
+	pid = fork_row();
 	if (!pid) {
 		struct flow in = flow_in(0);
 
 		flow_recv(fd, &in, 3 * MIB, 64 * KIB);
-		control_writef("SLEEPS");
+		SYS(write(ends[1], "", 1));
 		for (;;)
 			pause();
 	}
 	SYS(close(fd));
+	WANT_EQ(SYS(read(ends[0], &byte, 1)), 1);
+	barrier("reads no more");
 	barrier("full");
 	SYS(kill(pid, SIGKILL));
 	SYS(waitpid(pid, NULL, 0));
@@ -566,12 +572,10 @@ static void writes_to_the_killed(void)
 {
 	int fd = open_conn();
 	struct flow out = flow_out(0);
-	char line[100];
 	uint8_t byte = 0;
 
 	flow_send(fd, &out, 3 * MIB, 64 * KIB);
-	control_readline(line, sizeof(line));
-	WANT(!strcmp(line, "SLEEPS"));
+	barrier("reads no more");
 	flow_send_full(fd, &out, 64 * KIB);
 	barrier("full");
 	await(fd, POLLERR | POLLHUP);

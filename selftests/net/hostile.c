@@ -302,7 +302,7 @@ static void *onlooker(void *arg)
 		pthread_testcancel();
 		value = rnd() % 2;
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, sizeof(value));
-		value = 4096 << rnd() % 8;
+		value = 32768 << rnd() % 5;
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &value, sizeof(value));
 		len = sizeof(info);
 		getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &len);

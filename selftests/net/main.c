@@ -126,6 +126,20 @@ static void set_text(const char *text)
 	snprintf(progress->text, sizeof(progress->text), "%s", text);
 }
 
+/* A side whose other has ended the row gets this long to end it too. */
+#define GRACE_SECONDS	1
+
+static bool other_side_gone(double *since)
+{
+	struct pollfd p = { .fd = run.control, .events = POLLRDHUP };
+
+	if (poll(&p, 1, 0) <= 0)
+		return false;
+	if (!*since)
+		*since = now();
+	return now() - *since > GRACE_SECONDS;
+}
+
 /*
  * Wait for the row. The server waits a little longer than the client, so that
  * one side's word about what it waited for reaches the other.
@@ -133,7 +147,7 @@ static void set_text(const char *text)
 static bool wait_row(pid_t pid, int *status)
 {
 	double slack = run.server ? 3 : 0;
-	double start = now(), moved = start;
+	double start = now(), moved = start, gone = 0;
 	unsigned long steps = 0;
 
 	while (waitpid(pid, status, WNOHANG) != pid) {
@@ -141,6 +155,12 @@ static bool wait_row(pid_t pid, int *status)
 		if (progress->steps != steps) {
 			steps = progress->steps;
 			moved = now();
+		}
+		if (other_side_gone(&gone)) {
+			snprintf(progress->text, sizeof(progress->text),
+				 "the other side ended the row; this one was at %s:%d: %s",
+				 progress->file, progress->line, progress->what);
+			return false;
 		}
 		if (now() - moved < opt.timeout + slack && now() - start < opt.limit + slack)
 			continue;
@@ -218,6 +238,8 @@ static void run_and_report(void (*body)(void))
 	}
 	ended = wait_row(pid, &status);
 	kill_row(pid, ended);
+	close(run.control);
+	run.control = -1;
 	if (ended && WIFSIGNALED(status)) {
 		char text[256];
 
@@ -247,9 +269,6 @@ static int session;
 static void client_body(void)
 {
 	close(session);
-	run.control = control_connect(run.host, opt.port, 5);
-	if (run.control < 0)
-		fail("the server does not answer on the control port");
 	control_writef("ROW %s %d %llu %d %d %d %d", run.row->name, run.variant,
 		       (unsigned long long)run.seed, run.inet6, run.quick, opt.timeout,
 		       opt.limit);
@@ -260,6 +279,9 @@ static void client_row(const struct row *row, enum variant variant)
 {
 	run.row = row;
 	run.variant = variant;
+	run.control = control_connect(run.host, opt.port, 30);
+	if (run.control < 0)
+		bail_out("the server does not answer on the control port");
 	run_and_report(client_body);
 }
 
@@ -289,8 +311,6 @@ static void server_row(int control)
 	opt.timeout = timeout;
 	opt.limit = limit;
 	run_and_report(server_body);
-	close(control);
-	run.control = -1;
 }
 
 /* ---- whole runs ---- */

@@ -288,7 +288,10 @@ static void splice_empty(void)
 	int ends[2];
 
 	SYS(pipe(ends));
+	/* The flag of the call speaks of the pipe; the socket has its own. */
+	nonblocking(fd, true);
 	SYS_ERRNO(splice(fd, NULL, ends[1], NULL, 100, SPLICE_F_NONBLOCK), EAGAIN);
+	nonblocking(fd, false);
 	barrier("empty");
 	if (run.server)
 		SYS(shutdown(fd, SHUT_WR));
@@ -733,6 +736,7 @@ static void urgent_send(void)
 	int fd = open_conn();
 	ssize_t done;
 
+	barrier("nothing yet");
 	SYS(send(fd, "abc", 3, MSG_NOSIGNAL));
 	done = send(fd, "X", 1, MSG_OOB | MSG_NOSIGNAL);
 	if (done < 0 && errno != EOPNOTSUPP)
@@ -765,6 +769,7 @@ static void urgent_recv(void)
 	char buf[10];
 
 	SYS_ERRNO(recv(fd, buf, 1, MSG_OOB), EINVAL);
+	barrier("nothing yet");
 	if (control_get_number("URGENT")) {
 		barrier("sent");
 		urgent_read(fd);

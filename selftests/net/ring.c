@@ -259,17 +259,19 @@ static void uneven(void)
 	path_check(fd, out.off, in.off);
 }
 
+#define RESIZES	20
+
 /* Buffer sizes change while bytes flow. */
 static void resize_send(void)
 {
 	struct flow out = flow_out(0);
 	int fd = open_conn();
 
-	for (int i = 0; i < 40; i++) {
-		set_int(fd, SOL_SOCKET, SO_SNDBUF, 4096 << rnd() % 8);
+	for (int i = 0; i < RESIZES; i++) {
+		set_int(fd, SOL_SOCKET, SO_SNDBUF, 16384 << rnd() % 6);
 		flow_send_random(fd, &out, 100000, 50000);
 	}
-	path_check(fd, 4000000, 0);
+	path_check(fd, RESIZES * 100000, 0);
 }
 
 static void resize_recv(void)
@@ -277,11 +279,11 @@ static void resize_recv(void)
 	struct flow in = flow_in(0);
 	int fd = open_conn();
 
-	for (int i = 0; i < 40; i++) {
-		set_int(fd, SOL_SOCKET, SO_RCVBUF, 4096 << rnd() % 8);
+	for (int i = 0; i < RESIZES; i++) {
+		set_int(fd, SOL_SOCKET, SO_RCVBUF, 16384 << rnd() % 6);
 		flow_recv_random(fd, &in, 100000, 50000);
 	}
-	path_check(fd, 0, 4000000);
+	path_check(fd, 0, RESIZES * 100000);
 }
 
 #define BOTH(name, first, second, flags)		\

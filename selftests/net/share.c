@@ -334,6 +334,7 @@ static void readers(void)
 	WANT_EQ(bytes, 20 * HALF);
 	WANT_EQ(sum, want);
 	free(buf);
+	SYS(close(fd));
 }
 
 static void send_for_readers(void)

@@ -265,7 +265,7 @@ static void ends_in_upgrade(void)
 
 static void ends_in_upgrade_server(void)
 {
-	int listener = open_listener(8);
+	int listener = open_listener(256);
 
 	for (unsigned int i = 0; i < endings(); i++) {
 		struct flow in = flow_in(i);
@@ -294,7 +294,7 @@ static void half_ends_in_upgrade(void)
 
 static void half_ends_in_upgrade_server(void)
 {
-	int listener = open_listener(8);
+	int listener = open_listener(256);
 
 	for (unsigned int i = 0; i < endings() / 4; i++) {
 		struct flow out = flow_out(i), in = flow_in(i);
@@ -325,7 +325,7 @@ static void resets_in_upgrade(void)
 
 static void resets_in_upgrade_server(void)
 {
-	int listener = open_listener(8);
+	int listener = open_listener(256);
 
 	for (unsigned int i = 0; i < endings(); i++) {
 		struct flow in = flow_in(i);
