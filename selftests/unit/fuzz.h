@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the fuzzers share: a property that fails ends the run with a crash. */
+#ifndef FUZZ_H
+#define FUZZ_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../net/afrdma/pure.h"
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
+
+#define MUST(ok) do { \
+	if (!(ok)) { \
+		fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #ok); \
+		abort(); \
+	} } while (0)
+
+/* A copy that ends where the heap block ends, so that ASan sees a read behind it. */
+struct edge {
+	u8	*block;
+	size_t	size;
+};
+
+static inline struct edge edge_of(size_t size)
+{
+	return (struct edge){ .block = malloc(size), .size = size };
+}
+
+static inline const u8 *edge_put(const struct edge *edge, const void *data, size_t len)
+{
+	return memcpy(edge->block + edge->size - len, data, len);
+}
+
+#endif /* FUZZ_H */

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A whole framed stream, read as control.c reads it: HELLO or not, then frames.
+ * The first byte of the input seeds the sizes of the pieces it arrives in; what
+ * was understood must not depend on them.
+ */
+#include "fuzz.h"
+#include "../../net/afrdma/frame.h"
+
+#define PROOF	afr_hello_proof(0x5eed, false)
+
+struct reader {
+	u8		head[sizeof(struct afr_wire_hello)];
+	unsigned int	head_len, need;
+	u32		skip;		/* HELLO tail, DATA, unknown body */
+	bool		framed, ended;
+	struct edge	edge;
+	u64		digest;		/* of all that was understood */
+};
+
+static void digest(struct reader *r, u64 value)
+{
+	r->digest = (r->digest ^ value) * 0x9b60f2c1a7d3e585ull;
+	r->digest ^= r->digest >> 29;
+}
+
+/* A parsed frame written again is the same bytes. */
+static void check_frame(const u8 *head, int used, const struct afr_frame *f)
+{
+	u8 again[AFR_FRAME_HEAD_MAX];
+
+	MUST(f->length <= AFR_FRAME_BODY_MAX);
+	MUST(afr_frame_write(again, f) == (unsigned int)used);
+	MUST(!memcmp(again, head, used));
+	MUST(afr_frame_name(f->type));
+}
+
+static void take_frame(struct reader *r)
+{
+	struct afr_frame f;
+	unsigned int need = 0;
+	const u8 *head = edge_put(&r->edge, r->head, r->head_len);
+	int used = afr_frame_parse(head, r->head_len, &f, &need);
+
+	if (used == 0) {
+		MUST(need > r->head_len && need <= AFR_FRAME_HEAD_MAX);
+		r->need = need;
+	} else if (used < 0) {
+		MUST(used == -EPROTO);
+		r->ended = true;
+		digest(r, 0xbad);
+	} else {
+		MUST((unsigned int)used == r->head_len);
+		check_frame(head, used, &f);
+		digest(r, f.type);
+		digest(r, f.offset);
+		r->skip = f.length;
+		r->head_len = 0;
+		r->need = sizeof(struct afr_wire_frame);
+	}
+}
+
+static void take_hello(struct reader *r)
+{
+	struct afr_hello hello;
+	const u8 *head = edge_put(&r->edge, r->head, r->head_len);
+
+	switch (afr_hello_parse(head, r->head_len, PROOF, &hello)) {
+	case AFR_HELLO_MORE:
+		MUST(r->head_len < sizeof(struct afr_wire_hello));
+		break;
+	case AFR_HELLO_YES:
+		r->framed = true;
+		r->skip = hello.length - sizeof(struct afr_wire_hello);
+		r->head_len = 0;
+		r->need = sizeof(struct afr_wire_frame);
+		digest(r, hello.ring);
+		break;
+	default:
+		r->ended = true;
+		digest(r, 0x9043);
+	}
+}
+
+static size_t take(struct reader *r, const u8 *bytes, size_t len)
+{
+	size_t n;
+
+	if (r->skip) {
+		n = min(len, (size_t)r->skip);
+		r->skip -= n;
+		return n;
+	}
+	/* HELLO byte by byte, frames up to what is needed. */
+	n = r->framed ? min(len, (size_t)(r->need - r->head_len)) : 1;
+	memcpy(r->head + r->head_len, bytes, n);
+	r->head_len += n;
+	if (!r->framed)
+		take_hello(r);
+	else if (r->head_len == r->need)
+		take_frame(r);
+	return n;
+}
+
+static u64 read_stream(const u8 *stream, size_t size, u32 seed)
+{
+	struct reader r = {
+		.need = sizeof(struct afr_wire_frame),
+		.edge = edge_of(sizeof(struct afr_wire_hello)),
+	};
+	size_t at = 0;
+
+	while (at < size && !r.ended) {
+		size_t piece, got;
+
+		seed = seed * 1664525 + 1013904223;
+		piece = seed ? 1 + (seed >> 24) % 40 : size;
+		for (piece = min(piece, size - at); piece && !r.ended; piece -= got, at += got)
+			got = take(&r, stream + at, piece);
+	}
+	digest(&r, r.head_len + r.skip);
+	free(r.edge.block);
+	return r.digest;
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	struct afr_hello good = { .proof = PROOF, .ring = AFR_RING_MIN, .length = 64 };
+	u8 stream[sizeof(struct afr_wire_hello) + 512];
+	struct afr_wire_hello wire;
+	size_t len = 0;
+	u64 first;
+
+	if (!size || size > 512)
+		return -1;
+	/* Mostly behind a good HELLO; an odd seed byte leaves it to the input. */
+	if (!(data[0] & 1)) {
+		afr_hello_write(&wire, &good);
+		memcpy(stream, &wire, sizeof(wire));
+		len = sizeof(wire);
+	}
+	memcpy(stream + len, data + 1, size - 1);
+	len += size - 1;
+
+	first = read_stream(stream, len, data[0]);
+	MUST(first == read_stream(stream, len, ~(u32)data[0]));
+	return 0;
+}

@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Random model check of the real motion.c, cursor.h, credit.c and frame.c.
+ *
+ * Two ends move position-coded bytes both ways through real rings, every frame
+ * through bytes, while links are attached, left and lost at any moment. A run is
+ * one seed: sizes and schedule follow from it. No byte may be wrong, no honest
+ * end be called a violator, and when the adversary's budget is spent everything
+ * must come to its end: a state with no possible step is a deadlock.
+ *
+ * The rules that the protocol model found failing can be put back one by one;
+ * each must then fail here as well, or this check would prove nothing.
+ */
+#include <stdarg.h>
+#include <time.h>
+
+#include "model.h"
+#include "../../net/afrdma/motion.c"	/* with our CHECK */
+
+#define STEPS_MAX	400000u
+
+struct world world;
+enum mutation mutation;
+bool verbose;
+
+u64 reached[REACH_COUNT];
+
+static const char *const reach_text[] = {
+#define R(id, text) text,
+	REACHES
+#undef R
+};
+
+static jmp_buf failed;
+static char why[256];
+
+static const struct {
+	const char	*name;
+	const char	*text;
+} mutations[] = {
+#define M(id, name, text) { name, text },
+	MUTATIONS
+#undef M
+};
+
+void fail(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, sizeof(why), format, args);
+	va_end(args);
+	longjmp(failed, 1);
+}
+
+void story(const char *format, ...)
+{
+	va_list args;
+
+	printf("# %6u  ", world.steps);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	printf("\n");
+}
+
+static u32 random32(void)
+{
+	world.random ^= world.random << 13;
+	world.random ^= world.random >> 7;
+	world.random ^= world.random << 17;
+	return world.random >> 32;
+}
+
+u32 pick(u32 below)
+{
+	return (u64)random32() * below >> 32;
+}
+
+bool chance(u32 percent)
+{
+	return pick(100) < percent;
+}
+
+u8 byte_at(int sender, u64 offset)
+{
+	u64 x = (offset + 1) * 0x9b60f2c1a7d3e585ull + (u64)sender * 0x5d;
+
+	return x >> 37 ^ x >> 21;
+}
+
+/* Steps that bring the connection on, and those of the adversary. */
+static const step_fn honest[] = {
+	step_app_write, step_app_fin, step_app_read, step_tcp_write, step_tcp_read,
+	step_tcp_shut, step_end, step_move, step_finish, step_write, step_credit,
+	step_detach, step_announce, step_land, step_drop, step_poll, step_stop, step_drain,
+};
+
+static const step_fn adverse[] = {
+	step_attach, step_leave, step_die, step_noise,
+};
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static void check(void)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		const struct end *e = &world.end[i];
+
+		if (e->rx.visible - e->rx.consumed == e->rx.ring)
+			reached[REACH_FULL]++;
+		if (e->tx.consumed > peer_of(e)->rx.consumed)
+			fail("%d believes more consumed than was", i);
+		if (e->tx.una > peer_of(e)->rx.fin)
+			fail("%d freed more than there is", i);
+		if (mutation == MUT_C20)
+			continue;
+		if (!afr_tx_sane(&e->tx) || !afr_rx_sane(&e->rx))
+			fail("%d: books do not hold together", i);
+	}
+}
+
+/* In how many of 1000 cases a step is put off, chosen for each step and run. */
+static const u32 laziness[] = { 0, 0, 0, 500, 900, 998 };
+static u32 lazy[2 * COUNT(honest)];
+
+/* One step, from a random place in the list on; a lazy one if there is no other. */
+static bool advance(void)
+{
+	u32 put_off = U32_MAX;
+	u32 at, n;
+
+	/* Adverse steps are rare, or links would never live to carry anything. */
+	if (pick(100) < world.adversity && adverse[pick(COUNT(adverse))](&world.end[pick(2)], true))
+		return true;
+
+	at = pick(COUNT(lazy));
+	for (n = 0; n < COUNT(lazy); n++) {
+		u32 which = (at + n) % COUNT(lazy);
+
+		if (!honest[which / 2](&world.end[which & 1], false))
+			continue;
+		if (pick(1000) >= lazy[which])
+			return honest[which / 2](&world.end[which & 1], true);
+		if (put_off == U32_MAX)
+			put_off = which;
+	}
+	if (put_off == U32_MAX)
+		return false;
+	return honest[put_off / 2](&world.end[put_off & 1], true);
+}
+
+static u64 pick_base(void)
+{
+	static const u64 bases[] = { 0, 0, 65536, 1ull << 32, 1ull << 48, (1ull << 61) + 12345 };
+	u64 base = bases[pick(COUNT(bases))];
+
+	return base ? base - pick(64) : base;
+}
+
+static void world_init(u64 seed)
+{
+	bool big;
+	u32 ring;
+	u64 base;
+	int i;
+
+	memset(&world, 0, sizeof(world));
+	world.random = (seed + 1) * 0x9e6b4c1d7f3a5825ull;
+	for (i = 0; i < 8; i++)
+		random32();
+
+	/* Mostly rings of a few bytes, that wrap often; some have coarse cursors. */
+	big = pick(64) == 0 || (mutation == MUT_LOWAT && chance(50));
+	world.scale = big ? 0 : 11;
+	ring = big ? 1 << 14 : 8;
+	world.adversity = 1 + pick(12);
+	world.deaths = pick(5);
+	world.leaves = pick(4);
+	world.attaches = pick(LINKS + 2);
+	world.noise = chance(50) ? pick(20) : 0;
+	for (i = 0; i < 2; i++) {
+		world.depth[i] = 3 + pick(chance(70) ? 3 : 14);
+		world.tcp[i].size = big ? 20000 + pick(60000) : 4 + pick(150);
+		world.tcp[i].bytes = malloc(world.tcp[i].size);
+	}
+	for (i = 0; i < 2; i++) {
+		base = pick_base();
+		end_init(&world.end[i], i, ring << pick(4), ring << pick(big ? 4 : 3));
+		world.end[i].total = base;
+	}
+	/* Directions begin at any offset, as if so much had been moved before. */
+	for (i = 0; i < 2; i++) {
+		struct end *e = &world.end[i];
+		struct afr_motion_rx *rx = &peer_of(e)->rx;
+
+		base = e->total;
+		e->tx.written = base;
+		e->tx.sent = base;
+		e->tx.una = base;
+		e->tx.consumed = base;
+		rx->visible = base;
+		rx->consumed = base;
+		rx->reported = base;
+		e->total = base + pick(5 * rx->ring + 1);
+		e->want = 1;
+	}
+	for (i = 0; i < (int)COUNT(lazy); i++)
+		lazy[i] = laziness[pick(COUNT(laziness))];
+	if (chance(20))
+		world.end[pick(2)].write_first = true;
+	world.end[0].say_riddle = chance(5);
+	world.end[1].say_riddle = chance(5);
+}
+
+static void world_free(void)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		end_free(&world.end[i]);
+		free(world.tcp[i].bytes);
+	}
+}
+
+static const char *where_name(u8 where)
+{
+	static const char *const names[] = { "tcp", "link", "hold" };
+
+	return where < COUNT(names) ? names[where] : "?";
+}
+
+#define L(x) ((unsigned long long)(x))
+
+static void show_end(const struct end *e)
+{
+	const struct afr_motion_tx *tx = &e->tx;
+	const struct afr_motion_rx *rx = &e->rx;
+
+	printf("# end %d: tx on %s una %llu sent %llu written %llu consumed %llu", e->id,
+	       where_name(tx->where), L(tx->una), L(tx->sent), L(tx->written), L(tx->consumed));
+	printf(" ring %u window %u S %llu epoch %u%s%s\n", tx->ring, tx->window, L(tx->start),
+	       tx->epoch, tx->open ? " open" : "", tx->finacked ? " finacked" : "");
+	printf("#        rx visible %llu consumed %llu reported %llu landed %llu", L(rx->visible),
+	       L(rx->consumed), L(rx->reported), L(rx->landed));
+	printf(" ring %u fin %lld%s%s%s, reader wants %u\n", rx->ring, (long long)rx->fin,
+	       rx->open ? " open" : "", rx->moved ? " moved" : "",
+	       rx->blocked ? " blocked" : "", e->want);
+	printf("#       %s%s%s%s%s%s%s%s%s\n", e->pending ? " pending" : "",
+	       e->ready ? " ready" : "", e->leaving ? " leaving" : "",
+	       e->detach_wanted ? " detach-wanted" : "", e->detach_done ? " detach-done" : "",
+	       e->refused ? " refused" : "", e->shut ? " shut" : "",
+	       e->eof_in ? " eof" : "", e->ended ? " ended" : "");
+}
+
+static void schedule(void)
+{
+	while (!world.end[0].ended || !world.end[1].ended) {
+		if (world.steps++ == STEPS_MAX)
+			fail("no end after %u steps", STEPS_MAX);
+		if (!advance())
+			fail("deadlock: no step is possible");
+		check();
+	}
+	if (world.end[0].tx.epoch >= 4)
+		reached[REACH_EPOCHS]++;
+}
+
+/* Run one schedule: true if it came to its end as it must. */
+static bool run(u64 seed)
+{
+	bool bad;
+
+	world_init(seed);
+	bad = setjmp(failed);
+	if (!bad)
+		schedule();
+	if (verbose && bad) {
+		show_end(&world.end[0]);
+		show_end(&world.end[1]);
+	}
+	world_free();
+	return !bad;
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static u64 steps_done;
+
+/* Seeds from @first on: the first that fails, or U64_MAX. */
+static u64 search(u64 first, u64 count)
+{
+	u64 seed;
+
+	steps_done = 0;
+	for (seed = first; seed < first + count; seed++) {
+		if (!run(seed))
+			return seed;
+		steps_done += world.steps;
+	}
+	return U64_MAX;
+}
+
+static int test_honest(int number, u64 first, u64 count)
+{
+	double start = seconds();
+	u64 bad;
+
+	mutation = MUT_NONE;
+	bad = search(first, count);
+	if (bad != U64_MAX) {
+		printf("not ok %d model__honest\n# seed %llu: %s\n", number, L(bad), why);
+		printf("# replay: model --seed %llu --verbose\n", L(bad));
+		return 1;
+	}
+	printf("ok %d model__honest\n# %llu schedules, %llu steps, %.1f s\n", number,
+	       L(count), L(steps_done), seconds() - start);
+	return 0;
+}
+
+/* Of the honest schedules just run. */
+static int test_reached(int number)
+{
+	int missing = 0;
+	int i;
+
+	for (i = 0; i < REACH_COUNT; i++)
+		missing += !reached[i];
+	printf("%s %d model__reaches\n", missing ? "not ok" : "ok", number);
+	for (i = 0; i < REACH_COUNT; i++)
+		printf("# %10llu  %s\n", L(reached[i]), reach_text[i]);
+	return missing ? 1 : 0;
+}
+
+static int test_mutation(int number, enum mutation which, u64 first, u64 count)
+{
+	u64 bad;
+
+	mutation = which;
+	bad = search(first, count);
+	if (bad == U64_MAX) {
+		printf("not ok %d model__catches_%s\n# %s: not caught in %llu schedules\n", number,
+		       mutations[which].name, mutations[which].text, L(count));
+		return 1;
+	}
+	printf("ok %d model__catches_%s\n# %s: seed %llu: %s\n", number, mutations[which].name,
+	       mutations[which].text, L(bad), why);
+	return 0;
+}
+
+static int test_all(u64 first, u64 count, u64 mutation_count)
+{
+	int bad, i;
+
+	printf("TAP version 14\n1..%d\n", MUT_COUNT + 1);
+	bad = test_honest(1, first, count);
+	bad += test_reached(2);
+	for (i = 1; i < MUT_COUNT; i++)
+		bad += test_mutation(i + 2, i, first, mutation_count);
+	return bad ? 1 : 0;
+}
+
+static int run_one(u64 seed)
+{
+	bool good = run(seed);
+
+	printf("%s seed %llu: %s after %u steps\n", good ? "ok" : "not ok",
+	       L(seed), good ? "ended well" : why, world.steps);
+	return good ? 0 : 1;
+}
+
+static int usage(void)
+{
+	int i;
+
+	fprintf(stderr,
+		"usage: model [--seeds N] [--first SEED] [--mutate NAME] [--mutation-seeds N]\n"
+		"       model --seed SEED [--mutate NAME] [--verbose]\n"
+		"Without --mutate: N schedules of the honest rules, then every mutation until caught.\n"
+		"With it: N schedules of that mutation; exit 1 when one fails, as it should.\n");
+	for (i = 0; i < MUT_COUNT; i++)
+		fprintf(stderr, "  %-22s %s\n", mutations[i].name, mutations[i].text);
+	return 2;
+}
+
+static int find_mutation(const char *name)
+{
+	int i;
+
+	for (i = 0; i < MUT_COUNT; i++)
+		if (!strcmp(name, mutations[i].name))
+			return i;
+	return -1;
+}
+
+struct asked {
+	u64	seeds, mutation_seeds, first, one;
+	int	mutate;
+};
+
+static bool read_argument(struct asked *asked, const char *name, const char *value)
+{
+	if (!strcmp(name, "--mutate")) {
+		asked->mutate = find_mutation(value);
+		return asked->mutate >= 0;
+	}
+	if (!strcmp(name, "--seeds"))
+		asked->seeds = strtoull(value, NULL, 0);
+	else if (!strcmp(name, "--mutation-seeds"))
+		asked->mutation_seeds = strtoull(value, NULL, 0);
+	else if (!strcmp(name, "--first"))
+		asked->first = strtoull(value, NULL, 0);
+	else if (!strcmp(name, "--seed"))
+		asked->one = strtoull(value, NULL, 0);
+	else
+		return false;
+	return true;
+}
+
+static int run_mutation(u64 first, u64 count)
+{
+	u64 bad = search(first, count);
+
+	if (bad == U64_MAX) {
+		printf("%llu schedules, none failed\n", L(count));
+		return 0;
+	}
+	printf("seed %llu: %s\n", L(bad), why);
+	return 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct asked asked = {
+		.seeds = 60000, .mutation_seeds = 200000, .one = U64_MAX, .mutate = -1,
+	};
+	int i;
+
+	for (i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--verbose"))
+			verbose = true;
+		else if (i + 1 == argc || !read_argument(&asked, argv[i], argv[i + 1]))
+			return usage();
+		else
+			i++;
+	}
+	if (asked.mutate >= 0)
+		mutation = asked.mutate;
+	if (asked.one != U64_MAX)
+		return run_one(asked.one);
+	if (asked.mutate >= 0)
+		return run_mutation(asked.first, asked.seeds);
+	return test_all(asked.first, asked.seeds, asked.mutation_seeds);
+}

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Model: frames of one end on the inner TCP connection. What waits to be said is
+ * one flag for each kind, and any of them may be written next; a frame is written
+ * and read in pieces of any size.
+ */
+#include "model.h"
+
+#define PROOF(sender)	afr_hello_proof(0x5eed, (sender) == 1)
+
+enum candidate {
+	SAY_DATA, SAY_CREDIT, SAY_BLOCKED, SAY_ATTACH, SAY_ATTACHED, SAY_MOVE,
+	SAY_RESUME, SAY_FIN, SAY_FINACK, SAY_RIDDLE, SAY_COUNT,
+};
+
+static bool wants_credit(const struct end *e)
+{
+	if (mutation == MUT_C04)
+		return !e->say_resume && e->rx.consumed > e->rx.reported &&
+		       (e->rx.blocked || e->rx.consumed - e->rx.reported >= e->rx.ring / 2);
+	if (end_by_imm(e))
+		return false;
+	/* RESUME first: once it is read, cursors of the link are not decoded any more. */
+	if (e->say_resume && mutation != MUT_REORDER)
+		return false;
+	if (mutation == MUT_REORDER && e->say_resume)
+		return true;
+	return afr_rx_credit_due(&e->rx, false);
+}
+
+static bool wants_blocked(const struct end *e)
+{
+	if (mutation == MUT_C07 || (mutation == MUT_SPACE && e->tx.written == e->tx.sent))
+		return false;
+	return afr_tx_blocked(&e->tx) &&
+	       e->blocked_at != e->tx.consumed;
+}
+
+static unsigned int candidates(const struct end *e)
+{
+	unsigned int set = 0;
+
+	if (e->tx.where == AFR_ON_TCP && afr_tx_ready(&e->tx))
+		set |= 1 << SAY_DATA;
+	if (wants_credit(e))
+		set |= 1 << SAY_CREDIT;
+	if (wants_blocked(e))
+		set |= 1 << SAY_BLOCKED;
+	if (e->say_attach)
+		set |= 1 << SAY_ATTACH;
+	if (e->say_attached)
+		set |= 1 << SAY_ATTACHED;
+	if (e->say_move)
+		set |= 1 << SAY_MOVE;
+	/* Behind ATTACH or ATTACHED of its epoch, or those open what is over already. */
+	if (e->say_resume && ((!e->say_attach && !e->say_attached) || mutation == MUT_ORDER))
+		set |= 1 << SAY_RESUME;
+	if (e->say_fin)
+		set |= 1 << SAY_FIN;
+	if (e->say_finack)
+		set |= 1 << SAY_FINACK;
+	if (e->say_riddle)
+		set |= 1 << SAY_RIDDLE;
+	return set;
+}
+
+static struct afr_frame data_frame(struct end *e)
+{
+	struct afr_frame f = { .type = AFR_FRAME_DATA, .offset = e->tx.sent };
+	u32 most = afr_tx_ready(&e->tx);
+
+	if (mutation == MUT_C20)
+		most = min(most, peer_of(e)->rx.ring);
+	f.length = 1 + pick(min(most, 60000u));
+	e->out_data = f.length;
+	afr_tx_sent(&e->tx, f.length);
+	return f;
+}
+
+static struct afr_frame offset_frame(u8 type, u64 offset)
+{
+	return (struct afr_frame){ .type = type, .offset = offset };
+}
+
+static struct afr_frame make_frame(struct end *e, enum candidate kind)
+{
+	switch (kind) {
+	case SAY_DATA:
+		return data_frame(e);
+	case SAY_CREDIT:
+		return offset_frame(AFR_FRAME_CREDIT, afr_rx_report(&e->rx));
+	case SAY_BLOCKED:
+		e->blocked_at = e->tx.consumed;
+		if (e->tx.written == e->tx.sent)
+			reached[REACH_ROOMLESS]++;
+		return offset_frame(AFR_FRAME_BLOCKED, e->tx.sent);
+	case SAY_ATTACH:
+		e->say_attach = false;
+		return e->attach;
+	case SAY_ATTACHED:
+		e->say_attached = false;
+		if (mutation == MUT_LATE)
+			e->attached.attach.consumed = afr_rx_report(&e->rx);
+		return e->attached;
+	case SAY_MOVE:
+		e->say_move = false;
+		return e->move;
+	case SAY_RESUME:
+		e->say_resume = false;
+		e->resume_said = true;
+		return e->resume;
+	case SAY_FIN:
+		e->say_fin = false;
+		return offset_frame(AFR_FRAME_FIN, e->tx.fin);
+	case SAY_FINACK:
+		e->say_finack = false;
+		return offset_frame(AFR_FRAME_FINACK, e->rx.fin);
+	default:
+		e->say_riddle = false;
+		return (struct afr_frame){ .type = 200, .flags = AFR_FRAME_OPTIONAL };
+	}
+}
+
+static void out_hello(struct end *e)
+{
+	struct afr_hello hello = { .proof = PROOF(e->id), .ring = e->rx.ring << world.scale };
+	struct afr_wire_hello wire;
+
+	hello.length = sizeof(wire);
+	afr_hello_write(&wire, &hello);
+	memcpy(e->out, &wire, sizeof(wire));
+	e->out_len = sizeof(wire);
+	e->say_hello = false;
+}
+
+static void out_next(struct end *e, unsigned int set)
+{
+	struct afr_frame f;
+	u32 kind;
+
+	e->out_at = 0;
+	if (e->say_hello) {
+		out_hello(e);
+		return;
+	}
+	do {
+		kind = pick(SAY_COUNT);
+	} while (!(set & 1 << kind));
+	f = make_frame(e, kind);
+	e->out_len = afr_frame_write(e->out, &f);
+	say("%d: %s", e->id, kind == SAY_RIDDLE ? "riddle" : afr_frame_name(f.type));
+}
+
+static void tcp_put(struct tcp *t, u8 byte)
+{
+	t->bytes[(t->head + t->count++) % t->size] = byte;
+}
+
+static u8 tcp_get(struct tcp *t)
+{
+	u8 byte = t->bytes[t->head];
+
+	t->head = (t->head + 1) % t->size;
+	t->count--;
+	return byte;
+}
+
+bool step_tcp_write(struct end *e, bool go)
+{
+	struct tcp *t = &world.tcp[!e->id];
+	u32 room = t->size - t->count;
+	unsigned int set = 0;
+	u32 n;
+
+	if (e->shut || !room)
+		return false;
+	if (e->out_at == e->out_len && !e->out_data) {
+		set = candidates(e);
+		if (!set && !e->say_hello)
+			return false;
+	}
+	if (!go)
+		return true;
+
+	if (e->out_at == e->out_len && !e->out_data)
+		out_next(e, set);
+	room = chance(70) ? room : 1 + pick(room);
+	for (; room && e->out_at < e->out_len; room--)
+		tcp_put(t, e->out[e->out_at++]);
+	for (n = 0; n < room && n < e->out_data; n++)
+		tcp_put(t, e->send_ring[afr_ring_pos(e->tx.una + n, e->tx.ring)]);
+	if (n)
+		afr_tx_taken(&e->tx, n);
+	e->out_data -= n;
+	return true;
+}
+
+/* ---- frames in ---- */
+
+static void resume_reached(const struct end *e, const struct afr_frame *f)
+{
+	if (f->resume.epoch != e->tx.epoch || e->tx.where == AFR_ON_TCP)
+		reached[REACH_UNAWAITED]++;
+	else if (f->resume.received < e->tx.start)
+		reached[REACH_BELOW_S]++;
+	else if (f->resume.received < e->tx.sent)
+		reached[REACH_REWIND]++;
+}
+
+static void resume_came(struct end *e, const struct afr_frame *f)
+{
+	u64 consumed = f->resume.consumed;
+
+	resume_reached(e, f);
+	if (mutation == MUT_C10)
+		consumed = 0;
+	if (mutation == MUT_B09)
+		e->tx.start = 0;
+	end_must(e, afr_tx_resume(&e->tx, f->resume.epoch, f->resume.received, consumed), "RESUME");
+	if (mutation == MUT_C20)
+		e->tx.window = 1 << 30;
+	if (f->resume.epoch != e->tx.epoch || !e->link)
+		return;
+	e->resume_came = true;
+	if (f->resume.reason)
+		link_of(e)->told = true;
+	if (mutation == MUT_D02)
+		end_slot_free(e);
+}
+
+static void move_came(struct end *e, const struct afr_frame *f)
+{
+	u32 epoch = f->move.epoch;
+
+	if (!e->rx.open || epoch != e->rx.epoch)
+		reached[REACH_STALE_MOVE]++;
+	if (mutation == MUT_B11 && e->rx.open)
+		epoch = e->rx.epoch;
+	end_must(e, afr_rx_move(&e->rx, epoch, f->move.start), "MOVE");
+}
+
+static void blocked_came(struct end *e)
+{
+	afr_rx_blocked(&e->rx);
+	if (mutation == MUT_C08 && !afr_rx_credit_due(&e->rx, end_by_imm(e)))
+		e->rx.blocked = false;
+}
+
+static void frame_came(struct end *e, const struct afr_frame *f)
+{
+	say("%d: gets %s", e->id, afr_frame_name(f->type));
+	switch (f->type) {
+	case AFR_FRAME_DATA:
+		if (mutation != MUT_C20)
+			end_must(e, afr_rx_data(&e->rx, f->offset, f->length), "DATA");
+		e->in_data = f->length;
+		if (e->rx.fin != AFR_NO_FIN && e->rx.epoch && !e->rx.open)
+			reached[REACH_RESEND_FIN]++;
+		break;
+	case AFR_FRAME_CREDIT:
+		end_must(e, afr_tx_credit(&e->tx, f->offset), "CREDIT");
+		break;
+	case AFR_FRAME_ATTACH:
+		end_attach_came(e, f);
+		break;
+	case AFR_FRAME_ATTACHED:
+		end_attached_came(e, f);
+		break;
+	case AFR_FRAME_BLOCKED:
+		blocked_came(e);
+		break;
+	case AFR_FRAME_MOVE:
+		move_came(e, f);
+		break;
+	case AFR_FRAME_RESUME:
+		resume_came(e, f);
+		break;
+	case AFR_FRAME_FIN:
+		end_must(e, afr_rx_fin(&e->rx, f->offset), "FIN");
+		break;
+	case AFR_FRAME_FINACK:
+		if (e->tx.where == AFR_ON_HOLD)
+			reached[REACH_HOLD_FINACK]++;
+		end_must(e, afr_tx_finack(&e->tx, f->offset), "FINACK");
+		break;
+	default:
+		e->in_skip = f->length;
+	}
+	end_rx_changed(e);
+}
+
+static void hello_byte(struct end *e)
+{
+	struct afr_hello hello;
+
+	switch (afr_hello_parse(e->in, e->in_len, PROOF(!e->id), &hello)) {
+	case AFR_HELLO_MORE:
+		return;
+	case AFR_HELLO_YES:
+		e->hello_in = true;
+		e->in_len = 0;
+		if (mutation != MUT_C20)
+			afr_tx_set_window(&e->tx, hello.ring >> world.scale);
+		return;
+	default:
+		fail("%d: HELLO not taken for one", e->id);
+	}
+}
+
+static void head_byte(struct end *e)
+{
+	unsigned int need = 0;
+	struct afr_frame f;
+	int used;
+
+	used = afr_frame_parse(e->in, e->in_len, &f, &need);
+	if (used < 0)
+		fail("%d: frame not taken for one", e->id);
+	if (!used && need <= e->in_len)
+		fail("%d: the parser stands still", e->id);
+	if (!used)
+		return;
+	e->in_len = 0;
+	frame_came(e, &f);
+}
+
+static void data_bytes(struct end *e, struct tcp *t, u32 len)
+{
+	u32 i;
+
+	for (i = 0; i < len; i++)
+		e->receive_ring[afr_ring_pos(e->rx.visible + i, e->rx.ring)] = tcp_get(t);
+	e->in_data -= len;
+	afr_rx_arrived(&e->rx, len);
+	end_rx_changed(e);
+}
+
+/* c20: DATA that does not fit stays in TCP, and so does everything behind it. */
+static bool parser_stuck(const struct end *e)
+{
+	return mutation == MUT_C20 && e->in_data &&
+	       e->rx.visible - e->rx.consumed == e->rx.ring;
+}
+
+static void tcp_ended(struct end *e)
+{
+	say("%d: end of TCP", e->id);
+	e->eof_in = true;
+	if (e->in_len || e->in_data || e->in_skip)
+		fail("%d: TCP ended in the middle of a frame", e->id);
+	if (e->rx.visible != e->rx.fin)
+		fail("%d: TCP ended before the stream", e->id);
+	if (!e->tx.finacked)
+		fail("%d: the peer went without FINACK", e->id);
+	if (e->pending) {
+		e->pending = false;
+		end_refused(e);
+	}
+}
+
+bool step_tcp_read(struct end *e, bool go)
+{
+	struct tcp *t = &world.tcp[e->id];
+	u32 n;
+
+	if (e->eof_in || (!t->count && !t->shut) || (t->count && parser_stuck(e)))
+		return false;
+	if (!go)
+		return true;
+	if (!t->count) {
+		tcp_ended(e);
+		return true;
+	}
+
+	for (n = 1 + pick(t->count); n; n--) {
+		if (parser_stuck(e)) {
+			break;
+		} else if (e->in_data) {
+			u32 len = min(n, e->in_data);
+
+			if (mutation == MUT_C20)
+				len = min(len, (u32)(e->rx.ring - (e->rx.visible - e->rx.consumed)));
+			data_bytes(e, t, len);
+			n -= len - 1;
+		} else if (e->in_skip) {
+			tcp_get(t);
+			e->in_skip--;
+		} else {
+			e->in[e->in_len++] = tcp_get(t);
+			if (e->hello_in)
+				head_byte(e);
+			else
+				hello_byte(e);
+		}
+	}
+	return true;
+}

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Model: links. A write reads the sender's ring when it lands, not when it is
+ * posted, as a retransmission does: freed too early, the bytes are wrong. It
+ * lands as long as the receiver's queue pair works, whatever the sender thinks.
+ */
+#include "model.h"
+
+static void queue_put(struct message_queue *q, struct message m)
+{
+	if (q->count == MESSAGES)
+		fail("more messages on a link than credits allow");
+	q->at[(q->head + q->count++) % MESSAGES] = m;
+}
+
+static struct message queue_get(struct message_queue *q)
+{
+	struct message m = q->at[q->head];
+
+	q->head = (q->head + 1) % MESSAGES;
+	q->count--;
+	return m;
+}
+
+struct link *link_make(void)
+{
+	struct link *link = &world.link[world.links++];
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		link->end[i].up = true;
+		link->end[i].receives = world.depth[i];
+		if (afr_credit_init(&link->end[i].credit, world.depth[i], world.depth[!i]))
+			fail("credits refuse depths %u and %u", world.depth[0], world.depth[1]);
+	}
+	link->made = true;
+	return link;
+}
+
+/* Any link that allows the step at this end. */
+static struct link *some_link(const struct end *e, bool (*possible)(const struct link *, int))
+{
+	unsigned int first = world.links ? pick(world.links) : 0;
+	unsigned int i;
+
+	for (i = 0; i < world.links; i++) {
+		struct link *link = &world.link[(first + i) % world.links];
+
+		if (possible(link, e->id))
+			return link;
+	}
+	return NULL;
+}
+
+static u16 spare(const struct link_end *self, u16 reserve)
+{
+	return afr_credit_available(&self->credit, reserve);
+}
+
+static void post(struct link *link, int from, struct message m)
+{
+	struct link_end *self = &link->end[from];
+
+	afr_credit_use(&self->credit);
+	if (!spare(self, 0))
+		reached[REACH_NO_CREDIT]++;
+	if (self->up)
+		queue_put(&link->end[!from].wire, m);
+	else
+		self->error = true;
+}
+
+static bool may_post(const struct end *e)
+{
+	u16 reserve = mutation == MUT_NORESERVE ? 0 : AFR_CREDIT_RESERVE;
+
+	return e->link && e->ready && !e->leaving && !link_of(e)->stopped &&
+	       spare(link_of(e), reserve);
+}
+
+bool step_write(struct end *e, bool go)
+{
+	struct message m = { 0 };
+	u32 window;
+
+	if (e->tx.where != AFR_ON_LINK || !may_post(e) || !afr_tx_ready(&e->tx))
+		return false;
+	if (!go)
+		return true;
+
+	window = peer_of(e)->rx.ring;
+	m.offset = e->tx.sent;
+	m.epoch = e->tx.epoch;
+	m.len = 1 + pick(afr_ring_run(m.offset, afr_tx_ready(&e->tx), window));
+	m.imm = afr_imm_pack(e->peer_slot, afr_rx_report_imm(&e->rx));
+	afr_tx_sent(&e->tx, m.len);
+	post(e->link, e->id, m);
+	say("%d: writes %llu+%u, cursor %u", e->id, (unsigned long long)m.offset, m.len,
+	    afr_imm_cursor(m.imm));
+	return true;
+}
+
+bool step_credit(struct end *e, bool go)
+{
+	struct message m = { 0 };
+
+	if (!may_post(e) || !end_by_imm(e) || !afr_rx_credit_due(&e->rx, true))
+		return false;
+	if (!go)
+		return true;
+
+	m.epoch = e->tx.epoch;
+	m.imm = afr_imm_pack(e->peer_slot, afr_rx_report_imm(&e->rx));
+	post(e->link, e->id, m);
+	say("%d: immediate cursor %u", e->id, afr_imm_cursor(m.imm));
+	return true;
+}
+
+bool step_detach(struct end *e, bool go)
+{
+	struct message m = { 0 };
+
+	if (!e->detach_wanted || !e->ready || link_of(e)->stopped ||
+	    !spare(link_of(e), mutation == MUT_GREEDY ? 0 : AFR_CREDIT_RESERVE))
+		return false;
+	if (!go)
+		return true;
+
+	m.epoch = e->tx.epoch;
+	m.imm = afr_imm_pack(AFR_SLOT_DETACH, e->peer_slot);
+	e->detach_wanted = false;
+	e->detach_posted = true;
+	post(e->link, e->id, m);
+	say("%d: posts DETACH", e->id);
+	return true;
+}
+
+static bool announces(const struct link *link, int id)
+{
+	const struct link_end *self = &link->end[id];
+
+	return !self->stopped && afr_credit_due(&self->credit) && spare(self, 0);
+}
+
+bool step_announce(struct end *e, bool go)
+{
+	struct link *link = some_link(e, announces);
+	struct message m = { 0 };
+
+	if (!link || !go)
+		return link;
+	m.imm = afr_imm_pack(AFR_SLOT_CREDITS, afr_credit_announce(&link->end[e->id].credit));
+	post(link, e->id, m);
+	return true;
+}
+
+static bool lands(const struct link *link, int id)
+{
+	return link->end[id].up && link->end[id].wire.count;
+}
+
+static void land_bytes(struct end *e, const struct link_end *self, const struct message *m)
+{
+	const struct end *from = peer_of(e);
+	u16 slot = afr_imm_slot(m->imm);
+	u32 i;
+
+	if (mutation != MUT_B05 && (slot >= SLOTS || !self->slot_epoch[slot]))
+		fail("%d: a write meets a dead key, all on the link die", e->id);
+	if (self->slot_epoch[slot] != m->epoch && mutation != MUT_B05)
+		fail("%d: a write lands in the next owner's ring", e->id);
+	for (i = 0; i < m->len; i++)
+		e->receive_ring[afr_ring_pos(m->offset + i, e->rx.ring)] =
+			from->send_ring[afr_ring_pos(m->offset + i, from->tx.ring)];
+}
+
+/* The sender's end polls the completion of what landed here. */
+static void completed(struct end *sender, const struct message *m)
+{
+	if (m->epoch != sender->tx.epoch)
+		return;
+	if (afr_imm_slot(m->imm) == AFR_SLOT_DETACH)
+		sender->detach_done = true;
+	if (mutation == MUT_B03 && m->len && sender->tx.where == AFR_ON_LINK)
+		sender->tx.una = max(sender->tx.una, m->offset + m->len);
+}
+
+bool step_land(struct end *e, bool go)
+{
+	struct link *link = some_link(e, lands);
+	struct link_end *self;
+	struct message m;
+
+	if (!link || !go)
+		return link;
+	self = &link->end[e->id];
+	m = queue_get(&self->wire);
+	if (m.len && !e->rx.moved)
+		reached[REACH_EARLY]++;
+	if (!self->receives--)
+		fail("%d: no receive posted", e->id);
+	if (m.len)
+		land_bytes(e, self, &m);
+	queue_put(&self->cq, m);
+	if (link->end[!e->id].up)
+		completed(peer_of(e), &m);
+	say("%d: message of slot %x lands on link %d", e->id, afr_imm_slot(m.imm),
+	    (int)(link - world.link));
+	return true;
+}
+
+static bool drops(const struct link *link, int id)
+{
+	return !link->end[id].up && link->end[id].wire.count;
+}
+
+bool step_drop(struct end *e, bool go)
+{
+	struct link *link = some_link(e, drops);
+
+	if (!link || !go)
+		return link;
+	if (afr_imm_slot(queue_get(&link->end[e->id].wire).imm) < SLOTS)
+		reached[REACH_LOST_CREDIT]++;
+	link->end[!e->id].error = true;
+	say("%d: a message on link %d is lost", e->id, (int)(link - world.link));
+	return true;
+}
+
+static void cursor_came(struct end *e, const struct message *m)
+{
+	u16 cursor = afr_imm_cursor(m->imm);
+	u16 known = afr_cursor_encode(e->tx.consumed, peer_of(e)->rx.ring);
+	int bad;
+
+	if (m->epoch != e->tx.epoch)
+		return;
+	if (e->tx.open && cursor < known)
+		reached[REACH_CURSOR_WRAP]++;
+	if (e->tx.open && peer_of(e)->rx.consumed % afr_cursor_unit(peer_of(e)->rx.ring))
+		reached[REACH_COARSE]++;
+	if (mutation == MUT_C20 && !e->tx.open)
+		return;
+	if (mutation == MUT_C06 || mutation == MUT_C20)
+		bad = afr_tx_credit(&e->tx, afr_cursor_decode(e->tx.consumed, cursor,
+							     peer_of(e)->rx.ring));
+	else
+		bad = afr_tx_credit_imm(&e->tx, cursor);
+	if (bad)
+		fail("%d: cursor %u of an honest peer is impossible", e->id, cursor);
+}
+
+static void write_polled(struct end *e, const struct link_end *self, const struct message *m)
+{
+	u16 slot = afr_imm_slot(m->imm);
+	int bad;
+
+	if (!self->drained && self->slot_epoch[slot] != m->epoch && mutation != MUT_D02)
+		fail("%d: a completion hits the next owner of slot %u", e->id, slot);
+	if (mutation == MUT_B07 && !e->rx.open && m->epoch == e->rx.epoch)
+		e->rx.visible += m->len;
+	if (m->epoch != e->rx.epoch || !e->rx.open)
+		reached[REACH_LATE]++;
+	bad = afr_rx_landed(&e->rx, m->epoch, m->len);
+	if (bad)
+		fail("%d: calls a write of its honest peer %s", e->id, afr_reason_name(bad));
+	cursor_came(e, m);
+}
+
+static void poll_one(struct end *e, struct link *link)
+{
+	struct link_end *self = &link->end[e->id];
+	struct message m = queue_get(&self->cq);
+
+	if (self->up) {
+		self->receives++;
+		afr_credit_repost(&self->credit);
+	}
+	switch (afr_imm_slot(m.imm)) {
+	case AFR_SLOT_CREDITS:
+		if (afr_credit_grant(&self->credit, afr_imm_cursor(m.imm)))
+			fail("%d: credits of an honest peer are impossible", e->id);
+		break;
+	case AFR_SLOT_DETACH:
+		if (!self->drained)
+			end_detach_polled(e, afr_imm_cursor(m.imm));
+		break;
+	case SLOT_NOISE:
+		break;
+	default:
+		write_polled(e, self, &m);
+	}
+	end_rx_changed(e);
+}
+
+static bool polls(const struct link *link, int id)
+{
+	return link->end[id].cq.count;
+}
+
+bool step_poll(struct end *e, bool go)
+{
+	struct link *link = some_link(e, polls);
+
+	if (link && go) {
+		say("%d: polls link %d", e->id, (int)(link - world.link));
+		poll_one(e, link);
+	}
+	return link;
+}
+
+static bool stops(const struct link *link, int id)
+{
+	const struct link_end *self = &link->end[id];
+
+	return !self->stopped && (self->died || self->error || self->told);
+}
+
+bool step_stop(struct end *e, bool go)
+{
+	struct link *link = some_link(e, stops);
+
+	if (!link || !go)
+		return link;
+	say("%d: link %d is lost", e->id, (int)(link - world.link));
+	link->end[e->id].stopped = true;
+	if (e->link == link)
+		end_stop(e);
+	return true;
+}
+
+static bool drains(const struct link *link, int id)
+{
+	return link->end[id].stopped && !link->end[id].drained;
+}
+
+/* Fence, drain, close the books, say RESUME: in this order (PM3). */
+bool step_drain(struct end *e, bool go)
+{
+	struct link *link = some_link(e, drains);
+	struct link_end *self;
+
+	if (!link || !go)
+		return link;
+	self = &link->end[e->id];
+	if (mutation != MUT_B05)
+		self->up = false;
+	/* To leave completions unpolled costs resending, nothing more (b06). */
+	while (self->cq.count && mutation != MUT_B07 && !chance(30))
+		poll_one(e, link);
+	self->drained = true;
+	say("%d: link %d is fenced and drained", e->id, (int)(link - world.link));
+	if (e->link == link)
+		end_close(e, AFR_REASON_LINK_COMPLETION);
+	return true;
+}
+
+static bool dies(const struct link *link, int id)
+{
+	return link->end[id].up;
+}
+
+/* The device fails at this end; completions not polled yet may be gone with it. */
+bool step_die(struct end *e, bool go)
+{
+	struct link *link = some_link(e, dies);
+	struct link_end *self;
+
+	if (!link || !world.deaths || !go)
+		return link && world.deaths;
+	world.deaths--;
+	self = &link->end[e->id];
+	self->up = false;
+	self->died = true;
+	self->cq.count = pick(self->cq.count + 1);
+	say("%d: link %d dies at this end", e->id, (int)(link - world.link));
+	return true;
+}
+
+/* A message of another connection that shares the link. */
+bool step_noise(struct end *e, bool go)
+{
+	struct message m = { .imm = afr_imm_pack(SLOT_NOISE, 0) };
+
+	if (!world.noise || !e->link || link_of(e)->stopped ||
+	    !spare(link_of(e), AFR_CREDIT_RESERVE))
+		return false;
+	if (go) {
+		world.noise--;
+		post(e->link, e->id, m);
+	}
+	return true;
+}

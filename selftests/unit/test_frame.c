@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "../../net/afrdma/frame.h"
+#include "tap.h"
+
+#define PROOF	0x1122334455667788ull
+
+static const struct afr_hello hello = {
+	.proof = PROOF, .features = 5, .ring = 65536, .length = 64, .port = 4791,
+	.instance = "instance 0123456", .secret = "secret 012345678",
+};
+
+/* Exactly @len bytes on the heap, so that ASan sees a read behind them. */
+static enum afr_hello_verdict judge(const void *bytes, unsigned int len, struct afr_hello *out)
+{
+	u8 *copy = malloc(len + !len);
+	enum afr_hello_verdict got;
+
+	memcpy(copy, bytes, len);
+	got = afr_hello_parse(copy + !len, len, PROOF, out);
+	free(copy);
+	return got;
+}
+
+static int parse(const void *bytes, unsigned int len, struct afr_frame *out, unsigned int *need)
+{
+	u8 *copy = malloc(len + !len);
+	int got;
+
+	memcpy(copy, bytes, len);
+	got = afr_frame_parse(copy + !len, len, out, need);
+	free(copy);
+	return got;
+}
+
+TEST(hello_proof__depends_on_nonce_and_role)
+{
+	u32 nonce;
+
+	EXPECT(afr_hello_proof(0, false) != afr_hello_proof(0, true));
+	for (nonce = 0; nonce < 100000; nonce++) {
+		u64 proof = afr_hello_proof(nonce, false);
+
+		EXPECT(proof != afr_hello_proof(nonce, true));
+		EXPECT(proof != afr_hello_proof(nonce + 1, false));
+		EXPECT(proof != afr_hello_proof(nonce + 1, true));
+		EXPECT(proof >> 32 && (u32)proof);
+	}
+}
+
+TEST(hello_parse__whole)
+{
+	struct afr_wire_hello wire;
+	struct afr_hello out;
+	u8 more[100] = { 0 };
+
+	afr_hello_write(&wire, &hello);
+	EXPECT_EQ(judge(&wire, sizeof(wire), &out), AFR_HELLO_YES);
+	EXPECT(!memcmp(&out, &hello, sizeof(out)));
+	memcpy(more, &wire, sizeof(wire));
+	EXPECT_EQ(judge(more, sizeof(more), &out), AFR_HELLO_YES);
+}
+
+TEST(hello_parse__every_prefix_waits)
+{
+	struct afr_wire_hello wire;
+	struct afr_hello out;
+	unsigned int len;
+
+	afr_hello_write(&wire, &hello);
+	for (len = 0; len < sizeof(wire); len++)
+		EXPECT_EQ(judge(&wire, len, &out), AFR_HELLO_MORE);
+}
+
+TEST(hello_parse__first_differing_byte_of_magic_or_proof_decides)
+{
+	struct afr_wire_hello wire;
+	struct afr_hello out;
+	unsigned int at, len;
+
+	for (at = 0; at < 16; at++) {
+		afr_hello_write(&wire, &hello);
+		((u8 *)&wire)[at] ^= 0x20;
+		for (len = 0; len <= at; len++)
+			EXPECT_EQ(judge(&wire, len, &out), AFR_HELLO_MORE);
+		for (; len <= sizeof(wire); len++)
+			EXPECT_EQ(judge(&wire, len, &out), AFR_HELLO_NO);
+	}
+	EXPECT_EQ(judge("GET / HTTP/1.1", 14, &out), AFR_HELLO_NO);
+	EXPECT_EQ(judge("\x16\x03\x01", 3, &out), AFR_HELLO_NO);
+}
+
+TEST(hello_parse__right_proof_and_wrong_rest)
+{
+	struct afr_hello bad = hello, out = { .port = 1 };
+	static const u32 rings[] = { 0, AFR_RING_MIN - 1, AFR_RING_MIN / 2, AFR_RING_MIN + 1,
+				     3 * AFR_RING_MIN, 2 * AFR_RING_MAX, U32_MAX };
+	struct afr_wire_hello wire;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(rings) / sizeof(rings[0]); i++) {
+		bad.ring = rings[i];
+		afr_hello_write(&wire, &bad);
+		EXPECT_EQ(judge(&wire, sizeof(wire), &out), AFR_HELLO_BAD);
+	}
+	afr_hello_write(&wire, &hello);
+	wire.version = cpu_to_be16(2);
+	EXPECT_EQ(judge(&wire, sizeof(wire), &out), AFR_HELLO_BAD);
+	afr_hello_write(&wire, &hello);
+	wire.reserved = cpu_to_be16(1);
+	EXPECT_EQ(judge(&wire, sizeof(wire), &out), AFR_HELLO_BAD);
+	EXPECT_EQ(out.port, 1);
+}
+
+TEST(hello_parse__lengths)
+{
+	static const struct { u16 length; enum afr_hello_verdict want; } rows[] = {
+		{ 0, AFR_HELLO_BAD }, { 63, AFR_HELLO_BAD }, { 64, AFR_HELLO_YES },
+		{ 65, AFR_HELLO_YES }, { AFR_HELLO_MAX, AFR_HELLO_YES },
+		{ AFR_HELLO_MAX + 1, AFR_HELLO_BAD }, { 0xffff, AFR_HELLO_BAD },
+	};
+	struct afr_hello in = hello, out;
+	struct afr_wire_hello wire;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		in.length = rows[i].length;
+		afr_hello_write(&wire, &in);
+		EXPECT_EQ(judge(&wire, sizeof(wire), &out), rows[i].want);
+		if (rows[i].want == AFR_HELLO_YES)
+			EXPECT_EQ(out.length, in.length);
+	}
+}
+
+TEST(hello_write__is_big_endian)
+{
+	struct afr_wire_hello wire;
+
+	afr_hello_write(&wire, &hello);
+	EXPECT(!memcmp(&wire, "\xf7" "AFRDMA\x01" "\x11\x22\x33\x44\x55\x66\x77\x88"
+		       "\x00\x40\x00\x01\x00\x00\x00\x05", 24));
+}
+
+/* One good frame of every type. */
+static const struct afr_frame good[] = {
+	{ .type = AFR_FRAME_DATA, .length = 1, .offset = 77 },
+	{ .type = AFR_FRAME_DATA, .length = 64 * 1024, .offset = 1ull << 62 },
+	{ .type = AFR_FRAME_CREDIT, .offset = 0 },
+	{ .type = AFR_FRAME_ATTACH, .attach = { .epoch = 1, .link = 2, .addr = 3, .rkey = 4,
+		.ring = 16384, .span = 16384, .slot = AFR_SLOT_MAX,
+		.flags = AFR_ATTACH_ACTIVE, .consumed = 1ull << 62 } },
+	{ .type = AFR_FRAME_ATTACHED, .attach = { .epoch = U32_MAX, .link = U64_MAX,
+		.addr = U64_MAX - 2 * 65536, .rkey = U32_MAX, .ring = 65536, .span = 131072 } },
+	{ .type = AFR_FRAME_ATTACHED, .attach = { .epoch = 1, .reason = 31 } },
+	{ .type = AFR_FRAME_BLOCKED, .offset = 5 },
+	{ .type = AFR_FRAME_MOVE, .flags = AFR_FRAME_OPTIONAL, .move = { .epoch = 3, .start = 9 } },
+	{ .type = AFR_FRAME_RESUME, .resume = { .epoch = 3, .reason = 50, .received = 9,
+		.consumed = 8 } },
+	{ .type = AFR_FRAME_FIN, .offset = 1ull << 40 },
+	{ .type = AFR_FRAME_FINACK, .offset = 1ull << 40 },
+	{ .type = AFR_FRAME_URGENT, .offset = 6 },
+	{ .type = AFR_FRAME_ERROR, .reason = U32_MAX },
+};
+
+#define GOOD (sizeof(good) / sizeof(good[0]))
+
+TEST(frame_parse__reads_back_what_was_written)
+{
+	u8 bytes[1 + AFR_FRAME_HEAD_MAX];
+	struct afr_frame out;
+	unsigned int i, need;
+
+	for (i = 0; i < GOOD; i++) {
+		int len = afr_frame_write(bytes + 1, &good[i]);
+
+		EXPECT_EQ(parse(bytes + 1, len, &out, &need), len);
+		EXPECT(!memcmp(&out, &good[i], sizeof(out)));
+	}
+}
+
+TEST(frame_parse__every_prefix_tells_what_it_needs)
+{
+	u8 bytes[AFR_FRAME_HEAD_MAX];
+	struct afr_frame out;
+	unsigned int i, need, at;
+
+	for (i = 0; i < GOOD; i++) {
+		unsigned int len = afr_frame_write(bytes, &good[i]);
+
+		for (at = 0; at < len; at++) {
+			need = 0;
+			EXPECT_EQ(parse(bytes, at, &out, &need), 0);
+			EXPECT_EQ(need, at < 8 ? 8 : len);
+		}
+	}
+}
+
+TEST(frame_parse__wrong_lengths)
+{
+	u8 bytes[AFR_FRAME_HEAD_MAX] = { 0 };
+	struct afr_frame out;
+	unsigned int i, need;
+	u32 length;
+
+	for (i = 0; i < GOOD; i++) {
+		unsigned int body = afr_frame_write(bytes, &good[i]) - 8;
+
+		for (length = 0; length < 80; length++) {
+			bytes[6] = 0;
+			bytes[7] = length;
+			bytes[5] = 0;
+			if (good[i].type == AFR_FRAME_DATA ? length > 8 : length == body)
+				continue;
+			EXPECT_EQ(parse(bytes, 8, &out, &need), -EPROTO);
+			EXPECT_EQ(parse(bytes, 8 + body, &out, &need), -EPROTO);
+		}
+	}
+}
+
+TEST(frame_parse__longest_body)
+{
+	u8 bytes[16] = { AFR_FRAME_DATA, 0, 0, 0, 0, 1, 0, 8 };
+	struct afr_frame out;
+	unsigned int need;
+
+	EXPECT_EQ(parse(bytes, 16, &out, &need), 16);
+	EXPECT_EQ(out.length, 65536);
+	bytes[7] = 9;
+	EXPECT_EQ(parse(bytes, 16, &out, &need), -EPROTO);
+	bytes[4] = 0xff;
+	EXPECT_EQ(parse(bytes, 8, &out, &need), -EPROTO);
+}
+
+TEST(frame_parse__unknown_types)
+{
+	u8 bytes[16] = { 12, AFR_FRAME_OPTIONAL, 0, 0, 0, 0, 0, 5 };
+	struct afr_frame out;
+	unsigned int need, type;
+
+	for (type = 12; type < 257; type++) {
+		bytes[0] = type;
+		bytes[1] = AFR_FRAME_OPTIONAL;
+		EXPECT_EQ(parse(bytes, 8, &out, &need), 8);
+		EXPECT(out.type == (u8)type && out.length == 5);
+		bytes[1] = 0;
+		EXPECT_EQ(parse(bytes, 16, &out, &need), -EPROTO);
+	}
+	bytes[1] = AFR_FRAME_OPTIONAL;
+	memcpy(bytes + 4, "\x00\x01\x00\x09", 4);
+	EXPECT_EQ(parse(bytes, 16, &out, &need), -EPROTO);
+	memcpy(bytes + 4, "\x00\x00\x00\x00", 4);
+	EXPECT_EQ(parse(bytes, 8, &out, &need), 8);
+}
+
+TEST(frame_parse__unknown_flags_and_reserved_fields)
+{
+	u8 bytes[AFR_FRAME_HEAD_MAX];
+	struct afr_frame out;
+	unsigned int i, need, bit;
+	int len;
+
+	for (i = 0; i < GOOD; i++) {
+		len = afr_frame_write(bytes, &good[i]);
+		for (bit = 1; bit < 8; bit++) {
+			bytes[1] = 1 << bit;
+			EXPECT_EQ(parse(bytes, len, &out, &need), -EPROTO);
+		}
+		len = afr_frame_write(bytes, &good[i]);
+		bytes[2] = 1;
+		EXPECT_EQ(parse(bytes, len, &out, &need), -EPROTO);
+		len = afr_frame_write(bytes, &good[i]);
+		bytes[3] = 0x80;
+		EXPECT_EQ(parse(bytes, len, &out, &need), -EPROTO);
+	}
+	len = afr_frame_write(bytes, &good[7]);
+	bytes[8 + 4] = 1;
+	EXPECT_EQ(parse(bytes, len, &out, &need), -EPROTO);
+}
+
+static int reparse(const struct afr_frame *frame)
+{
+	u8 bytes[AFR_FRAME_HEAD_MAX];
+	struct afr_frame out;
+	unsigned int need;
+
+	return parse(bytes, afr_frame_write(bytes, frame), &out, &need);
+}
+
+TEST(frame_parse__offsets_beyond_2_to_62)
+{
+	static const u64 offsets[] = { (1ull << 62) + 1, 1ull << 63, U64_MAX };
+	struct afr_frame f;
+	unsigned int i, k;
+
+	for (i = 0; i < 3; i++) {
+		for (k = 0; k < GOOD; k++) {
+			f = good[k];
+			switch (f.type) {
+			case AFR_FRAME_ERROR:
+				continue;
+			case AFR_FRAME_ATTACH:
+			case AFR_FRAME_ATTACHED:
+				f.attach.consumed = offsets[i];
+				break;
+			case AFR_FRAME_MOVE:
+				f.move.start = offsets[i];
+				break;
+			case AFR_FRAME_RESUME:
+				f.resume.received = offsets[i];
+				EXPECT_EQ(reparse(&f), -EPROTO);
+				f.resume.received = 0;
+				f.resume.consumed = offsets[i];
+				break;
+			default:
+				f.offset = offsets[i];
+			}
+			EXPECT_EQ(reparse(&f), -EPROTO);
+		}
+	}
+}
+
+TEST(frame_parse__epoch_zero)
+{
+	struct afr_frame f;
+
+	f = good[3];
+	f.attach.epoch = 0;
+	EXPECT_EQ(reparse(&f), -EPROTO);
+	f = good[5];
+	f.attach.epoch = 0;
+	EXPECT_EQ(reparse(&f), -EPROTO);
+	f = good[7];
+	f.move.epoch = 0;
+	EXPECT_EQ(reparse(&f), -EPROTO);
+	f = good[8];
+	f.resume.epoch = 0;
+	EXPECT_EQ(reparse(&f), -EPROTO);
+}
+
+TEST(frame_parse__attach_fields_that_can_never_be_right)
+{
+	static const u32 rings[] = { 0, 1, 8192, 16385, 3 << 14, 2 * AFR_RING_MAX, 1u << 31 };
+	struct afr_frame f;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(rings) / sizeof(rings[0]); i++) {
+		f = good[3];
+		f.attach.ring = rings[i];
+		f.attach.span = rings[i];
+		EXPECT_EQ(reparse(&f), -EPROTO);
+	}
+	f = good[3];
+	f.attach.span = 0;
+	EXPECT_EQ(reparse(&f), -EPROTO);
+	f.attach.span = 16383;
+	EXPECT_EQ(reparse(&f), -EPROTO);
+	f.attach.span = 4 * 16384;
+	EXPECT_EQ(reparse(&f), -EPROTO);
+	f = good[3];
+	f.attach.slot = AFR_SLOT_MAX + 1;
+	EXPECT_EQ(reparse(&f), -EPROTO);
+	f = good[3];
+	f.attach.flags = 2;
+	EXPECT_EQ(reparse(&f), -EPROTO);
+	f = good[3];
+	f.attach.reason = 31;
+	EXPECT_EQ(reparse(&f), -EPROTO);
+	f = good[3];
+	f.attach.addr = U64_MAX - 16383;
+	EXPECT_EQ(reparse(&f), -EPROTO);
+}
+
+TEST(frame_parse__a_refusal_has_no_ring)
+{
+	struct afr_frame f = good[5];
+
+	f.attach.ring = 3;
+	f.attach.span = 1;
+	f.attach.slot = 0xffff;
+	EXPECT(reparse(&f) > 0);
+	f.attach.flags = 0x8000;
+	EXPECT_EQ(reparse(&f), -EPROTO);
+}
+
+TEST(frame_write__is_big_endian)
+{
+	u8 bytes[AFR_FRAME_HEAD_MAX];
+
+	EXPECT_EQ(afr_frame_write(bytes, &good[0]), 16);
+	EXPECT(!memcmp(bytes, "\x01\x00\x00\x00\x00\x00\x00\x09\x00\x00\x00\x00\x00\x00\x00\x4d",
+		       16));
+	EXPECT_EQ(afr_frame_write(bytes, &good[8]), 32);
+	EXPECT(!memcmp(bytes, "\x07\x00\x00\x00\x00\x00\x00\x18\x00\x00\x00\x03\x00\x00\x00\x32", 16));
+}
+
+TEST(frame_write__unknown_type_is_a_header)
+{
+	struct afr_frame f = { .type = 99, .flags = AFR_FRAME_OPTIONAL, .length = 7 }, out;
+	u8 bytes[AFR_FRAME_HEAD_MAX];
+	unsigned int need;
+
+	EXPECT_EQ(afr_frame_write(bytes, &f), 8);
+	EXPECT_EQ(parse(bytes, 8, &out, &need), 8);
+	EXPECT(!memcmp(&out, &f, sizeof(f)));
+}
+
+TEST(frame_name__table)
+{
+	EXPECT(!strcmp(afr_frame_name(AFR_FRAME_DATA), "DATA"));
+	EXPECT(!strcmp(afr_frame_name(AFR_FRAME_ERROR), "ERROR"));
+	EXPECT(!strcmp(afr_frame_name(0), "unknown"));
+	EXPECT(!strcmp(afr_frame_name(12), "unknown"));
+	EXPECT(!strcmp(afr_frame_name(255), "unknown"));
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "../../net/afrdma/imm.h"
+#include "tap.h"
+
+TEST(imm_pack__takes_apart_again)
+{
+	static const u16 values[] = { 0, 1, 0x7fff, 0x8000, AFR_SLOT_MAX, AFR_SLOT_DETACH,
+				      AFR_SLOT_CREDITS };
+	unsigned int i, k;
+
+	for (i = 0; i < 7; i++) {
+		for (k = 0; k < 7; k++) {
+			u32 imm = afr_imm_pack(values[i], values[k]);
+
+			EXPECT_EQ(afr_imm_slot(imm), values[i]);
+			EXPECT_EQ(afr_imm_cursor(imm), values[k]);
+		}
+	}
+}
+
+TEST(imm_pack__slot_is_the_high_half)
+{
+	EXPECT_EQ(afr_imm_pack(0x1234, 0xabcd), 0x1234abcdll);
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "../../net/afrdma/pure.h"
+#include "../../net/afrdma/reason.h"
+#include "tap.h"
+
+static const unsigned int numbers[] = {
+#define AFR_REASON(number, name, sentence) number,
+	AFR_REASONS
+#undef AFR_REASON
+};
+
+#define COUNT (sizeof(numbers) / sizeof(numbers[0]))
+
+TEST(reason_name__every_number_has_one_of_its_own)
+{
+	unsigned int i, k;
+
+	for (i = 0; i < COUNT; i++) {
+		EXPECT(strcmp(afr_reason_name(numbers[i]), "UNKNOWN"));
+		for (k = 0; k < i; k++)
+			EXPECT(strcmp(afr_reason_name(numbers[i]), afr_reason_name(numbers[k])));
+	}
+	EXPECT(!strcmp(afr_reason_name(AFR_REASON_NONE), "NONE"));
+	EXPECT(!strcmp(afr_reason_name(AFR_REASON_RESUME_BAD), "RESUME_BAD"));
+}
+
+TEST(reason_name__unknown_numbers)
+{
+	EXPECT(!strcmp(afr_reason_name(9999), "UNKNOWN"));
+	EXPECT(!strcmp(afr_reason_name(U32_MAX), "UNKNOWN"));
+}
+
+TEST(reason_text__is_a_sentence_on_one_line)
+{
+	unsigned int i;
+
+	for (i = 0; i < COUNT; i++) {
+		EXPECT(strlen(afr_reason_text(numbers[i])) > 15);
+		EXPECT(!strchr(afr_reason_text(numbers[i]), '\n'));
+	}
+}
+
+TEST(reason_text__unknown_numbers)
+{
+	EXPECT(strstr(afr_reason_text(12345), "unknown"));
+	EXPECT(strstr(afr_reason_text(U32_MAX), "unknown"));
+}
