@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The documents are well formed: every .rst for docutils, every man page for groff.
+set -uo pipefail
+# shellcheck source=selftests/lint/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+cd "$src" || exit 1
+mapfile -t pages < <(git ls-files --cached --others --exclude-standard '*.rst')
+for page in "${pages[@]}"; do
+	if ! command -v rst2html >/dev/null; then
+		skip "$page" "package python3-docutils is not installed"
+		continue
+	fi
+	rst2html --report=2 "$page" 2>"$tmp/wrong" >/dev/null
+	judge "$page" "$tmp/wrong"
+done
+
+for page in Documentation/man/*.[1-9]; do
+	if ! command -v groff >/dev/null; then
+		skip "$page" "package groff-base is not installed"
+		continue
+	fi
+	groff -man -Tutf8 -ww -z "$page" >"$tmp/wrong" 2>&1
+	judge "$page" "$tmp/wrong"
+done
+finish

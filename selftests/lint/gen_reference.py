@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Documentation/networking/afrdma-reference.rst, made from the sources.
+
+    gen_reference.py            check that it is what would be made: KTAP
+    gen_reference.py --write    make it
+
+Reasons come from reason.h, counters from stats.h, settings from sysctl.c (name,
+bounds, the comment above) and netns.c (defaults).
+"""
+
+import pathlib
+import re
+import sys
+import textwrap
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SOURCES = ROOT / "net/afrdma"
+DOC = ROOT / "Documentation/networking/afrdma-reference.rst"
+
+REASON = re.compile(r'AFR_REASON\((\d+), (\w+), "([^"]*)"\)|/\* (.*?) \*/ \\')
+STAT = re.compile(r'AFR_STAT\((\w+), "([^"]*)"\)')
+SETTING = re.compile(r"/\*((?:[^*]|\*(?!/))*)\*/\s*SETTING_(\w+)\((\w+)(?:, ([^,)]+), ([^)]+))?\)")
+DEFAULT = re.compile(r"^\t\.(\w+)\s*= (\d+),$|^\tan->set\.(\w+) = (.*);$", re.M)
+
+HEAD = """\
+.. SPDX-License-Identifier: GPL-2.0
+.. Made by selftests/lint/gen_reference.py from the sources: do not edit.
+
+====================================
+AF_RDMA: reasons, counters, settings
+====================================
+"""
+
+REASONS = """
+Reasons
+=======
+
+Why a connection is not on RDMA, why a link or a connection has ended. ``smctl conn``
+and ``smctl link`` show name, number and sentence, the tracepoints the name;
+numbers also go over the wire. ``smctl reasons`` prints this list.
+"""
+
+COUNTERS = """
+Counters
+========
+
+Per network namespace, since the namespace or the module came into being. ``smctl
+stats`` shows them.
+"""
+
+SETTINGS = """
+Settings
+========
+
+Sysctls ``net.afrdma.*``, per network namespace. They hold for what begins after
+the change.
+"""
+
+
+def read(name):
+    return (SOURCES / name).read_text()
+
+
+def item(term, text):
+    """An entry of a definition list."""
+    return term + "\n" + textwrap.fill(text, 88, initial_indent="   ", subsequent_indent="   ",
+                                       break_on_hyphens=False) + "\n"
+
+
+def sentence(text):
+    """Upper-case start, full stop."""
+    text = re.sub(r"\s*\n\s*\*?\s*", " ", text).strip()
+    return text[0].upper() + text[1:] + ("" if text[-1] in ".?" else ".")
+
+
+def reasons():
+    text = REASONS
+    body = read("reason.h").split("#define AFR_REASONS", 1)[1].split("#ifndef", 1)[0]
+    for number, name, words, group in REASON.findall(body):
+        if group:
+            title = group[0].upper() + group[1:]
+            text += f"\n{title}\n{'-' * len(title)}\n"
+        else:
+            text += "\n" + item(f"{number} ``{name}``", sentence(words))
+    return text
+
+
+def counters():
+    text = COUNTERS
+    for name, words in STAT.findall(read("stats.h")):
+        text += "\n" + item(f"``{name.lower()}``", sentence(words))
+    return text
+
+
+def number(word):
+    """A bound in digits, if it is a constant of the protocol."""
+    found = re.search(rf"#define {word}\s+\(?(\d+)u?(?: << (\d+)\))?", read("wire.h"))
+    if found:
+        return str(int(found[1]) << int(found[2] or 0))
+    return {"DAY_MS": "a day", "INT_MAX": str(2**31 - 1)}.get(word, word)
+
+
+def bounds(kind, low, high):
+    if kind != "INT":
+        return "pages"
+    return f"{low} or {high}" if (low, high) == ("0", "1") else f"{number(low)} to {number(high)}"
+
+
+def settings():
+    text = SETTINGS
+    defaults = {a or c: b or f"``{d}``" for a, b, c, d in DEFAULT.findall(read("netns.c"))}
+    table = read("sysctl.c").split("afr_settings_table[] = {", 1)[1].split("\n};", 1)[0]
+    for comment, kind, name, low, high in SETTING.findall(table):
+        term = f"``{name}`` ({bounds(kind, low, high)}; default {defaults[name]})"
+        text += "\n" + item(term, sentence(comment))
+    return text
+
+
+def generate():
+    return HEAD + reasons() + counters() + settings()
+
+
+def check_all_there(text):
+    """Count by other means than the patterns that made it."""
+    for name in ("reason.h", "stats.h"):
+        macro = {"reason.h": "AFR_REASON(", "stats.h": "AFR_STAT("}[name]
+        lines = [line for line in read(name).split("\n") if line.startswith("\t" + macro)]
+        for line in lines:
+            word = re.search(r"([A-Z][A-Z0-9_]+),", line.split("(", 1)[1])[1]
+            if f"``{word}``" not in text and f"``{word.lower()}``" not in text:
+                yield f"{name}: {word} is missing"
+    rows = re.findall(r"^\tSETTING_\w+\((\w+)", read("sysctl.c"), re.M)
+    for name in rows:
+        if f"``{name}``" not in text:
+            yield f"sysctl.c: {name} is missing: a comment above it is needed"
+
+
+def check_same(text):
+    there = DOC.read_text() if DOC.exists() else ""
+    if there != text:
+        yield f"{DOC.name} is out of date: run selftests/lint/gen_reference.py --write"
+
+
+CHECKS = [
+    ("every reason, counter and setting is in the reference", check_all_there),
+    ("afrdma-reference.rst is what the sources say", check_same),
+]
+
+
+def main():
+    text = generate()
+    if sys.argv[1:] == ["--write"]:
+        DOC.write_text(text)
+    failed = 0
+    print(f"KTAP version 1\n1..{len(CHECKS)}")
+    for number, (name, check) in enumerate(CHECKS, 1):
+        wrong = list(check(text))
+        failed += bool(wrong)
+        print(f"{'not ok' if wrong else 'ok'} {number} {name}")
+        for line in wrong:
+            print(f"# {line}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""The tables and byte diagrams of the wire document are those of wire.h.
+
+    wire_doc.py             check, KTAP
+    wire_doc.py --write     write them into the document
+
+The document marks where one belongs, and prose stands between:
+
+    .. wire: struct afr_wire_frame
+    .. wire: enum afr_frame_type
+    .. wire: constants AFR_OPT_KIND AFR_OPT_LEN
+
+What follows such a line, up to a line ".. wire: end", is made here from the
+header: sizes and offsets are computed, meanings are the header's comments.
+Nothing of the header may be missing from the document.
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+HEADER = ROOT / "net/afrdma/wire.h"
+REASONS = ROOT / "net/afrdma/reason.h"
+DOC = ROOT / "Documentation/networking/afrdma-wire.rst"
+
+SIZES = {"u8": 1, "__be16": 2, "__be32": 4, "__be64": 8}
+NAMES = {1: "u8", 2: "be16", 4: "be32", 8: "be64"}
+ROW = 4                 # bytes in a row of a diagram
+
+STRUCT = re.compile(r"^struct (\w+) \{\n(.*?)^\} __packed;\n"
+                    r"static_assert\(sizeof\(struct \1\) == (\w+),", re.M | re.S)
+FIELD = re.compile(r"^\t(\w+)\s+(\w+)(?:\[(\w+)\])?;(?:\s*/\* (.*?) \*/)?$", re.M | re.S)
+ENUM = re.compile(r"^enum (\w+) \{\n(.*?)^\};", re.M | re.S)
+ENTRY = re.compile(r"^\t(\w+)\s*= (\w+),(?:\s*/\* (.*?) \*/)?$", re.M | re.S)
+DEFINE = re.compile(r"^#define (AFR_\w+)[ \t]+(\S.*?)(?:[ \t]*/\* (.*?) \*/)?$", re.M)
+BLOCK = re.compile(r"^\.\. wire: (struct|enum|constants) ([\w ]+)\n(.*?)^\.\. wire: end$",
+                   re.M | re.S)
+
+
+class Field:
+    def __init__(self, kind, name, offset, count, text):
+        self.name = name
+        self.offset = offset
+        self.size = SIZES[kind] * count
+        self.type = NAMES[SIZES[kind]] if count == 1 else f"u8[{count}]"
+        self.text = text
+
+
+class Header:
+    """What wire.h says."""
+
+    def __init__(self, text):
+        self.constants = {name: (value, words(comment))
+                          for name, value, comment in DEFINE.findall(text)}
+        self.enums = {name: [(entry, int(value, 0), words(comment))
+                             for entry, value, comment in ENTRY.findall(body)]
+                      for name, body in ENUM.findall(text)}
+        self.structs = {}
+        self.wrong = []
+        for name, body, size in STRUCT.findall(text):
+            self.structs[name] = self.fields(name, body, self.number(size))
+        declared = set(re.findall(r"^struct (\w+) \{", text, re.M))
+        self.wrong += [f"struct {name}: not packed, or its size is not asserted"
+                       for name in sorted(declared - set(self.structs))]
+
+    def number(self, word):
+        return int(self.constants[word][0] if word in self.constants else word, 0)
+
+    def fields(self, name, body, size):
+        found, offset = [], 0
+        for kind, field, count, text in FIELD.findall(body):
+            one = Field(kind, field, offset, self.number(count) if count else 1, words(text))
+            offset += one.size
+            found.append(one)
+        if offset != size:
+            self.wrong.append(f"struct {name}: fields are {offset} bytes, asserted are {size}")
+        if len(found) != len([line for line in body.split("\n") if ";" in line]):
+            self.wrong.append(f"struct {name}: a field is not understood")
+        return found
+
+
+def words(text):
+    """A comment in one line."""
+    return re.sub(r"\s*\n\s*\*?\s*", " ", text).strip()
+
+
+def table(head, rows):
+    """A simple table of reStructuredText; a cell is never empty."""
+    # "AFR_OPT_*" would be a reference by name.
+    rows = [[cell.replace("_*", r"\_\*") or "\\" for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in [head] + rows) for i in range(len(head))]
+
+    def line(cells):
+        return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths)).rstrip()
+    rule = line(["=" * width for width in widths])
+    return "\n".join([rule, line(head), rule] + [line(row) for row in rows] + [rule])
+
+
+def owner(fields, position):
+    """The field that a byte belongs to, and None beyond the end."""
+    for field in fields:
+        if field.offset <= position < field.offset + field.size:
+            return field
+    return None
+
+
+def label_of(field, row):
+    """Its name in the middle row; a rest that does not lie below it is named again."""
+    first, last = field.offset // ROW, (field.offset + field.size - 1) // ROW
+    if (first + last) // 2 == row:
+        return field.name
+    return f"... {field.name}" if field.offset % ROW else ""
+
+
+def diagram_row(fields, row):
+    text, column = "|", 0
+    while column < ROW:
+        field = owner(fields, row * ROW + column)
+        width = 1
+        while column + width < ROW and owner(fields, row * ROW + column + width) is field:
+            width += 1
+        label = label_of(field, row) if field else ""
+        text += label.center(16 * width - 1) + "|"
+        column += width
+    return text
+
+
+def diagram_rule(fields, row):
+    """The line above a row: open where a field goes on."""
+    text = "+"
+    for column in range(ROW):
+        position = row * ROW + column
+        above, below = owner(fields, position - ROW), owner(fields, position)
+        goes_on = row and above is below and below is not None
+        text += (" " * 15 if goes_on else "-+" * 7 + "-")
+        text += "+" if not goes_on or column == ROW - 1 or \
+            owner(fields, position + 1) is not below else " "
+    return text
+
+
+def diagram(fields):
+    size = fields[-1].offset + fields[-1].size
+    rows = (size + ROW - 1) // ROW
+    tens = "".join(f"{bit // 10 if bit % 10 == 0 else ' '} " for bit in range(32))
+    ones = "".join(f"{bit % 10} " for bit in range(32))
+    lines = [" " + tens.rstrip(), " " + ones.rstrip()]
+    for row in range(rows):
+        lines += [diagram_rule(fields, row), diagram_row(fields, row)]
+    lines.append(diagram_rule(fields, 0))
+    return "::\n\n" + "\n".join(f"  {line}".rstrip() for line in lines)
+
+
+def show_struct(header, name):
+    fields = header.structs[name]
+    size = fields[-1].offset + fields[-1].size
+    rows = [[str(f.offset), str(f.size), f.name, f.type, f.text] for f in fields]
+    return (diagram(fields) + "\n\n" +
+            table(["Offset", "Size", "Field", "Type", "Meaning"], rows) +
+            f"\n\n``struct {name}``, {size} bytes.")
+
+
+def show_enum(header, name):
+    rows = [[str(value), entry, text] for entry, value, text in header.enums[name]]
+    return table(["Value", "Name", "Meaning"], rows)
+
+
+def show_constants(header, names):
+    rows = [[name, "``" + header.constants[name][0] + "``", header.constants[name][1]]
+            for name in names.split()]
+    return table(["Name", "Value", "Meaning"], rows)
+
+
+def render(header, kind, what):
+    show = {"struct": show_struct, "enum": show_enum, "constants": show_constants}
+    return "\n" + show[kind](header, what) + "\n\n"
+
+
+def fill(header, document):
+    def block(match):
+        kind, what = match.group(1), match.group(2)
+        return f".. wire: {kind} {what}\n{render(header, kind, what)}.. wire: end"
+    return BLOCK.sub(block, document)
+
+
+# Checks: each yields what is wrong.
+
+def check_header(header, _):
+    yield from header.wrong
+
+
+def check_same(header, document):
+    for kind, what, there in BLOCK.findall(document):
+        try:
+            want = render(header, kind, what)
+        except KeyError as missing:
+            yield f"{kind} {what}: {missing} is not in {HEADER.name}"
+            continue
+        if there != want:
+            for a, b in zip((there + "\n" * 99).split("\n"), want.split("\n")):
+                if a != b:
+                    yield f"{kind} {what}: the document says '{a.strip()}', not '{b.strip()}'"
+                    break
+
+
+def check_complete(header, document):
+    blocks = BLOCK.findall(document)
+    there = {word for kind, what, _ in blocks for word in what.split()}
+    every = {**header.structs, **header.enums, **header.constants}
+    for name in every:
+        if name not in there:
+            yield f"{name} is in {HEADER.name} and not in the document"
+
+
+def check_frames(header, document):
+    for entry, _, _ in header.enums["afr_frame_type"]:
+        name = entry.removeprefix("AFR_FRAME_")
+        if not re.search(rf"^{name}\n-+$", document, re.M):
+            yield f"frame {name} has no section of its own"
+
+
+def check_names(header, document):
+    """Names in capitals that the prose uses exist."""
+    reasons = set(re.findall(r"AFR_REASON\(\d+, (\w+),", REASONS.read_text()))
+    frames = {entry.removeprefix("AFR_FRAME_") for entries in header.enums.values()
+              for entry, _, _ in entries}
+    known = reasons | frames | set(header.constants) | {"HELLO"}
+    for name in sorted(set(re.findall(r"``([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*)``", document))):
+        if name not in known:
+            yield f"``{name}`` is neither a reason nor a frame nor a constant"
+
+
+CHECKS = [
+    ("wire.h is packed, asserted and understood", check_header),
+    ("tables and diagrams of the document are those of wire.h", check_same),
+    ("everything in wire.h is in the document", check_complete),
+    ("every frame has a section", check_frames),
+    ("names in the document exist", check_names),
+]
+
+
+def main():
+    header = Header(HEADER.read_text())
+    if sys.argv[1:] == ["--write"]:
+        DOC.write_text(fill(header, DOC.read_text()))
+    document = DOC.read_text()
+    failed = 0
+    print(f"KTAP version 1\n1..{len(CHECKS)}")
+    for number, (name, check) in enumerate(CHECKS, 1):
+        wrong = list(check(header, document))
+        failed += bool(wrong)
+        print(f"{'not ok' if wrong else 'ok'} {number} {name}")
+        for line in wrong:
+            print(f"# {line}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
