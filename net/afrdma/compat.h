@@ -56,6 +56,14 @@ static inline int afr_ops_accept(struct socket *sock, struct socket *newsock, in
 #define AFR_CHILD_INIT_ARG
 #endif
 
+/*
+ * Older kernels keep setsockopt(SOL_SOCKET) to themselves: the bit, one that
+ * nobody looks at, changes nothing there.
+ */
+#ifndef SOCK_CUSTOM_SOCKOPT
+#define SOCK_CUSTOM_SOCKOPT (BITS_PER_LONG - 1)
+#endif
+
 /* A user of older headers may lack these. */
 #ifndef MSG_SPLICE_PAGES
 #define MSG_SPLICE_PAGES 0
