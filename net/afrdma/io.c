@@ -16,7 +16,6 @@
 
 #include "compat.h"
 #include "control.h"
-#include "cursor.h"
 #include "hook.h"
 #include "inner.h"
 #include "move.h"
@@ -209,10 +208,9 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 /* The most a reader may wait for: the sender cannot tell a ring without its last unit (PC5). */
 static size_t recv_target(struct sock *sk, size_t len, int flags)
 {
-	u32 ring = afr_sk(sk)->conn->rx.ring;
 	size_t target = sock_rcvlowat(sk, flags & MSG_WAITALL, len);
 
-	return min_t(size_t, target, ring - afr_cursor_unit(ring) + 1);
+	return min_t(size_t, target, afr_rx_lowat_max(&afr_sk(sk)->conn->rx));
 }
 
 /* Nothing more will come: 0 for the end of the stream, or the error. */
@@ -243,8 +241,10 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 		return -EAGAIN;
 	lock_sock(sk);
 	target = recv_target(sk, len, flags);
-	while (done < len) {
+	for (;;) {
 		ret = afr_recv_copy(conn, peek ? done : 0, to, len - done);
+		if (done == len && (len || afr_recv_readable(conn)))
+			break;	/* a read of nothing waits for something, as TCP's does */
 		if (ret > 0) {
 			done += ret;
 			if (!peek)

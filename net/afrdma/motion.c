@@ -140,17 +140,30 @@ u32 afr_tx_ready(const struct afr_motion_tx *tx)
 }
 
 /**
+ * afr_tx_writable() - is there enough room to wake a writer for
+ * @tx: the books
+ *
+ * A third of the ring, as TCP does, so that writers are not woken for crumbs. One
+ * definition: whoever waits for more than afr_tx_blocked() knows of waits for ever.
+ *
+ * Returns: true if a sleeping writer or poller is to be woken.
+ */
+bool afr_tx_writable(const struct afr_motion_tx *tx)
+{
+	return afr_tx_space(tx) >= tx->ring / 3;
+}
+
+/**
  * afr_tx_blocked() - can only the peer's reader bring us on
  * @tx: the books
  *
  * While true the peer must be told once by BLOCKED for each value of
  * tx->consumed, or it may wait for half a ring to be read while its reader waits
  * for more than is there (PC6). On a link that holds for a full send ring as
- * well: one of less than half the peer's would never be freed (PM6). For the same
- * reason a writer on a link must not wait for more than one free byte.
+ * well: one of less than half the peer's would never be freed (PM6).
  *
- * Returns: true if nothing may be sent, and bytes wait for window or for room on a
- * link.
+ * Returns: true if nothing may be sent, and bytes wait for window or writers for
+ * room on a link.
  */
 bool afr_tx_blocked(const struct afr_motion_tx *tx)
 {
@@ -158,7 +171,7 @@ bool afr_tx_blocked(const struct afr_motion_tx *tx)
 		return false;
 	if (tx->written > tx->sent)
 		return true;
-	return tx->where == AFR_ON_LINK && !afr_tx_space(tx);
+	return tx->where == AFR_ON_LINK && tx->fin == AFR_NO_FIN && !afr_tx_writable(tx);
 }
 
 /**
@@ -558,14 +571,15 @@ bool afr_rx_finack_due(struct afr_motion_rx *rx)
  * afr_rx_lowat_max() - most unread bytes a reader may wait for
  * @rx: the books
  *
- * A unit less than either ring: the sender sees the cursor rounded down (PC5), and
- * the sender's ring may be as small as AFR_RING_MIN.
+ * The sender's ring may be as small as AFR_RING_MIN, its writers sleep while less
+ * than a third of it is free (afr_tx_writable()), and it sees the cursor rounded down
+ * by less than a unit (PC5).
  *
  * Returns: the bound for SO_RCVLOWAT and for what MSG_PEEK waits for.
  */
 u32 afr_rx_lowat_max(const struct afr_motion_rx *rx)
 {
-	return min(rx->ring, (u32)AFR_RING_MIN) - afr_cursor_unit(rx->ring) + 1;
+	return AFR_RING_MIN - AFR_RING_MIN / 3 - afr_cursor_unit(rx->ring) + 1;
 }
 
 /**

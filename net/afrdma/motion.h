@@ -77,10 +77,13 @@ u32 afr_tx_space(const struct afr_motion_tx *tx);
 void afr_tx_write(struct afr_motion_tx *tx, u32 len);
 /* Bytes that may be promised now on the current path: 0 on hold or without window. */
 u32 afr_tx_ready(const struct afr_motion_tx *tx);
+/* Is there enough free to wake a writer or a poller for? They must not wait for more. */
+bool afr_tx_writable(const struct afr_motion_tx *tx);
 /*
  * Only the peer's reader can bring us on: there are bytes to send and no window;
- * or, on a link, the send ring is full of bytes that nothing but the peer's cursor
- * frees. Say BLOCKED once for each value of @tx->consumed while this is true.
+ * or, on a link, writers wait for room that nothing but the peer's cursor makes.
+ * Say BLOCKED once for each value of @tx->consumed while this is true: to be asked
+ * after every post and again after every cursor that came.
  */
 bool afr_tx_blocked(const struct afr_motion_tx *tx);
 /* @len bytes were promised: put into a DATA frame, or posted as a write. */

@@ -248,6 +248,7 @@ static void server_refuse(struct afr_conn *conn, enum afr_reason reason)
 	attach_failed(conn, reason);
 	conn->attach_reason = reason;
 	afr_control_want(conn, AFR_WANT_ATTACHED);
+	afr_control_want(conn, AFR_WANT_CREDIT);	/* what the closed books counted as told */
 }
 
 /* Both ends know where to write from here on. */
@@ -327,6 +328,7 @@ static void client_refused(struct afr_conn *conn, enum afr_reason reason)
 	set_bit(AFR_F_PEER_LEFT, &conn->flags);
 	attach_end(conn);
 	attach_failed(conn, reason);
+	afr_control_want(conn, AFR_WANT_CREDIT);	/* what the closed books counted as told */
 }
 
 /**

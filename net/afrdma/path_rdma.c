@@ -39,8 +39,6 @@ static int post(struct afr_conn *conn, u32 len)
 
 	if (ret == -ENOTCONN)
 		conn->may_post = false;
-	else if (ret)
-		afr_stat_inc(conn->an->net, AFR_STAT_LINK_NO_CREDIT);
 	return ret;
 }
 
@@ -135,7 +133,7 @@ static void data_landed(struct afr_conn *conn, u32 len)
 static void cursor_landed(struct afr_conn *conn, u16 cursor)
 {
 	u64 una, consumed;
-	bool freed;
+	bool freed, blocked;
 	int bad;
 
 	spin_lock(&conn->tx_lock);
@@ -146,12 +144,16 @@ static void cursor_landed(struct afr_conn *conn, u16 cursor)
 		clear_bit(AFR_F_BLOCKED_TOLD, &conn->flags);
 	freed = conn->tx.una != una;
 	push(conn);
+	/* BLOCKED is said once for each cursor that does not help (PC6) */
+	blocked = afr_tx_blocked(&conn->tx) && !test_bit(AFR_F_BLOCKED_TOLD, &conn->flags);
 	spin_unlock(&conn->tx_lock);
 
 	if (bad)
 		afr_conn_abort(conn, bad);
 	else if (freed)
 		afr_conn_writable(conn);
+	if (blocked)
+		afr_conn_schedule(conn);
 }
 
 static void landed(struct afr_port *port, u32 len, u16 cursor)

@@ -17,7 +17,7 @@ ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len);
 void afr_send_kick(struct afr_conn *conn);
 /* Process context. The stream ends with what was written so far. Idempotent. */
 void afr_send_fin(struct afr_conn *conn);
-/* Any context. Enough room that a sleeping writer is worth waking: a third of the ring, as TCP does. */
+/* Any context. Enough room that a sleeping writer is worth waking. */
 bool afr_send_room(struct afr_conn *conn);
 /* Any context. Bytes written and not known to be received; and of these, not yet sent. */
 u64 afr_send_queued(struct afr_conn *conn, u64 *unsent);

@@ -287,7 +287,9 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 			set_modes(conn, AFR_NONE, AFR_NONE);
 	}
 	release_sock(conn->inner->sk);
-	if (!err && !unspec)
+	if (unspec)
+		afr_inner_take_error(conn->inner, sk);	/* ECONNRESET, of our own making */
+	else if (!err)
 		sock->state = SS_CONNECTED;
 	return err;
 }

@@ -281,7 +281,6 @@ void afr_sockopt_inherit(struct sock *child, const struct sock *listener)
 	child->sk_reuseport = listener->sk_reuseport;
 	child->sk_bound_dev_if = listener->sk_bound_dev_if;
 	child->sk_mark = listener->sk_mark;
-	child->sk_priority = listener->sk_priority;
 	afr_sk(child)->nodelay = afr_sk(listener)->nodelay;
 	afr_sk(child)->cork = afr_sk(listener)->cork;
 }
