@@ -37,6 +37,8 @@
 	M(C07, "c07", "credit at half a ring only, BLOCKED never said") \
 	M(C08, "c08", "BLOCKED not remembered") \
 	M(SPACE, "space-not-blocked", "BLOCKED for the peer's window only, not for a full send ring") \
+	M(CRUMBS, "crumbs-not-blocked", "BLOCKED for a full send ring, writers sleep until a third is free") \
+	M(ONCE, "blocked-once", "BLOCKED is not said again when a cursor brought too little") \
 	M(C10, "c10", "RESUME without the consumed cursor") \
 	M(C20, "c20", "DATA on TCP needs no window") \
 	M(D02, "d02", "the ring is freed at the peer's RESUME, not at its DETACH") \
@@ -140,6 +142,7 @@ struct end {
 	/* the application */
 	u64			total;		/* end of what it writes */
 	u32			want;		/* bytes its reader waits for now */
+	bool			patient;	/* its writer sleeps until it is worth waking */
 	bool			write_first;	/* reads nothing before it wrote everything */
 
 	/* the frame being written */
@@ -149,7 +152,8 @@ struct end {
 	/* kinds waiting to be written, one flag each (PC9) */
 	bool			say_hello, say_blocked, say_attach, say_attached;
 	bool			say_move, say_resume, say_fin, say_finack, say_riddle;
-	u64			blocked_at;
+	u64			blocked_at;	/* the cursor that BLOCKED was said at */
+	bool			blocked_said;	/* since the application wrote */
 	struct afr_frame	attach, attached, move, resume;
 
 	/* the frame being read */

@@ -47,7 +47,8 @@ bool step_app_write(struct end *e, bool go)
 	u32 len = afr_tx_space(&e->tx);
 	u32 i;
 
-	if (e->tx.fin != AFR_NO_FIN || !len || e->tx.written == e->total)
+	if (e->tx.fin != AFR_NO_FIN || !len || e->tx.written == e->total ||
+	    (e->patient && !afr_tx_writable(&e->tx)))
 		return false;
 	if (!go)
 		return true;
@@ -60,6 +61,8 @@ bool step_app_write(struct end *e, bool go)
 		e->send_ring[afr_ring_pos(e->tx.written + i, e->tx.ring)] =
 			byte_at(e->id, e->tx.written + i);
 	afr_tx_write(&e->tx, len);
+	e->patient = chance(50);
+	e->blocked_said = false;
 	return true;
 }
 
@@ -80,8 +83,11 @@ static u32 want_max(const struct end *e)
 {
 	if (mutation == MUT_LOWAT)
 		return e->rx.ring;
-	if (world.scale)
-		return min(e->rx.ring, (u32)AFR_RING_MIN >> world.scale);
+	if (world.scale) {
+		u32 least = AFR_RING_MIN >> world.scale;
+
+		return least - least / 3;
+	}
 	return afr_rx_lowat_max(&e->rx);
 }
 

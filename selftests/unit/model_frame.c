@@ -30,9 +30,10 @@ static bool wants_credit(const struct end *e)
 
 static bool wants_blocked(const struct end *e)
 {
-	if (mutation == MUT_C07 || (mutation == MUT_SPACE && e->tx.written == e->tx.sent))
+	if (mutation == MUT_C07 || (mutation == MUT_SPACE && e->tx.written == e->tx.sent) ||
+	    (mutation == MUT_CRUMBS && e->tx.written == e->tx.sent && afr_tx_space(&e->tx)))
 		return false;
-	return afr_tx_blocked(&e->tx) &&
+	return afr_tx_blocked(&e->tx) && !(mutation == MUT_ONCE && e->blocked_said) &&
 	       e->blocked_at != e->tx.consumed;
 }
 
@@ -91,6 +92,7 @@ static struct afr_frame make_frame(struct end *e, enum candidate kind)
 		return offset_frame(AFR_FRAME_CREDIT, afr_rx_report(&e->rx));
 	case SAY_BLOCKED:
 		e->blocked_at = e->tx.consumed;
+		e->blocked_said = true;
 		if (e->tx.written == e->tx.sent)
 			reached[REACH_ROOMLESS]++;
 		return offset_frame(AFR_FRAME_BLOCKED, e->tx.sent);

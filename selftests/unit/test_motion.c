@@ -154,6 +154,17 @@ TEST(tx_ready__nothing_on_hold)
 	EXPECT(!afr_tx_blocked(&tx));
 }
 
+TEST(tx_writable__a_third_of_the_ring)
+{
+	struct afr_motion_tx tx = tx_of(RING, RING, RING, RING);
+
+	EXPECT(!afr_tx_writable(&tx));
+	afr_tx_taken(&tx, RING / 3 - 1);
+	EXPECT(!afr_tx_writable(&tx));
+	afr_tx_taken(&tx, 1);
+	EXPECT(afr_tx_writable(&tx));
+}
+
 TEST(tx_blocked__by_the_window)
 {
 	struct afr_motion_tx tx = tx_of(2 * RING, RING, RING, RING);
@@ -175,10 +186,24 @@ TEST(tx_blocked__by_a_full_send_ring_on_a_link_only)
 	EXPECT(!afr_tx_blocked(&tx));
 	afr_tx_sent(&tx, RING);
 	EXPECT(afr_tx_blocked(&tx));
-	afr_tx_credit(&tx, 1);
+	afr_tx_credit(&tx, RING / 3 - 1);
+	EXPECT(afr_tx_blocked(&tx));
+	afr_tx_credit(&tx, RING / 3);
 	EXPECT(!afr_tx_blocked(&tx));
 
 	tx = tx_of(RING, 4 * RING, RING, RING);
+	EXPECT(!afr_tx_blocked(&tx));
+}
+
+TEST(tx_blocked__nobody_waits_for_room_behind_the_end)
+{
+	struct afr_motion_tx tx = tx_of(RING, 4 * RING, 0, 0);
+
+	afr_tx_open(&tx);
+	afr_tx_move(&tx);
+	afr_tx_write(&tx, RING);
+	afr_tx_sent(&tx, RING);
+	afr_tx_fin(&tx);
 	EXPECT(!afr_tx_blocked(&tx));
 }
 
@@ -711,15 +736,18 @@ TEST(rx_finack_due__empty_stream)
 	EXPECT(afr_rx_eof(&rx));
 }
 
-TEST(rx_lowat_max__a_unit_less_than_either_ring)
+/* The smallest send ring, its writers asleep, its sender a unit behind: PC5 and PM6. */
+TEST(rx_lowat_max__always_comes)
 {
-	struct afr_motion_rx rx = rx_of(AFR_RING_MIN, 0, 0);
+	u32 ring;
 
-	EXPECT_EQ(afr_rx_lowat_max(&rx), AFR_RING_MIN);
-	rx = rx_of(1 << 20, 0, 0);
-	EXPECT_EQ(afr_rx_lowat_max(&rx), AFR_RING_MIN - 63);
-	rx = rx_of(AFR_RING_MAX, 0, 0);
-	EXPECT_EQ(afr_rx_lowat_max(&rx), AFR_RING_MIN - AFR_RING_MIN / 4 + 1);
+	for (ring = AFR_RING_MIN; ring <= AFR_RING_MAX; ring *= 2) {
+		struct afr_motion_rx rx = rx_of(ring, 0, 0);
+		u32 held = AFR_RING_MIN - AFR_RING_MIN / 3 + 1;
+
+		EXPECT(afr_rx_lowat_max(&rx) <= held - (afr_cursor_unit(ring) - 1));
+		EXPECT(afr_rx_lowat_max(&rx) >= AFR_RING_MIN / 3);
+	}
 }
 
 TEST(rx_eof__only_after_the_last_byte)
