@@ -1,0 +1,185 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Test everything that can be tested, on a machine that need not have anything
+# but a Debian with make.
+#
+#   check.sh [STAGE...]		stages by name; or a list of them by its name:
+#   check.sh all		all (what "make check" does; the default)
+#   check.sh quick		what takes less than two minutes once it is warm
+#   check.sh list		the names
+#
+# Each stage writes build/check/STAGE.log; the KTAP lines in there are counted.
+# A stage that fails without a "not ok" is one failure.  The last line is
+#	N passed, N failed[, N skipped]
+# and the exit status is 0 only if nothing failed.
+set -uo pipefail
+
+self=$(readlink -f "${BASH_SOURCE[0]}")
+src=$(dirname "$(dirname "$self")")
+lab=$src/selftests/lab
+check=$src/selftests/check
+logs=$src/build/check
+cd "$src" || exit 2
+
+# shellcheck source=selftests/check/stages.sh
+. "$check/stages.sh"
+
+### Running them
+
+say() { echo "check: $*"; }
+
+field() { stages | awk -v name="$1" -v n="$2" '$1 == name { print $n }'; }
+what_is() { stages | awk -v name="$1" '$1 == name { sub(/^[^ \t]+[ \t]+[0-9]+[ \t]+/, ""); sub(/[ \t]*\+.*/, ""); print }'; }
+kernel_of() { stages | sed -n "s/^$1[[:space:]].*+\(.*\)/\1/p"; }
+
+# Everything that was started is a process group of its own, which ends with us.
+groups=()
+end_group() {
+	kill -TERM -- "-$1" 2>/dev/null || return 0
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		kill -0 -- "-$1" 2>/dev/null || return 0
+		sleep 0.5
+	done
+	kill -KILL -- "-$1" 2>/dev/null || true
+}
+# shellcheck disable=SC2317 # a trap calls it
+clean_up() {
+	local group
+	for group in "${groups[@]}"; do end_group "$group"; done
+	rm -f "$logs"/tmp.* "$skips"
+}
+
+passed=0
+failed=0
+skipped=0
+skips=$logs/tmp.skips
+
+# The last word of a log, short enough for a line.
+last_word() {
+	tail -n 1 "$1" 2>/dev/null | tr -d '\r' | tr '\t' ' ' | cut -c 1-56
+}
+
+# Wait for group $1, whose log is $2, for $3 seconds at most.
+watch() {
+	local pid=$1 log=$2 limit=$3 name=$4 start=$SECONDS every=60 next
+	[ ! -t 1 ] || every=15
+	next=$every
+	while kill -0 "$pid" 2>/dev/null; do
+		if ((SECONDS - start > limit)); then
+			echo "check: no end after $limit seconds" >>"$log"
+			end_group "$pid"
+			return 124
+		fi
+		if ((SECONDS - start >= next)); then
+			next=$((next + every))
+			printf '  %-12s %4d s  %s\n' "$name" $((SECONDS - start)) "$(last_word "$log")"
+		fi
+		sleep 0.2
+	done
+	wait "$pid"
+}
+
+# Add the log of a stage that ended with status $2 to the totals; show failures.
+count() {
+	local name=$1 rc=$2 log=$logs/$1.log line p=0 f=0 s=0
+	while IFS= read -r line; do
+		case $line in
+		"pass "*)	p=${line#pass } ;;
+		"fail "*)	f=$((f + 1)); printf '    not ok %s\n' "${line#fail }" ;;
+		"skip "*)	s=$((s + 1)); printf '%s: %s\n' "$name" "${line#skip }" >>"$skips" ;;
+		"#"*)		printf '      %s\n' "$line" ;;
+		esac
+	done < <(awk -f "$check/count.awk" "$log")
+	if [ "$rc" -eq 4 ] && [ $f -eq 0 ]; then
+		[ $s -gt 0 ] || { s=1; printf '%s: # SKIP %s\n' "$name" "$(last_word "$log")" >>"$skips"; }
+	elif [ "$rc" -eq 124 ] || { [ "$rc" -ne 0 ] && [ $f -eq 0 ]; }; then
+		f=$((f + 1))
+		printf '    not ok %s: ended with %s; the end of its log:\n' "$name" "$rc"
+		tail -n 25 "$log" | sed 's/^/      | /'
+	elif [ $((p + f + s)) -eq 0 ]; then
+		p=1
+	fi
+	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+	stage_result="$p passed, $f failed"
+	[ $s -eq 0 ] || stage_result+=", $s skipped"
+}
+
+run_stage() {
+	local name=$1 log=$logs/$1.log start=$SECONDS rc=0 group
+	printf '%-14s %s\n' "$name" "$(what_is "$name")"
+	kernels=$kernels setsid "$self" --stage "$name" >"$log" 2>&1 </dev/null 8>&- &
+	group=$!
+	groups+=("$group")
+	watch "$group" "$log" "$(field "$name" 2)" "$name" || rc=$?
+	count "$name" "$rc"
+	printf '%-14s %s, %d s  (build/check/%s.log)\n' "" "$stage_result" $((SECONDS - start)) "$name"
+}
+
+# Kernels take minutes to build and nothing else of the machine's: begin at once.
+start_kernels() {
+	[ -n "$kernels" ] || return 0
+	# shellcheck disable=SC2086 # a list of words
+	setsid nice -n 10 "$lab/kernels.sh" make $kernels >"$logs/kernels-build.log" 2>&1 \
+		</dev/null 8>&- &
+	groups+=("$!")
+}
+
+expand_names() {
+	local word
+	for word; do
+		case $word in
+		all)	echo "$all" ;;
+		quick)	echo "$quick" ;;
+		*)	[ -n "$(field "$word" 1)" ] || {
+				say "no stage '$word'; there are: $(stages | awk '{ print $1 }' | xargs)" >&2
+				return 2
+			}
+			echo "$word" ;;
+		esac
+	done | xargs -n 1
+}
+
+main() {
+	local wanted stage
+	wanted=$(expand_names "${@:-all}") || exit 2
+	mkdir -p "$logs"
+	exec 8>"$logs/.lock"
+	flock -n 8 || { say "waiting for another check in this tree"; flock 8; }
+	: >"$skips"
+	trap clean_up EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+	kernels=$(for stage in $wanted; do kernel_of "$stage"; done | xargs)
+	for stage in $wanted; do
+		run_stage "$stage"
+		if [ "$stage" = deps ]; then
+			[ $failed -eq 0 ] || break
+			start_kernels
+		fi
+	done
+	if [ -s "$skips" ]; then
+		echo "skipped:"
+		sort "$skips" | uniq -c | sed 's/^ *1 /  /;s/^ *\([0-9][0-9]*\) /  \1 times /'
+	fi
+	[ $failed -eq 0 ] || say "logs are in build/check/"
+	echo "took $((SECONDS / 60)) min $((SECONDS % 60)) s"
+	if [ $skipped -eq 0 ]; then
+		echo "$passed passed, $failed failed"
+	else
+		echo "$passed passed, $failed failed, $skipped skipped"
+	fi
+	[ $failed -eq 0 ]
+}
+
+case ${1:-} in
+--stage)
+	"stage_${2//-/_}" ;;
+list)
+	stages | awk '{ name = $1; sub(/^[^ \t]+[ \t]+[0-9]+[ \t]+/, ""); sub(/[ \t]*\+.*/, ""); printf "%-14s %s\n", name, $0 }' ;;
+-h | --help | help)
+	sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "$self" ;;
+*)
+	main "$@" ;;
+esac
+exit

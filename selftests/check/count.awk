@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# Read a log, count the KTAP lines in it.  Out come lines that check.sh reads:
+#	pass N		how many passed
+#	fail NAME	one a failure, then "#..." lines: what was said about it
+#	skip NAME # SKIP WHY
+#
+# Nested KTAP: the line that sums up a block of indented ones is no test of its
+# own, unless it says that something failed which none of them did.
+# The lab prints the lines of two guests with "a: " and "b: " before them: one
+# name in both guests of a run is one test, which fails if it fails in either.
+
+function settle(	i, name)
+{
+	for (i = 1; i <= guests; i++) {
+		name = guest[i]
+		count(verdict[name], name, told[name])
+		delete verdict[name]
+		delete told[name]
+	}
+	guests = 0
+}
+
+function count(what, name, more)
+{
+	if (what == "pass")
+		passed++
+	else
+		print what " " name more
+}
+
+function from_guest(what, name)
+{
+	if (!(name in verdict)) {
+		guest[++guests] = name
+		verdict[name] = what
+	} else if (what == "fail" || verdict[name] == "skip") {
+		verdict[name] = what
+	}
+}
+
+# What is said about a failure stands below it; count() prints in order.
+failing && /^ *([ab]: +)?#/ {
+	line = $0
+	sub(/^ *([ab]: +)?# ?/, "", line)
+	if (said++ < 12) {
+		if (in_guest)
+			told[failing] = told[failing] "\n# " line
+		else
+			print "# " line
+	}
+	next
+}
+
+/^ *([ab]: +)?(not )?ok([ \t]|$)/ {
+	line = $0
+	in_guest = sub(/^ *[ab]: +/, "", line)
+	match(line, /^ */)
+	depth = RLENGTH
+	sub(/^ +/, "", line)
+	what = line ~ /^not/ ? "fail" : line ~ /# *[Ss][Kk][Ii][Pp]/ ? "skip" : "pass"
+	sub(/^(not )?ok *[0-9]* *(- )?/, "", line)
+	failing = what == "fail" ? line : ""
+	said = 0
+	if (in_guest) {
+		from_guest(what, line)
+	} else if (depth < deepest) {
+		if (what == "fail" && !inner_failed)
+			count(what, line)
+		else
+			failing = ""
+		deepest = depth
+		inner_failed = 0
+	} else {
+		deepest = depth
+		if (depth && what == "fail")
+			inner_failed = 1
+		count(what, line)
+	}
+	next
+}
+
+{ failing = "" }
+
+/^lab: (PASS|FAIL|SKIP) / { settle() }
+
+END {
+	settle()
+	print "pass " passed + 0
+}
