@@ -104,22 +104,13 @@ void afr_send_fin(struct afr_conn *conn)
 	afr_control_push(conn);
 }
 
-/**
- * afr_send_room() - is a sleeping writer worth waking?
- * @conn: connection
- *
- * On TCP with a third of the ring free, as TCP itself does. On a link any free
- * byte must do: the peer tells of more only when the ring is full (BLOCKED) or it
- * has half of its own to report.
- *
- * Context: any. Return: true if so.
- */
+/** afr_send_room() - is a sleeping writer worth waking? @conn: connection. Context: any. */
 bool afr_send_room(struct afr_conn *conn)
 {
 	bool room;
 
 	spin_lock_bh(&conn->tx_lock);
-	room = afr_tx_space(&conn->tx) >= (conn->tx.where == AFR_ON_TCP ? conn->tx.ring / 3 : 1);
+	room = afr_tx_writable(&conn->tx);
 	spin_unlock_bh(&conn->tx_lock);
 	return room;
 }

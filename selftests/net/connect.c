@@ -954,6 +954,21 @@ static void unspec_server(void)
 	exchange(accept_conn(listener));
 }
 
+/* A framed connection is not taken apart under its socket: an honest refusal, and it goes on. */
+static void unspec_framed(void)
+{
+	struct sockaddr none = { .sa_family = AF_UNSPEC };
+	int fd = connect_conn(server_port());
+
+	SYS_ERRNO(connect(fd, &none, sizeof(none)), EOPNOTSUPP);
+	exchange(fd);
+}
+
+static void accept_exchange_conn(void)
+{
+	exchange(accept_conn(open_listener(8)));
+}
+
 /* ---- at once ---- */
 
 static void close_at_once(void)
@@ -1055,7 +1070,8 @@ const struct row connect_rows[] = {
 	{ "refused_then_good", refused_then_good, refused_then_good_server, ON_COLD },
 	{ "misuse", misuse, misuse, ON_COLD | QUICK },
 	{ "misuse_connected", misuse_connected, misuse_connected, ON_ALL | QUICK },
-	{ "unspec", unspec, unspec_server, ON_ALL },
+	{ "unspec", unspec, unspec_server, ON_PLAIN },
+	{ "unspec_framed", unspec_framed, accept_exchange_conn, ON_RDMA | ON_COLD },
 	{ "close_at_once", close_at_once, close_at_once_server, ON_COLD | ON_PLAIN | QUICK },
 	{ "accept_close_at_once", accept_close_at_once_client, accept_close_at_once,
 	  ON_COLD | ON_PLAIN | QUICK },
