@@ -198,8 +198,9 @@ static struct rdma_conn_param conn_param(const struct afr_link *link, const void
 		.private_data_len	= len,
 		.responder_resources	= min(RDMA_READS, attrs->max_qp_rd_atom),
 		.initiator_depth	= min(RDMA_READS, attrs->max_qp_init_rd_atom),
-		.retry_count		= 7,
-		.rnr_retry_count	= 6,	/* 7 would be for ever */
+		/* For both, 7 is for ever: by the standard for the latter, in rxe for all. */
+		.retry_count		= 6,
+		.rnr_retry_count	= 6,
 	};
 }
 
