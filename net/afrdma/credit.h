@@ -36,7 +36,7 @@ int afr_credit_grant(struct afr_credit *c, u16 cumulative);
 
 /* We reposted one receive. */
 void afr_credit_repost(struct afr_credit *c);
-/* Is an announcement worth a message now? At a quarter of the depth, never below AFR_CREDIT_ANNOUNCE. */
+/* Is an announcement worth a message? At a quarter of the depth, at least AFR_CREDIT_ANNOUNCE. */
 bool afr_credit_due(const struct afr_credit *c);
 /* The count to announce now; from here on the peer counts as told. */
 u16 afr_credit_announce(struct afr_credit *c);

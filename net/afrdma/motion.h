@@ -94,18 +94,30 @@ void afr_tx_sent(struct afr_motion_tx *tx, u32 len);
  */
 void afr_tx_taken(struct afr_motion_tx *tx, u32 len);
 
-/* The peer says its reader consumed up to @consumed (older news is ignored): CREDIT_BAD beyond sent. */
+/*
+ * The peer says its reader consumed up to @consumed (older news is ignored):
+ * CREDIT_BAD beyond sent.
+ */
 int afr_tx_credit(struct afr_motion_tx *tx, u64 consumed);
 /* The same, told by an immediate of the current epoch (cursor.h); ignored when no epoch is open. */
 int afr_tx_credit_imm(struct afr_motion_tx *tx, u16 cursor);
 
-/* The next epoch begins: returns its number. Only while no epoch is open and the direction is on TCP. */
+/*
+ * The next epoch begins: returns its number. Only while no epoch is open and the
+ * direction is on TCP, else 0.
+ */
 u32 afr_tx_open(struct afr_motion_tx *tx);
-/* May this direction enter the link now: epoch open, on TCP, every promised byte taken, not finished. */
+/*
+ * May this direction enter the link now: epoch open, on TCP, every promised byte
+ * taken, not finished.
+ */
 bool afr_tx_may_move(const struct afr_motion_tx *tx);
 /* Enter the link: returns S for the MOVE frame. */
 u64 afr_tx_move(struct afr_motion_tx *tx);
-/* The link of the current epoch is lost: stop using it. On hold if the direction had entered it, else it stays on TCP. */
+/*
+ * The link of the current epoch is lost: stop using it. On hold if the direction had
+ * entered it, else it stays on TCP.
+ */
 void afr_tx_leave(struct afr_motion_tx *tx);
 /*
  * RESUME(epoch, received, consumed) came. Of another than the current epoch, or
@@ -118,7 +130,10 @@ int afr_tx_resume(struct afr_motion_tx *tx, u32 epoch, u64 received, u64 consume
 
 /* The application ends the stream: fin = written. Idempotent. */
 void afr_tx_fin(struct afr_motion_tx *tx);
-/* FINACK(@end): FINACK_BAD unless it is our fin. Everything is freed, a hold ends (where = TCP, una = sent = written). */
+/*
+ * FINACK(@end): FINACK_BAD unless it is our fin and all was sent. Everything is freed,
+ * a hold ends (where = TCP, una = sent = written).
+ */
 int afr_tx_finack(struct afr_motion_tx *tx, u64 end);
 
 /*
@@ -141,7 +156,10 @@ struct afr_motion_rx {
 };
 
 void afr_rx_init(struct afr_motion_rx *rx, u32 ring);
-/* DATA(offset, len) header: DATA_OFFSET, WINDOW_EXCEEDED, DATA_AFTER_FIN, MOVE_DATA or 0: the bytes may be read into the ring. */
+/*
+ * DATA(offset, len) header: DATA_OFFSET, WINDOW_EXCEEDED, DATA_AFTER_FIN, MOVE_DATA or
+ * 0: the bytes may be read into the ring.
+ */
 int afr_rx_data(const struct afr_motion_rx *rx, u64 offset, u32 len);
 /* @len of the bytes announced by DATA are in the ring. */
 void afr_rx_arrived(struct afr_motion_rx *rx, u32 len);
@@ -184,7 +202,10 @@ void afr_rx_blocked(struct afr_motion_rx *rx);
  * unit is. @imm: news travels by immediate (rounded down to a unit), else by CREDIT.
  */
 bool afr_rx_credit_due(const struct afr_motion_rx *rx, bool imm);
-/* Tell it now: the cursor for CREDIT (bytes). Counts as reported, clears blocked if anything was news. */
+/*
+ * Tell it now: the cursor for CREDIT (bytes). Counts as reported, clears blocked if
+ * anything was news.
+ */
 u64 afr_rx_report(struct afr_motion_rx *rx);
 /* Tell it now by immediate: 16 bits of cursor. Counts as reported what the rounded cursor says. */
 u16 afr_rx_report_imm(struct afr_motion_rx *rx);

@@ -8,6 +8,7 @@
 #define AFR_PURE_H
 
 #ifdef __KERNEL__
+#include <linux/bug.h>
 #include <linux/build_bug.h>
 #include <linux/errno.h>
 #include <linux/limits.h>
@@ -51,6 +52,20 @@ static inline __be64 cpu_to_be64(u64 v) { return htobe64(v); }
 static inline u16 be16_to_cpu(__be16 v) { return be16toh(v); }
 static inline u32 be32_to_cpu(__be32 v) { return be32toh(v); }
 static inline u64 be64_to_cpu(__be64 v) { return be64toh(v); }
+#endif
+
+/*
+ * A promise of our own books, checked in debug builds only. The random model has
+ * its own definition, to outlive a promise that is broken on purpose.
+ */
+#ifndef AFR_CHECK
+#ifndef AFR_DEBUG_CHECKS
+#define AFR_CHECK(ok)	((void)0)
+#elif defined(__KERNEL__)
+#define AFR_CHECK(ok)	WARN_ON_ONCE(!(ok))
+#else
+#define AFR_CHECK(ok)	assert(ok)
+#endif
 #endif
 
 #endif /* AFR_PURE_H */

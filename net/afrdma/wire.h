@@ -41,7 +41,7 @@ static_assert(sizeof(struct afr_wire_option) == AFR_OPT_LEN, "option size");
 #define AFR_HELLO_MAX		512	/* longest HELLO a reader accepts */
 #define AFR_WINDOW_INITIAL	16384	/* bytes a sender may send before the peer's HELLO */
 #define AFR_RING_MIN		16384	/* smallest ring, a power of two as all are */
-#define AFR_RING_MAX		(1u << 26)	/* then a cursor unit is a quarter of AFR_RING_MIN */
+#define AFR_RING_MAX		(1u << 26)	/* a cursor unit is at most AFR_RING_MIN / 4 */
 
 struct afr_wire_hello {
 	u8	magic[AFR_HELLO_MAGIC_LEN];

@@ -6,9 +6,14 @@
 #ifndef MODEL_H
 #define MODEL_H
 
+#include <stdbool.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+/* A promise of the books that is broken ends the run, not the program. */
+void model_promise(bool kept, const char *promise);
+#define AFR_CHECK(ok)	model_promise(ok, #ok)
 
 #include "../../net/afrdma/credit.h"
 #include "../../net/afrdma/cursor.h"
@@ -203,9 +208,6 @@ void story(const char *format, ...) __attribute__((format(printf, 1, 2)));
 u32 pick(u32 below);			/* 0 .. below - 1 */
 bool chance(u32 percent);
 u8 byte_at(int sender, u64 offset);	/* what the stream has at this offset */
-
-/* A relation of the books that motion.c promises does not hold. */
-#define CHECK(ok) do { if (mutation != MUT_C20 && !(ok)) fail("%s", #ok); } while (0)
 
 static inline struct end *peer_of(const struct end *e)
 {
