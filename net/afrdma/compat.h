@@ -14,6 +14,7 @@
 #include <linux/timer.h>
 #include <linux/uio.h>
 #include <net/net_namespace.h>
+#include <net/netlink.h>
 #include <net/sock.h>
 
 #ifdef AFR_HAVE_LINUX_UNALIGNED
@@ -92,6 +93,16 @@ static inline struct ctl_table_header *afr_register_net_sysctl(struct net *net, 
 #define afr_ctl_table const struct ctl_table
 #else
 #define afr_ctl_table struct ctl_table
+#endif
+
+#ifndef AFR_HAVE_PUT_UINT
+/* An attribute of 4 bytes if the number fits, else of 8. */
+static inline int nla_put_uint(struct sk_buff *skb, int type, u64 value)
+{
+	if (value <= U32_MAX)
+		return nla_put_u32(skb, type, value);
+	return nla_put(skb, type, sizeof(value), &value);
+}
 #endif
 
 #endif /* AFR_COMPAT_H */

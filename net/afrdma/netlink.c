@@ -19,6 +19,7 @@
 #include <uapi/linux/af_rdma.h>
 #include <uapi/linux/af_rdma_netlink.h>
 
+#include "compat.h"
 #include "conn.h"
 #include "dev.h"
 #include "group.h"
@@ -155,18 +156,15 @@ static int put_endpoint(struct sk_buff *skb, int attr, const struct sockaddr_sto
 	return err;
 }
 
-#define put_u64(skb, set, attr, value) \
-	nla_put_u64_64bit(skb, AFRDMA_A_##set##_##attr, value, AFRDMA_A_##set##_PAD)
-
 /* conn-get */
 
 static int put_conn_who(struct sk_buff *skb, const struct afr_conn_info *info, uid_t uid)
 {
-	return put_u64(skb, CONN, ID, info->id) ||
+	return nla_put_uint(skb, AFRDMA_A_CONN_ID, info->id) ||
 	       put_endpoint(skb, AFRDMA_A_CONN_LOCAL, &info->local) ||
 	       put_endpoint(skb, AFRDMA_A_CONN_PEER, &info->remote) ||
 	       nla_put_u32(skb, AFRDMA_A_CONN_UID, uid) ||
-	       (info->inode && put_u64(skb, CONN, INODE, info->inode)) ||
+	       (info->inode && nla_put_uint(skb, AFRDMA_A_CONN_INODE, info->inode)) ||
 	       put_flag(skb, AFRDMA_A_CONN_SERVER, info->server) ||
 	       put_flag(skb, AFRDMA_A_CONN_ORPHAN, info->orphan);
 }
@@ -179,19 +177,19 @@ static int put_conn_state(struct sk_buff *skb, const struct afr_conn_info *info)
 	       nla_put_u32(skb, AFRDMA_A_CONN_RX_PATH, info->rx_path) ||
 	       put_u32_set(skb, AFRDMA_A_CONN_REASON, info->reason) ||
 	       put_u32_set(skb, AFRDMA_A_CONN_ABORT_REASON, info->abort_reason) ||
-	       (info->link && put_u64(skb, CONN, LINK, info->link)) ||
+	       (info->link && nla_put_uint(skb, AFRDMA_A_CONN_LINK, info->link)) ||
 	       nla_put_u32(skb, AFRDMA_A_CONN_EPOCH, info->epoch) ||
-	       put_u64(skb, CONN, MOVES, info->moves);
+	       nla_put_uint(skb, AFRDMA_A_CONN_MOVES, info->moves);
 }
 
 static int put_conn_bytes(struct sk_buff *skb, const struct afr_conn_info *info)
 {
-	return put_u64(skb, CONN, TX_BYTES_TCP, info->tx_bytes[AFRDMA_PATH_TCP]) ||
-	       put_u64(skb, CONN, TX_BYTES_RDMA, info->tx_bytes[AFRDMA_PATH_RDMA]) ||
-	       put_u64(skb, CONN, RX_BYTES_TCP, info->rx_bytes[AFRDMA_PATH_TCP]) ||
-	       put_u64(skb, CONN, RX_BYTES_RDMA, info->rx_bytes[AFRDMA_PATH_RDMA]) ||
-	       put_u64(skb, CONN, UNSENT, info->unsent) ||
-	       put_u64(skb, CONN, UNREAD, info->unread) ||
+	return nla_put_uint(skb, AFRDMA_A_CONN_TX_BYTES_TCP, info->tx_bytes[AFRDMA_PATH_TCP]) ||
+	       nla_put_uint(skb, AFRDMA_A_CONN_TX_BYTES_RDMA, info->tx_bytes[AFRDMA_PATH_RDMA]) ||
+	       nla_put_uint(skb, AFRDMA_A_CONN_RX_BYTES_TCP, info->rx_bytes[AFRDMA_PATH_TCP]) ||
+	       nla_put_uint(skb, AFRDMA_A_CONN_RX_BYTES_RDMA, info->rx_bytes[AFRDMA_PATH_RDMA]) ||
+	       nla_put_uint(skb, AFRDMA_A_CONN_UNSENT, info->unsent) ||
+	       nla_put_uint(skb, AFRDMA_A_CONN_UNREAD, info->unread) ||
 	       nla_put_u32(skb, AFRDMA_A_CONN_TX_RING, info->tx_ring) ||
 	       nla_put_u32(skb, AFRDMA_A_CONN_RX_RING, info->rx_ring);
 }
@@ -245,7 +243,7 @@ static int put_link_who(struct sk_buff *skb, const struct link_entry *link)
 {
 	const struct afr_link_info *info = &link->info;
 
-	return put_u64(skb, LINK, ID, info->id) ||
+	return nla_put_uint(skb, AFRDMA_A_LINK_ID, info->id) ||
 	       nla_put_string(skb, AFRDMA_A_LINK_DEVICE, info->device) ||
 	       nla_put_u32(skb, AFRDMA_A_LINK_PORT, info->port_num) ||
 	       put_endpoint(skb, AFRDMA_A_LINK_LOCAL, &info->local) ||
@@ -269,10 +267,10 @@ static int put_link(const struct dump *dump, const void *entry)
 	       nla_put_u32(skb, AFRDMA_A_LINK_MTU, info->mtu) ||
 	       nla_put_u32(skb, AFRDMA_A_LINK_USERS, info->users) ||
 	       nla_put_u32(skb, AFRDMA_A_LINK_CREDITS, info->credits) ||
-	       put_u64(skb, LINK, TX_BYTES, info->tx_bytes) ||
-	       put_u64(skb, LINK, RX_BYTES, info->rx_bytes) ||
-	       put_u64(skb, LINK, TX_WRITES, info->tx_writes) ||
-	       put_u64(skb, LINK, RX_WRITES, info->rx_writes);
+	       nla_put_uint(skb, AFRDMA_A_LINK_TX_BYTES, info->tx_bytes) ||
+	       nla_put_uint(skb, AFRDMA_A_LINK_RX_BYTES, info->rx_bytes) ||
+	       nla_put_uint(skb, AFRDMA_A_LINK_TX_WRITES, info->tx_writes) ||
+	       nla_put_uint(skb, AFRDMA_A_LINK_RX_WRITES, info->rx_writes);
 }
 
 static int visit_link(struct afr_link *link, const struct afr_peer *peer, void *arg)
@@ -335,7 +333,7 @@ static int put_stat(const struct dump *dump, const void *entry)
 
 	return nla_put_u32(skb, AFRDMA_A_STAT_ID, one->stat) ||
 	       nla_put_string(skb, AFRDMA_A_STAT_NAME, afr_stat_name(one->stat)) ||
-	       put_u64(skb, STAT, VALUE, one->value) ||
+	       nla_put_uint(skb, AFRDMA_A_STAT_VALUE, one->value) ||
 	       nla_put_string(skb, AFRDMA_A_STAT_TEXT, afr_stat_text(one->stat));
 }
 
@@ -390,7 +388,7 @@ static int put_info(struct sk_buff *skb, const struct afr_net *an)
 	       nla_put(skb, AFRDMA_A_INFO_INSTANCE, sizeof(an->instance), an->instance) ||
 	       nla_put_u32(skb, AFRDMA_A_INFO_FAMILY, socket_family) ||
 	       nla_put_u32(skb, AFRDMA_A_INFO_SOCKETS, atomic_read(&an->sockets)) ||
-	       put_u64(skb, INFO, RING_PAGES, atomic_long_read(&an->ring_pages));
+	       nla_put_uint(skb, AFRDMA_A_INFO_RING_PAGES, atomic_long_read(&an->ring_pages));
 }
 
 static int info_get(struct sk_buff *request, struct genl_info *info)

@@ -80,7 +80,7 @@ static void conn_rdma(nl_message_fn *fn, void *arg)
 {
 	struct nlmsghdr *nlh = begin();
 
-	mnl_attr_put_u64(nlh, AFRDMA_A_CONN_ID, 1);
+	mnl_attr_put_u32(nlh, AFRDMA_A_CONN_ID, 1);
 	endpoint(nlh, AFRDMA_A_CONN_LOCAL, AF_INET6, "fe80::1", 5201);
 	endpoint(nlh, AFRDMA_A_CONN_PEER, AF_INET6, "fe80::2", 40000);
 	mnl_attr_put_u32(nlh, AFRDMA_A_CONN_MODE, AFRDMA_MODE_FRAMED);

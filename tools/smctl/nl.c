@@ -189,7 +189,7 @@ uint32_t nl_u32(const struct nlattr *attr)
 
 uint64_t nl_u64(const struct nlattr *attr)
 {
-	return holds(attr, sizeof(uint64_t)) ? mnl_attr_get_u64(attr) : 0;
+	return holds(attr, sizeof(uint64_t)) ? mnl_attr_get_u64(attr) : nl_u32(attr);
 }
 
 const char *nl_string(const struct nlattr *attr)

@@ -26,7 +26,7 @@ int nl_get(struct nl *nl, uint8_t cmd, bool dump, nl_message_fn *fn, void *arg);
 /* Values of attributes; 0, false, "" when @attr is NULL or too short. */
 uint16_t nl_u16(const struct nlattr *attr);
 uint32_t nl_u32(const struct nlattr *attr);
-uint64_t nl_u64(const struct nlattr *attr);
+uint64_t nl_u64(const struct nlattr *attr);	/* 4 bytes or 8, as the kernel's "uint" */
 const char *nl_string(const struct nlattr *attr);
 const void *nl_binary(const struct nlattr *attr, size_t *len);
 
