@@ -144,6 +144,7 @@ void afr_conn_start(struct afr_conn *conn, bool server, u32 nonce, u32 sndbuf, u
 	conn->nonce = nonce;
 	conn->reason = AFR_REASON_NOT_YET;
 	afr_conn_get(conn);	/* of the living, see afr_conn_finish() */
+	set_bit(AFR_F_STARTED, &conn->flags);
 	set_bit(AFR_F_ALIVE, &conn->flags);
 }
 

@@ -73,6 +73,7 @@ enum afr_want {
 
 /* Things that happened, for the work (conn->flags). */
 enum afr_conn_flag {
+	AFR_F_STARTED,		/* afr_conn_start() was called: books and rings exist */
 	AFR_F_ALIVE,		/* the work may run; cleared by afr_conn_finish() */
 	AFR_F_PUSH_AGAIN,	/* someone found ctl_mutex taken */
 	AFR_F_JOINED,		/* the group answered: join_link, join_reason */

@@ -32,7 +32,8 @@ static bool build_resume(struct afr_conn *conn, struct afr_frame *frame)
 	frame->resume.reason = conn->resume_reason;
 	frame->resume.received = conn->resume_received;
 	spin_lock(&conn->rx_lock);
-	frame->resume.consumed = conn->rx.reported;
+	frame->resume.consumed = afr_rx_report(&conn->rx);
+	conn->credit_imm = false;	/* CREDIT may follow this frame, never precede it (PC3) */
 	spin_unlock(&conn->rx_lock);
 	return true;
 }

@@ -409,24 +409,24 @@ int afr_shutdown(struct socket *sock, int how)
 	return 0;
 }
 
-static int ioctl_framed(struct sock *sk, unsigned int cmd, int __user *arg)
+/* A direction that is not raw answers from its ring; before it is decided that is empty. */
+static int ioctl_rings(struct sock *sk, unsigned int cmd, int __user *arg)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
+	bool tx_raw = afr_conn_tx_mode(conn) == AFR_RAW;
+	bool rx_raw = afr_conn_rx_mode(conn) == AFR_RAW;
 	u64 queued, unsent;
 
 	queued = afr_send_queued(conn, &unsent);
-	switch (cmd) {
-	case SIOCINQ:
+	if (cmd == SIOCINQ && !rx_raw)
 		return put_user((int)afr_recv_readable(conn), arg);
-	case SIOCOUTQ:
+	if (cmd == SIOCOUTQ && !tx_raw)
 		return put_user((int)queued, arg);
-	case SIOCOUTQNSD:
+	if (cmd == SIOCOUTQNSD && !tx_raw)
 		return put_user((int)unsent, arg);
-	case SIOCATMARK:
+	if (cmd == SIOCATMARK && !rx_raw)
 		return put_user(0, arg);
-	default:
-		return -ENOIOCTLCMD;
-	}
+	return -ENOIOCTLCMD;
 }
 
 /**
@@ -443,8 +443,8 @@ int afr_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	int ret = -ENOIOCTLCMD;
 
-	if (afr_conn_framed(conn))
-		ret = ioctl_framed(sk, cmd, (int __user *)arg);
+	if (test_bit(AFR_F_STARTED, &conn->flags))
+		ret = ioctl_rings(sk, cmd, (int __user *)arg);
 	if (ret == -ENOIOCTLCMD)
 		ret = READ_ONCE(conn->inner->ops)->ioctl(conn->inner, cmd, arg);
 	return ret;

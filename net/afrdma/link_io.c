@@ -286,6 +286,9 @@ static void completion_error(struct afr_link *link, const struct ib_wc *wc)
 	/* A refused connect flushes too; its event tells more than we know. */
 	if (wc->status == IB_WC_WR_FLUSH_ERR && READ_ONCE(link->state) == AFR_LINK_CONNECTING)
 		return;
+	if (wc->status != IB_WC_WR_FLUSH_ERR)
+		pr_debug("link %llu: work request failed: %s (%u), vendor %#x\n", link->id,
+			 ib_wc_status_msg(wc->status), wc->status, wc->vendor_err);
 	afr_link_fail(link, AFR_REASON_LINK_COMPLETION);
 }
 
@@ -493,7 +496,8 @@ void afr_link_io_free(struct afr_link *link)
 }
 
 /* -EAGAIN: no slot free. */
-static int try_run(struct afr_link *link, struct ib_send_wr *wr, struct afr_link_op *op)
+static int try_run(struct afr_link *link, struct ib_send_wr *first, struct ib_send_wr *wr,
+		   struct afr_link_op *op)
 {
 	struct afr_link_mark mark = { .op = op };
 	int ret = -EAGAIN;
@@ -501,7 +505,9 @@ static int try_run(struct afr_link *link, struct ib_send_wr *wr, struct afr_link
 	spin_lock_bh(&link->lock);
 	if (link->state != AFR_LINK_UP)
 		ret = -ENOTCONN;
-	else if (sq_room(link, 1))	/* one is for announcements */
+	else if (sq_room(link, 1) > !!first)	/* one is for announcements */
+		ret = first ? sq_post(link, first, NULL) : 0;
+	if (!ret)
 		ret = sq_post(link, wr, &mark);
 	spin_unlock_bh(&link->lock);
 	return ret;
@@ -510,18 +516,19 @@ static int try_run(struct afr_link *link, struct ib_send_wr *wr, struct afr_link
 /**
  * afr_link_io_run() - post a work request and wait until it is done
  * @link: the link
+ * @first: NULL, or a request to post right before, its completion not awaited
  * @wr: the request, made signaled here
  *
  * Context: Process. Sleeps; a link that dies ends the wait.
  * Return: 0, or -ENOTCONN if the link died before.
  */
-int afr_link_io_run(struct afr_link *link, struct ib_send_wr *wr)
+int afr_link_io_run(struct afr_link *link, struct ib_send_wr *first, struct ib_send_wr *wr)
 {
 	struct afr_link_op op = {};
 	int ret;
 
 	init_completion(&op.done);
-	wait_event(link->wait, (ret = try_run(link, wr, &op)) != -EAGAIN);
+	wait_event(link->wait, (ret = try_run(link, first, wr, &op)) != -EAGAIN);
 	if (ret)
 		return ret;
 	wait_for_completion(&op.done);

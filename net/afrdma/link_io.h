@@ -138,7 +138,7 @@ int afr_link_io_init(struct afr_link *link, u16 sq_size, u16 rq_size);
 int afr_link_io_fill(struct afr_link *link);
 void afr_link_io_free(struct afr_link *link);
 /* Post @wr, signaled, and wait for it: 0, -ENOTCONN. Process context. */
-int afr_link_io_run(struct afr_link *link, struct ib_send_wr *wr);
+int afr_link_io_run(struct afr_link *link, struct ib_send_wr *first, struct ib_send_wr *wr);
 /* The queue pair is drained: operations that wait have failed, ports are told. Process context. */
 void afr_link_io_abort_ops(struct afr_link *link);
 void afr_link_io_down_ports(struct afr_link *link);

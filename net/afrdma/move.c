@@ -132,8 +132,12 @@ static void epoch_open(struct afr_conn *conn)
 	spin_unlock_bh(&conn->tx_lock);
 }
 
-/* Leave the epoch in both directions. Returns X, what RESUME would say. */
-static u64 epoch_close(struct afr_conn *conn)
+/*
+ * Leave the epoch in both directions. Returns X, what RESUME would say. Only
+ * writing RESUME gives the cursor back to CREDIT frames; without one (@resume
+ * false: the peer never used the epoch) that is now.
+ */
+static u64 epoch_close(struct afr_conn *conn, bool resume)
 {
 	u64 received;
 
@@ -142,7 +146,7 @@ static u64 epoch_close(struct afr_conn *conn)
 	afr_tx_leave(&conn->tx);
 	spin_lock(&conn->rx_lock);
 	received = conn->rx.open ? afr_rx_close(&conn->rx) : conn->rx.visible;
-	conn->credit_imm = false;
+	conn->credit_imm = conn->credit_imm && resume;
 	spin_unlock(&conn->rx_lock);
 	spin_unlock_bh(&conn->tx_lock);
 	return received;
@@ -242,7 +246,7 @@ static void client_joined(struct afr_conn *conn)
 
 static void server_refuse(struct afr_conn *conn, enum afr_reason reason)
 {
-	epoch_close(conn);
+	epoch_close(conn, false);
 	set_bit(AFR_F_PEER_LEFT, &conn->flags);
 	attach_end(conn);
 	attach_failed(conn, reason);
@@ -275,6 +279,11 @@ static void server_answer(struct afr_conn *conn)
 
 	link = afr_group_find_link(conn->an, &conn->peer, req->attach.link,
 				   req->attach.flags & AFR_ATTACH_ACTIVE);
+	if (link && test_bit(AFR_F_PEER_LEFT, &conn->flags)) {
+		afr_link_put(link);	/* the client has lost this link meanwhile */
+		link = NULL;
+		late = true;
+	}
 	if (!link && !late && !quiet(conn)) {
 		afr_conn_timer(conn, AFR_T_RETRY, LINK_POLL_MS);
 		return;
@@ -305,12 +314,14 @@ int afr_move_attach(struct afr_conn *conn, const struct afr_frame *frame)
 	enum afr_reason reason = forbidden(conn);
 
 	if (!conn->server || conn->attach != AFR_DETACHED ||
-	    frame->attach.epoch != conn->tx.epoch + 1 || conn->tx.where != AFR_ON_TCP ||
+	    frame->attach.epoch <= conn->tx.epoch || conn->tx.where != AFR_ON_TCP ||
 	    frame->attach.ring != conn->tx.window || frame->attach.reason ||
 	    afr_tx_credit(&conn->tx, frame->attach.consumed))
 		return AFR_REASON_ATTACH_BAD;
 	conn->attach_req = *frame;
 	afr_stat_inc(conn->an->net, AFR_STAT_UPGRADE_TRIED);
+	/* the client may have given up epochs that it never told us of */
+	conn->tx.epoch = frame->attach.epoch - 1;
 	epoch_open(conn);
 	if (reason) {
 		server_refuse(conn, reason);
@@ -324,7 +335,7 @@ int afr_move_attach(struct afr_conn *conn, const struct afr_frame *frame)
 
 static void client_refused(struct afr_conn *conn, enum afr_reason reason)
 {
-	epoch_close(conn);
+	epoch_close(conn, false);
 	set_bit(AFR_F_PEER_LEFT, &conn->flags);
 	attach_end(conn);
 	attach_failed(conn, reason);
@@ -344,8 +355,11 @@ int afr_move_attached(struct afr_conn *conn, const struct afr_frame *frame)
 
 	if (conn->server || frame->attach.epoch != conn->tx.epoch)
 		return AFR_REASON_ATTACH_BAD;
-	if (conn->attach != AFR_ATTACHING)	/* the link died meanwhile: RESUME tells the peer */
+	if (conn->attach != AFR_ATTACHING) {	/* the link died meanwhile: RESUME tells the peer */
+		if (frame->attach.reason)	/* which then has nothing to say RESUME for */
+			set_bit(AFR_F_PEER_LEFT, &conn->flags);
 		return conn->tx.open ? AFR_REASON_ATTACH_BAD : 0;
+	}
 	if (frame->attach.reason) {
 		client_refused(conn, frame->attach.reason);
 		return 0;
@@ -434,11 +448,14 @@ int afr_move_resume(struct afr_conn *conn, const struct afr_frame *frame)
 static void link_lost(struct afr_conn *conn)
 {
 	enum afr_reason reason = conn->resume_reason;
-	bool told = conn->attach != AFR_REQUESTED;
+	/* an ATTACH that was not written yet never will be: the peer knows nothing of the epoch */
+	bool told = !test_and_clear_bit(AFR_WANT_ATTACH, &conn->want);
 
 	conn->resume_epoch = conn->tx.epoch;
-	conn->resume_received = epoch_close(conn);
+	conn->resume_received = epoch_close(conn, told);
 	attach_end(conn);
+	if (!told)
+		set_bit(AFR_F_PEER_LEFT, &conn->flags);
 	if (told && !test_bit(AFR_F_ABORTED, &conn->flags)) {
 		afr_control_want(conn, AFR_WANT_RESUME);
 		afr_stat_inc(conn->an->net, AFR_STAT_RESUME_RX);
@@ -451,7 +468,7 @@ static void link_lost(struct afr_conn *conn)
 /* Both ends have posted their last write, and polled the other's: nothing is left on the link. */
 static void link_left(struct afr_conn *conn)
 {
-	epoch_close(conn);
+	epoch_close(conn, false);
 	attach_end(conn);
 }
 

@@ -94,8 +94,23 @@ static int map_list(struct afr_mr *mr, unsigned int n)
 	return ret == n ? 0 : -EIO;
 }
 
+/*
+ * rxe executes local operations again when it goes back to retry an unacknowledged
+ * write before them, and a second REG_MR takes the queue pair down. It lets
+ * LOCAL_INV wait until all before it is acknowledged: one of the fresh region, which
+ * invalidates nothing, keeps REG_MR out of any retry.
+ */
+static bool retries_local_ops(const struct afr_mr *mr)
+{
+	return mr_device(mr)->ops.driver_id == RDMA_DRIVER_RXE;
+}
+
 static int register_list(struct afr_mr *mr)
 {
+	struct ib_send_wr fence = {
+		.opcode = IB_WR_LOCAL_INV,
+		.ex.invalidate_rkey = mr->mr->rkey,
+	};
 	struct ib_reg_wr wr = { .wr.opcode = IB_WR_REG_MR };
 
 	mr->mr->iova = 0;
@@ -103,7 +118,7 @@ static int register_list(struct afr_mr *mr)
 	wr.mr = mr->mr;
 	wr.key = mr->remote ? mr->mr->rkey : mr->mr->lkey;
 	wr.access = mr->remote ? IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE : 0;
-	return afr_link_io_run(mr->link, &wr.wr);
+	return afr_link_io_run(mr->link, retries_local_ops(mr) ? &fence : NULL, &wr.wr);
 }
 
 static int open_mr(struct afr_mr *mr, struct afr_mem *mem)
@@ -204,7 +219,7 @@ void afr_mr_free(struct afr_mr *mr)
 	if (mr->remote) {
 		wr.ex.invalidate_rkey = mr->mr->rkey;
 		/* On a lost link the queue pair is fenced, which is as good. */
-		afr_link_io_run(mr->link, &wr);
+		afr_link_io_run(mr->link, NULL, &wr);
 	}
 	close_mr(mr);
 }

@@ -330,7 +330,7 @@ static void accepted(struct sock *listener, struct sock *sk)
 
 	if (afr_sk(listener)->mark)
 		reason = afr_tcpopt_accepted(isk, &nonce);
-	if (!reason && rcu_access_pointer(isk->sk_user_data))
+	if (!reason && isk->sk_user_data)
 		reason = AFR_REASON_CLIENT_PLAIN;	/* someone else's already, a sockmap's (T13) */
 	if (reason) {
 		set_plain(conn, reason);
