@@ -3,9 +3,11 @@
 # make KDIR=...         the module for another kernel; CC=clang or LLVM=1 as usual
 # make modules_install  the module (root)
 # make install          the tools: DESTDIR, PREFIX
-# make lint             style, layers, symbols, sparse
-# make check-quick      what takes a minute; make check: everything
-# make demo             two guests, one connection, step by step
+# make demo             two VMs: a file, iperf3 and a plain TCP client, step by step
+# make check            every test there is: unit, builds, lint, guests of all kinds
+# make check-quick      the inner loop: less than two minutes once it is warm
+# make check-STAGE      one stage of it: "selftests/check.sh list" has the names
+# make unit lint        the same for these two
 # make clean
 
 release := $(shell uname -r)
@@ -37,20 +39,21 @@ clean:
 	$(if $(wildcard selftests/Makefile),$(MAKE) -C selftests clean)
 	rm -rf build
 
-lint:
-	selftests/lint/lint.sh
-
-# check, check-quick, check-unit, ...: the words behind "check-" choose.
+# The scripts install what they need, build what they test, and say where the
+# logs are.
 check:
-	selftests/check.sh
+	@selftests/check.sh
 
 check-%:
-	selftests/check.sh $*
+	@selftests/check.sh $*
 
-demo bench:
-	selftests/check.sh $@
+unit lint:
+	@selftests/check.sh $@
+
+demo:
+	@selftests/demo/run.sh
 
 help:
 	@sed -n '2,/^$$/s/^# //p' Makefile
 
-.PHONY: all modules modules_install kdir tools install clean lint check demo bench help
+.PHONY: all modules modules_install kdir tools install clean unit lint check demo help
