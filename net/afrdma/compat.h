@@ -63,6 +63,9 @@ static inline int afr_ops_accept(struct socket *sock, struct socket *newsock, in
  */
 #ifndef SOCK_CUSTOM_SOCKOPT
 #define SOCK_CUSTOM_SOCKOPT (BITS_PER_LONG - 1)
+#define AFR_SOL_SOCKET_IS_OURS 0
+#else
+#define AFR_SOL_SOCKET_IS_OURS 1
 #endif
 
 /* A user of older headers may lack these. */

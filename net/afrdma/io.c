@@ -200,6 +200,7 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 		return send_framed(sk, msg, len, timeo);
 	if (mode == AFR_UNDECIDED || READ_ONCE(sk->sk_err))
 		return send_error(sk, msg->msg_flags);
+	afr_sockopt_sync(sk);
 	return sock_sendmsg(conn->inner, msg);
 }
 
@@ -271,8 +272,10 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 
 static int recv_raw(struct sock *sk, struct msghdr *msg, int flags)
 {
-	int ret = sock_recvmsg(afr_inner(sk), msg, flags);
+	int ret;
 
+	afr_sockopt_sync(sk);
+	ret = sock_recvmsg(afr_inner(sk), msg, flags);
 	/* another thread's poll may have moved the error to the front */
 	if (ret <= 0 && ret != -EAGAIN && READ_ONCE(sk->sk_err))
 		ret = sock_error(sk);

@@ -137,8 +137,10 @@ static void release_connection(struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 
-	if (!test_bit(AFR_F_ALIVE, &conn->flags))
-		return;		/* plain: the inner socket lingers itself */
+	if (!test_bit(AFR_F_ALIVE, &conn->flags)) {
+		afr_sockopt_sync(sk);	/* plain: the inner socket lingers itself */
+		return;
+	}
 	if (sock_flag(sk, SOCK_LINGER) && !sk->sk_lingertime)
 		afr_conn_abort(conn, AFR_REASON_LINGER_ZERO);
 	else if (sock_flag(sk, SOCK_LINGER))
@@ -177,6 +179,7 @@ static int afr_release(struct socket *sock)
 
 static int afr_bind(struct socket *sock, struct sockaddr *addr, int len)
 {
+	afr_sockopt_sync(sock->sk);
 	return kernel_bind(afr_inner(sock->sk), addr, len);
 }
 
@@ -269,6 +272,7 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 		return -EINVAL;
 	if (READ_ONCE(sk->sk_err) && afr_conn_tx_mode(conn) == AFR_NONE)
 		return sock_error(sk);
+	afr_sockopt_sync(sk);
 	unspec = addr->sa_family == AF_UNSPEC;
 	if (unspec && test_bit(AFR_F_ALIVE, &conn->flags))
 		return -EOPNOTSUPP;
@@ -304,6 +308,7 @@ static int afr_listen(struct socket *sock, int backlog)
 	struct afr_listen_mark *mark;
 	int err;
 
+	afr_sockopt_sync(sk);
 	if (!as->mark && READ_ONCE(as->conn->an->set.enabled) &&
 	    inner->sk->sk_state == TCP_CLOSE && !afr_tcpopt_use(sock_net(sk))) {
 		lock_sock(inner->sk);
@@ -351,6 +356,7 @@ static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_AR
 	struct socket *inner;
 	int err;
 
+	afr_sockopt_sync(listener);
 	err = kernel_accept(afr_inner(listener), &inner, AFR_ACCEPT_FLAGS);
 	if (err)
 		return err;

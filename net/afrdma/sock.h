@@ -34,6 +34,11 @@ static inline struct socket *afr_inner(const struct sock *sk)
 /* sockopt.c */
 int afr_setsockopt(struct socket *sock, int level, int name, sockptr_t value, unsigned int len);
 int afr_getsockopt(struct socket *sock, int level, int name, char __user *value, int __user *len);
+/*
+ * Kernels that keep setsockopt(SOL_SOCKET) to themselves set the front only: bring
+ * the inner socket up to that, before it is asked for something. Process context.
+ */
+void afr_sockopt_sync(struct sock *sk);
 /* The ring a socket asked for by SO_SNDBUF / SO_RCVBUF, or the default. */
 u32 afr_sockopt_sndbuf(const struct sock *sk);
 u32 afr_sockopt_rcvbuf(const struct sock *sk);

@@ -242,6 +242,49 @@ int afr_getsockopt(struct socket *sock, int level, int name, char __user *value,
 	}
 }
 
+/* Options that calls on a plain socket obey; a framed one's are the front's alone. */
+static void sync_plain(struct sock *isk, const struct sock *sk)
+{
+	WRITE_ONCE(isk->sk_rcvtimeo, sk->sk_rcvtimeo);
+	WRITE_ONCE(isk->sk_sndtimeo, sk->sk_sndtimeo);
+	WRITE_ONCE(isk->sk_rcvlowat, sk->sk_rcvlowat);
+	if (sk->sk_userlocks & SOCK_SNDBUF_LOCK)
+		WRITE_ONCE(isk->sk_sndbuf, sk->sk_sndbuf);
+	if (sk->sk_userlocks & SOCK_RCVBUF_LOCK)
+		WRITE_ONCE(isk->sk_rcvbuf, sk->sk_rcvbuf);
+	isk->sk_userlocks |= sk->sk_userlocks & (SOCK_SNDBUF_LOCK | SOCK_RCVBUF_LOCK);
+	sock_valbool_flag(isk, SOCK_LINGER, sock_flag(sk, SOCK_LINGER));
+	isk->sk_lingertime = sk->sk_lingertime;
+}
+
+/**
+ * afr_sockopt_sync() - what was set on the front holds for the inner socket
+ * @sk: front
+ *
+ * Context: process. Does nothing where afr_setsockopt() is told of everything.
+ */
+void afr_sockopt_sync(struct sock *sk)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	struct sock *isk = conn->inner->sk;
+
+	if (AFR_SOL_SOCKET_IS_OURS)
+		return;
+	if (sk->sk_bound_dev_if != isk->sk_bound_dev_if)
+		sock_bindtoindex(isk, sk->sk_bound_dev_if, true);
+	if (sock_flag(sk, SOCK_KEEPOPEN) && !sock_flag(isk, SOCK_KEEPOPEN))
+		sock_set_keepalive(isk);
+	lock_sock(isk);
+	isk->sk_reuse = sk->sk_reuse;
+	isk->sk_reuseport = sk->sk_reuseport;
+	isk->sk_mark = sk->sk_mark;
+	WRITE_ONCE(isk->sk_priority, sk->sk_priority);
+	sock_valbool_flag(isk, SOCK_URGINLINE, sock_flag(sk, SOCK_URGINLINE));
+	if (!inner_is_ours(conn))
+		sync_plain(isk, sk);
+	release_sock(isk);
+}
+
 /** afr_sockopt_sndbuf() - send ring to make, bytes @sk: front. SO_SNDBUF stores twice what was asked for. */
 u32 afr_sockopt_sndbuf(const struct sock *sk)
 {
