@@ -144,6 +144,7 @@ void afr_conn_start(struct afr_conn *conn, bool server, u32 nonce, u32 sndbuf, u
 	conn->nonce = nonce;
 	conn->reason = AFR_REASON_NOT_YET;
 	afr_conn_get(conn);	/* of the living, see afr_conn_finish() */
+	__module_get(THIS_MODULE);	/* an orphan has no socket that would hold it (T19) */
 	set_bit(AFR_F_STARTED, &conn->flags);
 	set_bit(AFR_F_ALIVE, &conn->flags);
 }
@@ -237,6 +238,7 @@ void afr_conn_finish(struct afr_conn *conn)
 	timer_delete_sync(&conn->timer);
 	set_bit(AFR_F_FINISHED, &conn->flags);
 	afr_conn_put(conn);
+	module_put(THIS_MODULE);	/* afr_conn_exit() waits for the work we are in */
 }
 
 /**

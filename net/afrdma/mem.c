@@ -107,7 +107,12 @@ static int back_page(struct afr_mem *mem, unsigned long i)
 		atomic_long_dec(&an->ring_pages);
 		return -ENOMEM;
 	}
-	mem->pages[i] = page;
+	/* a sender and the pinning work may both find the place empty */
+	if (cmpxchg(&mem->pages[i], NULL, page)) {
+		__free_page(page);
+		atomic_long_dec(&an->ring_pages);
+		return 0;
+	}
 	afr_stat_inc(an->net, AFR_STAT_RING_PAGES);
 	return 0;
 }
@@ -118,10 +123,13 @@ static int back_range(struct afr_mem *mem, u64 offset, u32 len)
 	unsigned long last = (offset + len - 1) >> PAGE_SHIFT;
 	int ret = 0;
 
-	if (!mem->pages) {
-		mem->pages = kvcalloc(ring_pages(mem), sizeof(*mem->pages), ring_gfp(mem));
-		if (!mem->pages)
+	if (!READ_ONCE(mem->pages)) {
+		struct page **pages = kvcalloc(ring_pages(mem), sizeof(*pages), ring_gfp(mem));
+
+		if (!pages)
 			return -ENOMEM;
+		if (cmpxchg(&mem->pages, NULL, pages))
+			kvfree(pages);
 	}
 	for (; first <= last && !ret; first++)
 		ret = back_page(mem, first & (ring_pages(mem) - 1));

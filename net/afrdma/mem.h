@@ -5,7 +5,9 @@
  *
  * One producer and one consumer at a time, serialised by their callers (the
  * producer side: the app for a send ring, the control reader for a receive ring
- * on TCP; the peer's device once the ring is registered). Offsets are absolute.
+ * on TCP; the peer's device once the ring is registered). Pinning may run beside a
+ * producer; beside a consumer only if the caller has set @pinned under the
+ * consumer's lock before. Offsets are absolute.
  */
 #ifndef AFR_MEM_H
 #define AFR_MEM_H
