@@ -15,9 +15,10 @@
  * link->lock. None is held across a wait for the peer, nor while a group or a port
  * is called up.
  *
- * Life time: the group holds a reference from creation to the dead() upcall, every
- * port and memory region holds one, the work holds one while queued. The last one
- * frees protection domain and device reference from a work.
+ * Life time: the group holds a reference from creation to the dead() upcall, the
+ * id from there to its end, every port and memory region holds one, the work holds
+ * one while queued. The last one frees protection domain and device reference from
+ * a work.
  */
 #include <linux/in6.h>
 #include <linux/rcupdate.h>
@@ -31,10 +32,13 @@
 #include "stats.h"
 #include "trace.h"
 
+#define PORT_POLL	(HZ / 5)
+
 static LIST_HEAD(links);
 static DEFINE_SPINLOCK(links_lock);
 static atomic_t links_count = ATOMIC_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(links_gone);
+static bool links_closing;
 static atomic64_t links_ids = ATOMIC64_INIT(0);
 
 /* Creation and freeing */
@@ -144,13 +148,29 @@ static bool lost(const struct afr_link *link)
 	       link->reason != AFR_REASON_LINK_OPERATOR;
 }
 
+/*
+ * The id of a dead link ends with a message to the peer. While the port is down
+ * that cannot be sent, and rxe loses the queue pair of its connection manager over
+ * it for good. So the id waits for the port; nothing else waits for the id.
+ */
+static void end_id(struct afr_link *link)
+{
+	if (!READ_ONCE(links_closing) && !afr_link_cm_may_send(link)) {
+		mod_timer(&link->timer, jiffies + PORT_POLL);
+		return;
+	}
+	del_timer_sync(&link->timer);
+	afr_link_cm_end(link);
+	afr_link_put(link);
+}
+
 static void take_down(struct afr_link *link)
 {
 	del_timer_sync(&link->timer);
 	tell_failed(link);
 	if (lost(link))
 		afr_stat_inc(link->an->net, AFR_STAT_LINK_DIED);
-	if (link->was_up)
+	if (link->was_up && afr_link_cm_may_send(link))
 		rdma_disconnect(link->cm_id);
 	afr_link_cm_drain(link);
 	trace_afrdma_link_down(link->trace_id, link->reason);
@@ -159,7 +179,9 @@ static void take_down(struct afr_link *link)
 	spin_unlock_bh(&link->lock);
 	afr_link_io_down_ports(link);
 	afr_link_cm_close(link);
+	afr_link_get(link);	/* the id's */
 	link->ops->dead(link);
+	end_id(link);
 }
 
 static bool happened(struct afr_link *link, enum afr_link_event event)
@@ -180,6 +202,8 @@ static void link_work(struct work_struct *work)
 		afr_link_fail(link, AFR_REASON_LINK_QP_EVENT);
 	if (happened(link, AFR_LINK_EV_TIMER))
 		timeout(link);
+	if (link->cm_id && READ_ONCE(link->state) == AFR_LINK_DEAD)
+		end_id(link);
 	if (happened(link, AFR_LINK_EV_RESOLVE) && connecting(link))
 		afr_link_cm_resolve(link);
 	if (happened(link, AFR_LINK_EV_STALE) && connecting(link))
@@ -445,6 +469,7 @@ int afr_link_init(void)
  */
 void afr_link_exit(void)
 {
+	WRITE_ONCE(links_closing, true);
 	wait_event(links_gone, !atomic_read(&links_count));
 	afr_device_exit();
 	destroy_workqueue(afr_link_wq);

@@ -166,12 +166,12 @@ void afr_link_cm_drain(struct afr_link *link)
 }
 
 /**
- * afr_link_cm_close() - free queue pair, queues and id
+ * afr_link_cm_close() - free queue pair and queues
  * @link: the link, drained
  *
  * The protection domain stays: memory regions still use it.
  *
- * Context: The work, not a handler of rdma_cm (R8).
+ * Context: The work.
  */
 void afr_link_cm_close(struct afr_link *link)
 {
@@ -182,9 +182,35 @@ void afr_link_cm_close(struct afr_link *link)
 		ib_free_cq(link->cq);
 	link->cq = NULL;
 	afr_link_io_free(link);
+}
+
+/**
+ * afr_link_cm_end() - free the id
+ * @link: the link, closed
+ *
+ * Context: The work, not a handler of rdma_cm (R8).
+ */
+void afr_link_cm_end(struct afr_link *link)
+{
 	if (link->cm_id)
 		rdma_destroy_id(link->cm_id);
 	link->cm_id = NULL;
+}
+
+/**
+ * afr_link_cm_may_send() - can rdma_cm reach the network
+ * @link: the link
+ *
+ * Context: The work.
+ * Return: false while the port is down; true when there is nothing to wait for.
+ */
+bool afr_link_cm_may_send(struct afr_link *link)
+{
+	struct ib_port_attr attr;
+
+	return !link->dev || afr_device_dead(link->dev) ||
+	       ib_query_port(afr_device_ib(link->dev), link->port_num, &attr) ||
+	       attr.state == IB_PORT_ACTIVE;
 }
 
 /* Handshake: what rdma_cm tells */
@@ -374,6 +400,7 @@ void afr_link_cm_retry(struct afr_link *link)
 	}
 	afr_link_cm_drain(link);
 	afr_link_cm_close(link);
+	afr_link_cm_end(link);
 	msleep(STALE_DELAY_MS);
 	afr_link_cm_resolve(link);
 }

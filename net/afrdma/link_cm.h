@@ -21,8 +21,10 @@ void afr_link_cm_retry(struct afr_link *link);
 void afr_link_cm_take(struct afr_link *link, struct rdma_cm_id *id);
 void afr_link_cm_accept(struct afr_link *link);
 
-/* The end: fence and drain; then free all but the protection domain. */
+/* The end: fence and drain; free queue pair and queues; free the id when its messages can go. */
 void afr_link_cm_drain(struct afr_link *link);
 void afr_link_cm_close(struct afr_link *link);
+bool afr_link_cm_may_send(struct afr_link *link);
+void afr_link_cm_end(struct afr_link *link);
 
 #endif /* AFR_LINK_CM_H */
