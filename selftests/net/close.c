@@ -458,7 +458,9 @@ static void lingers(void)
 	set_linger(closer.fd, 60);
 	thread = thread_start(linger_close, &closer);
 	poll(NULL, 0, 200);	/* whether it waits shows only in time */
-	WANT(!closer.done);
+	/* on a link the peer's ring has taken all that ours could hold: nothing to wait for */
+	if (run.variant != VAR_RDMA)
+		WANT(!closer.done);
 	barrier("read now");
 	pthread_join(thread, NULL);
 	WANT(closer.seconds < 50);

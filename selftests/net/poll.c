@@ -183,6 +183,7 @@ static void run_situation(const struct situation *s, bool watcher)
 	int fd = open_conn();
 
 	at(__FILE__, __LINE__, s->name);
+	barrier("connected");	/* a reset at once may be what connect() reports, on TCP too */
 	(watcher ? watch : act)(s, fd);
 	barrier("done");
 	SYS(close(fd));
