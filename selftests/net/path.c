@@ -164,6 +164,7 @@ void path_warm_up(int fd)
 		warm_up_client(fd, m);
 	free(m);
 	take_base(fd);
+	barrier("on RDMA");	/* no byte of the row before both have counted */
 }
 
 static void check_rdma(int fd, const struct afrdma_info *info, uint64_t tx, uint64_t rx)

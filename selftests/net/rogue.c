@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The runner of rogue: every row as client and as server, the bystander looked
+ * at after each, KTAP on stdout. Needs CAP_NET_ADMIN for its TUN device, and
+ * writes net.afrdma.hello_timeout_ms for as long as it runs.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <fnmatch.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rogue.h"
+
+#define HELLO_TIMEOUT	"/proc/sys/net/afrdma/hello_timeout_ms"
+#define SHORT_TIMEOUT	300	/* ms: the rows that wait for it are not to take for ever */
+#define QUICK_CASES	4	/* of a row with many */
+
+struct rogue_run rogue = { .rdma = true, .patience = 2 };
+
+static const struct rogue_row *const tables[] = {
+	option_rows, hello_rows, frame_rows, state_rows, flood_rows, NULL,
+};
+
+static const char usage[] =
+	"usage: rogue [options]\n"
+	"  --family rdma|tcp   what the victims speak; tcp proves rogue's own TCP\n"
+	"  --host ADDR         an address of this host, for the bystander (default 127.0.0.1)\n"
+	"  --inet6             IPv6 on the TUN device\n"
+	"  --only LIST         rows by name or pattern\n"
+	"  --quick             a few cases of each row\n"
+	"  --patience S        an error must show within S seconds (default 2)\n"
+	"  --seed N            of what is random\n"
+	"  --list              print the rows and stop\n";
+
+double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+u64 rnd(void)
+{
+	static u64 state;
+	u64 x;
+
+	if (!state)
+		state = rogue.seed;
+	x = state += 0x9e3779b97f4a7c15ull;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+/* ---- the setting that rows wait for ---- */
+
+static int exchange_timeout(int value)
+{
+	FILE *file = fopen(HELLO_TIMEOUT, "r+");
+	int old = 0;
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%d", &old) != 1)
+		old = 0;
+	rewind(file);
+	fprintf(file, "%d\n", value);
+	fclose(file);
+	return old;
+}
+
+/* ---- the bystander ---- */
+
+static int bystander[2] = { -1, -1 };
+
+static void bystander_open(const char *host)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+	socklen_t len = sizeof(addr);
+	int family = rogue.rdma ? AF_RDMA : AF_INET;
+	int listener = socket(family, SOCK_STREAM, 0);
+
+	if (inet_pton(AF_INET, host, &addr.sin_addr) != 1 ||
+	    bind(listener, (struct sockaddr *)&addr, sizeof(addr)) || listen(listener, 1) ||
+	    getsockname(listener, (struct sockaddr *)&addr, &len)) {
+		printf("Bail out! bystander: %s\n", strerror(errno));
+		exit(1);
+	}
+	bystander[0] = socket(family, SOCK_STREAM, 0);
+	if (connect(bystander[0], (struct sockaddr *)&addr, len)) {
+		printf("Bail out! bystander: %s\n", strerror(errno));
+		exit(1);
+	}
+	bystander[1] = accept(listener, NULL, NULL);
+	close(listener);
+}
+
+static bool pass_word(int from, int to, u64 word)
+{
+	struct pollfd p = { .fd = to, .events = POLLIN };
+	u64 got = 0;
+
+	return send(from, &word, sizeof(word), MSG_NOSIGNAL) == sizeof(word) &&
+	       poll(&p, 1, 10000) == 1 &&
+	       recv(to, &got, sizeof(got), MSG_WAITALL) == sizeof(got) && got == word;
+}
+
+static bool bystander_lives(void)
+{
+	return pass_word(bystander[0], bystander[1], rnd()) &&
+	       pass_word(bystander[1], bystander[0], rnd());
+}
+
+/* ---- rows ---- */
+
+static const char *only;
+static int number, failed;
+
+static bool selected(const char *name)
+{
+	char *copy, *save, *word;
+	bool found = !only;
+
+	copy = strdup(only ? only : "");
+	for (word = strtok_r(copy, ",", &save); word; word = strtok_r(NULL, ",", &save))
+		found |= !fnmatch(word, name, 0);
+	free(copy);
+	return found;
+}
+
+/* Which of @count cases: with --quick first, last and some between. */
+static unsigned int step_of(unsigned int count)
+{
+	return rogue.quick && count > QUICK_CASES ? (count - 1) / (QUICK_CASES - 1) : 1;
+}
+
+static const char *run_cases(const struct rogue_row *row, bool as_client)
+{
+	static char text[512];
+
+	for (unsigned int i = 0; i < row->count; i += step_of(row->count)) {
+		const char *why = peer_run(row, i, as_client);
+
+		if (!why && !bystander_lives())
+			why = "the bystander connection is dead or wrong";
+		if (!why)
+			continue;
+		snprintf(text, sizeof(text), "case %u of %u: %s", i, row->count, why);
+		return text;
+	}
+	return NULL;
+}
+
+static void run_row(const struct rogue_row *row, bool as_client)
+{
+	double start = now();
+	char name[64];
+	const char *why;
+
+	snprintf(name, sizeof(name), "%s.%s", row->name, as_client ? "client" : "server");
+	why = run_cases(row, as_client);
+	number++;
+	failed += !!why;
+	printf("%sok %d %s\n", why ? "not " : "", number, name);
+	if (why)
+		printf("# %s: %s\n", name, why);
+	printf("# %s took %.2f s\n", name, now() - start);
+}
+
+static int for_each(void (*act)(const struct rogue_row *row, bool as_client))
+{
+	int count = 0;
+
+	for (int i = 0; tables[i]; i++)
+		for (const struct rogue_row *row = tables[i]; row->name; row++)
+			for (int side = 0; side < 2; side++) {
+				if (!(row->flags & (side ? AS_SERVER : AS_CLIENT)) ||
+				    !selected(row->name))
+					continue;
+				count++;
+				if (act)
+					act(row, !side);
+			}
+	return count;
+}
+
+static void list_row(const struct rogue_row *row, bool as_client)
+{
+	printf("%s.%s %u cases\n", row->name, as_client ? "client" : "server", row->count);
+}
+
+static void parse(int argc, char **argv, bool *v6, const char **host, bool *list)
+{
+	static const struct option options[] = {
+		{ "family", required_argument, NULL, 'f' }, { "host", required_argument, NULL, 'h' },
+		{ "inet6", no_argument, NULL, '6' }, { "only", required_argument, NULL, 'o' },
+		{ "quick", no_argument, NULL, 'q' }, { "patience", required_argument, NULL, 'p' },
+		{ "seed", required_argument, NULL, 's' }, { "list", no_argument, NULL, 'l' }, { }
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		switch (c) {
+		case 'f': rogue.rdma = strcmp(optarg, "tcp"); break;
+		case 'h': *host = optarg; break;
+		case '6': *v6 = true; break;
+		case 'o': only = optarg; break;
+		case 'q': rogue.quick = true; break;
+		case 'p': rogue.patience = atof(optarg); break;
+		case 's': rogue.seed = strtoull(optarg, NULL, 0); break;
+		case 'l': *list = true; break;
+		default: fputs(usage, stderr); exit(2);
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const char *host = "127.0.0.1";
+	bool v6 = false, list = false;
+	int timeout = 0;
+
+	rogue.seed = (u64)(now() * 1e9) % 1000000000 + 1;
+	parse(argc, argv, &v6, &host, &list);
+	if (list)
+		return for_each(list_row) ? 0 : 1;
+	signal(SIGPIPE, SIG_IGN);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	printf("KTAP version 1\n1..%d\n# seed %llu\n", for_each(NULL),
+	       (unsigned long long)rogue.seed);
+	tun_open(&rogue.tun, v6);
+	bystander_open(host);
+	if (rogue.rdma)
+		timeout = exchange_timeout(SHORT_TIMEOUT);
+	for_each(run_row);
+	if (timeout)
+		exchange_timeout(timeout);
+	printf("# Totals: pass:%d fail:%d skip:0\n", number - failed, failed);
+	return failed ? 1 : 0;
+}

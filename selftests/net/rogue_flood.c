@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Very many frames, and frames at random. */
+#define _GNU_SOURCE
+#include "rogue.h"
+
+#define FLOOD	20000
+
+static unsigned int many(void)
+{
+	/* A plain TCP victim that does not read has room for few. */
+	return rogue.quick || !rogue.rdma ? FLOOD / 20 : FLOOD;
+}
+
+/* As many whole frames of one kind in a segment as fit. */
+static void flood(struct peer *p, const struct afr_frame *frame, unsigned int count)
+{
+	u8 one[AFR_FRAME_HEAD_MAX], buf[MSS];
+	unsigned int len = afr_frame_write(one, frame), fit = MSS / len;
+
+	for (unsigned int i = 0; i < fit; i++)
+		memcpy(buf + i * len, one, len);
+	while (count && !p->tcb.reset && !p->why[0]) {
+		unsigned int part = count < fit ? count : fit;
+
+		peer_raw(p, buf, part * len, MSS);
+		count -= part;
+	}
+}
+
+static void flood_frames(struct peer *p, unsigned int i)
+{
+	const struct afr_frame frames[] = {
+		{ .type = AFR_FRAME_BLOCKED },
+		{ .type = AFR_FRAME_CREDIT },
+		{ .type = 200, .flags = AFR_FRAME_OPTIONAL },
+	};
+
+	flood(p, &frames[i], many());
+	peer_data(p, 1000);
+	peer_fin(p);
+}
+
+/* Each says that it is blocked: each answer is one more to send. */
+static void flood_blocked_unread(struct peer *p, unsigned int i)
+{
+	const struct afr_frame blocked = { .type = AFR_FRAME_BLOCKED, .offset = 1000 };
+
+	(void)i;
+	peer_data(p, 1000);
+	flood(p, &blocked, many());
+	peer_fin(p);
+}
+
+static void flood_attach(struct peer *p, unsigned int i)
+{
+	struct afr_frame f = {
+		.type = AFR_FRAME_ATTACH,
+		.attach = { .link = 1, .ring = 256 * 1024, .span = 256 * 1024 },
+	};
+
+	(void)i;
+	for (unsigned int n = 1; n <= many() / 20 && !p->tcb.reset; n++) {
+		f.attach.epoch = n;
+		peer_frame(p, &f);
+	}
+	peer_data(p, 1000);
+	peer_fin(p);
+}
+
+/* One byte in each frame. */
+static void tiny_data(struct peer *p, unsigned int i)
+{
+	u8 buf[MSS];
+	unsigned int len = 0;
+
+	(void)i;
+	for (unsigned int n = 0; n < many() / 4; n++) {
+		struct afr_frame f = { .type = AFR_FRAME_DATA, .offset = n, .length = 1 };
+
+		len += afr_frame_write(buf + len, &f);
+		p->stream[n] = buf[len++] = rogue_byte(n);
+		if (len + 17 > MSS) {
+			peer_raw(p, buf, len, MSS);
+			len = 0;
+		}
+	}
+	peer_raw(p, buf, len, MSS);
+	p->offset = p->stream_len = many() / 4;
+	peer_fin(p);
+}
+
+static void biggest_data(struct peer *p, unsigned int i)
+{
+	(void)i;
+	for (int n = 0; n < 3; n++)
+		peer_data(p, AFR_FRAME_BODY_MAX - sizeof(struct afr_wire_data));
+	peer_fin(p);
+}
+
+/* ---- at random ---- */
+
+static void random_bytes(struct peer *p, unsigned int i)
+{
+	u8 buf[MSS];
+
+	(void)i;
+	for (size_t n = 0; n < sizeof(buf); n++)
+		buf[n] = rnd();
+	peer_raw(p, buf, sizeof(buf), 1 + rnd() % MSS);
+}
+
+/* Known types, honest lengths, fields that sometimes make sense. */
+static u64 random_field(void)
+{
+	switch (rnd() % 5) {
+	case 0: return 0;
+	case 1: return rnd() % 2000;
+	case 2: return 1ull << (rnd() % 64);
+	case 3: return ~0ull;
+	default: return rnd();
+	}
+}
+
+static struct afr_frame random_frame(void)
+{
+	struct afr_frame f = { .type = 1 + rnd() % 11, .flags = rnd() % 8 ? 0 : 1 };
+
+	switch (f.type) {
+	case AFR_FRAME_ATTACH:
+	case AFR_FRAME_ATTACHED:
+		f.attach.epoch = random_field();
+		f.attach.reason = rnd() % 3 ? 0 : random_field();
+		f.attach.link = random_field();
+		f.attach.addr = random_field();
+		f.attach.ring = rnd() % 3 ? 256 * 1024 : random_field();
+		f.attach.span = rnd() % 3 ? f.attach.ring : random_field();
+		f.attach.slot = random_field();
+		f.attach.flags = rnd() % 4;
+		f.attach.consumed = rnd() % 2 ? 0 : random_field();
+		break;
+	case AFR_FRAME_MOVE:
+		f.move.epoch = rnd() % 2 ? 1 : random_field();
+		f.move.start = random_field();
+		break;
+	case AFR_FRAME_RESUME:
+		f.resume.epoch = rnd() % 2 ? 1 : random_field();
+		f.resume.received = random_field();
+		f.resume.consumed = random_field();
+		break;
+	case AFR_FRAME_ERROR:
+		f.reason = random_field();
+		break;
+	default:
+		f.offset = random_field();
+	}
+	return f;
+}
+
+static void random_frames(struct peer *p, unsigned int i)
+{
+	(void)i;
+	for (int n = 0; n < 30 && !p->tcb.reset; n++) {
+		struct afr_frame f = random_frame();
+
+		if (f.type == AFR_FRAME_DATA)
+			peer_data(p, 1 + rnd() % 500);
+		else
+			peer_frame(p, &f);
+	}
+}
+
+/* An honest conversation with one bit changed somewhere. */
+static void one_bit(struct peer *p, unsigned int i)
+{
+	u8 buf[sizeof(struct afr_wire_hello) + 400];
+	struct afr_frame frames[] = {
+		{ .type = AFR_FRAME_DATA, .length = 50 },
+		{ .type = AFR_FRAME_BLOCKED, .offset = 50 },
+		{ .type = AFR_FRAME_DATA, .offset = 50, .length = 50 },
+		{ .type = AFR_FRAME_CREDIT },
+		{ .type = AFR_FRAME_FIN, .offset = 100 },
+	};
+	unsigned int len = sizeof(struct afr_wire_hello);
+
+	(void)i;
+	peer_default_hello(p, (struct afr_wire_hello *)buf);
+	for (size_t n = 0; n < ARRAY_SIZE(frames); n++) {
+		len += afr_frame_write(buf + len, &frames[n]);
+		for (u32 j = 0; j < frames[n].length; j++)
+			buf[len++] = rogue_byte(frames[n].offset + j);
+	}
+	buf[rnd() % len] ^= 1u << (rnd() % 8);
+	peer_raw(p, buf, len, rnd() % 2 ? MSS : 1 + rnd() % 20);
+}
+
+const struct rogue_row flood_rows[] = {
+	{ "flood_frames", AS_BOTH, flood_frames, 3, EXPECT_STREAM, 0, 500 },
+	{ "flood_blocked_unread", AS_BOTH | SLEEPY, flood_blocked_unread, 1, EXPECT_STREAM, 0, 500 },
+	{ "flood_attach", AS_CLIENT, flood_attach, 1, EXPECT_EITHER, 0, 0 },
+	{ "tiny_data", AS_BOTH, tiny_data, 1, EXPECT_STREAM, 0, 500 },
+	{ "biggest_data", AS_BOTH, biggest_data, 1, EXPECT_STREAM, 0, 500 },
+	{ "random_bytes", AS_BOTH, random_bytes, 50, EXPECT_SURVIVE, 0, 500 },
+	{ "random_frames", AS_BOTH, random_frames, 200, EXPECT_SURVIVE, 0, 500 },
+	{ "one_bit", AS_BOTH | NO_HELLO, one_bit, 200, EXPECT_SURVIVE, 0, 500 },
+	{ }
+};

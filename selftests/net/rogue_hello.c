@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What can be wrong with the HELLO, its bytes and its time. */
+#define _GNU_SOURCE
+#include <endian.h>
+
+#include "rogue.h"
+
+#define BYTES	3000
+
+static void speak_framed(struct peer *p)
+{
+	peer_data(p, BYTES);
+	peer_fin(p);
+}
+
+/* ---- good ones in unusual shape ---- */
+
+static void as_it_should_be(struct peer *p, unsigned int i)
+{
+	(void)i;
+	peer_hello(p);
+	speak_framed(p);
+	if (rogue.rdma && !peer_await_hello(p, rogue.patience))
+		wrong(p, "no HELLO from the victim");
+}
+
+static void byte_by_byte(struct peer *p, unsigned int i)
+{
+	struct afr_wire_hello hello;
+
+	(void)i;
+	peer_default_hello(p, &hello);
+	peer_raw(p, &hello, sizeof(hello), 1);
+	speak_framed(p);
+}
+
+/* Cut in two segments at every place. */
+static void in_two(struct peer *p, unsigned int i)
+{
+	struct afr_wire_hello hello;
+
+	peer_default_hello(p, &hello);
+	peer_raw(p, &hello, i + 1, MSS);
+	peer_raw(p, (u8 *)&hello + i + 1, sizeof(hello) - i - 1, MSS);
+	speak_framed(p);
+}
+
+/* Everything at once: HELLO, DATA and FIN in one segment. */
+static void in_one(struct peer *p, unsigned int i)
+{
+	u8 buf[sizeof(struct afr_wire_hello) + 200];
+	struct afr_frame data = { .type = AFR_FRAME_DATA, .length = 50 };
+	struct afr_frame fin = { .type = AFR_FRAME_FIN, .offset = 50 };
+	unsigned int len = sizeof(struct afr_wire_hello);
+
+	(void)i;
+	peer_default_hello(p, (struct afr_wire_hello *)buf);
+	len += afr_frame_write(buf + len, &data);
+	for (u64 n = 0; n < 50; n++)
+		p->stream[n] = buf[len++] = rogue_byte(n);
+	p->stream_len = p->offset = 50;
+	len += afr_frame_write(buf + len, &fin);
+	peer_raw(p, buf, len, MSS);
+}
+
+/* A later version may say more: its tail is skipped. */
+static void longer(struct peer *p, unsigned int i)
+{
+	static const u16 lengths[] = { 65, 100, 511, 512 };
+	u8 buf[AFR_HELLO_MAX];
+	struct afr_wire_hello *hello = (void *)buf;
+
+	memset(buf, 0xaa, sizeof(buf));
+	peer_default_hello(p, hello);
+	hello->length = htobe16(lengths[i]);
+	peer_raw(p, buf, lengths[i], i % 2 ? MSS : 1);
+	speak_framed(p);
+}
+
+static void unknown_features(struct peer *p, unsigned int i)
+{
+	struct afr_wire_hello hello;
+
+	peer_default_hello(p, &hello);
+	hello.features = i ? htobe32(1u << (i - 1)) : 0xffffffff;
+	peer_raw(p, &hello, sizeof(hello), MSS);
+	speak_framed(p);
+}
+
+/* A service that is not there, or somebody else's: stays on TCP. */
+static void false_port(struct peer *p, unsigned int i)
+{
+	static const u16 ports[] = { 1, 80, 4791, 65535 };
+	struct afr_wire_hello hello;
+
+	peer_default_hello(p, &hello);
+	hello.port = htobe16(ports[i]);
+	peer_raw(p, &hello, sizeof(hello), MSS);
+	for (int n = 0; n < 40; n++)
+		peer_data(p, 2000);
+	peer_fin(p);
+}
+
+/* ---- wrong fields: the sender said HELLO with the right proof, and lies ---- */
+
+static void bent(struct peer *p, void (*bend)(struct afr_wire_hello *h, unsigned int i),
+		 unsigned int i)
+{
+	struct afr_wire_hello hello;
+
+	peer_default_hello(p, &hello);
+	bend(&hello, i);
+	peer_raw(p, &hello, sizeof(hello), MSS);
+	speak_framed(p);
+}
+
+static void bend_version(struct afr_wire_hello *h, unsigned int i)
+{
+	static const u16 versions[] = { 0, 2, 0x100, 0xffff };
+
+	h->version = htobe16(versions[i]);
+}
+
+static void bend_length(struct afr_wire_hello *h, unsigned int i)
+{
+	static const u16 lengths[] = { 0, 1, 63, 513, 0x8000, 0xffff };
+
+	h->length = htobe16(lengths[i]);
+}
+
+static void bend_ring(struct afr_wire_hello *h, unsigned int i)
+{
+	static const u32 rings[] = { 0, 1, 8192, 16383, 16385, 65535, 3 << 20, 1u << 31,
+				     0xffffffff };
+
+	h->ring = htobe32(rings[i]);
+}
+
+static void bend_reserved(struct afr_wire_hello *h, unsigned int i)
+{
+	h->reserved = htobe16(1u << i);
+}
+
+#define BENT(name)						\
+	static void false_##name(struct peer *p, unsigned int i)	\
+	{							\
+		bent(p, bend_##name, i);			\
+	}
+
+BENT(version)
+BENT(length)
+BENT(ring)
+BENT(reserved)
+
+/* ---- not a HELLO: the application's bytes ---- */
+
+/* Like a HELLO for @i bytes, and then not. */
+static void differs_at(struct peer *p, unsigned int i)
+{
+	struct afr_wire_hello hello;
+	u8 *bytes = (u8 *)&hello;
+
+	peer_default_hello(p, &hello);
+	bytes[i] ^= 0x40;
+	peer_raw(p, bytes, i + 1, MSS);
+	peer_raw_bytes(p, BYTES);
+}
+
+/* The same, byte by byte, so that the reader has to wait for each. */
+static void differs_slowly(struct peer *p, unsigned int i)
+{
+	struct afr_wire_hello hello;
+	u8 *bytes = (u8 *)&hello;
+
+	peer_default_hello(p, &hello);
+	bytes[i] ^= 0x01;
+	peer_raw(p, bytes, sizeof(hello), 1);
+	peer_raw_bytes(p, BYTES);
+}
+
+/* The victim's own proof, or that of another connection. */
+static void foreign_proof(struct peer *p, unsigned int i)
+{
+	struct afr_wire_hello hello;
+
+	peer_default_hello(p, &hello);
+	hello.proof = htobe64(i ? afr_hello_proof(p->nonce + i, !p->as_client)
+				: afr_hello_proof(p->nonce, p->as_client));
+	peer_raw(p, &hello, sizeof(hello), MSS);
+	peer_raw_bytes(p, BYTES);
+}
+
+/* ---- cut, late, twice ---- */
+
+static void cut_by_fin(struct peer *p, unsigned int i)
+{
+	struct afr_wire_hello hello;
+
+	peer_default_hello(p, &hello);
+	peer_raw(p, &hello, i, MSS);
+	tcp_fin(&p->tcb);
+}
+
+static void cut_by_reset(struct peer *p, unsigned int i)
+{
+	struct afr_wire_hello hello;
+
+	peer_default_hello(p, &hello);
+	peer_raw(p, &hello, i * 7, MSS);
+	tcp_rst(&p->tcb);
+}
+
+/* Half a HELLO and then silence: the timer has to end it (rule PA5). */
+static void cut_by_silence(struct peer *p, unsigned int i)
+{
+	static const unsigned int lengths[] = { 1, 8, 16, 63 };
+	struct afr_wire_hello hello;
+
+	peer_default_hello(p, &hello);
+	peer_raw(p, &hello, lengths[i], MSS);
+}
+
+/* Silent for longer than a server waits; its words come raw, and then HELLO. */
+static void late(struct peer *p, unsigned int i)
+{
+	double end = now() + rogue.patience;
+
+	(void)i;
+	while (rogue.rdma && p->tcb.in_len < p->row->says && now() < end)
+		tcp_turn(&p->tcb, 10);
+	for (unsigned int n = 0; rogue.rdma && n < p->row->says; n++)
+		if (n >= p->tcb.in_len || p->tcb.in[n] != victim_byte(n)) {
+			wrong(p, "the victim's output did not come raw: byte %u of %zu", n,
+			      p->tcb.in_len);
+			return;
+		}
+	peer_hello(p);
+	speak_framed(p);
+}
+
+/* Silent, and then plain after all. */
+static void late_and_plain(struct peer *p, unsigned int i)
+{
+	double end = now() + rogue.patience;
+
+	(void)i;
+	while (rogue.rdma && p->tcb.in_len < p->row->says && now() < end)
+		tcp_turn(&p->tcb, 10);
+	peer_raw_bytes(p, BYTES);
+}
+
+static void twice(struct peer *p, unsigned int i)
+{
+	(void)i;
+	peer_hello(p);
+	peer_hello(p);
+	speak_framed(p);
+}
+
+/* Consent, and then no HELLO: our direction is raw, the victim's framed (PA2). */
+static void raw_after_consent(struct peer *p, unsigned int i)
+{
+	(void)i;
+	peer_raw_bytes(p, BYTES);
+}
+
+/* No word at all from an end that agreed. */
+static void ends_unspoken(struct peer *p, unsigned int i)
+{
+	(void)p;
+	(void)i;
+}
+
+#define PROOF_END	(AFR_HELLO_MAGIC_LEN + 8)
+#define HELLO		sizeof(struct afr_wire_hello)
+#define OWN		NO_HELLO
+
+const struct rogue_row hello_rows[] = {
+	{ "hello_good", AS_BOTH | OWN, as_it_should_be, 1, EXPECT_STREAM, 0, 500 },
+	{ "hello_byte_by_byte", AS_BOTH | OWN, byte_by_byte, 1, EXPECT_STREAM, 0, 500 },
+	{ "hello_in_two", AS_BOTH | OWN, in_two, HELLO - 1, EXPECT_STREAM, 0, 500 },
+	{ "hello_in_one", AS_BOTH | OWN, in_one, 1, EXPECT_STREAM, 0, 500 },
+	{ "hello_longer", AS_BOTH | OWN, longer, 4, EXPECT_STREAM, 0, 500 },
+	{ "hello_features", AS_BOTH | OWN, unknown_features, 33, EXPECT_STREAM, 0, 0 },
+	{ "hello_port", AS_BOTH | OWN, false_port, 4, EXPECT_STREAM, 0, 100000 },
+	{ "hello_version", AS_BOTH | OWN, false_version, 4, EXPECT_ERROR, AFR_REASON_HELLO_BAD, 500 },
+	{ "hello_length", AS_BOTH | OWN, false_length, 6, EXPECT_ERROR, AFR_REASON_HELLO_BAD, 500 },
+	{ "hello_ring", AS_BOTH | OWN, false_ring, 9, EXPECT_ERROR, AFR_REASON_HELLO_BAD, 500 },
+	{ "hello_reserved", AS_BOTH | OWN, false_reserved, 16, EXPECT_ERROR, AFR_REASON_HELLO_BAD, 0 },
+	{ "hello_differs", AS_BOTH | OWN, differs_at, PROOF_END, EXPECT_PLAIN, 0, 0 },
+	{ "hello_differs_slowly", AS_BOTH | OWN, differs_slowly, PROOF_END, EXPECT_PLAIN, 0, 0 },
+	{ "hello_foreign_proof", AS_BOTH | OWN, foreign_proof, 4, EXPECT_PLAIN, 0, 500 },
+	{ "hello_cut_by_fin", AS_BOTH | OWN, cut_by_fin, PROOF_END, EXPECT_PLAIN_OR_ERROR, 0, 0 },
+	{ "hello_cut_by_silence", AS_CLIENT | OWN | KEEP_OPEN, cut_by_silence, 4, EXPECT_ERROR,
+	  AFR_REASON_HELLO_CUT, 500 },
+	{ "hello_cut_by_reset", AS_BOTH | OWN, cut_by_reset, 10, EXPECT_SURVIVE, 0, 500 },
+	{ "hello_late", AS_CLIENT | OWN, late, 1, EXPECT_STREAM, 0, 100 },
+	{ "hello_late_and_plain", AS_CLIENT | OWN, late_and_plain, 1, EXPECT_PLAIN, 0, 100 },
+	{ "hello_twice", AS_BOTH | OWN, twice, 1, EXPECT_ERROR, AFR_REASON_FRAME_BAD, 0 },
+	{ "hello_raw_after_consent", AS_SERVER | OWN, raw_after_consent, 1, EXPECT_PLAIN, 0, 0 },
+	{ "hello_ends_unspoken", AS_BOTH | OWN, ends_unspoken, 1, EXPECT_PLAIN_OR_ERROR, 0, 0 },
+	{ }
+};

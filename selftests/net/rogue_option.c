@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What can be wrong with the option: the connection is then plain TCP, bytes and all. */
+#define _GNU_SOURCE
+#include "rogue.h"
+
+#define BYTES	3000
+
+static void talk_plain(struct peer *p)
+{
+	peer_raw_bytes(p, BYTES);
+}
+
+/* ---- an option list by hand ---- */
+
+struct list {
+	u8 bytes[40];
+	unsigned int len;
+};
+
+static void add(struct list *l, const void *bytes, unsigned int len)
+{
+	memcpy(l->bytes + l->len, bytes, len);
+	l->len += len;
+}
+
+static void add_good(struct list *l, const struct peer *p)
+{
+	struct afr_option opt = {
+		.nonce = p->as_client ? p->nonce : afr_option_answer(p->nonce),
+		.server = !p->as_client,
+	};
+	u8 option[AFR_OPT_LEN];
+
+	afr_option_write(option, &opt);
+	add(l, option, sizeof(option));
+}
+
+/* The good option with byte @at replaced. */
+static void add_bent(struct list *l, const struct peer *p, unsigned int at, u8 value)
+{
+	unsigned int start = l->len;
+
+	add_good(l, p);
+	l->bytes[start + at] = value;
+}
+
+static void pad(struct list *l)
+{
+	while (l->len % 4)
+		add(l, "\1", 1);
+}
+
+/* ---- lists that must not be consent ---- */
+
+static void one_length(struct list *l, const struct peer *p, unsigned int i)
+{
+	static const u8 lengths[] = { 0, 1, 2, 5, 6, 11, 13, 14, 40, 255 };
+
+	add_bent(l, p, 1, lengths[i]);
+}
+
+static void one_version(struct list *l, const struct peer *p, unsigned int i)
+{
+	static const u8 versions[] = { 0, 2, 0x7f, 0xff };
+
+	add_bent(l, p, 6, versions[i]);
+}
+
+/* Role of the other side, and roles nobody knows. */
+static void one_role(struct list *l, const struct peer *p, unsigned int i)
+{
+	static const u8 flags[] = { 0x02, 0x80, 0xfe, 0xff };
+
+	if (!i)
+		add_bent(l, p, 7, p->as_client ? AFR_OPT_ROLE_SERVER : 0);
+	else
+		add_bent(l, p, 7, flags[i - 1]);
+}
+
+static void one_exid(struct list *l, const struct peer *p, unsigned int i)
+{
+	add_bent(l, p, 2 + i, 0);
+}
+
+static void two_options(struct list *l, const struct peer *p, unsigned int i)
+{
+	add_good(l, p);
+	if (i)
+		add_bent(l, p, 11, l->bytes[11] ^ 1);
+	else
+		add_good(l, p);
+}
+
+/* The list is cut inside the option: what follows is the payload's business. */
+static void cut_short(struct list *l, const struct peer *p, unsigned int i)
+{
+	add_good(l, p);
+	l->len = (i + 1) * 4;
+}
+
+/* Other kinds are malformed before or behind ours. */
+static void bad_neighbour(struct list *l, const struct peer *p, unsigned int i)
+{
+	static const u8 bad[][4] = { { 200, 0, 1, 1 }, { 200, 1, 1, 1 }, { 200, 255, 1, 1 } };
+
+	if (i % 2)
+		add_good(l, p);
+	add(l, bad[i / 2], 4);
+	if (!(i % 2))
+		add_good(l, p);
+}
+
+static void no_option(struct list *l, const struct peer *p, unsigned int i)
+{
+	(void)l;
+	(void)p;
+	(void)i;
+}
+
+/* Behind the end-of-list mark there is nothing. */
+static void behind_end(struct list *l, const struct peer *p, unsigned int i)
+{
+	(void)i;
+	add(l, "\0\0\0\0", 4);
+	add_good(l, p);
+}
+
+/* Kinds that mean nothing to TCP itself, with lengths that may be lies. */
+static void add_random(struct list *l)
+{
+	u8 option[16];
+	unsigned int len = 2 + rnd() % 11;
+
+	for (size_t i = 0; i < sizeof(option); i++)
+		option[i] = 64 + rnd() % 192;
+	option[0] = rnd() % 3 ? AFR_OPT_KIND : 200 + rnd() % 50;
+	option[1] = rnd() % 4 ? len : rnd() % 64;
+	if (rnd() % 2)
+		memcpy(option + 2, "\xaf\x4d\x41\xd7", 4);
+	add(l, option, len);
+}
+
+static void random_list(struct list *l, const struct peer *p, unsigned int i)
+{
+	(void)p;
+	(void)i;
+	/* Malformed lists of 18 bytes and more some kernels drop, for MD5's sake. */
+	while (l->len < 4)
+		add_random(l);
+}
+
+static void open_with(struct peer *p, unsigned int i,
+		      void (*make)(struct list *l, const struct peer *p, unsigned int i))
+{
+	struct list l = { .len = 0 };
+	struct afr_option opt;
+
+	/* As a server we must hear the nonce first; an empty answer asks for that. */
+	if (!p->as_client && !tcp_await_syn(&p->tcb)) {
+		wrong(p, "the victim does not connect");
+		return;
+	}
+	if (!p->as_client && !afr_option_find(p->tcb.syn_options, p->tcb.syn_options_len, &opt))
+		p->nonce = opt.nonce;
+	make(&l, p, i);
+	pad(&l);
+	if (!peer_open_options(p, l.bytes, l.len))
+		return;
+	if (p->as_client && !afr_option_find(p->tcb.syn_options, p->tcb.syn_options_len, &opt))
+		wrong(p, "the victim answers an option that is no offer");
+	talk_plain(p);
+}
+
+#define ROW(name)								\
+	static void open_##name(struct peer *p, unsigned int i)			\
+	{									\
+		open_with(p, i, name);						\
+	}
+
+ROW(one_length)
+ROW(one_version)
+ROW(one_role)
+ROW(one_exid)
+ROW(two_options)
+ROW(cut_short)
+ROW(bad_neighbour)
+ROW(no_option)
+ROW(behind_end)
+ROW(random_list)
+
+/* ---- server only ---- */
+
+/* A box that repeats what it does not know. */
+static void echoed(struct peer *p, unsigned int i)
+{
+	(void)i;
+	if (!tcp_await_syn(&p->tcb)) {
+		wrong(p, "the victim does not connect");
+		return;
+	}
+	if (peer_open_options(p, p->tcb.syn_options, p->tcb.syn_options_len))
+		talk_plain(p);
+}
+
+static void wrong_nonce(struct peer *p, unsigned int i)
+{
+	struct afr_option opt = { .server = true };
+	u8 options[AFR_OPT_LEN];
+
+	if (!tcp_await_syn(&p->tcb)) {
+		wrong(p, "the victim does not connect");
+		return;
+	}
+	if (afr_option_find(p->tcb.syn_options, p->tcb.syn_options_len, &opt) && rogue.rdma)
+		wrong(p, "no option in the victim's SYN");
+	opt.server = true;
+	if (i)
+		opt.nonce = i == 1 ? 0 : afr_option_answer(opt.nonce) ^ 1u << (i % 32);
+	afr_option_write(options, &opt);
+	if (peer_open_options(p, options, sizeof(options)))
+		talk_plain(p);
+}
+
+/* The first SYNs are lost on us; the option may be left out of later ones. */
+static void deaf_at_first(struct peer *p, unsigned int i)
+{
+	(void)i;
+	for (int lost = 0; lost < 3; lost++)
+		if (!tcp_await_syn(&p->tcb)) {
+			wrong(p, "the victim gave up");
+			return;
+		}
+	if (peer_open_options(p, NULL, 0))
+		talk_plain(p);
+}
+
+/* ---- client only ---- */
+
+/* Half-open: SYNs with the option and nothing behind them, then a proper one. */
+static void half_open(struct peer *p, unsigned int i)
+{
+	struct tcb *tcb = &p->tcb;
+	struct afr_option opt = { 0 };
+	struct segment seg = {
+		.dport = tcb->peer_port, .flags = TCP_SYN, .window = 60000,
+		.options_len = AFR_OPT_LEN,
+	};
+	u8 options[AFR_OPT_LEN];
+
+	(void)i;
+	seg.options = options;
+	for (int n = 0; n < 300; n++) {
+		opt.nonce = rnd();
+		afr_option_write(options, &opt);
+		seg.sport = 40000 + n;
+		seg.seq = rnd();
+		tun_send(tcb->tun, &seg);
+		/* Its SYN-ACK is refused with a reset, as by a host that asked for nothing. */
+		while (tcp_turn(tcb, 0))
+			;
+	}
+	if (peer_open(p)) {
+		peer_hello(p);
+		peer_data(p, BYTES);
+		peer_fin(p);
+	}
+}
+
+/* The offer, then bytes of an application: our end never saw the consent. */
+static void consent_lost(struct peer *p, unsigned int i)
+{
+	(void)i;
+	talk_plain(p);
+}
+
+/* Reset between the offer and the first byte. */
+static void reset_early(struct peer *p, unsigned int i)
+{
+	(void)i;
+	tcp_rst(&p->tcb);
+}
+
+#define PLAIN(name, count)	\
+	{ #name, AS_BOTH | OPEN_SELF, open_##name, count, EXPECT_PLAIN, 0, 500 }
+
+const struct rogue_row option_rows[] = {
+	PLAIN(one_length, 10),
+	PLAIN(one_version, 4),
+	PLAIN(one_role, 5),
+	PLAIN(one_exid, 4),
+	PLAIN(two_options, 2),
+	PLAIN(cut_short, 2),
+	PLAIN(bad_neighbour, 6),
+	PLAIN(no_option, 1),
+	PLAIN(behind_end, 1),
+	PLAIN(random_list, 100),
+	{ "fetch", AS_BOTH | OPEN_SELF, open_no_option, 1, EXPECT_PLAIN, 0, 200000 },
+	{ "echoed", AS_SERVER | OPEN_SELF, echoed, 1, EXPECT_PLAIN, 0, 500 },
+	{ "wrong_nonce", AS_SERVER | OPEN_SELF, wrong_nonce, 10, EXPECT_PLAIN, 0, 500 },
+	{ "deaf_at_first", AS_SERVER | OPEN_SELF, deaf_at_first, 1, EXPECT_PLAIN, 0, 500 },
+	{ "half_open", AS_CLIENT | OPEN_SELF, half_open, 1, EXPECT_STREAM, 0, 500 },
+	{ "consent_lost", AS_CLIENT | NO_HELLO, consent_lost, 1, EXPECT_PLAIN, 0, 500 },
+	{ "reset_early", AS_BOTH | NO_HELLO, reset_early, 1, EXPECT_SURVIVE, 0, 500 },
+	{ }
+};

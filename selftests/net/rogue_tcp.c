@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * As much TCP as a liar needs (RFC 9293): one segment at a time, nothing kept
+ * out of order, no congestion control; the link neither loses nor reorders.
+ */
+#define _GNU_SOURCE
+#include "rogue.h"
+
+#define WINDOW		60000
+#define ACK_SECONDS	1.0	/* then the segment is sent again */
+#define TRIES		12	/* of a segment, also into a closed window */
+
+static void emit(struct tcb *tcb, u8 flags, u32 seq, const void *data, unsigned int len)
+{
+	struct segment seg = {
+		.sport = tcb->port, .dport = tcb->peer_port, .seq = seq, .flags = flags,
+		.window = WINDOW, .data = data, .data_len = len,
+	};
+
+	if (flags & TCP_ACK)
+		seg.ack = tcb->rcv_nxt;
+	tun_send(tcb->tun, &seg);
+}
+
+static void emit_syn(struct tcb *tcb, u8 flags, const u8 *options, unsigned int len)
+{
+	struct segment seg = {
+		.sport = tcb->port, .dport = tcb->peer_port, .seq = tcb->snd_una,
+		.ack = flags & TCP_ACK ? tcb->rcv_nxt : 0, .flags = flags, .window = WINDOW,
+		.options = options, .options_len = len,
+	};
+
+	tun_send(tcb->tun, &seg);
+}
+
+void tcp_init(struct tcb *tcb, struct tun *tun, u16 port, u16 peer_port)
+{
+	u8 *in = tcb->in ? tcb->in : malloc(IN_MAX);
+
+	*tcb = (struct tcb) { .tun = tun, .port = port, .peer_port = peer_port, .in = in };
+	tcb->snd_una = rnd();
+	tcb->snd_nxt = tcb->snd_una;
+}
+
+/* What is left of earlier connections gets what any host would give it. */
+static void refuse(struct tun *tun, const struct segment *got)
+{
+	struct segment seg = { .sport = got->dport, .dport = got->sport, .flags = TCP_RST };
+
+	if (got->flags & TCP_RST)
+		return;
+	if (got->flags & TCP_ACK) {
+		seg.seq = got->ack;
+	} else {
+		seg.flags |= TCP_ACK;
+		seg.ack = got->seq + got->data_len + !!(got->flags & TCP_SYN);
+	}
+	tun_send(tun, &seg);
+}
+
+static void keep_syn(struct tcb *tcb, const struct segment *seg)
+{
+	tcb->syns++;
+	tcb->syn_seq = seg->seq;
+	tcb->rcv_nxt = seg->seq + 1;
+	tcb->peer_window = seg->window;
+	tcb->syn_options_len = seg->options_len < 40 ? seg->options_len : 40;
+	memcpy(tcb->syn_options, seg->options, tcb->syn_options_len);
+}
+
+static void take_data(struct tcb *tcb, const struct segment *seg)
+{
+	u32 skip = tcb->rcv_nxt - seg->seq;	/* of a repeated segment */
+	u32 fresh;
+
+	if ((int)skip < 0 || skip > seg->data_len)
+		return;
+	fresh = seg->data_len - skip;
+	if (tcb->in_len + fresh > IN_MAX)
+		fresh = IN_MAX - tcb->in_len;
+	memcpy(tcb->in + tcb->in_len, seg->data + skip, fresh);
+	tcb->in_len += fresh;
+	tcb->rcv_nxt += fresh;
+	if (seg->flags & TCP_FIN && skip + fresh == seg->data_len && !tcb->peer_fin) {
+		tcb->peer_fin = true;
+		tcb->rcv_nxt++;
+	}
+}
+
+static void take(struct tcb *tcb, const struct segment *seg)
+{
+	if (seg->flags & TCP_RST) {
+		/* Like TCP: one that belongs to us, not to an earlier connection. */
+		if (!tcb->rcv_nxt || seg->seq - tcb->rcv_nxt < WINDOW || seg->seq == tcb->rcv_nxt)
+			tcb->reset = true;
+		return;
+	}
+	if (seg->flags & TCP_SYN) {
+		keep_syn(tcb, seg);
+		if (seg->flags & TCP_ACK) {
+			tcb->snd_una = seg->ack;
+			tcb->established = true;
+			emit(tcb, TCP_ACK, tcb->snd_nxt, NULL, 0);
+		}
+		return;
+	}
+	if (seg->flags & TCP_ACK && (int)(seg->ack - tcb->snd_una) >= 0 &&
+	    (int)(seg->ack - tcb->snd_nxt) <= 0) {
+		tcb->snd_una = seg->ack;
+		tcb->peer_window = seg->window << tcb->peer_scale;
+		tcb->established = true;
+	}
+	if (!seg->data_len && !(seg->flags & TCP_FIN))
+		return;
+	take_data(tcb, seg);
+	emit(tcb, TCP_ACK, tcb->snd_nxt, NULL, 0);
+}
+
+static bool is_ours(const struct tcb *tcb, const struct segment *seg)
+{
+	if (seg->dport != tcb->port)
+		return false;
+	return !tcb->peer_port || seg->sport == tcb->peer_port;
+}
+
+bool tcp_turn(struct tcb *tcb, int ms)
+{
+	u8 buf[PACKET_MAX];
+	struct segment seg;
+
+	if (!tun_receive(tcb->tun, ms, buf, &seg))
+		return false;
+	if (is_ours(tcb, &seg))
+		take(tcb, &seg);
+	else
+		refuse(tcb->tun, &seg);
+	return true;
+}
+
+bool tcp_connect(struct tcb *tcb, const u8 *options, unsigned int len)
+{
+	for (int i = 0; i < TRIES; i++) {
+		double end = now() + ACK_SECONDS;
+
+		emit_syn(tcb, TCP_SYN, options, len);
+		tcb->snd_nxt = tcb->snd_una + 1;
+		while (!tcb->established && !tcb->reset && now() < end)
+			tcp_turn(tcb, 50);
+		if (tcb->established || tcb->reset)
+			return tcb->established;
+		tcb->snd_nxt = tcb->snd_una;
+	}
+	return false;
+}
+
+bool tcp_await_syn(struct tcb *tcb)
+{
+	double end = now() + ACK_SECONDS * TRIES;
+
+	while (now() < end) {
+		u8 buf[PACKET_MAX];
+		struct segment seg;
+
+		if (!tun_receive(tcb->tun, 50, buf, &seg))
+			continue;
+		if (seg.dport != tcb->port || !(seg.flags & TCP_SYN)) {
+			refuse(tcb->tun, &seg);
+			continue;
+		}
+		tcb->peer_port = seg.sport;
+		keep_syn(tcb, &seg);
+		return true;
+	}
+	return false;
+}
+
+bool tcp_answer_syn(struct tcb *tcb, const u8 *options, unsigned int len)
+{
+	for (int i = 0; i < TRIES; i++) {
+		double end = now() + ACK_SECONDS;
+
+		emit_syn(tcb, TCP_SYN | TCP_ACK, options, len);
+		tcb->snd_nxt = tcb->snd_una + 1;
+		while (!tcb->established && !tcb->reset && now() < end)
+			tcp_turn(tcb, 50);
+		if (tcb->established || tcb->reset)
+			return tcb->established;
+		tcb->snd_nxt = tcb->snd_una;
+	}
+	return false;
+}
+
+static bool await_ack(struct tcb *tcb, u32 seq, double seconds)
+{
+	double end = now() + seconds;
+
+	while ((int)(tcb->snd_una - seq) < 0 && !tcb->reset && now() < end)
+		tcp_turn(tcb, 10);
+	return (int)(tcb->snd_una - seq) >= 0;
+}
+
+/* One segment, repeated until it is acknowledged. */
+static bool deliver(struct tcb *tcb, u8 flags, const u8 *data, unsigned int len)
+{
+	u32 seq = tcb->snd_nxt;
+
+	for (int i = 0; i < TRIES && !tcb->reset; i++) {
+		emit(tcb, flags, seq, data, len);
+		tcb->snd_nxt = seq + len + !!(flags & TCP_FIN);
+		if (await_ack(tcb, tcb->snd_nxt, ACK_SECONDS))
+			return true;
+	}
+	return false;
+}
+
+bool tcp_send(struct tcb *tcb, const void *data, size_t len, size_t chunk)
+{
+	const u8 *p = data;
+
+	while (len) {
+		size_t part = len < chunk ? len : chunk;
+
+		part = part < MSS ? part : MSS;
+		/* A window that is open takes part of it now, a closed one a probe. */
+		if (tcb->peer_window && part > tcb->peer_window)
+			part = tcb->peer_window;
+		else if (!tcb->peer_window)
+			part = 1;
+		if (tcb->reset || !deliver(tcb, TCP_ACK | TCP_PSH, p, part))
+			return false;
+		p += part;
+		len -= part;
+	}
+	return true;
+}
+
+void tcp_fin(struct tcb *tcb)
+{
+	if (tcb->fin_sent || tcb->reset)
+		return;
+	tcb->fin_sent = true;
+	deliver(tcb, TCP_ACK | TCP_FIN, NULL, 0);
+}
+
+void tcp_rst(struct tcb *tcb)
+{
+	if (tcb->peer_port)
+		emit(tcb, TCP_RST | TCP_ACK, tcb->snd_nxt, NULL, 0);
+}

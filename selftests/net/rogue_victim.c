@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0
+/* An ordinary program on an ordinary socket, which says what became of it. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rogue.h"
+
+u8 victim_byte(size_t i)
+{
+	return (i * 167 + (i >> 8) * 29 + 11) & 0xff;
+}
+
+/* Never the first byte of a HELLO at offset 0: what is raw must look raw. */
+u8 rogue_byte(size_t i)
+{
+	return (i * 131 + (i >> 8) * 17 + 'r') & 0xff;
+}
+
+static int open_socket(const struct tun *tun, bool rdma)
+{
+	int fd;
+
+	if (rdma)
+		fd = socket(AF_RDMA, SOCK_STREAM, tun->v6 ? AFRDMA_PROTO_INET6 : 0);
+	else
+		fd = socket(tun->v6 ? AF_INET6 : AF_INET, SOCK_STREAM, 0);
+	if (fd < 0) {
+		perror("victim: socket");
+		_exit(1);
+	}
+	return fd;
+}
+
+static socklen_t set_port(union tun_addr *addr, const struct tun *tun, u16 port)
+{
+	if (tun->v6) {
+		addr->in6.sin6_port = htons(port);
+		return sizeof(addr->in6);
+	}
+	addr->in.sin_port = htons(port);
+	return sizeof(addr->in);
+}
+
+static int open_conn(const struct tun *tun, const struct victim_plan *plan, int listener)
+{
+	union tun_addr addr = tun->own;
+	socklen_t len = set_port(&addr, tun, plan->port);
+	int fd;
+
+	if (plan->listens)
+		return accept(listener, NULL, NULL);
+	fd = open_socket(tun, plan->rdma);
+	return connect(fd, &addr.sa, len) ? -1 : fd;
+}
+
+/* Before the fork, so that rogue finds somebody listening. */
+static int open_listener(const struct tun *tun, const struct victim_plan *plan)
+{
+	union tun_addr addr = tun->kernel;
+	socklen_t len = set_port(&addr, tun, plan->port);
+	int fd = open_socket(tun, plan->rdma), one = 1;
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(fd, &addr.sa, len) || listen(fd, 16)) {
+		perror("victim: listen");
+		_exit(1);
+	}
+	return fd;
+}
+
+struct speaker {
+	int fd;
+	unsigned int says;
+};
+
+static void *speak(void *arg)
+{
+	const struct speaker *s = arg;
+	u8 *buf = malloc(s->says);
+	unsigned int done = 0;
+	ssize_t ret = 0;
+
+	for (unsigned int i = 0; i < s->says; i++)
+		buf[i] = victim_byte(i);
+	while (done < s->says && ret >= 0) {
+		ret = send(s->fd, buf + done, s->says - done, MSG_NOSIGNAL);
+		done += ret > 0 ? ret : 0;
+	}
+	free(buf);
+	return NULL;
+}
+
+static void hear(int fd, struct victim_report *r)
+{
+	ssize_t got;
+
+	do {
+		got = recv(fd, r->heard + r->heard_len, HEAR_MAX - r->heard_len, 0);
+		if (got > 0)
+			r->heard_len += got;
+	} while (got > 0);
+	r->err = got < 0 ? errno : 0;
+	r->ended = now();
+}
+
+static void ask_info(int fd, struct victim_report *r)
+{
+	struct afrdma_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(fd, SOL_AFRDMA, AFRDMA_INFO, &info, &len))
+		return;
+	r->mode = info.mode;
+	r->reason = info.reason;
+}
+
+/* It may speak to its end, or wait for a window that never comes. */
+static void end_speaker(const struct speaker *speaker, pthread_t thread)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec++;
+	if (!pthread_timedjoin_np(thread, NULL, &end))
+		return;
+	shutdown(speaker->fd, SHUT_RDWR);
+	pthread_join(thread, NULL);
+}
+
+static void live(const struct tun *tun, const struct victim_plan *plan, int listener,
+		 struct victim_report *r)
+{
+	struct speaker speaker = { .says = plan->says };
+	pthread_t thread;
+
+	speaker.fd = open_conn(tun, plan, listener);
+	if (speaker.fd < 0) {
+		r->err = errno;
+		r->ended = now();
+		return;
+	}
+	__atomic_store_n(&r->state, VICTIM_CONNECTED, __ATOMIC_RELEASE);
+	if (plan->says && pthread_create(&thread, NULL, speak, &speaker))
+		_exit(1);
+	while (plan->sleepy && !__atomic_load_n(&r->read_now, __ATOMIC_ACQUIRE))
+		poll(NULL, 0, 1);
+	hear(speaker.fd, r);
+	ask_info(speaker.fd, r);
+	if (plan->says)
+		end_speaker(&speaker, thread);
+	close(speaker.fd);
+}
+
+void victim_start(struct victim *victim, const struct tun *tun, const struct victim_plan *plan)
+{
+	int listener = plan->listens ? open_listener(tun, plan) : -1;
+
+	victim->report = mmap(NULL, sizeof(*victim->report), PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	fflush(stdout);
+	victim->pid = fork();
+	if (!victim->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(tun->fd);
+		live(tun, plan, listener, victim->report);
+		__atomic_store_n(&victim->report->state, VICTIM_ENDED, __ATOMIC_RELEASE);
+		_exit(0);
+	}
+	if (listener >= 0)
+		close(listener);
+}
+
+bool victim_join(struct victim *victim, double seconds)
+{
+	double end = now() + seconds;
+	bool whole = true;
+
+	while (waitpid(victim->pid, NULL, WNOHANG) == 0) {
+		if (now() > end && whole) {
+			whole = false;
+			kill(victim->pid, SIGKILL);
+			end = now() + 30;
+		} else if (now() > end) {
+			printf("Bail out! a victim cannot be killed\n");
+			exit(1);
+		}
+		poll(NULL, 0, 1);
+	}
+	return whole;
+}

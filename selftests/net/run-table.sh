@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# For the lab (selftests/lab/run), in both guests:
+#
+#	run-table.sh [quick|full] [--no-rogue] [OPTIONS OF afr_test]
+#
+# The table of afr_test from a to b and from b to a, then rogue in each guest.
+# "quick" is the default: the rows marked so, with smaller amounts.  Each row is
+# a KTAP line of the run; what the programs said is in $AFR_OUT/table.*.
+set -uo pipefail
+. "$AFR_LAB/guest-lib.sh"
+. "$AFR_SRC/selftests/net/table-lib.sh"
+
+set_subset "$@"
+
+serve() {
+	run_part "server.$1" "$afr_test" --server --port 7000
+}
+
+ask() {
+	run_part "client.$1" "$afr_test" --client "$AFR_PEER" --host6 "$AFR_PEER6" \
+		--port 7000 "${subset[@]}"
+}
+
+# One direction: who serves, who asks.
+direction() {
+	barrier "$1$2 begins" 600
+	if [ "$AFR_ROLE" = "$1" ]; then serve "from-$2"; else ask "to-$1"; fi
+	# The other one may still be at it, up to the limits of afr_test itself.
+	barrier "$1$2 over" 3600
+}
+
+direction b a
+direction a b
+[ $with_rogue = no ] || run_rogue
+barrier "table ends" 3600
+exit $failures

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# What run-table.sh and loopback.sh share.  Sets:
+#	afr_test, rogue		the programs, built on the host
+#	subset, with_rogue	from set_subset ARGUMENTS
+#	failures		0 until a part fails
+
+build="$AFR_SRC/build/net"
+# shellcheck disable=SC2034 # used by the scripts that source this
+afr_test="$build/afr_test" rogue="$build/rogue"
+failures=0
+
+[ -x "$afr_test" ] || {
+	not_ok "programs" "missing: make -C selftests/net on the host first"
+	exit 1
+}
+
+# Guests that check everything are slow; the limits are there to end what hangs.
+slow_options() {
+	case $AFR_KERNEL in
+	*debug*) echo --timeout 90 --limit 1800 ;;
+	*) echo --timeout 40 ;;
+	esac
+}
+
+set_subset() {
+	local quick=yes
+
+	with_rogue=yes
+	case ${1:-} in
+	quick) shift ;;
+	full) quick=no; shift ;;
+	esac
+	if [ "${1:-}" = --no-rogue ]; then with_rogue=no; shift; fi
+	# shellcheck disable=SC2207 # words on purpose
+	subset=($(slow_options) "$@")
+	[ $quick = no ] || subset+=(--quick)
+}
+
+# KTAP of a program becomes KTAP of the run: its lines, with the part's name.
+forward() {
+	local part=$1 line last="" 
+
+	while IFS= read -r line; do
+		printf '%s\n' "$line" >>"$AFR_OUT/table.$part"
+		case $line in
+		"ok "*" # SKIP "*)
+			line=${line#ok * }
+			skip "$part ${line%% *}" "${line#* # SKIP }"
+			;;
+		"ok "*) ok "$part ${line#ok * }" ;;
+		"not ok "*) last=${line#not ok * } ;;
+		"# $last: "*)
+			[ -z "$last" ] || not_ok "$part $last" "${line#"# $last: "}"
+			last=""
+			;;
+		"# seed "*) say "$part: ${line#"# "}" ;;
+		"Bail out!"*) not_ok "$part" "$line" ;;
+		esac
+	done
+}
+
+# run_part NAME PROGRAM ARGUMENTS...
+run_part() {
+	local part=$1
+
+	shift
+	"$@" 2>&1 | forward "$part"
+	# A program that ends without a word has failed too.
+	if [ "${PIPESTATUS[0]}" != 0 ]; then
+		not_ok "$part" "ended with an error"
+		failures=1
+	fi
+}
+
+run_rogue() {
+	modprobe -q tun 2>/dev/null
+	run_part rogue "$rogue" --host "$AFR_ME"
+}
