@@ -3,6 +3,7 @@
 #include "control.h"
 
 #include <linux/bvec.h>
+#include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/net.h>
 #include <linux/uio.h>
@@ -195,6 +196,7 @@ static void write_hello(struct afr_conn *conn)
 	struct afr_hello hello = {
 		.proof = afr_hello_proof(conn->nonce, conn->server),
 		.ring = conn->rx.ring,
+		.features = ilog2(conn->tx.ring) & AFR_FEATURE_SEND_RING,
 		.port = conn->server ? conn->my_port : 0,
 		.length = sizeof(struct afr_wire_hello),
 	};

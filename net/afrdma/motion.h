@@ -148,6 +148,7 @@ struct afr_motion_rx {
 	u64	landed;		/* bytes that landed in the current epoch */
 	u64	fin;		/* end of the stream, AFR_NO_FIN while unknown */
 	u32	ring;		/* size of the receive ring */
+	u32	peer_ring;	/* size of the sender's ring: what it can hold unread on a link */
 	u32	epoch;		/* current or last epoch, 0 before the first */
 	bool	open;		/* the current epoch is open */
 	bool	moved;		/* MOVE of the current epoch has come */
@@ -185,9 +186,11 @@ bool afr_rx_finack_due(struct afr_motion_rx *rx);
 /*
  * Most unread bytes a reader may wait for (SO_RCVLOWAT, MSG_PEEK): more may never
  * stand unread, since on a link the sender holds every unread byte in its own
- * ring, which may be the smallest there is (PC5 and PM6).
+ * ring (PC5 and PM6).
  */
 u32 afr_rx_lowat_max(const struct afr_motion_rx *rx);
+/* HELLO told how large the sender's ring is; AFR_RING_MIN until then. */
+void afr_rx_set_peer_ring(struct afr_motion_rx *rx, u32 ring);
 /* The reader has consumed everything there will ever be. */
 bool afr_rx_eof(const struct afr_motion_rx *rx);
 

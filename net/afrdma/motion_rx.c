@@ -38,6 +38,7 @@ void afr_rx_init(struct afr_motion_rx *rx, u32 ring)
 	memset(rx, 0, sizeof(*rx));
 	rx->fin = AFR_NO_FIN;
 	rx->ring = ring;
+	rx->peer_ring = AFR_RING_MIN;
 }
 
 /* May @len bytes stand from @from on, which is at least consumed? */
@@ -225,18 +226,29 @@ bool afr_rx_finack_due(struct afr_motion_rx *rx)
 }
 
 /**
+ * afr_rx_set_peer_ring() - HELLO told the size of the sender's ring
+ * @rx: the books
+ * @ring: a power of two, not below AFR_RING_MIN
+ */
+void afr_rx_set_peer_ring(struct afr_motion_rx *rx, u32 ring)
+{
+	rx->peer_ring = ring;
+}
+
+/**
  * afr_rx_lowat_max() - most unread bytes a reader may wait for
  * @rx: the books
  *
- * The sender's ring may be as small as AFR_RING_MIN, its writers sleep while less
- * than a third of it is free (afr_tx_writable()), and it sees the cursor rounded down
- * by less than a unit (PC5).
+ * The sender's writers sleep while less than a third of its ring is free
+ * (afr_tx_writable()), and it sees the cursor rounded down by less than a unit (PC5).
  *
  * Returns: the bound for SO_RCVLOWAT and for what MSG_PEEK waits for.
  */
 u32 afr_rx_lowat_max(const struct afr_motion_rx *rx)
 {
-	return AFR_RING_MIN - AFR_RING_MIN / 3 - afr_cursor_unit(rx->ring) + 1;
+	u32 most = min(rx->ring, rx->peer_ring - rx->peer_ring / 3);
+
+	return most - afr_cursor_unit(rx->ring) + 1;
 }
 
 /**

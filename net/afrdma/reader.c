@@ -3,6 +3,7 @@
 #include "reader.h"
 
 #include <linux/bvec.h>
+#include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/net.h>
 #include <linux/uio.h>
@@ -54,6 +55,15 @@ static void found_raw(struct afr_conn *conn, enum afr_reason reason)
 	conn->front_ops->plain(conn);
 }
 
+/* The sender's ring, as far as its HELLO tells. */
+static u32 send_ring_of(const struct afr_hello *hello)
+{
+	u32 order = hello->features & AFR_FEATURE_SEND_RING;
+
+	return order < ilog2(AFR_RING_MIN) || order > ilog2(AFR_RING_MAX) ? AFR_RING_MIN :
+									    1u << order;
+}
+
 /* Learn from HELLO who the peer is; when our own output is free, answer. */
 static void found_hello(struct afr_conn *conn, const struct afr_hello *hello)
 {
@@ -70,6 +80,9 @@ static void found_hello(struct afr_conn *conn, const struct afr_hello *hello)
 	spin_lock_bh(&conn->tx_lock);
 	afr_tx_set_window(&conn->tx, hello->ring);
 	spin_unlock_bh(&conn->tx_lock);
+	spin_lock_bh(&conn->rx_lock);
+	afr_rx_set_peer_ring(&conn->rx, send_ring_of(hello));
+	spin_unlock_bh(&conn->rx_lock);
 	if (afr_conn_tx_mode(conn) == AFR_UNDECIDED) {
 		conn->my_port = afr_service_port(conn->an, conn->inner->sk->sk_family);
 		afr_control_want(conn, AFR_WANT_HELLO);

@@ -43,12 +43,14 @@ static_assert(sizeof(struct afr_wire_option) == AFR_OPT_LEN, "option size");
 #define AFR_RING_MIN		16384	/* smallest ring, a power of two as all are */
 #define AFR_RING_MAX		(1u << 26)	/* a cursor unit is at most AFR_RING_MIN / 4 */
 
+#define AFR_FEATURE_SEND_RING	0xff	/* features: log2 of my send ring, 0 = AFR_RING_MIN */
+
 struct afr_wire_hello {
 	u8	magic[AFR_HELLO_MAGIC_LEN];
 	__be64	proof;		/* afr_hello_proof() of the two nonces and the role */
 	__be16	length;		/* of the whole HELLO; bytes past this struct are skipped */
 	__be16	version;	/* AFR_WIRE_VERSION */
-	__be32	features;	/* none defined yet: send 0, ignore what is unknown */
+	__be32	features;	/* AFR_FEATURE_*: ignore what is unknown */
 	u8	instance[16];	/* random per host and module load: who this host is */
 	u8	secret[16];	/* present this when connecting a link to me */
 	__be32	ring;		/* size of my receive ring: the window at offset 0 */

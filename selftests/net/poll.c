@@ -73,7 +73,7 @@ static void fill(int fd)
 	struct flow out = flow_out(0);
 
 	for (int quiet = 0; quiet < 3; quiet++)
-		if (flow_send_full(fd, &out, 1000) | (poll_one(fd, POLLOUT, 50) & POLLOUT))
+		if (flow_send_full(fd, &out, 1000) | (poll_one(fd, POLLOUT, 200) & POLLOUT))
 			quiet = 0;
 }
 
@@ -481,10 +481,10 @@ static void sigio(void)
 
 #define BOTH(name, first, second, flags)		\
 	{ name, first, second, flags },			\
-	{ name "_back", second, first, (flags) & ~QUICK }
+	{ name "_back", second, first, (flags) & ~(QUICK | QUICK_ALL) }
 
 const struct row poll_rows[] = {
-	BOTH("masks", masks_watch, masks_act, ON_ALL | QUICK),
+	BOTH("masks", masks_watch, masks_act, ON_ALL | QUICK_ALL),
 	BOTH("wake_by_data", woken_by_data, wakes_by_data, ON_ALL | QUICK),
 	BOTH("wake_by_room", woken_by_room, makes_room, ON_ALL | QUICK),
 	BOTH("wake_by_end", woken_by_end, wakes_by_end, ON_ALL | QUICK),
