@@ -7,51 +7,24 @@
  * work per group serves them, and connects links when there are too few. At most
  * one link of a group is being connected by us at a time, and all who wait share it.
  *
- * Locks, outer to inner: group->lock (mutex) > groups_lock, joins_lock (both
- * short) ; group->lock > link->lock. No upcall is made under any of them, and none
- * is held across a wait for the peer.
+ * Locks, outer to inner: group->lock (mutex) > the table's lock, joins_lock (both
+ * short); group->lock > link->lock. No upcall is made under any of them, and none is
+ * held across a wait for the peer.
  */
 #include <linux/in.h>
 #include <linux/in6.h>
-#include <linux/jhash.h>
-#include <linux/hashtable.h>
-#include <linux/mutex.h>
-#include <linux/random.h>
-#include <linux/refcount.h>
 #include <linux/slab.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
-#include <net/ipv6.h>
 
 #include "group.h"
+#include "group_table.h"
 #include "link.h"
 #include "netns.h"
-#include "trace.h"
 #include "wire.h"
 
-#define GROUPS_MAX	1024	/* what all peers together can make us keep */
 #define MEMBERS_MAX	32	/* links of one group: what one peer can */
 #define BACKOFF_MAX	(64 * HZ)
-
-struct afr_group {
-	struct hlist_node	hash;		/* these three: groups_lock */
-	struct list_head	entry;
-	refcount_t		refs;
-	u64			id;
-	struct afr_net		*an;
-	bool			loop;		/* the peer is this host: every link is here twice */
-	struct work_struct	work;
-	struct list_head	joins;		/* joins_lock */
-
-	struct mutex		lock;		/* all below */
-	struct afr_peer		peer;
-	struct list_head	members;
-	unsigned int		count;		/* of members */
-	unsigned int		connecting;	/* links we are connecting: 0 or 1 */
-	enum afr_reason		failure;	/* of the last attempt, until all know */
-	unsigned long		backoff;	/* of further links, after failures */
-	unsigned long		not_before;
-};
 
 /* A link in its group; freed by dead(). */
 struct member {
@@ -60,14 +33,6 @@ struct member {
 	struct afr_link		*link;		/* the group's reference */
 };
 
-static DEFINE_HASHTABLE(groups, 8);
-static LIST_HEAD(groups_list);
-static unsigned int groups_count;
-static bool groups_closing;
-static u64 groups_ids;
-static u32 groups_seed;
-static DEFINE_SPINLOCK(groups_lock);	/* all of these */
-static DECLARE_WAIT_QUEUE_HEAD(groups_gone);
 static struct workqueue_struct *groups_wq;
 
 /* A joined() upcall that is running. */
@@ -81,146 +46,14 @@ static LIST_HEAD(deliveries);
 static DEFINE_SPINLOCK(joins_lock);	/* deliveries, joins of all groups, join->group */
 static DECLARE_WAIT_QUEUE_HEAD(delivered);
 
-/* Groups */
-
-static void put_group(struct afr_group *g)
-{
-	bool dead, last = false;
-
-	/* What the lock shows to others always has a reference. */
-	spin_lock(&groups_lock);
-	dead = refcount_dec_and_test(&g->refs);
-	if (dead) {
-		hash_del(&g->hash);
-		list_del(&g->entry);
-		last = !--groups_count;
-	}
-	spin_unlock(&groups_lock);
-	if (!dead)
-		return;
-	trace_afrdma_group_destroy(g->id);
-	mutex_destroy(&g->lock);
-	kfree(g);
-	if (last)
-		wake_up_all(&groups_gone);
-}
-
 static void queue_group(struct afr_group *g)
 {
 	refcount_inc(&g->refs);
 	if (!queue_work(groups_wq, &g->work))
-		put_group(g);
-}
-
-/* A copy without port, and an IPv4 address as such: rdma_cm does not know mapped ones. */
-static void plain_address(struct sockaddr_storage *to, const struct sockaddr_storage *from)
-{
-	const struct sockaddr_in6 *from6 = (const struct sockaddr_in6 *)from;
-	struct sockaddr_in6 *to6 = (struct sockaddr_in6 *)to;
-	struct sockaddr_in *to4 = (struct sockaddr_in *)to;
-
-	memset(to, 0, sizeof(*to));
-	to->ss_family = from->ss_family;
-	if (from->ss_family == AF_INET) {
-		to4->sin_addr = ((const struct sockaddr_in *)from)->sin_addr;
-	} else if (ipv6_addr_v4mapped(&from6->sin6_addr)) {
-		to4->sin_family = AF_INET;
-		to4->sin_addr.s_addr = from6->sin6_addr.s6_addr32[3];
-	} else {
-		to6->sin6_addr = from6->sin6_addr;
-		to6->sin6_scope_id = from6->sin6_scope_id;
-	}
-}
-
-/* The scope is left out: requests of rdma_cm come without, and the instance names the host. */
-static bool same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
-{
-	if (a->ss_family != b->ss_family)
-		return false;
-	if (a->ss_family == AF_INET)
-		return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
-		       ((const struct sockaddr_in *)b)->sin_addr.s_addr;
-	return ipv6_addr_equal(&((const struct sockaddr_in6 *)a)->sin6_addr,
-			       &((const struct sockaddr_in6 *)b)->sin6_addr);
-}
-
-static u32 hash_of(const u8 instance[16])
-{
-	return jhash(instance, 16, groups_seed);
-}
-
-/* @key: addresses are plain. */
-static struct afr_group *find_locked(struct afr_net *an, const struct afr_peer *key)
-{
-	struct afr_group *g;
-
-	lockdep_assert_held(&groups_lock);
-	hash_for_each_possible(groups, g, hash, hash_of(key->instance)) {
-		if (g->an != an || memcmp(g->peer.instance, key->instance, sizeof(key->instance)) ||
-		    !same_address(&g->peer.local, &key->local) ||
-		    !same_address(&g->peer.remote, &key->remote))
-			continue;
-		refcount_inc(&g->refs);
-		return g;
-	}
-	return NULL;
-}
-
-static struct afr_group *find_group(struct afr_net *an, const struct afr_peer *key)
-{
-	struct afr_group *g;
-
-	spin_lock(&groups_lock);
-	g = find_locked(an, key);
-	spin_unlock(&groups_lock);
-	return g;
+		afr_group_table_put(g);
 }
 
 static void group_work(struct work_struct *work);
-
-static struct afr_group *new_group(struct afr_net *an, const struct afr_peer *key)
-{
-	struct afr_group *g = kzalloc(sizeof(*g), GFP_KERNEL);
-
-	if (!g)
-		return NULL;
-	refcount_set(&g->refs, 1);
-	g->an = an;
-	g->peer = *key;
-	g->loop = !memcmp(key->instance, an->instance, sizeof(key->instance));
-	INIT_WORK(&g->work, group_work);
-	INIT_LIST_HEAD(&g->joins);
-	mutex_init(&g->lock);
-	INIT_LIST_HEAD(&g->members);
-	return g;
-}
-
-/* The group of @key with a reference, made if need be; NULL: no memory, too many, or closing. */
-static struct afr_group *get_group(struct afr_net *an, const struct afr_peer *key)
-{
-	struct afr_group *g = find_group(an, key), *fresh;
-
-	if (g)
-		return g;
-	fresh = new_group(an, key);
-	if (!fresh)
-		return NULL;
-	spin_lock(&groups_lock);
-	g = find_locked(an, key);
-	if (!g && !groups_closing && groups_count < GROUPS_MAX) {
-		g = fresh;
-		fresh = NULL;
-		g->id = ++groups_ids;
-		groups_count++;
-		hash_add(groups, &g->hash, hash_of(key->instance));
-		list_add_tail(&g->entry, &groups_list);
-	}
-	spin_unlock(&groups_lock);
-	if (!fresh)
-		trace_afrdma_group_create(g->id);
-	kfree(fresh);
-	return g;
-}
 
 /* Links */
 
@@ -252,7 +85,7 @@ static void member_dead(struct afr_link *link)
 	queue_group(g);
 	kfree(m);
 	afr_link_put(link);
-	put_group(g);
+	afr_group_table_put(g);
 }
 
 static const struct afr_link_ops member_ops = {
@@ -269,7 +102,7 @@ static struct member *new_member(struct afr_group *g)
 	struct member *m;
 
 	lockdep_assert_held(&g->lock);
-	if (READ_ONCE(groups_closing) || g->count >= MEMBERS_MAX)
+	if (afr_group_table_closing() || g->count >= MEMBERS_MAX)
 		return NULL;
 	m = kzalloc(sizeof(*m), GFP_KERNEL);
 	if (m)
@@ -339,16 +172,16 @@ enum afr_reason afr_group_accept(struct afr_net *an, struct rdma_cm_id *id,
 	bool ok;
 
 	memcpy(key.instance, req->instance, sizeof(key.instance));
-	plain_address(&key.local, &id->route.addr.src_addr);
-	plain_address(&key.remote, &id->route.addr.dst_addr);
-	g = get_group(an, &key);
+	afr_group_table_plain(&key.local, &id->route.addr.src_addr);
+	afr_group_table_plain(&key.remote, &id->route.addr.dst_addr);
+	g = afr_group_table_get(an, &key, group_work);
 	if (!g)
 		return AFR_REASON_NO_MEMORY;
 	mutex_lock(&g->lock);
 	m = new_member(g);
 	ok = m && add_member(m, afr_link_accept(an, id, req, &member_ops, m));
 	mutex_unlock(&g->lock);
-	put_group(g);
+	afr_group_table_put(g);
 	return ok ? AFR_REASON_NONE : AFR_REASON_NO_MEMORY;
 }
 
@@ -408,7 +241,7 @@ static void answer_first(struct afr_group *g, struct afr_link *link, enum afr_re
 	spin_unlock(&joins_lock);
 	if (join) {
 		answer(join, link, reason, &d);
-		put_group(g);
+		afr_group_table_put(g);
 	} else if (link) {
 		afr_link_put(link);
 	}
@@ -456,7 +289,7 @@ static void group_work(struct work_struct *work)
 	mutex_lock(&g->lock);
 	serve(g);
 	mutex_unlock(&g->lock);
-	put_group(g);
+	afr_group_table_put(g);
 }
 
 /* No group for it: answered from here. */
@@ -506,9 +339,9 @@ void afr_group_join(struct afr_net *an, const struct afr_peer *peer, struct afr_
 		refuse_join(join, AFR_REASON_PEER_NO_SERVICE);
 		return;
 	}
-	plain_address(&key.local, &peer->local);
-	plain_address(&key.remote, &peer->remote);
-	g = get_group(an, &key);
+	afr_group_table_plain(&key.local, &peer->local);
+	afr_group_table_plain(&key.remote, &peer->remote);
+	g = afr_group_table_get(an, &key, group_work);
 	if (!g) {
 		refuse_join(join, AFR_REASON_NO_MEMORY);
 		return;
@@ -556,7 +389,7 @@ void afr_group_join_cancel(struct afr_join *join)
 	}
 	spin_unlock(&joins_lock);
 	if (g)
-		put_group(g);
+		afr_group_table_put(g);
 	else
 		wait_event(delivered, !delivery_runs(join));
 }
@@ -597,36 +430,18 @@ struct afr_link *afr_group_find_link(struct afr_net *an, const struct afr_peer *
 	struct afr_link *link;
 	struct afr_group *g;
 
-	plain_address(&key.local, &peer->local);
-	plain_address(&key.remote, &peer->remote);
-	g = find_group(an, &key);
+	afr_group_table_plain(&key.local, &peer->local);
+	afr_group_table_plain(&key.remote, &peer->remote);
+	g = afr_group_table_find(an, &key);
 	if (!g)
 		return NULL;
 	link = find_member(g, id, !peer_active);
-	put_group(g);
+	afr_group_table_put(g);
 	if (link && !afr_link_confirm(link)) {
 		afr_link_put(link);
 		return NULL;
 	}
 	return link;
-}
-
-/* The group after @g, or the first, with a reference; that on @g is dropped. */
-static struct afr_group *next_group(struct afr_group *g)
-{
-	struct afr_group *next;
-
-	spin_lock(&groups_lock);
-	next = g ? list_next_entry(g, entry) :
-		   list_first_entry(&groups_list, struct afr_group, entry);
-	if (list_entry_is_head(next, &groups_list, entry))
-		next = NULL;
-	else
-		refcount_inc(&next->refs);
-	spin_unlock(&groups_lock);
-	if (g)
-		put_group(g);
-	return next;
 }
 
 static int visit_members(struct afr_group *g, afr_group_visit *fn, void *arg)
@@ -654,16 +469,17 @@ static int visit_members(struct afr_group *g, afr_group_visit *fn, void *arg)
  * Context: Process. @fn runs under the lock of the group.
  * Return: what @fn returned last, 0 without links.
  */
-int afr_group_for_each_link(struct afr_net *an, afr_group_visit *fn, void *arg)
+int afr_group_for_each_link(struct afr_net *an, afr_group_visit *fn,
+			    void *arg)
 {
-	struct afr_group *g = next_group(NULL);
+	struct afr_group *g = afr_group_table_next(NULL);
 	int ret = 0;
 
-	for (; g && !ret; g = next_group(g))
+	for (; g && !ret; g = afr_group_table_next(g))
 		if (!an || g->an == an)
 			ret = visit_members(g, fn, arg);
 	if (g)
-		put_group(g);
+		afr_group_table_put(g);
 	return ret;
 }
 
@@ -681,20 +497,9 @@ static int shut_down(struct afr_link *link, const struct afr_peer *peer, void *a
  */
 int afr_group_init(void)
 {
-	groups_seed = get_random_u32();
-	groups_closing = false;
+	afr_group_table_open();
 	groups_wq = alloc_workqueue("afrdma_group", WQ_UNBOUND, 0);
 	return groups_wq ? 0 : -ENOMEM;
-}
-
-static bool all_gone(void)
-{
-	bool gone;
-
-	spin_lock(&groups_lock);
-	gone = !groups_count;
-	spin_unlock(&groups_lock);
-	return gone;
 }
 
 /**
@@ -704,11 +509,9 @@ static bool all_gone(void)
  */
 void afr_group_exit(void)
 {
-	spin_lock(&groups_lock);
-	WRITE_ONCE(groups_closing, true);
-	spin_unlock(&groups_lock);
+	afr_group_table_close();
 	afr_group_for_each_link(NULL, shut_down, NULL);
-	wait_event(groups_gone, all_gone());
+	afr_group_table_wait();
 	destroy_workqueue(groups_wq);
 	rcu_barrier();
 }

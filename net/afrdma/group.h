@@ -38,7 +38,10 @@ struct afr_peer {
  * service.c.
  */
 u16 afr_service_port(struct afr_net *an, sa_family_t family);
-/* The first socket of a namespace came / the last one went (B8: the listener pins the netns). Process context. */
+/*
+ * The first socket of a namespace came / the last one went (B8: the listener pins
+ * the netns). Process context.
+ */
 void afr_service_get(struct afr_net *an);
 void afr_service_put(struct afr_net *an);
 

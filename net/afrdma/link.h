@@ -190,6 +190,7 @@ struct afr_link_info {
 	u64	tx_bytes, rx_bytes, tx_writes, rx_writes;
 	struct sockaddr_storage	local, remote;
 };
+
 void afr_link_info(struct afr_link *link, struct afr_link_info *info);
 
 int afr_link_init(void);	/* and dev.c with it, which calls up into us */

@@ -36,13 +36,20 @@ int afr_mem_back(struct afr_mem *mem, u64 offset, u32 len);
 /* Back the whole ring and keep it so, for registration. */
 int afr_mem_pin(struct afr_mem *mem);
 void afr_mem_unpin(struct afr_mem *mem);
-/* [from, to) was consumed: free pages wholly passed (all of them when @empty), unless pinned. Not in hard irq. */
+/*
+ * [from, to) was consumed, and the producer knows of nothing behind @from yet: free
+ * the pages in it as a whole (all pages when @empty, with the producer kept off),
+ * unless pinned. Not in hard irq.
+ */
 void afr_mem_release(struct afr_mem *mem, u64 from, u64 to, bool empty);
 
 /* Copy between the ring and @iter; the range is backed. Returns bytes copied. */
 size_t afr_mem_copy_in(struct afr_mem *mem, u64 offset, size_t len, struct iov_iter *iter);
 size_t afr_mem_copy_out(const struct afr_mem *mem, u64 offset, size_t len, struct iov_iter *iter);
-/* Describe at most @len bytes from @offset in at most @max kernel segments; returns segments, *@bytes covered. The range is backed. */
+/*
+ * Describe at most @len bytes from @offset in at most @max kernel segments; returns
+ * segments, *@bytes covered. The range is backed.
+ */
 unsigned int afr_mem_bvec(const struct afr_mem *mem, u64 offset, u32 len,
 			  struct bio_vec *bv, unsigned int max, u32 *bytes);
 

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * All groups, by peer. What the table shows has a reference; the last reference
+ * takes it out.
+ *
+ * Locks: groups_lock is a leaf, held for moments.
+ */
+#include <linux/hashtable.h>
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/jhash.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <net/ipv6.h>
+
+#include "group_table.h"
+#include "netns.h"
+#include "trace.h"
+
+#define GROUPS_MAX	1024	/* what all peers together can make us keep */
+
+static DEFINE_HASHTABLE(groups, 8);
+static LIST_HEAD(groups_list);
+static unsigned int groups_count;
+static bool groups_closing;
+static u64 groups_ids;
+static u32 groups_seed;
+static DEFINE_SPINLOCK(groups_lock);	/* all of these */
+static DECLARE_WAIT_QUEUE_HEAD(groups_gone);
+
+/**
+ * afr_group_table_put() - drop a reference
+ * @g: the group
+ *
+ * Context: Process.
+ */
+void afr_group_table_put(struct afr_group *g)
+{
+	bool dead, last = false;
+
+	/* What the lock shows to others always has a reference. */
+	spin_lock(&groups_lock);
+	dead = refcount_dec_and_test(&g->refs);
+	if (dead) {
+		hash_del(&g->hash);
+		list_del(&g->entry);
+		last = !--groups_count;
+	}
+	spin_unlock(&groups_lock);
+	if (!dead)
+		return;
+	trace_afrdma_group_destroy(g->id);
+	mutex_destroy(&g->lock);
+	kfree(g);
+	if (last)
+		wake_up_all(&groups_gone);
+}
+
+/**
+ * afr_group_table_plain() - an address as the table has it
+ * @to: out: without port, and an IPv4 address as such: rdma_cm knows no mapped ones
+ * @from: AF_INET or AF_INET6
+ *
+ * Context: Any.
+ */
+void afr_group_table_plain(struct sockaddr_storage *to, const struct sockaddr_storage *from)
+{
+	const struct sockaddr_in6 *from6 = (const struct sockaddr_in6 *)from;
+	struct sockaddr_in6 *to6 = (struct sockaddr_in6 *)to;
+	struct sockaddr_in *to4 = (struct sockaddr_in *)to;
+
+	memset(to, 0, sizeof(*to));
+	to->ss_family = from->ss_family;
+	if (from->ss_family == AF_INET) {
+		to4->sin_addr = ((const struct sockaddr_in *)from)->sin_addr;
+	} else if (ipv6_addr_v4mapped(&from6->sin6_addr)) {
+		to4->sin_family = AF_INET;
+		to4->sin_addr.s_addr = from6->sin6_addr.s6_addr32[3];
+	} else {
+		to6->sin6_addr = from6->sin6_addr;
+		to6->sin6_scope_id = from6->sin6_scope_id;
+	}
+}
+
+/* The scope is left out: requests of rdma_cm come without, and the instance names the host. */
+static bool same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	if (a->ss_family != b->ss_family)
+		return false;
+	if (a->ss_family == AF_INET)
+		return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
+		       ((const struct sockaddr_in *)b)->sin_addr.s_addr;
+	return ipv6_addr_equal(&((const struct sockaddr_in6 *)a)->sin6_addr,
+			       &((const struct sockaddr_in6 *)b)->sin6_addr);
+}
+
+static u32 hash_of(const u8 instance[16])
+{
+	return jhash(instance, 16, groups_seed);
+}
+
+static struct afr_group *find_locked(struct afr_net *an, const struct afr_peer *key)
+{
+	struct afr_group *g;
+
+	lockdep_assert_held(&groups_lock);
+	hash_for_each_possible(groups, g, hash, hash_of(key->instance)) {
+		if (g->an != an || memcmp(g->peer.instance, key->instance, sizeof(key->instance)) ||
+		    !same_address(&g->peer.local, &key->local) ||
+		    !same_address(&g->peer.remote, &key->remote))
+			continue;
+		refcount_inc(&g->refs);
+		return g;
+	}
+	return NULL;
+}
+
+/**
+ * afr_group_table_find() - the group of a peer
+ * @an: our namespace
+ * @key: instance and plain addresses
+ *
+ * Context: Process.
+ * Return: the group with a reference, or NULL.
+ */
+struct afr_group *afr_group_table_find(struct afr_net *an, const struct afr_peer *key)
+{
+	struct afr_group *g;
+
+	spin_lock(&groups_lock);
+	g = find_locked(an, key);
+	spin_unlock(&groups_lock);
+	return g;
+}
+
+static struct afr_group *new_group(struct afr_net *an, const struct afr_peer *key,
+				   work_func_t work)
+{
+	struct afr_group *g = kzalloc(sizeof(*g), GFP_KERNEL);
+
+	if (!g)
+		return NULL;
+	refcount_set(&g->refs, 1);
+	g->an = an;
+	g->peer = *key;
+	g->loop = !memcmp(key->instance, an->instance, sizeof(key->instance));
+	INIT_WORK(&g->work, work);
+	INIT_LIST_HEAD(&g->joins);
+	mutex_init(&g->lock);
+	INIT_LIST_HEAD(&g->members);
+	return g;
+}
+
+/**
+ * afr_group_table_get() - the group of a peer, made if need be
+ * @an: our namespace
+ * @key: instance and plain addresses
+ * @work: of a new group
+ *
+ * Context: Process.
+ * Return: the group with a reference; NULL: no memory, too many, or closing.
+ */
+struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer *key,
+				      work_func_t work)
+{
+	struct afr_group *g = afr_group_table_find(an, key), *fresh;
+
+	if (g)
+		return g;
+	fresh = new_group(an, key, work);
+	if (!fresh)
+		return NULL;
+	spin_lock(&groups_lock);
+	g = find_locked(an, key);
+	if (!g && !groups_closing && groups_count < GROUPS_MAX) {
+		g = fresh;
+		fresh = NULL;
+		g->id = ++groups_ids;
+		groups_count++;
+		hash_add(groups, &g->hash, hash_of(key->instance));
+		list_add_tail(&g->entry, &groups_list);
+	}
+	spin_unlock(&groups_lock);
+	if (!fresh)
+		trace_afrdma_group_create(g->id);
+	kfree(fresh);
+	return g;
+}
+
+/**
+ * afr_group_table_next() - walk over all groups
+ * @g: the last one, its reference is dropped; or NULL
+ *
+ * Context: Process.
+ * Return: the next group or the first one, with a reference; or NULL.
+ */
+struct afr_group *afr_group_table_next(struct afr_group *g)
+{
+	struct afr_group *next;
+
+	spin_lock(&groups_lock);
+	next = g ? list_next_entry(g, entry) :
+		   list_first_entry(&groups_list, struct afr_group, entry);
+	if (list_entry_is_head(next, &groups_list, entry))
+		next = NULL;
+	else
+		refcount_inc(&next->refs);
+	spin_unlock(&groups_lock);
+	if (g)
+		afr_group_table_put(g);
+	return next;
+}
+
+/**
+ * afr_group_table_open() - groups may be made
+ *
+ * Context: Module load.
+ */
+void afr_group_table_open(void)
+{
+	groups_seed = get_random_u32();
+	groups_closing = false;
+}
+
+/**
+ * afr_group_table_close() - no more groups, and no more links in them
+ *
+ * Context: Module exit.
+ */
+void afr_group_table_close(void)
+{
+	spin_lock(&groups_lock);
+	WRITE_ONCE(groups_closing, true);
+	spin_unlock(&groups_lock);
+}
+
+/**
+ * afr_group_table_closing() - was the table closed
+ *
+ * Context: Any.
+ * Return: true if so.
+ */
+bool afr_group_table_closing(void)
+{
+	return READ_ONCE(groups_closing);
+}
+
+static bool all_gone(void)
+{
+	bool gone;
+
+	spin_lock(&groups_lock);
+	gone = !groups_count;
+	spin_unlock(&groups_lock);
+	return gone;
+}
+
+/**
+ * afr_group_table_wait() - until all groups are gone
+ *
+ * Context: Module exit.
+ */
+void afr_group_table_wait(void)
+{
+	wait_event(groups_gone, all_gone());
+}
