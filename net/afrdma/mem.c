@@ -272,7 +272,8 @@ size_t afr_mem_copy_out(const struct afr_mem *mem, u64 offset, size_t len, struc
 
 	while (done < len) {
 		page = step(mem, offset + done, len - done, &start, &bytes);
-		copied = copy_page_to_iter(page, start, bytes, iter);
+		/* by value: older kernels would hand the page itself to a pipe */
+		copied = copy_to_iter(page_address(page) + start, bytes, iter);
 		done += copied;
 		if (copied != bytes)
 			break;
