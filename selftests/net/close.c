@@ -679,10 +679,10 @@ static void both_close(void)
 
 #define BOTH(name, first, second, flags)		\
 	{ name, first, second, flags },			\
-	{ name "_back", second, first, (flags) & ~QUICK }
+	{ name "_back", second, first, (flags) & ~(QUICK | QUICK_ALL) }
 
 const struct row close_rows[] = {
-	BOTH("half_close", ends_first, ends_second, ON_ALL | QUICK),
+	BOTH("half_close", ends_first, ends_second, ON_ALL | QUICK_ALL),
 	BOTH("half_close_unspoken", ends_unspoken, answers_silence, ON_ALL | QUICK),
 	{ "half_close_both", both_end, both_end, ON_ALL },
 	{ "shutdown_twice", shutdown_twice, shutdown_twice, ON_ALL },

@@ -1046,7 +1046,7 @@ static void spoken_before_accept_server(void)
 
 const struct row connect_rows[] = {
 	{ "family", family, family, ON_COLD | QUICK },
-	{ "names", names, names, ON_ALL | QUICK },
+	{ "names", names, names, ON_ALL | QUICK_ALL },
 	{ "names_v6", names_v6, names_v6, ON_ALL | NEEDS_V6 | QUICK },
 	{ "mapped_server", mapped_server_peer, mapped_server, ON_COLD | ON_PLAIN | NEEDS_V6 },
 	{ "mapped_client", mapped_client, SERVED, ON_COLD | ON_PLAIN },

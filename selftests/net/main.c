@@ -78,15 +78,31 @@ static bool allowed(const struct row *row, enum variant variant)
 	return !opt.family_tcp && row->flags & flags[variant];
 }
 
-static bool selected(const struct row *row, enum variant variant)
+static bool asked_for(enum variant variant)
 {
 	const char *name = variant_names[variant];
+
+	return opt.family_tcp || in_list(opt.variants, name, name);
+}
+
+/* One variant of a quick row will do, the one nearest to RDMA. */
+static bool quick(const struct row *row, enum variant variant)
+{
+	if (row->flags & QUICK_ALL)
+		return true;
+	for (enum variant v = 0; v < variant; v++)
+		if (allowed(row, v) && asked_for(v))
+			return false;
+	return row->flags & QUICK;
+}
+
+static bool selected(const struct row *row, enum variant variant)
+{
 	char full[128];
 
-	snprintf(full, sizeof(full), "%s.%s", row->name, name);
-	return allowed(row, variant) && in_list(opt.only, row->name, full) &&
-	       (opt.family_tcp || in_list(opt.variants, name, name)) &&
-	       (!run.quick || row->flags & QUICK);
+	snprintf(full, sizeof(full), "%s.%s", row->name, variant_names[variant]);
+	return allowed(row, variant) && asked_for(variant) &&
+	       in_list(opt.only, row->name, full) && (!run.quick || quick(row, variant));
 }
 
 static int for_each_row(void (*act)(const struct row *row, enum variant variant))

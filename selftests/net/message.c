@@ -782,7 +782,7 @@ static void urgent_recv(void)
 }
 
 const struct row message_rows[] = {
-	{ "pingpong_sizes", pingpong_sizes, pingpong_sizes, ON_ALL | QUICK },
+	{ "pingpong_sizes", pingpong_sizes, pingpong_sizes, ON_ALL | QUICK_ALL },
 	{ "pingpong_byte", pingpong_byte, pingpong_byte, ON_ALL | QUICK },
 	{ "vectors_to_server", vectors_send, vectors_recv, ON_ALL | QUICK },
 	{ "vectors_to_client", vectors_recv, vectors_send, ON_ALL },

@@ -288,7 +288,7 @@ static void resize_recv(void)
 
 #define BOTH(name, first, second, flags)		\
 	{ name, first, second, flags },			\
-	{ name "_back", second, first, (flags) & ~QUICK }
+	{ name "_back", second, first, (flags) & ~(QUICK | QUICK_ALL) }
 
 const struct row ring_rows[] = {
 	BOTH("ring_wraps", wrap_send, wrap_recv, ON_RDMA | QUICK),

@@ -349,7 +349,7 @@ static void send_for_readers(void)
 
 #define BOTH(name, first, second, flags)		\
 	{ name, first, second, flags },			\
-	{ name "_back", second, first, (flags) & ~QUICK }
+	{ name "_back", second, first, (flags) & ~(QUICK | QUICK_ALL) }
 
 const struct row share_rows[] = {
 	BOTH("fork_send", fork_send, recv_whole, ON_ALL | QUICK),

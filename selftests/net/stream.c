@@ -253,8 +253,8 @@ static void both_edge(void)
 }
 
 const struct row stream_rows[] = {
-	{ "stream_to_server", send_stream, recv_stream, ON_ALL | QUICK },
-	{ "stream_to_client", recv_stream, send_stream, ON_ALL | QUICK },
+	{ "stream_to_server", send_stream, recv_stream, ON_ALL | QUICK_ALL },
+	{ "stream_to_client", recv_stream, send_stream, ON_ALL | QUICK_ALL },
 	{ "stream_to_server_eof", send_stream_and_end, recv_stream_to_end, ON_ALL },
 	{ "stream_to_client_eof", recv_stream_to_end, send_stream_and_end, ON_ALL },
 	{ "stream_both_threads", both_threads, both_threads, ON_ALL | QUICK },
@@ -266,6 +266,6 @@ const struct row stream_rows[] = {
 	{ "stream_tiny_reads_back", recv_tiny, send_big, ON_ALL },
 	{ "stream_at_once", send_at_once, recv_at_once, ON_ALL },
 	{ "stream_at_once_back", recv_at_once, send_at_once, ON_ALL },
-	{ "stream_ladder", ladder, ladder, ON_ALL | QUICK },
+	{ "stream_ladder", ladder, ladder, ON_ALL },
 	{ }
 };

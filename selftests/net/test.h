@@ -47,7 +47,8 @@
 #define ON_ALL		(ON_RDMA | ON_COLD | ON_PLAIN)
 #define ONLY_RDMA	0x08	/* says nothing about TCP: not in the oracle run */
 #define NEEDS_V6	0x10	/* needs an IPv6 address of the server */
-#define QUICK		0x20	/* in the subset "quick" */
+#define QUICK		0x20	/* in the subset "quick", in its first variant */
+#define QUICK_ALL	0x40	/* ... in all of its variants */
 
 enum variant { VAR_TCP, VAR_RDMA, VAR_COLD, VAR_TO_TCP, VAR_FROM_TCP, VAR_COUNT };
 
