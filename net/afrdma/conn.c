@@ -19,7 +19,10 @@ static struct workqueue_struct *workqueue;
 static atomic64_t last_id;
 static void (*work_run)(struct afr_conn *conn);
 
-/* All connections by id. An entry is erased before its memory goes; lookups take a reference under xa_lock. */
+/*
+ * All connections by id. An entry is erased before its memory goes; lookups take a
+ * reference under xa_lock.
+ */
 static DEFINE_XARRAY(conns);
 
 static_assert((int)AFRDMA_PATH_TCP == (int)AFR_ON_TCP &&
@@ -254,33 +257,49 @@ void afr_conn_orphan(struct afr_conn *conn)
 	afr_conn_schedule(conn);
 }
 
-#define FRONT_UPCALL(event)						\
-	do {								\
-		struct sock *sk;					\
-									\
-		rcu_read_lock();					\
-		sk = rcu_dereference(conn->front);			\
-		if (sk)							\
-			conn->front_ops->event(sk);			\
-		rcu_read_unlock();					\
-	} while (0)
+/* Tell the socket in front, if there is one. */
+static void upcall(struct afr_conn *conn, void (*event)(struct sock *sk))
+{
+	struct sock *sk;
 
-/** afr_conn_readable() - there is something to read @conn: connection. Context: any but hard irq. */
+	rcu_read_lock();
+	sk = rcu_dereference(conn->front);
+	if (sk)
+		event(sk);
+	rcu_read_unlock();
+}
+
+/**
+ * afr_conn_readable() - there is something to read
+ * @conn: connection
+ *
+ * Context: any but hard irq.
+ */
 void afr_conn_readable(struct afr_conn *conn)
 {
-	FRONT_UPCALL(readable);
+	upcall(conn, conn->front_ops->readable);
 }
 
-/** afr_conn_writable() - there is room to write @conn: connection. Context: any but hard irq. */
+/**
+ * afr_conn_writable() - there is room to write
+ * @conn: connection
+ *
+ * Context: any but hard irq.
+ */
 void afr_conn_writable(struct afr_conn *conn)
 {
-	FRONT_UPCALL(writable);
+	upcall(conn, conn->front_ops->writable);
 }
 
-/** afr_conn_changed() - mode, error or end of stream @conn: connection. Context: any but hard irq. */
+/**
+ * afr_conn_changed() - mode, error or end of stream
+ * @conn: connection
+ *
+ * Context: any but hard irq.
+ */
 void afr_conn_changed(struct afr_conn *conn)
 {
-	FRONT_UPCALL(changed);
+	upcall(conn, conn->front_ops->changed);
 }
 
 static u8 conn_mode(const struct afr_conn *conn)
@@ -403,7 +422,11 @@ int afr_conn_init(void)
 	return 0;
 }
 
-/** afr_conn_exit() - all connections are gone: the last works end, then the text may go */
+/**
+ * afr_conn_exit() - the last works end, then the text may go
+ *
+ * Context: module exit, all connections are gone.
+ */
 void afr_conn_exit(void)
 {
 	destroy_workqueue(workqueue);

@@ -41,7 +41,10 @@ struct afr_conn;
 struct sock;
 struct socket;
 
-/* What the bytes of one direction on the inner TCP connection are. One way: UNDECIDED -> RAW or FRAMED. */
+/*
+ * What the bytes of one direction on the inner TCP connection are. One way:
+ * UNDECIDED -> RAW or FRAMED.
+ */
 enum afr_mode {
 	AFR_NONE,		/* not connected */
 	AFR_UNDECIDED,
@@ -112,6 +115,8 @@ enum afr_timer {
 	AFR_TIMERS
 };
 
+static_assert(sizeof(struct afr_wire_hello) >= AFR_FRAME_HEAD_MAX, "afr_conn.out");
+
 struct afr_conn {
 	struct kref		ref;
 	u64			id;
@@ -154,8 +159,7 @@ struct afr_conn {
 
 	/* frames out, under ctl_mutex */
 	struct mutex		ctl_mutex;
-	u8			out[AFR_FRAME_HEAD_MAX > sizeof(struct afr_wire_hello) ?
-				    AFR_FRAME_HEAD_MAX : sizeof(struct afr_wire_hello)];
+	u8			out[sizeof(struct afr_wire_hello)];	/* or a frame's head */
 	u16			out_len, out_done;
 	u32			out_data;	/* stream bytes of the frame not taken by TCP yet */
 
@@ -182,7 +186,7 @@ struct afr_conn {
 	struct afr_port		port;
 	struct afr_mr		*snd_mr, *rcv_mr;
 	struct afr_mr_view	snd_view;	/* under tx_lock once attached */
-	bool			may_post;	/* under tx_lock: peer_* are known, the link is good */
+	bool			may_post;	/* under tx_lock: peer_* known, link good */
 	u64			peer_addr;
 	u32			peer_rkey, peer_span;
 	u32			resume_epoch;	/* what RESUME will say */
@@ -205,7 +209,7 @@ static inline void afr_conn_get(struct afr_conn *conn)
 	kref_get(&conn->ref);
 }
 
-/* Framing may begin: sizes of the rings in bytes, the work function, what the handshake agreed on. */
+/* Framing may begin: what the handshake agreed on, and sizes of the rings in bytes. */
 void afr_conn_start(struct afr_conn *conn, bool server, u32 nonce, u32 sndbuf, u32 rcvbuf);
 
 /* Any context. Run the work soon. */
@@ -231,12 +235,26 @@ void afr_conn_changed(struct afr_conn *conn);
 
 static inline enum afr_mode afr_conn_tx_mode(const struct afr_conn *conn)
 {
+	/* with a mode come the books, callbacks and peer that belong to it */
 	return smp_load_acquire(&conn->tx_mode);
 }
 
 static inline enum afr_mode afr_conn_rx_mode(const struct afr_conn *conn)
 {
+	/* as above */
 	return smp_load_acquire(&conn->rx_mode);
+}
+
+static inline void afr_conn_set_tx_mode(struct afr_conn *conn, enum afr_mode mode)
+{
+	/* pairs with afr_conn_tx_mode() */
+	smp_store_release(&conn->tx_mode, mode);
+}
+
+static inline void afr_conn_set_rx_mode(struct afr_conn *conn, enum afr_mode mode)
+{
+	/* pairs with afr_conn_rx_mode() */
+	smp_store_release(&conn->rx_mode, mode);
 }
 
 static inline bool afr_conn_framed(const struct afr_conn *conn)

@@ -250,7 +250,7 @@ static unsigned int frame_segments(struct afr_conn *conn, struct kvec *vec, u32 
 		return n;
 
 	/* promised and not taken: what TCP has taken is exactly what una passed */
-	segments = afr_mem_bvec(&conn->snd, conn->tx.una, conn->out_data, bv, ARRAY_SIZE(bv), &data);
+	segments = afr_mem_bvec(&conn->snd, conn->tx.una, conn->out_data, bv, DATA_SEGMENTS, &data);
 	for (i = 0; i < segments; i++) {
 		vec[n].iov_base = page_address(bv[i].bv_page) + bv[i].bv_offset;
 		vec[n++].iov_len = bv[i].bv_len;
@@ -338,6 +338,7 @@ void afr_control_push(struct afr_conn *conn)
  * @conn: connection
  *
  * Context: process.
+ * Return: true if so.
  */
 bool afr_control_idle(struct afr_conn *conn)
 {

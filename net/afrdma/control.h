@@ -16,7 +16,7 @@ static inline void afr_control_want(struct afr_conn *conn, enum afr_want want)
 	set_bit(want, &conn->want);
 }
 
-/* Process context. Write as much as TCP takes without waiting; the rest follows from sk_write_space. */
+/* Process context. Write what TCP takes without waiting; the rest follows from sk_write_space. */
 void afr_control_push(struct afr_conn *conn);
 /* Everything wanted has been taken by TCP. */
 bool afr_control_idle(struct afr_conn *conn);

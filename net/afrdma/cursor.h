@@ -33,6 +33,8 @@ static inline u16 afr_cursor_encode(u64 consumed, u32 ring)
  *
  * The result is never below @last rounded down to a unit. The caller checks
  * that it is not above what was sent.
+ *
+ * Return: bytes.
  */
 static inline u64 afr_cursor_decode(u64 last, u16 cursor, u32 ring)
 {

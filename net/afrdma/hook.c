@@ -11,33 +11,66 @@ static struct afr_conn *conn_of(struct sock *isk)
 	return (void *)((unsigned long)isk->sk_user_data & SK_USER_DATA_PTRMASK);
 }
 
-#define INNER_CALLBACK(event, raw)					\
-static void inner_##event(struct sock *isk)				\
-{									\
-	void (*stock)(struct sock *sk) = NULL;				\
-	struct afr_conn *conn;						\
-									\
-	read_lock_bh(&isk->sk_callback_lock);				\
-	conn = conn_of(isk);						\
-	if (conn) {							\
-		if (raw)						\
-			stock = conn->event;				\
-		afr_conn_schedule(conn);				\
-	}								\
-	read_unlock_bh(&isk->sk_callback_lock);				\
-	if (stock)							\
-		stock(isk);						\
+/*
+ * The callbacks. Where the bytes are the program's, the stock callback follows: it
+ * wakes the sleepers in front.
+ */
+typedef void (*callback)(struct sock *isk);
+
+static void inner_data_ready(struct sock *isk)
+{
+	struct afr_conn *conn;
+	callback stock = NULL;
+
+	read_lock_bh(&isk->sk_callback_lock);
+	conn = conn_of(isk);
+	if (conn) {
+		if (afr_conn_rx_mode(conn) == AFR_RAW)
+			stock = conn->data_ready;
+		afr_conn_schedule(conn);
+	}
+	read_unlock_bh(&isk->sk_callback_lock);
+	if (stock)
+		stock(isk);
 }
 
-INNER_CALLBACK(data_ready, afr_conn_rx_mode(conn) == AFR_RAW)
-INNER_CALLBACK(state_change, true)
-INNER_CALLBACK(error_report, afr_conn_rx_mode(conn) == AFR_RAW ||
-	       afr_conn_tx_mode(conn) == AFR_RAW)
+static void inner_state_change(struct sock *isk)
+{
+	struct afr_conn *conn;
+	callback stock = NULL;
+
+	read_lock_bh(&isk->sk_callback_lock);
+	conn = conn_of(isk);
+	if (conn) {
+		stock = conn->state_change;
+		afr_conn_schedule(conn);
+	}
+	read_unlock_bh(&isk->sk_callback_lock);
+	if (stock)
+		stock(isk);
+}
+
+static void inner_error_report(struct sock *isk)
+{
+	struct afr_conn *conn;
+	callback stock = NULL;
+
+	read_lock_bh(&isk->sk_callback_lock);
+	conn = conn_of(isk);
+	if (conn) {
+		if (afr_conn_rx_mode(conn) == AFR_RAW || afr_conn_tx_mode(conn) == AFR_RAW)
+			stock = conn->error_report;
+		afr_conn_schedule(conn);
+	}
+	read_unlock_bh(&isk->sk_callback_lock);
+	if (stock)
+		stock(isk);
+}
 
 static void inner_write_space(struct sock *isk)
 {
-	void (*stock)(struct sock *sk) = NULL;
 	struct afr_conn *conn;
+	callback stock = NULL;
 
 	read_lock_bh(&isk->sk_callback_lock);
 	conn = conn_of(isk);

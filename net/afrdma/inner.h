@@ -18,7 +18,7 @@ void afr_inner_graft(struct socket *inner, struct socket *front);
 /* Before @front's struct socket goes. */
 void afr_inner_ungraft(struct socket *inner);
 
-/* Any context. An error of the inner socket becomes the front's, where getsockopt(SO_ERROR) looks. */
+/* Any context. The inner socket's error becomes the front's, where SO_ERROR looks. */
 void afr_inner_take_error(struct socket *inner, struct sock *front);
 
 #endif /* AFR_INNER_H */

@@ -51,7 +51,7 @@ static void front_changed(struct sock *sk)
 	if (test_bit(AFR_F_ABORTED, &conn->flags) && sk->sk_shutdown != SHUTDOWN_MASK) {
 		WRITE_ONCE(sk->sk_err, conn->err);
 		WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
-		smp_store_release(&sk->sk_state, TCP_CLOSE);
+		WRITE_ONCE(sk->sk_state, TCP_CLOSE);
 		sk_error_report(sk);
 	}
 	sk->sk_state_change(sk);
@@ -74,8 +74,8 @@ static void front_plain(struct afr_conn *conn)
 	/* bytes may wait since before: only now may a shutdown go ahead of them */
 	if (how & SEND_SHUTDOWN)
 		kernel_sock_shutdown(conn->inner, SHUT_WR);
-	smp_store_release(&conn->tx_mode, AFR_RAW);
-	smp_store_release(&conn->rx_mode, AFR_RAW);
+	afr_conn_set_tx_mode(conn, AFR_RAW);
+	afr_conn_set_rx_mode(conn, AFR_RAW);
 	afr_conn_finish(conn);
 	afr_conn_changed(conn);
 }
@@ -89,25 +89,25 @@ const struct afr_front_ops afr_front_ops = {
 
 /* --- waiting ------------------------------------------------------------ */
 
-/* Sleep until @condition, without any lock. 0, or -EAGAIN / -ERESTARTSYS / -EINTR. */
+/* What a wait of @left jiffies to go ended with: 0, -EAGAIN, -ERESTARTSYS or -EINTR. */
+static int waited(long *timeo, long left)
+{
+	if (left < 0)
+		return sock_intr_errno(*timeo);
+	if (!left)
+		return -EAGAIN;
+	if (*timeo && *timeo != MAX_SCHEDULE_TIMEOUT)
+		*timeo = left;
+	return 0;
+}
+
+/* Sleep until @condition, without any lock; with no time left, only look. */
 #define front_wait(sk, timeo, condition)						\
 ({											\
-	long __left;									\
-	int __ret = 0;									\
+	long *__timeo = (timeo);							\
 											\
-	if (!*(timeo)) {								\
-		__ret = (condition) ? 0 : -EAGAIN;					\
-	} else {									\
-		__left = wait_event_interruptible_timeout(*sk_sleep(sk), condition,	\
-							  *(timeo));			\
-		if (__left < 0)								\
-			__ret = sock_intr_errno(*(timeo));				\
-		else if (!__left)							\
-			__ret = -EAGAIN;						\
-		else if (*(timeo) != MAX_SCHEDULE_TIMEOUT)				\
-			*(timeo) = __left;						\
-	}										\
-	__ret;										\
+	waited(__timeo, wait_event_interruptible_timeout(*sk_sleep(sk), condition,	\
+							 *__timeo));			\
 })
 
 static bool aborted(const struct afr_conn *conn)
@@ -116,15 +116,15 @@ static bool aborted(const struct afr_conn *conn)
 }
 
 /* The mode of a direction once it is decided (or the connection is over). */
-static int wait_mode(struct sock *sk, const u8 *mode, long *timeo)
+static int wait_mode(struct sock *sk, enum afr_mode (*mode)(const struct afr_conn *conn),
+		     long *timeo)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	int err = 0;
 
-	if (smp_load_acquire(mode) == AFR_UNDECIDED)
-		err = front_wait(sk, timeo, smp_load_acquire(mode) != AFR_UNDECIDED ||
-				 aborted(conn));
-	return err ? err : smp_load_acquire(mode);
+	if (mode(conn) == AFR_UNDECIDED)
+		err = front_wait(sk, timeo, mode(conn) != AFR_UNDECIDED || aborted(conn));
+	return err ? err : mode(conn);
 }
 
 /* --- sending ------------------------------------------------------------ */
@@ -191,7 +191,7 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	struct sock *sk = sock->sk;
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	long timeo = sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT);
-	int mode = wait_mode(sk, &conn->tx_mode, &timeo);
+	int mode = wait_mode(sk, afr_conn_tx_mode, &timeo);
 
 	if (mode < 0)
 		return mode;
@@ -294,9 +294,8 @@ static int recv_raw(struct sock *sk, struct msghdr *msg, int flags)
 int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
 {
 	struct sock *sk = sock->sk;
-	struct afr_conn *conn = afr_sk(sk)->conn;
 	long timeo = sock_rcvtimeo(sk, flags & MSG_DONTWAIT);
-	int mode = wait_mode(sk, &conn->rx_mode, &timeo);
+	int mode = wait_mode(sk, afr_conn_rx_mode, &timeo);
 
 	if (mode < 0)
 		return mode;

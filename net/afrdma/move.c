@@ -67,7 +67,7 @@ static enum afr_reason reason_of(int err)
 	}
 }
 
-/* Nobody writes to our ring any more, and nobody reads our send ring: give back all of an attach. */
+/* Nobody writes to our ring any more, nobody reads our send ring: give back all of an attach. */
 static void attach_end(struct afr_conn *conn)
 {
 	struct afr_link *link = conn->port.link;
@@ -183,7 +183,7 @@ static void joined(struct afr_join *join, struct afr_link *link, enum afr_reason
 
 	conn->join_link = link;
 	conn->join_reason = reason;
-	smp_mb__before_atomic();
+	smp_mb__before_atomic();	/* the answer is there before the work looks for it */
 	set_bit(AFR_F_JOINED, &conn->flags);
 	afr_conn_schedule(conn);
 }

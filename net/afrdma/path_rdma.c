@@ -42,7 +42,10 @@ static int post(struct afr_conn *conn, u32 len)
 	return ret;
 }
 
-/* A run that crosses the end of neither ring (a mirrored ring has no end), in pieces that let others in between. */
+/*
+ * A run that crosses the end of neither ring (a mirrored ring has no end), in
+ * pieces that let others in between.
+ */
 static u32 run_length(const struct afr_conn *conn)
 {
 	const struct afr_motion_tx *tx = &conn->tx;

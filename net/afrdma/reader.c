@@ -21,7 +21,8 @@
 #define BUDGET		(512 * 1024)	/* bytes a work reads before others get their turn */
 #define RX_SEGMENTS	17		/* pages of one read: 64 KiB and a misaligned start */
 
-static int inner_recv(struct afr_conn *conn, struct kvec *vec, unsigned int n, size_t len, int flags)
+static int inner_recv(struct afr_conn *conn, struct kvec *vec, unsigned int n, size_t len,
+		      int flags)
 {
 	struct msghdr msg = {};
 
@@ -43,9 +44,10 @@ static void negotiated(struct afr_conn *conn, enum afr_reason reason, enum afr_s
 static void found_raw(struct afr_conn *conn, enum afr_reason reason)
 {
 	if (afr_conn_tx_mode(conn) == AFR_FRAMED) {
-		smp_store_release(&conn->rx_mode, AFR_RAW);
+		afr_conn_set_rx_mode(conn, AFR_RAW);
 		spin_lock_bh(&conn->tx_lock);
-		afr_tx_credit(&conn->tx, conn->tx.una);	/* from here on TCP's window is the credit */
+		/* from here on TCP's window is the credit */
+		afr_tx_credit(&conn->tx, conn->tx.una);
 		spin_unlock_bh(&conn->tx_lock);
 		negotiated(conn, AFR_REASON_HALF_FRAMED, AFR_STAT_CONN_HALF);
 		afr_conn_changed(conn);
@@ -86,9 +88,9 @@ static void found_hello(struct afr_conn *conn, const struct afr_hello *hello)
 	if (afr_conn_tx_mode(conn) == AFR_UNDECIDED) {
 		conn->my_port = afr_service_port(conn->an, conn->inner->sk->sk_family);
 		afr_control_want(conn, AFR_WANT_HELLO);
-		smp_store_release(&conn->tx_mode, AFR_FRAMED);
+		afr_conn_set_tx_mode(conn, AFR_FRAMED);
 	}
-	smp_store_release(&conn->rx_mode, AFR_FRAMED);
+	afr_conn_set_rx_mode(conn, AFR_FRAMED);
 	if (afr_conn_tx_mode(conn) == AFR_FRAMED)
 		negotiated(conn, AFR_REASON_NOT_YET, AFR_STAT_CONN_FRAMED);
 	else
@@ -104,7 +106,7 @@ static bool inner_ended(struct afr_conn *conn)
 	       inet_sk_state_load(isk) == TCP_CLOSE;
 }
 
-/* The silent client: our output starts raw. Half a HELLO cannot be delivered nor waited for (PA5). */
+/* A silent client: our output starts raw. Half a HELLO cannot be delivered nor awaited (PA5). */
 static void hello_late(struct afr_conn *conn, int seen)
 {
 	if (seen > 0) {
@@ -115,7 +117,7 @@ static void hello_late(struct afr_conn *conn, int seen)
 		return;
 	afr_stat_inc(conn->an->net, AFR_STAT_HELLO_TIMEOUT);
 	WRITE_ONCE(conn->reason, AFR_REASON_HELLO_TIMEOUT);
-	smp_store_release(&conn->tx_mode, AFR_RAW);
+	afr_conn_set_tx_mode(conn, AFR_RAW);
 	afr_conn_changed(conn);
 }
 
@@ -123,7 +125,8 @@ static void hello_step(struct afr_conn *conn)
 {
 	u8 buf[sizeof(struct afr_wire_hello)];
 	struct kvec vec = { buf, sizeof(buf) };
-	bool ended = inner_ended(conn);	/* before the look, or an end behind new bytes is taken for theirs */
+	/* before the look, or an end behind new bytes is taken for theirs */
+	bool ended = inner_ended(conn);
 	struct afr_hello hello;
 	int seen;
 
@@ -396,7 +399,11 @@ static void run(struct afr_conn *conn)
 		afr_conn_schedule(conn);
 }
 
-/** afr_reader_init() - hand the work down to conn.c */
+/**
+ * afr_reader_init() - hand the work down to conn.c
+ *
+ * Context: module load.
+ */
 void afr_reader_init(void)
 {
 	afr_conn_set_work(run);

@@ -7,7 +7,13 @@
 #include "control.h"
 #include "path_rdma.h"
 
-/** afr_recv_readable() - bytes to read now @conn: connection. Context: any. */
+/**
+ * afr_recv_readable() - what can be read now
+ * @conn: connection
+ *
+ * Context: any.
+ * Return: bytes.
+ */
 u32 afr_recv_readable(struct afr_conn *conn)
 {
 	u32 n;
@@ -18,7 +24,13 @@ u32 afr_recv_readable(struct afr_conn *conn)
 	return n;
 }
 
-/** afr_recv_eof() - end of stream reached by the reader? @conn: connection. Context: any. */
+/**
+ * afr_recv_eof() - has the reader come to the end of the stream?
+ * @conn: connection
+ *
+ * Context: any.
+ * Return: true if so.
+ */
 bool afr_recv_eof(struct afr_conn *conn)
 {
 	bool eof;
@@ -29,7 +41,13 @@ bool afr_recv_eof(struct afr_conn *conn)
 	return eof;
 }
 
-/** afr_recv_fin() - has the peer named its end, and has all of it arrived? @conn: connection. Context: any. */
+/**
+ * afr_recv_fin() - has the peer named its end, and has all of it arrived?
+ * @conn: connection
+ *
+ * Context: any.
+ * Return: true if so.
+ */
 bool afr_recv_fin(struct afr_conn *conn)
 {
 	bool fin;

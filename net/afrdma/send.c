@@ -104,7 +104,13 @@ void afr_send_fin(struct afr_conn *conn)
 	afr_control_push(conn);
 }
 
-/** afr_send_room() - is a sleeping writer worth waking? @conn: connection. Context: any. */
+/**
+ * afr_send_room() - is a sleeping writer worth waking?
+ * @conn: connection
+ *
+ * Context: any.
+ * Return: true if so.
+ */
 bool afr_send_room(struct afr_conn *conn)
 {
 	bool room;
@@ -120,7 +126,8 @@ bool afr_send_room(struct afr_conn *conn)
  * @conn: connection
  * @unsent: of these, not handed to the path yet
  *
- * Context: any. Return: bytes.
+ * Context: any.
+ * Return: bytes.
  */
 u64 afr_send_queued(struct afr_conn *conn, u64 *unsent)
 {
@@ -133,7 +140,13 @@ u64 afr_send_queued(struct afr_conn *conn, u64 *unsent)
 	return queued;
 }
 
-/** afr_send_done() - has the peer received everything up to our FIN? @conn: connection. Context: any. */
+/**
+ * afr_send_done() - has the peer received everything up to our FIN?
+ * @conn: connection
+ *
+ * Context: any.
+ * Return: true if so.
+ */
 bool afr_send_done(struct afr_conn *conn)
 {
 	bool done;

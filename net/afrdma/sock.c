@@ -194,8 +194,8 @@ static int afr_getname(struct socket *sock, struct sockaddr *addr, int peer)
 
 static void set_modes(struct afr_conn *conn, enum afr_mode tx, enum afr_mode rx)
 {
-	smp_store_release(&conn->tx_mode, tx);
-	smp_store_release(&conn->rx_mode, rx);
+	afr_conn_set_tx_mode(conn, tx);
+	afr_conn_set_rx_mode(conn, rx);
 }
 
 static void set_plain(struct afr_conn *conn, enum afr_reason reason)
@@ -232,7 +232,7 @@ static void settled(struct afr_offer *offer, struct sock *isk, enum afr_reason r
 		afr_conn_schedule(conn);
 	}
 	if (isk->sk_state == TCP_ESTABLISHED)
-		smp_store_release(&sk->sk_state, TCP_ESTABLISHED);
+		WRITE_ONCE(sk->sk_state, TCP_ESTABLISHED);
 	sk->sk_state_change(sk);
 }
 
@@ -320,7 +320,7 @@ static int afr_listen(struct socket *sock, int backlog)
 	err = kernel_listen(inner, backlog);
 	if (err)
 		return err;
-	smp_store_release(&sk->sk_state, TCP_LISTEN);
+	WRITE_ONCE(sk->sk_state, TCP_LISTEN);
 	sk->sk_max_ack_backlog = backlog;
 	return 0;
 }
@@ -336,7 +336,7 @@ static void accepted(struct sock *listener, struct sock *sk)
 	if (afr_sk(listener)->mark)
 		reason = afr_tcpopt_accepted(isk, &nonce);
 	if (!reason && isk->sk_user_data)
-		reason = AFR_REASON_CLIENT_PLAIN;	/* someone else's already, a sockmap's (T13) */
+		reason = AFR_REASON_CLIENT_PLAIN;	/* a sockmap's already (T13) */
 	if (reason) {
 		set_plain(conn, reason);
 		return;
@@ -371,7 +371,7 @@ static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_AR
 		return err;
 	}
 	afr_sockopt_inherit(sk, listener);
-	smp_store_release(&sk->sk_state, TCP_ESTABLISHED);
+	WRITE_ONCE(sk->sk_state, TCP_ESTABLISHED);
 	newsock->state = SS_CONNECTED;
 	accepted(listener, sk);
 	return 0;
@@ -403,7 +403,11 @@ static struct net_proto_family afr_family = {
 	.owner	= THIS_MODULE,
 };
 
-/** afr_sock_family() - the address family number we register */
+/**
+ * afr_sock_family() - the address family number we register
+ *
+ * Return: the module parameter.
+ */
 unsigned int afr_sock_family(void)
 {
 	return family;
@@ -432,7 +436,11 @@ int afr_sock_init(void)
 	return err;
 }
 
-/** afr_sock_exit() - no socket() any more; the module count says that no socket lives */
+/**
+ * afr_sock_exit() - no socket() any more
+ *
+ * Context: module exit; the module's count says that no socket lives.
+ */
 void afr_sock_exit(void)
 {
 	sock_unregister(family);

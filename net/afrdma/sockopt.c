@@ -285,7 +285,12 @@ void afr_sockopt_sync(struct sock *sk)
 	release_sock(isk);
 }
 
-/** afr_sockopt_sndbuf() - send ring to make, bytes @sk: front. SO_SNDBUF stores twice what was asked for. */
+/**
+ * afr_sockopt_sndbuf() - the send ring to make
+ * @sk: front; SO_SNDBUF stores twice what was asked for
+ *
+ * Return: bytes.
+ */
 u32 afr_sockopt_sndbuf(const struct sock *sk)
 {
 	struct afr_net *an = afr_sk(sk)->conn->an;
@@ -293,7 +298,12 @@ u32 afr_sockopt_sndbuf(const struct sock *sk)
 	return sk->sk_userlocks & SOCK_SNDBUF_LOCK ? sk->sk_sndbuf / 2 : READ_ONCE(an->set.sndbuf);
 }
 
-/** afr_sockopt_rcvbuf() - receive ring to make, bytes @sk: front */
+/**
+ * afr_sockopt_rcvbuf() - the receive ring to make
+ * @sk: front
+ *
+ * Return: bytes.
+ */
 u32 afr_sockopt_rcvbuf(const struct sock *sk)
 {
 	struct afr_net *an = afr_sk(sk)->conn->an;
