@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""What afrdma.rst and afrdma-internals.rst name exists, and what they list is whole.
+
+    doc_names.py            check, KTAP
+
+Names are looked up in the sources without their comments; settings, reasons and
+options are those that gen_reference.py and sockopt.c know.
+"""
+
+import pathlib
+import re
+import sys
+
+import csource
+import gen_reference
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SOURCES = ROOT / "net/afrdma"
+FOLDER = ROOT / "Documentation/networking"
+USERS, ENGINEERS = "afrdma.rst", "afrdma-internals.rst"
+COLUMNS = 100
+
+# Whose names count as known: the module, its uapi, what describes the module to
+# others, and the tools.
+CODE = ["net/afrdma/*.[ch]", "include/uapi/linux/*.h", "tools/*/*.c"]
+# Calls of programs, which the module implements under other names.
+CALLS = {"accept", "bind", "close", "connect", "getsockopt", "listen", "poll", "recv", "send",
+         "setsockopt", "shutdown", "socket"}
+ENUMS = ["afr_mode", "afr_where", "afr_attach_state", "afr_want", "afr_link_state"]
+
+
+def words(text):
+    return set(re.findall(r"\w+", text))
+
+
+class Sources:
+    def __init__(self):
+        files = [path for pattern in CODE for path in sorted(ROOT.glob(pattern))]
+        raw = {path: path.read_text() for path in files}
+        self.code = "\n".join(csource.quiet(text) for text in raw.values())
+        self.words = words(self.code) | words(gen_reference.read("reason.h"))
+        # smctl's keys, formats and arguments are strings.
+        self.words |= {word for path, text in raw.items() if "tools" in path.parts
+                       for word in words(text)}
+        self.words |= {word for name in ("Makefile", "Kconfig")
+                       for word in words((SOURCES / name).read_text())}
+        # Names of workqueues and the like.
+        self.words |= {word for text in raw.values() for word in re.findall(r'"(afr\w+)"', text)}
+        self.files = {path.name for path in ROOT.rglob("*")
+                      if not {"build", ".git"} & set(path.relative_to(ROOT).parts)}
+        self.counters = {name.lower() for name, _ in
+                         gen_reference.STAT.findall(gen_reference.read("stats.h"))}
+        table = gen_reference.read("sysctl.c").split("afr_settings_table[] = {", 1)[1]
+        self.settings = {name: (kind, low, high) for _, kind, name, low, high in
+                         gen_reference.SETTING.findall(table.split("\n};", 1)[0])}
+        self.reasons = {name: int(number) for number, name, _, _ in
+                        gen_reference.REASON.findall(gen_reference.read("reason.h")) if name}
+        self.options = re.findall(r"\{ (?:IPPROTO_\w+|SOL_SOCKET), (\w+), (STORE|REFUSE) \}",
+                                  self.code)
+
+
+# Checks: each yields what is wrong.
+
+def check_functions(sources, docs):
+    for name, text in docs.items():
+        for word in sorted(set(re.findall(r"\bafr_\w+", text))):
+            if word not in sources.words:
+                yield f"{name}: {word} does not exist"
+    # In the other document a program calls, too.
+    for word in sorted(set(re.findall(r"\b(\w+)\(\)", docs[ENGINEERS]))):
+        if word not in sources.words and word not in CALLS:
+            yield f"{ENGINEERS}: nothing defines or calls {word}()"
+
+
+def check_files(sources, docs):
+    for name, text in docs.items():
+        pattern = r"(?<![\w/<])\w[\w./-]*\.(?:[ch]|py|sh|rst|yaml)\b"
+        for path in sorted(set(re.findall(pattern, text))):
+            if not (ROOT / path).exists() and ("/" in path or path not in sources.files):
+                yield f"{name}: there is no {path}"
+    for path in sorted(SOURCES.glob("*.c")):
+        if path.name not in docs[ENGINEERS] and not (SOURCES / (path.stem + ".h")).exists() and \
+                not path.name.endswith(".mod.c"):
+            yield f"{ENGINEERS}: {path.name} is not named"
+
+
+def check_settings(sources, docs):
+    for name, text in docs.items():
+        for word in sorted(set(re.findall(r"net\.afrdma\.(\w+)", text))):
+            if word not in sources.settings:
+                yield f"{name}: there is no sysctl net.afrdma.{word}"
+    table = docs[USERS].split("\n.. settings\n", 1)[-1].split("\n.. settings end\n", 1)[0]
+    cells = [re.split(r"\s{2,}", line) for line in table.split("\n") if line.startswith("``")]
+    rows = {row[0].strip("`"): row[2:] for row in cells}
+    defaults = {a or c: b or f"``{d}``" for a, b, c, d in
+                gen_reference.DEFAULT.findall(gen_reference.read("netns.c"))}
+    for setting, bounds in sources.settings.items():
+        want = [defaults[setting], gen_reference.bounds(*bounds)]
+        if rows.get(setting) != want:
+            yield f"{USERS}: the row of {setting} is {rows.get(setting)}, not {want}"
+    for name in sorted(set(rows) - set(sources.settings)):
+        yield f"{USERS}: there is no sysctl {name}"
+
+
+def check_names(sources, docs):
+    """Words in literals that look like names: counters, reasons, flags, fields."""
+    known = sources.words | sources.counters | set(sources.settings)
+    for name, text in docs.items():
+        for literal in sorted(set(re.findall(r"``([^`\n]+)``", text))):
+            for word in re.findall(r"(?<![\w./-])[A-Za-z][A-Za-z0-9]*_\w+", literal):
+                if word not in known:
+                    yield f"{name}: ``{literal}``: {word} does not exist"
+            if re.fullmatch(r"[A-Z]{4,}", literal) and literal not in known:
+                yield f"{name}: ``{literal}`` does not exist"
+
+
+def check_whole(sources, docs):
+    for reason, number in sources.reasons.items():
+        if 0 < number < 50 and f"``{reason}``" not in docs[USERS]:
+            yield f"{USERS}: what to do about {reason} is missing"
+    for option, _ in sources.options:
+        if f"``{option}``" not in docs[USERS]:
+            yield f"{USERS}: socket option {option} is missing"
+    for enum in ENUMS:
+        found = re.search(rf"enum {enum} \{{(.*?)\}}", sources.code, re.S)
+        for entry in re.findall(r"\bAFR_\w+", found[1] if found else ""):
+            if f"``{entry}``" not in docs[ENGINEERS]:
+                yield f"{ENGINEERS}: {entry} of enum {enum} is missing"
+        if not found:
+            yield f"there is no enum {enum}"
+
+
+def check_columns(_, docs):
+    for name, text in docs.items():
+        for number, line in enumerate(text.split("\n"), 1):
+            if len(line) > COLUMNS:
+                yield f"{name}:{number}: {len(line)} columns"
+
+
+CHECKS = [
+    ("functions named exist", check_functions),
+    ("files named exist, and all are named", check_files),
+    ("settings exist, and are listed with default and bounds", check_settings),
+    ("counters, reasons and other names exist", check_names),
+    ("reasons, options and states are all there", check_whole),
+    (f"lines have at most {COLUMNS} columns", check_columns),
+]
+
+
+def main():
+    sources = Sources()
+    docs = {name: (FOLDER / name).read_text() for name in (USERS, ENGINEERS)}
+    failed = 0
+    print(f"KTAP version 1\n1..{len(CHECKS)}")
+    for number, (name, check) in enumerate(CHECKS, 1):
+        wrong = list(check(sources, docs))
+        failed += bool(wrong)
+        print(f"{'not ok' if wrong else 'ok'} {number} {name}")
+        for line in wrong:
+            print(f"# {line}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
