@@ -39,6 +39,11 @@ function from_guest(what, name)
 	}
 }
 
+# The end of a console, shown after a failure, says again what was counted.
+/^---- [ab]: end of the console/ { echo = 1 }
+/^lab: ([ab] failed|PASS|FAIL|SKIP)/ { echo = 0 }
+echo { next }
+
 # What is said about a failure stands below it; count() prints in order.
 failing && /^ *([ab]: +)?#/ {
 	line = $0

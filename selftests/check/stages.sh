@@ -6,40 +6,61 @@
 # it runs in a process of its own, in the source tree, without a terminal.
 : "${src:?}" "${lab:?}" "${check:?}" "${logs:?}"	# from check.sh
 
-# name, seconds it may take, what it is.  In the order they run in; "+" marks
-# what needs the guest kernels behind it, which are made meanwhile.
+# name, seconds it may take, what it is; "+" marks which guest kernel it needs,
+# all of which are made in the background from the beginning.
 stages() {
 	cat <<-'END'
 	deps		1200	Debian packages that are missing
-	unit		600	the pure layer in user space, its model, the tools
-	build		900	{6.12, 6.1} x {gcc with sparse, clang}, the tools with both
-	build-quick	300	6.12 with gcc, the tools
-	lint		300	layers, style, symbols, scripts
-	lint-quick	120	layers, scripts
+	unit		900	the pure layer in user space: tests, model, fuzzers; tools; the socket tests over TCP
+	unit-quick	120	the same without fuzzers, with a shorter model
+	build		1200	{6.12, 6.1} x {gcc with W=1 and sparse, clang with W=1}; the tools with both
+	build-quick	300	6.12 with gcc and W=1, the tools
+	lint		600	layers, style, symbols, scripts, documents
+	lint-quick	120	layers, scripts, documents
 	kernels		2400	guest kernels: built while the above ran
-	uml		600	two guests, User-Mode Linux		+uml
-	uml-debug	1500	two guests with KASAN, lockdep, kmemleak	+uml-debug
-	vm-6.12		900	two VMs, Debian's 6.12			+vm-6.12
-	vm-6.1		900	two VMs, Debian's 6.1			+vm-6.1
+	uml		900	two User-Mode Linux guests: the socket table, quick	+uml
+	uml-debug	1500	the same with KASAN, lockdep and kmemleak; 1,000 connections in a row	+uml-debug
+	uml-full	2400	all rows of the socket table, both ways (not in "all")	+uml
+	vm-6.12		1200	two VMs, Debian's 6.12: table, 1,000 in a row, 200 at once, smctl	+vm-6.12
+	vm-6.1		1200	the same on Debian's 6.1	+vm-6.1
 	END
 }
 # shellcheck disable=SC2034 # for check.sh
 all="deps unit build lint kernels uml-debug vm-6.12 vm-6.1"
 # shellcheck disable=SC2034
-quick="deps unit build-quick lint-quick kernels uml"
+quick="deps unit-quick build-quick lint-quick kernels uml"
 
 ### The functions: stage_NAME, with "_" for "-"
 
 stage_deps() { "$lab/deps.sh"; }
 
+# step COMMAND...: go on after a failure, but remember it.
+failures=0
+step() {
+	"$@" || failures=1
+	return "$failures"
+}
+
+unit_tests() {
+	step make -j"$(nproc)" -C selftests/unit all "$@"
+	step make -C selftests/unit check "$@"
+	step make -s tools
+	step python3 selftests/tools/tools.py
+	step make -s -C selftests/net all
+	step selftests/net/oracle.sh build/net --quick
+}
+
+stage_unit_quick() { unit_tests SEEDS=5000; }
+
 stage_unit() {
-	local failed=0
-	if [ -e selftests/unit/Makefile ]; then
-		make -C selftests/unit -j"$(nproc)" all &&
-			make -C selftests/unit check || failed=1
+	unit_tests
+	# No findings is what fuzzers are to have, and no KTAP is what they print.
+	if make -C selftests/unit fuzz; then
+		echo "ok - fuzzers"
+	else
+		echo "not ok - fuzzers"
 	fi
-	make -s tools && python3 selftests/tools/tools.py || failed=1
-	return "$failed"
+	return "$failures"
 }
 
 # verdict NAME COMMAND...: one KTAP line; what it printed below, if it failed or
@@ -98,26 +119,47 @@ stage_build_quick() {
 	verdict "build: tools" make tools
 }
 
-stage_lint() { selftests/lint/lint.sh shell ynl; }
+# Without sparse: that is a build.
+stage_lint() { selftests/lint/lint.sh layers symbols ynl shell docs wire_doc gen_reference; }
 
-stage_lint_quick() { selftests/lint/lint.sh shell; }
+stage_lint_quick() { selftests/lint/lint.sh layers ynl shell docs wire_doc gen_reference; }
 
-# in_guests GUEST [OPTION OF run...] -- SCRIPT...
+# in_guests GUEST SECONDS SCRIPT...
 in_guests() {
-	local guest=$1
-	shift
-	"$lab/run" --guest "$guest" --build "$@"
+	local guest=$1 seconds=$2
+	shift 2
+	step "$lab/run" --guest "$guest" --build --timeout "$seconds" -- "$@"
 }
 
-guests_quick() {
-	make -s tools || return
-	in_guests "$1" -- selftests/tools/guest.sh
+# Rows of the table in full: 1,000 times connect, 64 KiB, close; 200 at once.
+many='cycles.cold,cycles.rdma,many_poll.*,connect_storm.cold'
+
+stage_uml() {
+	make -s -C selftests/net && make -s tools || return
+	in_guests uml 400 selftests/check/one-way.sh quick --no-rogue
 }
 
-stage_uml() { guests_quick uml; }
-stage_uml_debug() { guests_quick uml-debug; }
-stage_vm_6.12() { guests_quick vm-6.12; }
-stage_vm_6.1() { guests_quick vm-6.1; }
+stage_uml_full() {
+	make -s -C selftests/net || return
+	in_guests uml 2000 selftests/net/run-table.sh full
+}
+
+stage_uml_debug() {
+	make -s -C selftests/net && make -s tools || return
+	in_guests uml-debug 600 selftests/net/run-table.sh quick
+	in_guests uml-debug 600 selftests/check/one-way.sh full --no-rogue --only "cycles.cold"
+	in_guests uml-debug 300 selftests/tools/guest.sh
+}
+
+vm() {
+	make -s -C selftests/net && make -s tools || return
+	in_guests "$1" 600 selftests/net/run-table.sh quick
+	in_guests "$1" 400 selftests/check/one-way.sh full --no-rogue --only "$many"
+	in_guests "$1" 300 selftests/tools/guest.sh
+}
+
+stage_vm_6.12() { vm vm-6.12; }
+stage_vm_6.1() { vm vm-6.1; }
 
 # Made in the background; this waits for the rest of it.
 stage_kernels() {
