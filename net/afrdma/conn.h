@@ -110,6 +110,7 @@ enum afr_timer {
 	AFR_T_HELLO,		/* server: the client is silent */
 	AFR_T_ATTACH,
 	AFR_T_RETRY,		/* server: look for the link again; client: try again */
+	AFR_T_MEMORY,		/* no page for bytes that wait in TCP: try again */
 	AFR_T_DETACH,
 	AFR_T_ORPHAN,
 	AFR_TIMERS
@@ -152,6 +153,7 @@ struct afr_conn {
 	spinlock_t		tx_lock;
 	struct afr_motion_tx	tx;
 	struct afr_mem		snd;
+	bool			tx_busy;	/* a sender is putting bytes behind tx.written */
 	unsigned long		want;		/* enum afr_want bits */
 	u64			tx_bytes[2];	/* by enum afr_where */
 	u32			msgs;
@@ -167,6 +169,7 @@ struct afr_conn {
 	spinlock_t		rx_lock;
 	struct afr_motion_rx	rx;
 	struct afr_mem		rcv;
+	bool			rx_busy;	/* the reader is putting bytes behind rx.visible */
 	u64			rx_bytes[2];
 	bool			credit_imm;	/* cursors go by immediate (PC3) */
 

@@ -202,13 +202,14 @@ void afr_mem_unpin(struct afr_mem *mem)
  * @to: the consumer's cursor now; not told to the producer before this returns
  * @empty: nothing is left in the ring, and the caller keeps the producer off
  *
- * Frees the pages whose last byte is in [from, to); all pages when @empty.
+ * Frees the pages that lie in [from, to) as a whole; all pages when @empty.
  *
  * Context: Process or softirq, the consumer.
  */
 void afr_mem_release(struct afr_mem *mem, u64 from, u64 to, bool empty)
 {
-	u64 first = from >> PAGE_SHIFT;		/* what lies before @from was consumed before */
+	/* in a page begun before @from the producer may be a lap ahead */
+	u64 first = (from + PAGE_SIZE - 1) >> PAGE_SHIFT;
 	u64 last = to >> PAGE_SHIFT;
 
 	if (mem->pinned || !mem->pages)

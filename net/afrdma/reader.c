@@ -19,6 +19,7 @@
 #include "trace.h"
 
 #define BUDGET		(512 * 1024)	/* bytes a work reads before others get their turn */
+#define MEMORY_RETRY_MS	10
 #define RX_SEGMENTS	17		/* pages of one read: 64 KiB and a misaligned start */
 
 static int inner_recv(struct afr_conn *conn, struct kvec *vec, unsigned int n, size_t len,
@@ -309,28 +310,44 @@ static int read_skip(struct afr_conn *conn)
 	return ret;
 }
 
-/* Stream bytes go from TCP straight to their place in the ring. */
-static int read_data(struct afr_conn *conn)
+/* How much may be read at rx.visible; nobody takes the pages away until data_end(). */
+static u32 data_begin(struct afr_conn *conn)
+{
+	u32 room;
+
+	spin_lock_bh(&conn->rx_lock);
+	room = conn->rx.ring - afr_rx_readable(&conn->rx);
+	conn->rx_busy = true;
+	spin_unlock_bh(&conn->rx_lock);
+	return min3(conn->in_data, room, (u32)((RX_SEGMENTS - 1) * PAGE_SIZE));
+}
+
+static void data_end(struct afr_conn *conn, int got)
+{
+	spin_lock_bh(&conn->rx_lock);
+	conn->rx_busy = false;
+	if (got > 0) {
+		afr_rx_arrived(&conn->rx, got);
+		conn->rx_bytes[AFR_ON_TCP] += got;
+	}
+	spin_unlock_bh(&conn->rx_lock);
+	if (got <= 0)
+		return;
+	conn->in_data -= got;
+	afr_stat_add(conn->an->net, AFR_STAT_RX_BYTES_TCP, got);
+	afr_conn_readable(conn);
+}
+
+/* Read @len bytes from TCP to their place in the ring. */
+static int data_into_ring(struct afr_conn *conn, u32 len)
 {
 	struct bio_vec bv[RX_SEGMENTS];
 	struct kvec vec[RX_SEGMENTS];
 	u64 at = conn->rx.visible;	/* ours to move while the direction is on TCP */
 	unsigned int n, i;
-	u32 len, room;
-	int ret;
 
-	spin_lock_bh(&conn->rx_lock);
-	room = conn->rx.ring - afr_rx_readable(&conn->rx);
-	spin_unlock_bh(&conn->rx_lock);
-	len = min3(conn->in_data, room, (u32)((RX_SEGMENTS - 1) * PAGE_SIZE));
-	if (!len) {
-		set_bit(AFR_F_STALLED, &conn->flags);
-		return -EAGAIN;
-	}
-	clear_bit(AFR_F_STALLED, &conn->flags);
-	ret = afr_mem_back(&conn->rcv, at, len);
-	if (ret) {
-		afr_conn_timer(conn, AFR_T_RETRY, 10);	/* no memory now: the bytes stay in TCP */
+	if (afr_mem_back(&conn->rcv, at, len)) {
+		afr_conn_timer(conn, AFR_T_MEMORY, MEMORY_RETRY_MS);	/* the bytes stay in TCP */
 		return -EAGAIN;
 	}
 	n = afr_mem_bvec(&conn->rcv, at, len, bv, RX_SEGMENTS, &len);
@@ -338,17 +355,21 @@ static int read_data(struct afr_conn *conn)
 		vec[i].iov_base = page_address(bv[i].bv_page) + bv[i].bv_offset;
 		vec[i].iov_len = bv[i].bv_len;
 	}
-	ret = inner_recv(conn, vec, n, len, 0);
-	if (ret <= 0)
-		return ret;
+	return inner_recv(conn, vec, n, len, 0);
+}
 
-	conn->in_data -= ret;
-	spin_lock_bh(&conn->rx_lock);
-	afr_rx_arrived(&conn->rx, ret);
-	conn->rx_bytes[AFR_ON_TCP] += ret;
-	spin_unlock_bh(&conn->rx_lock);
-	afr_stat_add(conn->an->net, AFR_STAT_RX_BYTES_TCP, ret);
-	afr_conn_readable(conn);
+static int read_data(struct afr_conn *conn)
+{
+	u32 len = data_begin(conn);
+	int ret = -EAGAIN;
+
+	if (len)
+		ret = data_into_ring(conn, len);
+	data_end(conn, ret);
+	if (len)
+		clear_bit(AFR_F_STALLED, &conn->flags);
+	else
+		set_bit(AFR_F_STALLED, &conn->flags);
 	return ret;
 }
 
@@ -381,6 +402,7 @@ static void run(struct afr_conn *conn)
 {
 	bool more = false;
 
+	afr_conn_timer_due(conn, AFR_T_MEMORY);	/* it only had to bring us here */
 	if (afr_conn_rx_mode(conn) == AFR_UNDECIDED && !test_bit(AFR_F_ABORT, &conn->flags))
 		hello_step(conn);
 	if (!test_bit(AFR_F_ALIVE, &conn->flags))

@@ -10,14 +10,25 @@
 /* Long sends go in pieces, so that the path works while the next piece is copied. */
 #define PIECE	(64u * 1024)
 
-static u32 space(struct afr_conn *conn)
+/* Room for bytes, which nobody takes the pages away from until write_end(). */
+static u32 write_begin(struct afr_conn *conn)
 {
 	u32 n;
 
 	spin_lock_bh(&conn->tx_lock);
 	n = conn->tx.fin == AFR_NO_FIN ? afr_tx_space(&conn->tx) : 0;
+	conn->tx_busy = true;
 	spin_unlock_bh(&conn->tx_lock);
 	return n;
+}
+
+static void write_end(struct afr_conn *conn, u32 len)
+{
+	spin_lock_bh(&conn->tx_lock);
+	conn->tx_busy = false;
+	if (len)
+		afr_tx_write(&conn->tx, len);
+	spin_unlock_bh(&conn->tx_lock);
 }
 
 /**
@@ -31,22 +42,18 @@ static u32 space(struct afr_conn *conn)
  */
 ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len)
 {
-	u32 n = min3((size_t)space(conn), len, (size_t)PIECE);
+	u32 n = min3((size_t)write_begin(conn), len, (size_t)PIECE);
 	u64 at = conn->tx.written;	/* ours alone to move */
-	int err;
+	int err = n ? afr_mem_back(&conn->snd, at, n) : -EAGAIN;
 
-	if (!n)
-		return -EAGAIN;
-	err = afr_mem_back(&conn->snd, at, n);
+	if (!err) {
+		n = afr_mem_copy_in(&conn->snd, at, n, iter);
+		if (!n)
+			err = -EFAULT;
+	}
+	write_end(conn, err ? 0 : n);
 	if (err)
 		return err;
-	n = afr_mem_copy_in(&conn->snd, at, n, iter);
-	if (!n)
-		return -EFAULT;
-
-	spin_lock_bh(&conn->tx_lock);
-	afr_tx_write(&conn->tx, n);
-	spin_unlock_bh(&conn->tx_lock);
 	return n;
 }
 
@@ -121,6 +128,17 @@ bool afr_send_room(struct afr_conn *conn)
 	return room;
 }
 
+/*
+ * On a link the peer tells what its reader took, and only when that is half its
+ * ring: what is held beyond that half is certainly unread, the rest may not be.
+ */
+static u64 queued_on_link(const struct afr_motion_tx *tx)
+{
+	u64 held = tx->written - tx->una, untold = tx->window / 2;
+
+	return max(tx->written - tx->sent, held > untold ? held - untold : 0);
+}
+
 /**
  * afr_send_queued() - bytes the peer is not known to have
  * @conn: connection
@@ -131,11 +149,12 @@ bool afr_send_room(struct afr_conn *conn)
  */
 u64 afr_send_queued(struct afr_conn *conn, u64 *unsent)
 {
+	const struct afr_motion_tx *tx = &conn->tx;
 	u64 queued;
 
 	spin_lock_bh(&conn->tx_lock);
-	queued = conn->tx.written - max(conn->tx.una, conn->tx.consumed);
-	*unsent = conn->tx.written - conn->tx.sent;
+	queued = tx->where == AFR_ON_TCP ? tx->written - tx->una : queued_on_link(tx);
+	*unsent = tx->written - tx->sent;
 	spin_unlock_bh(&conn->tx_lock);
 	return queued;
 }
