@@ -71,12 +71,13 @@ struct afr_conn *afr_conn_create(struct afr_net *an, struct socket *inner, struc
 	spin_lock_init(&conn->rx_lock);
 	mutex_init(&conn->ctl_mutex);
 	conn->reason = AFR_REASON_NONE;
+	conn->inner = inner;
+	RCU_INIT_POINTER(conn->front, front);
+	/* whole from here on: a dump may find it (I6) */
 	if (xa_err(xa_store(&conns, conn->id, conn, GFP_KERNEL))) {
 		kmem_cache_free(cache, conn);
 		return NULL;
 	}
-	conn->inner = inner;
-	RCU_INIT_POINTER(conn->front, front);
 	trace_afrdma_conn_create(conn->id);
 	return conn;
 }

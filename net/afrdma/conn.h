@@ -133,7 +133,7 @@ struct afr_conn {
 	unsigned long		flags;
 	int			err;		/* what calls report, once AFR_F_ABORTED */
 	u8			abort_reason;	/* enum afr_reason */
-	u8			reason;		/* why not RDMA, now */
+	u32			reason;		/* why not RDMA, now; may come from the peer */
 
 	/* agreement */
 	bool			server;
@@ -148,6 +148,8 @@ struct afr_conn {
 	void (*write_space)(struct sock *sk);
 	void (*state_change)(struct sock *sk);
 	void (*error_report)(struct sock *sk);
+	int			rcvlowat;	/* and settings that frames cannot have */
+	u8			nonagle;
 
 	/* sending */
 	spinlock_t		tx_lock;

@@ -326,6 +326,7 @@ void afr_control_push(struct afr_conn *conn)
 	if (afr_conn_tx_mode(conn) != AFR_FRAMED || test_bit(AFR_F_ABORTED, &conn->flags))
 		return;
 	set_bit(AFR_F_PUSH_AGAIN, &conn->flags);
+	smp_mb__after_atomic();	/* the holder clears it before it looks for work */
 	while (test_bit(AFR_F_PUSH_AGAIN, &conn->flags) && mutex_trylock(&conn->ctl_mutex)) {
 		clear_bit(AFR_F_PUSH_AGAIN, &conn->flags);
 		push(conn);

@@ -83,8 +83,9 @@ void afr_end_inner(struct afr_conn *conn, int err)
 	complete = conn->rx.visible == conn->rx.fin;
 	spin_unlock_bh(&conn->rx_lock);
 	set_bit(AFR_F_INNER_EOF, &conn->flags);
-	if (complete && afr_send_done(conn))
-		return;		/* both directions are whole; how TCP ends does not matter */
+	/* both directions are whole, or ours is TCP's to end: how it does, does not matter */
+	if (complete && (afr_send_done(conn) || afr_conn_tx_mode(conn) != AFR_FRAMED))
+		return;
 	if (err)
 		WRITE_ONCE(conn->err, -err);
 	if (err)

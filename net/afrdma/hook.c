@@ -4,6 +4,7 @@
 
 #include <linux/net.h>
 #include <net/sock.h>
+#include <net/tcp.h>
 
 /* The connection of a hooked socket; the caller holds sk_callback_lock for reading. */
 static struct afr_conn *conn_of(struct sock *isk)
@@ -101,6 +102,11 @@ void afr_hook_install(struct afr_conn *conn)
 	conn->write_space = isk->sk_write_space;
 	conn->state_change = isk->sk_state_change;
 	conn->error_report = isk->sk_error_report;
+	/* frames are neither held back by their sender nor waited for in numbers */
+	conn->rcvlowat = isk->sk_rcvlowat;
+	conn->nonagle = tcp_sk(isk)->nonagle;
+	WRITE_ONCE(isk->sk_rcvlowat, 1);
+	tcp_sk(isk)->nonagle = TCP_NAGLE_OFF;
 	__rcu_assign_sk_user_data_with_flags(isk, conn, SK_USER_DATA_NOCOPY);
 	isk->sk_data_ready = inner_data_ready;
 	isk->sk_write_space = inner_write_space;
@@ -125,6 +131,8 @@ void afr_hook_remove(struct afr_conn *conn)
 		isk->sk_write_space = conn->write_space;
 		isk->sk_state_change = conn->state_change;
 		isk->sk_error_report = conn->error_report;
+		WRITE_ONCE(isk->sk_rcvlowat, conn->rcvlowat);
+		tcp_sk(isk)->nonagle = conn->nonagle;
 		rcu_assign_sk_user_data(isk, NULL);
 	}
 	write_unlock_bh(&isk->sk_callback_lock);

@@ -23,7 +23,8 @@ int afr_inner_create(struct net *net, int family, struct socket **inner)
  * @inner: inner socket
  * @front: socket in front
  *
- * Context: process. The inner socket only borrows the file (owner matches of
+ * Context: process; again at each call that names the socket, as socket() has no file
+ * yet. The inner socket only borrows the file (owner matches of
  * netfilter, SIGURG): afr_inner_ungraft() takes it away before it can go.
  */
 void afr_inner_graft(struct socket *inner, struct socket *front)
@@ -33,7 +34,7 @@ void afr_inner_graft(struct socket *inner, struct socket *front)
 	write_lock_bh(&isk->sk_callback_lock);
 	rcu_assign_pointer(isk->sk_wq, &front->wq);
 	inner->file = front->file;
-	sock_set_flag(isk, SOCK_RCU_FREE);
+	sock_set_flag(isk, SOCK_FASYNC);	/* whether anybody listens, the shared queue knows */
 	write_unlock_bh(&isk->sk_callback_lock);
 }
 

@@ -24,6 +24,8 @@
 #include "sock.h"
 #include "trace.h"
 
+#define MEMORY_RETRY_MS	10
+
 /* --- upcalls ------------------------------------------------------------ */
 
 static void front_readable(struct sock *sk)
@@ -145,6 +147,17 @@ static bool send_over(struct sock *sk)
 	return READ_ONCE(sk->sk_err) || READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN;
 }
 
+/* No page for the ring now: TCP would wait, and so do we. -EAGAIN: look again. */
+static int wait_for_memory(struct sock *sk, long timeo)
+{
+	if (!timeo)
+		return -ENOBUFS;
+	release_sock(sk);
+	schedule_timeout_interruptible(msecs_to_jiffies(MEMORY_RETRY_MS));
+	lock_sock(sk);
+	return signal_pending(current) ? sock_intr_errno(timeo) : -EAGAIN;
+}
+
 static int send_framed(struct sock *sk, struct msghdr *msg, size_t len, long timeo)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
@@ -164,13 +177,17 @@ static int send_framed(struct sock *sk, struct msghdr *msg, size_t len, long tim
 			afr_send_kick(conn);
 			continue;
 		}
+		if (ret == -ENOMEM || ret == -EDQUOT)
+			ret = wait_for_memory(sk, timeo);
 		if (ret != -EAGAIN)
 			break;
 		release_sock(sk);
 		ret = front_wait(sk, &timeo, afr_send_room(conn) || send_over(sk));
 		lock_sock(sk);
+		if (!ret && send_over(sk) && done)
+			break;		/* the next call reports it */
 		if (!ret && send_over(sk))
-			ret = send_error(sk, done ? MSG_NOSIGNAL : msg->msg_flags);
+			ret = send_error(sk, msg->msg_flags);
 	}
 	conn->msgs++;
 	release_sock(sk);
@@ -254,6 +271,8 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 		}
 		if (ret < 0 || (done >= target && !(flags & MSG_WAITALL)))
 			break;
+		if (done && READ_ONCE(sk->sk_err))
+			break;		/* the next call reports it */
 		ret = recv_end(sk, &end);
 		if (ret || end || (peek && done >= target))
 			break;

@@ -22,6 +22,7 @@
  */
 #include <linux/in6.h>
 #include <linux/rcupdate.h>
+#include <linux/random.h>
 #include <linux/slab.h>
 
 #include "dev.h"
@@ -257,7 +258,8 @@ struct afr_link *afr_link_connect(struct afr_net *an, const struct sockaddr *loc
 	if (!link)
 		return ERR_PTR(-ENOMEM);
 	link->active = true;
-	link->id = link->trace_id;
+	/* ATTACH names it: a number that only the two hosts can know; JSON takes 53 bits */
+	link->id = get_random_u64() >> 11 | 1;
 	link->peer = *peer;
 	copy_address(&link->local, local);
 	copy_address(&link->remote, remote);

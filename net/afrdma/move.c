@@ -72,8 +72,13 @@ static void attach_end(struct afr_conn *conn)
 {
 	struct afr_link *link = conn->port.link;
 
+	/* from here on no frame is built from what goes away below */
 	spin_lock_bh(&conn->tx_lock);
 	conn->may_post = false;
+	conn->attach = AFR_DETACHED;
+	clear_bit(AFR_WANT_ATTACH, &conn->want);
+	clear_bit(AFR_WANT_ATTACHED, &conn->want);
+	clear_bit(AFR_WANT_MOVE, &conn->want);
 	spin_unlock_bh(&conn->tx_lock);
 	if (link)
 		afr_port_leave(&conn->port);
@@ -83,7 +88,6 @@ static void attach_end(struct afr_conn *conn)
 	conn->snd_mr = NULL;
 	afr_mem_unpin(&conn->snd);
 	afr_mem_unpin(&conn->rcv);
-	conn->attach = AFR_DETACHED;
 	conn->detach_posted = false;
 	clear_bit(AFR_F_LINK_DOWN, &conn->flags);
 	clear_bit(AFR_F_PEER_DETACHED, &conn->flags);
@@ -302,6 +306,18 @@ static void server_answer(struct afr_conn *conn)
 	afr_control_want(conn, AFR_WANT_ATTACHED);
 }
 
+/* The cursor in ATTACH and ATTACHED is news of the reader like any other. */
+static int take_cursor(struct afr_conn *conn, u64 consumed)
+{
+	int bad;
+
+	spin_lock_bh(&conn->tx_lock);
+	bad = afr_tx_credit(&conn->tx, consumed);
+	clear_bit(AFR_F_BLOCKED_TOLD, &conn->flags);
+	spin_unlock_bh(&conn->tx_lock);
+	return bad;
+}
+
 /**
  * afr_move_attach() - ATTACH came
  * @conn: connection, we are the server
@@ -316,12 +332,14 @@ int afr_move_attach(struct afr_conn *conn, const struct afr_frame *frame)
 	if (!conn->server || conn->attach != AFR_DETACHED ||
 	    frame->attach.epoch <= conn->tx.epoch || conn->tx.where != AFR_ON_TCP ||
 	    frame->attach.ring != conn->tx.window || frame->attach.reason ||
-	    afr_tx_credit(&conn->tx, frame->attach.consumed))
+	    take_cursor(conn, frame->attach.consumed))
 		return AFR_REASON_ATTACH_BAD;
 	conn->attach_req = *frame;
 	afr_stat_inc(conn->an->net, AFR_STAT_UPGRADE_TRIED);
 	/* the client may have given up epochs that it never told us of */
+	spin_lock_bh(&conn->tx_lock);
 	conn->tx.epoch = frame->attach.epoch - 1;
+	spin_unlock_bh(&conn->tx_lock);
 	epoch_open(conn);
 	if (reason) {
 		server_refuse(conn, reason);
@@ -351,7 +369,7 @@ static void client_refused(struct afr_conn *conn, enum afr_reason reason)
  */
 int afr_move_attached(struct afr_conn *conn, const struct afr_frame *frame)
 {
-	int bad = 0;
+	int bad;
 
 	if (conn->server || frame->attach.epoch != conn->tx.epoch)
 		return AFR_REASON_ATTACH_BAD;
@@ -368,15 +386,17 @@ int afr_move_attached(struct afr_conn *conn, const struct afr_frame *frame)
 	    frame->attach.link != afr_link_id(conn->port.link))
 		return AFR_REASON_ATTACH_BAD;
 
+	bad = take_cursor(conn, frame->attach.consumed);
+	if (bad)
+		return bad;
 	attached(conn, frame);
 	spin_lock_bh(&conn->tx_lock);
-	bad = afr_tx_credit(&conn->tx, frame->attach.consumed);
 	spin_lock(&conn->rx_lock);
 	conn->credit_imm = true;
 	spin_unlock(&conn->rx_lock);
 	conn->may_post = !test_bit(AFR_F_LINK_DOWN, &conn->flags);
 	spin_unlock_bh(&conn->tx_lock);
-	return bad;
+	return 0;
 }
 
 /**
@@ -438,7 +458,7 @@ int afr_move_resume(struct afr_conn *conn, const struct afr_frame *frame)
 	}
 	if (current_epoch)
 		set_bit(AFR_F_PEER_LEFT, &conn->flags);
-	if (current_epoch && conn->port.link)
+	if (current_epoch && conn->port.joined)
 		afr_link_fail(conn->port.link, AFR_REASON_LINK_PEER_RESUME);
 	afr_conn_writable(conn);
 	return 0;
@@ -454,8 +474,10 @@ static void link_lost(struct afr_conn *conn)
 	conn->resume_epoch = conn->tx.epoch;
 	conn->resume_received = epoch_close(conn, told);
 	attach_end(conn);
-	if (!told)
+	if (!told) {
 		set_bit(AFR_F_PEER_LEFT, &conn->flags);
+		afr_control_want(conn, AFR_WANT_CREDIT);	/* what the closed books counted as told */
+	}
 	if (told && !test_bit(AFR_F_ABORTED, &conn->flags)) {
 		afr_control_want(conn, AFR_WANT_RESUME);
 		afr_stat_inc(conn->an->net, AFR_STAT_RESUME_RX);

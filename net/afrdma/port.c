@@ -48,14 +48,17 @@ int afr_port_join(struct afr_port *port, struct afr_link *link, const struct afr
 	INIT_LIST_HEAD(&port->member);
 	/* Reserved now, found by completions when the port is whole. */
 	ret = xa_alloc(&link->slots, &slot, NULL, XA_LIMIT(0, AFR_SLOT_MAX), GFP_KERNEL);
-	if (ret)
+	if (ret) {
+		port->link = NULL;
 		return ret == -EBUSY ? -ENOSPC : ret;
+	}
 	port->slot = slot;
 	port->joined = true;
 	refcount_inc(&link->refs);
 	ret = add_member(port);
 	if (ret) {
 		port->joined = false;
+		port->link = NULL;
 		xa_erase(&link->slots, slot);
 		afr_link_put(link);
 		return ret;

@@ -14,6 +14,7 @@
 #include "end.h"
 #include "move.h"
 #include "path_rdma.h"
+#include "recv.h"
 #include "send.h"
 #include "stats.h"
 #include "trace.h"
@@ -366,10 +367,14 @@ static int read_data(struct afr_conn *conn)
 	if (len)
 		ret = data_into_ring(conn, len);
 	data_end(conn, ret);
-	if (len)
+	if (len) {
 		clear_bit(AFR_F_STALLED, &conn->flags);
-	else
-		set_bit(AFR_F_STALLED, &conn->flags);
+		return ret;
+	}
+	set_bit(AFR_F_STALLED, &conn->flags);
+	smp_mb__after_atomic();	/* then look again: the program may have read meanwhile (O1) */
+	if (afr_recv_readable(conn) < conn->rx.ring)
+		afr_conn_schedule(conn);
 	return ret;
 }
 

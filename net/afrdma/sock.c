@@ -179,6 +179,7 @@ static int afr_release(struct socket *sock)
 
 static int afr_bind(struct socket *sock, struct sockaddr *addr, int len)
 {
+	afr_inner_graft(afr_inner(sock->sk), sock);	/* now there is a file to lend */
 	afr_sockopt_sync(sock->sk);
 	return kernel_bind(afr_inner(sock->sk), addr, len);
 }
@@ -272,10 +273,14 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 		return -EINVAL;
 	if (READ_ONCE(sk->sk_err) && afr_conn_tx_mode(conn) == AFR_NONE)
 		return sock_error(sk);
+	afr_inner_graft(conn->inner, sock);	/* now there is a file to lend */
 	afr_sockopt_sync(sk);
 	unspec = addr->sa_family == AF_UNSPEC;
-	if (unspec && test_bit(AFR_F_ALIVE, &conn->flags))
+	/* what was framed once is never used again, not even when it has ended */
+	if (unspec && test_bit(AFR_F_STARTED, &conn->flags))
 		return -EOPNOTSUPP;
+	if (test_bit(AFR_F_ABORTED, &conn->flags) || test_bit(AFR_F_FINISHED, &conn->flags))
+		return -EISCONN;
 	if (!unspec)
 		offer(sk);
 
@@ -308,6 +313,7 @@ static int afr_listen(struct socket *sock, int backlog)
 	struct afr_listen_mark *mark;
 	int err;
 
+	afr_inner_graft(inner, sock);	/* now there is a file to lend */
 	afr_sockopt_sync(sk);
 	if (!as->mark && READ_ONCE(as->conn->an->set.enabled) &&
 	    inner->sk->sk_state == TCP_CLOSE && !afr_tcpopt_use(sock_net(sk))) {
