@@ -34,7 +34,7 @@ void afr_inner_graft(struct socket *inner, struct socket *front)
 	write_lock_bh(&isk->sk_callback_lock);
 	rcu_assign_pointer(isk->sk_wq, &front->wq);
 	inner->file = front->file;
-	sock_set_flag(isk, SOCK_FASYNC);	/* whether anybody listens, the shared queue knows */
+	sock_set_flag(isk, SOCK_FASYNC);	/* the shared queue knows who listens */
 	write_unlock_bh(&isk->sk_callback_lock);
 }
 

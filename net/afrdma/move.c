@@ -476,7 +476,7 @@ static void link_lost(struct afr_conn *conn)
 	attach_end(conn);
 	if (!told) {
 		set_bit(AFR_F_PEER_LEFT, &conn->flags);
-		afr_control_want(conn, AFR_WANT_CREDIT);	/* what the closed books counted as told */
+		afr_control_want(conn, AFR_WANT_CREDIT);	/* counted as told */
 	}
 	if (told && !test_bit(AFR_F_ABORTED, &conn->flags)) {
 		afr_control_want(conn, AFR_WANT_RESUME);

@@ -5,15 +5,19 @@
 # to that address.
 #
 #	loopback.sh [quick|full] [--no-rogue] [OPTIONS OF afr_test]
+#	loopback.sh [quick|full] --only-rogue [OPTIONS OF rogue]
 set -uo pipefail
 . "$AFR_LAB/guest-lib.sh"
 . "$AFR_SRC/selftests/net/table-lib.sh"
 
-set_subset "$@"
+own_table() {
+	"$afr_test" --server --port 7000 >"$AFR_OUT/table.own-server" 2>&1 &
+	run_part own-client "$afr_test" --client "$AFR_ME" --host6 "$AFR_ME6" --port 7000 \
+		"${subset[@]}"
+	check "server of own-client" wait $! || failures=1
+}
 
-"$afr_test" --server --port 7000 >"$AFR_OUT/table.own-server" 2>&1 &
-server=$!
-run_part own-client "$afr_test" --client "$AFR_ME" --host6 "$AFR_ME6" --port 7000 "${subset[@]}"
-check "server of own-client" wait $server || failures=1
-[ $with_rogue = no ] || run_rogue
+set_subset "$@"
+[ "$with_table" = no ] || own_table
+[ "$with_rogue" = no ] || run_rogue
 exit $failures

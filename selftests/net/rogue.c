@@ -2,7 +2,7 @@
 /*
  * The runner of rogue: every row as client and as server, the bystander looked
  * at after each, KTAP on stdout. Needs CAP_NET_ADMIN for its TUN device, and
- * writes net.afrdma.hello_timeout_ms for as long as it runs.
+ * sets timers of net.afrdma while a row runs that waits for them.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -15,8 +15,8 @@
 
 #include "rogue.h"
 
-#define HELLO_TIMEOUT	"/proc/sys/net/afrdma/hello_timeout_ms"
-#define SHORT_TIMEOUT	300	/* ms: the rows that wait for it are not to take for ever */
+#define SYSCTL		"/proc/sys/net/afrdma/"
+#define SHORT_TIMER	300	/* ms */
 #define QUICK_CASES	4	/* of a row with many */
 
 struct rogue_run rogue = { .rdma = true, .patience = 2 };
@@ -57,11 +57,11 @@ u64 rnd(void)
 	return x ^ x >> 31;
 }
 
-/* ---- the setting that rows wait for ---- */
+/* ---- the timers that rows wait for ---- */
 
-static int exchange_timeout(int value)
+static int exchange_timer(const char *path, int value)
 {
-	FILE *file = fopen(HELLO_TIMEOUT, "r+");
+	FILE *file = fopen(path, "r+");
 	int old = 0;
 
 	if (!file)
@@ -156,6 +156,22 @@ static const char *run_cases(const struct rogue_row *row, bool as_client)
 	return NULL;
 }
 
+static const char *run_timed(const struct rogue_row *row, bool as_client)
+{
+	static const char *const timers[] = { SYSCTL "hello_timeout_ms", SYSCTL "attach_timeout_ms" };
+	int old[ARRAY_SIZE(timers)];
+	const char *why;
+
+	if (!rogue.rdma || !(row->flags & SHORT_TIMERS))
+		return run_cases(row, as_client);
+	for (size_t i = 0; i < ARRAY_SIZE(timers); i++)
+		old[i] = exchange_timer(timers[i], SHORT_TIMER);
+	why = run_cases(row, as_client);
+	for (size_t i = 0; i < ARRAY_SIZE(timers); i++)
+		exchange_timer(timers[i], old[i]);
+	return why;
+}
+
 static void run_row(const struct rogue_row *row, bool as_client)
 {
 	double start = now();
@@ -163,7 +179,7 @@ static void run_row(const struct rogue_row *row, bool as_client)
 	const char *why;
 
 	snprintf(name, sizeof(name), "%s.%s", row->name, as_client ? "client" : "server");
-	why = run_cases(row, as_client);
+	why = run_timed(row, as_client);
 	number++;
 	failed += !!why;
 	printf("%sok %d %s\n", why ? "not " : "", number, name);
@@ -223,7 +239,6 @@ int main(int argc, char **argv)
 {
 	const char *host = "127.0.0.1";
 	bool v6 = false, list = false;
-	int timeout = 0;
 
 	rogue.seed = (u64)(now() * 1e9) % 1000000000 + 1;
 	parse(argc, argv, &v6, &host, &list);
@@ -235,11 +250,7 @@ int main(int argc, char **argv)
 	       (unsigned long long)rogue.seed);
 	tun_open(&rogue.tun, v6);
 	bystander_open(host);
-	if (rogue.rdma)
-		timeout = exchange_timeout(SHORT_TIMEOUT);
 	for_each(run_row);
-	if (timeout)
-		exchange_timeout(timeout);
 	printf("# Totals: pass:%d fail:%d skip:0\n", number - failed, failed);
 	return failed ? 1 : 0;
 }

@@ -154,6 +154,8 @@ enum expect {
 #define SLEEPY		0x8	/* the victim reads when the row is over */
 #define NO_HELLO	0x10	/* the row sends HELLO itself, or none */
 #define KEEP_OPEN	0x20	/* no end from our side until the victim has ended */
+#define SHORT_TIMERS	0x40	/* net.afrdma timers are a fraction of a second */
+#define RAW_BACK	0x80	/* the victim's output is raw although ours is framed */
 
 struct peer;
 

@@ -82,7 +82,19 @@ static void unknown_features(struct peer *p, unsigned int i)
 	struct afr_wire_hello hello;
 
 	peer_default_hello(p, &hello);
-	hello.features = i ? htobe32(1u << (i - 1)) : 0xffffffff;
+	hello.features = i ? htobe32(0x100u << (i - 1)) : 0xffffff00;
+	peer_raw(p, &hello, sizeof(hello), MSS);
+	speak_framed(p);
+}
+
+/* Logarithms of rings that nobody has. */
+static void false_send_ring(struct peer *p, unsigned int i)
+{
+	static const u8 orders[] = { 1, 13, 14, 26, 27, 31, 32, 63, 64, 255 };
+	struct afr_wire_hello hello;
+
+	peer_default_hello(p, &hello);
+	hello.features = htobe32(orders[i]);
 	peer_raw(p, &hello, sizeof(hello), MSS);
 	speak_framed(p);
 }
@@ -281,7 +293,8 @@ const struct rogue_row hello_rows[] = {
 	{ "hello_in_two", AS_BOTH | OWN, in_two, HELLO - 1, EXPECT_STREAM, 0, 500 },
 	{ "hello_in_one", AS_BOTH | OWN, in_one, 1, EXPECT_STREAM, 0, 500 },
 	{ "hello_longer", AS_BOTH | OWN, longer, 4, EXPECT_STREAM, 0, 500 },
-	{ "hello_features", AS_BOTH | OWN, unknown_features, 33, EXPECT_STREAM, 0, 0 },
+	{ "hello_features", AS_BOTH | OWN, unknown_features, 25, EXPECT_STREAM, 0, 0 },
+	{ "hello_send_ring", AS_BOTH | OWN, false_send_ring, 10, EXPECT_EITHER, 0, 500 },
 	{ "hello_port", AS_BOTH | OWN, false_port, 4, EXPECT_STREAM, 0, 100000 },
 	{ "hello_version", AS_BOTH | OWN, false_version, 4, EXPECT_ERROR, AFR_REASON_HELLO_BAD, 500 },
 	{ "hello_length", AS_BOTH | OWN, false_length, 6, EXPECT_ERROR, AFR_REASON_HELLO_BAD, 500 },
@@ -291,11 +304,11 @@ const struct rogue_row hello_rows[] = {
 	{ "hello_differs_slowly", AS_BOTH | OWN, differs_slowly, PROOF_END, EXPECT_PLAIN, 0, 0 },
 	{ "hello_foreign_proof", AS_BOTH | OWN, foreign_proof, 4, EXPECT_PLAIN, 0, 500 },
 	{ "hello_cut_by_fin", AS_BOTH | OWN, cut_by_fin, PROOF_END, EXPECT_PLAIN_OR_ERROR, 0, 0 },
-	{ "hello_cut_by_silence", AS_CLIENT | OWN | KEEP_OPEN, cut_by_silence, 4, EXPECT_ERROR,
+	{ "hello_cut_by_silence", AS_CLIENT | OWN | KEEP_OPEN | SHORT_TIMERS, cut_by_silence, 4, EXPECT_ERROR,
 	  AFR_REASON_HELLO_CUT, 500 },
 	{ "hello_cut_by_reset", AS_BOTH | OWN, cut_by_reset, 10, EXPECT_SURVIVE, 0, 500 },
-	{ "hello_late", AS_CLIENT | OWN, late, 1, EXPECT_STREAM, 0, 100 },
-	{ "hello_late_and_plain", AS_CLIENT | OWN, late_and_plain, 1, EXPECT_PLAIN, 0, 100 },
+	{ "hello_late", AS_CLIENT | OWN | SHORT_TIMERS | RAW_BACK, late, 1, EXPECT_STREAM, 0, 100 },
+	{ "hello_late_and_plain", AS_CLIENT | OWN | SHORT_TIMERS, late_and_plain, 1, EXPECT_PLAIN, 0, 100 },
 	{ "hello_twice", AS_BOTH | OWN, twice, 1, EXPECT_ERROR, AFR_REASON_FRAME_BAD, 0 },
 	{ "hello_raw_after_consent", AS_SERVER | OWN, raw_after_consent, 1, EXPECT_PLAIN, 0, 0 },
 	{ "hello_ends_unspoken", AS_BOTH | OWN, ends_unspoken, 1, EXPECT_PLAIN_OR_ERROR, 0, 0 },

@@ -232,7 +232,8 @@ static void answer_fin(struct peer *p)
 
 void peer_settle(struct peer *p, double seconds)
 {
-	bool framed = p->row->expect == EXPECT_STREAM || p->row->expect == EXPECT_EITHER;
+	bool framed = !(p->row->flags & RAW_BACK) &&
+		      (p->row->expect == EXPECT_STREAM || p->row->expect == EXPECT_EITHER);
 	double end = now() + seconds;
 	unsigned int quiet = 0;
 
@@ -320,6 +321,21 @@ static void check_answer(struct peer *p)
 		wrong(p, "the victim's answer is not the answer to our option");
 }
 
+/* An error that comes at once is what connect() reports, with no more said. */
+static bool await_connected(struct peer *p)
+{
+	double end = now() + rogue.patience;
+
+	while (__atomic_load_n(&p->victim.report->state, __ATOMIC_ACQUIRE) == VICTIM_STARTING) {
+		if (now() > end) {
+			wrong(p, "the victim's connect() does not return");
+			return false;
+		}
+		tcp_turn(&p->tcb, 1);
+	}
+	return true;
+}
+
 bool peer_open(struct peer *p)
 {
 	u8 options[40];
@@ -329,7 +345,7 @@ bool peer_open(struct peer *p)
 	if (!peer_open_options(p, options, default_options(p, options)))
 		return false;
 	check_answer(p);
-	return true;
+	return p->as_client || await_connected(p);
 }
 
 /* ---- the verdict ---- */
@@ -398,7 +414,9 @@ static void judge(struct peer *p)
 	switch (p->row->expect) {
 	case EXPECT_PLAIN:
 		want_all(p, p->raw, p->raw_len, "plain");
-		want_speech(p);
+		/* A client that saw consent speaks framed, whatever we speak. */
+		if (p->as_client || p->row->flags & OPEN_SELF)
+			want_speech(p);
 		break;
 	case EXPECT_STREAM:
 		want_all(p, p->stream, p->stream_len, "stream");

@@ -4,6 +4,7 @@
 # For the lab (selftests/lab/run), in both guests:
 #
 #	run-table.sh [quick|full] [--no-rogue] [OPTIONS OF afr_test]
+#	run-table.sh [quick|full] --only-rogue [OPTIONS OF rogue]
 #
 # The table of afr_test from a to b and from b to a, then rogue in each guest.
 # "quick" is the default: the rows marked so, with smaller amounts.  Each row is
@@ -31,8 +32,10 @@ direction() {
 	barrier "$1$2 over" 3600
 }
 
-direction b a
-direction a b
-[ $with_rogue = no ] || run_rogue
+if [ "$with_table" = yes ]; then
+	direction b a
+	direction a b
+fi
+[ "$with_rogue" = no ] || run_rogue
 barrier "table ends" 3600
 exit $failures

@@ -106,7 +106,7 @@ void apply_sizes(int fd, const struct sizes *sizes)
 		set_int(fd, SOL_SOCKET, SO_RCVBUF, sizes->rcvbuf);
 }
 
-static int listener_sized(int backlog, const struct sizes *sizes)
+int open_listener_sized(int backlog, const struct sizes *sizes)
 {
 	union addr addr;
 	socklen_t len = addr_any(&addr, 0);
@@ -121,7 +121,7 @@ static int listener_sized(int backlog, const struct sizes *sizes)
 
 int open_listener(int backlog)
 {
-	return listener_sized(backlog, NULL);
+	return open_listener_sized(backlog, NULL);
 }
 
 int server_port(void)
@@ -145,13 +145,18 @@ int connect_port(int port)
 	return connect_sized(port, NULL);
 }
 
-int connect_conn(int port)
+int connect_conn_sized(int port, const struct sizes *sizes)
 {
-	int fd = connect_port(port);
+	int fd = connect_sized(port, sizes);
 
 	if (run.variant == VAR_RDMA)
 		path_warm_up(fd);
 	return fd;
+}
+
+int connect_conn(int port)
+{
+	return connect_conn_sized(port, NULL);
 }
 
 int accept_conn(int listener)
@@ -168,7 +173,7 @@ int open_conn_sized(const struct sizes *sizes)
 	int fd;
 
 	if (run.server) {
-		int listener = listener_sized(8, sizes);
+		int listener = open_listener_sized(8, sizes);
 
 		fd = SYS(accept4(listener, NULL, NULL, SOCK_CLOEXEC));
 		SYS(close(listener));

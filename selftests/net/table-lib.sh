@@ -3,7 +3,8 @@
 #
 # What run-table.sh and loopback.sh share.  Sets:
 #	afr_test, rogue		the programs, built on the host
-#	subset, with_rogue	from set_subset ARGUMENTS
+#	subset, with_table, with_rogue
+#				from set_subset ARGUMENTS
 #	failures		0 until a part fails
 
 build="$AFR_SRC/build/net"
@@ -17,25 +18,27 @@ failures=0
 }
 
 # Guests that check everything are slow; the limits are there to end what hangs.
-slow_options() {
-	case $AFR_KERNEL in
-	*debug*) echo --timeout 90 --limit 1800 ;;
-	*) echo --timeout 40 ;;
-	esac
-}
+case $AFR_KERNEL in
+*debug*) slow_table=(--timeout 90 --limit 1800) slow_rogue=(--patience 20) ;;
+*) slow_table=(--timeout 40) slow_rogue=(--patience 5) ;;
+esac
 
 set_subset() {
-	local quick=yes
+	local quick=(--quick)
 
-	with_rogue=yes
+	with_table=yes with_rogue=yes
 	case ${1:-} in
 	quick) shift ;;
-	full) quick=no; shift ;;
+	full) quick=(); shift ;;
 	esac
-	if [ "${1:-}" = --no-rogue ]; then with_rogue=no; shift; fi
-	# shellcheck disable=SC2207 # words on purpose
-	subset=($(slow_options) "$@")
-	[ $quick = no ] || subset+=(--quick)
+	case ${1:-} in
+	--no-rogue) with_rogue=no; shift ;;
+	--only-rogue) with_table=no; shift ;;
+	esac
+	# shellcheck disable=SC2034 # used by the scripts that source this
+	subset=("${slow_table[@]}" "${quick[@]}" "$@")
+	rogue_subset=("${slow_rogue[@]}" "${quick[@]}")
+	[ $with_table = yes ] || rogue_subset+=("$@")
 }
 
 # KTAP of a program becomes KTAP of the run: its lines, with the part's name.
@@ -76,5 +79,6 @@ run_part() {
 
 run_rogue() {
 	modprobe -q tun 2>/dev/null
-	run_part rogue "$rogue" --host "$AFR_ME"
+	run_part rogue "$rogue" --host "$AFR_ME" "${rogue_subset[@]}"
+	run_part rogue6 "$rogue" --host "$AFR_ME" --inet6 "${rogue_subset[@]}"
 }

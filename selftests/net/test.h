@@ -243,8 +243,10 @@ struct sizes {
 int open_conn(void);
 int open_conn_sized(const struct sizes *sizes);
 /* The same in parts, for rows with many connections. */
+int open_listener_sized(int backlog, const struct sizes *sizes);
 int accept_conn(int listener);
 int connect_conn(int port);
+int connect_conn_sized(int port, const struct sizes *sizes);
 void apply_sizes(int fd, const struct sizes *sizes);
 
 /* ---- where the bytes went (path.c) ---- */
