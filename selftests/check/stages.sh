@@ -120,9 +120,9 @@ stage_build_quick() {
 }
 
 # Without sparse: that is a build.
-stage_lint() { selftests/lint/lint.sh layers symbols ynl shell docs wire_doc gen_reference; }
+stage_lint() { selftests/lint/lint.sh layers symbols style ynl shell docs wire_doc gen_reference doc_names; }
 
-stage_lint_quick() { selftests/lint/lint.sh layers ynl shell docs wire_doc gen_reference; }
+stage_lint_quick() { selftests/lint/lint.sh layers ynl shell docs wire_doc gen_reference doc_names; }
 
 # in_guests GUEST SECONDS SCRIPT...
 in_guests() {
@@ -149,6 +149,7 @@ stage_uml_debug() {
 	in_guests uml-debug 600 selftests/net/run-table.sh quick
 	in_guests uml-debug 600 selftests/check/one-way.sh full --no-rogue --only "cycles.cold"
 	in_guests uml-debug 300 selftests/tools/guest.sh
+	in_guests uml-debug 400 selftests/net/death.sh
 }
 
 vm() {
@@ -156,6 +157,7 @@ vm() {
 	in_guests "$1" 600 selftests/net/run-table.sh quick
 	in_guests "$1" 400 selftests/check/one-way.sh full --no-rogue --only "$many"
 	in_guests "$1" 300 selftests/tools/guest.sh
+	in_guests "$1" 400 selftests/net/death.sh
 }
 
 stage_vm_6.12() { vm vm-6.12; }
