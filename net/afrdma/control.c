@@ -310,7 +310,7 @@ static void push(struct afr_conn *conn)
 	} while (!ret && next_frame(conn));
 	if (!ret || ret == -EAGAIN || test_bit(AFR_F_ABORT, &conn->flags))
 		return;
-	WRITE_ONCE(conn->err, -ret);
+	WRITE_ONCE(conn->err, ret == -EPIPE ? ECONNRESET : -ret);
 	afr_conn_abort(conn, AFR_REASON_TCP_ERROR);
 }
 

@@ -320,8 +320,8 @@ int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
 		return mode;
 	if (mode == AFR_FRAMED)
 		return recv_framed(sk, msg, len, flags, timeo);
-	if (mode == AFR_UNDECIDED)	/* aborted while nobody knew */
-		return sock_error(sk);
+	if (mode == AFR_UNDECIDED)	/* aborted, maybe before the front was told */
+		return sock_error(sk) ?: -READ_ONCE(afr_sk(sk)->conn->err);
 	return recv_raw(sk, msg, flags);
 }
 
