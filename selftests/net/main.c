@@ -7,6 +7,7 @@
 #include <fnmatch.h>
 #include <getopt.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -248,6 +249,7 @@ static void run_and_report(void (*body)(void))
 	if (pid < 0)
 		bail_out("fork");
 	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		setpgid(0, 0);
 		body();
 		_exit(0);

@@ -224,7 +224,7 @@ static bool victim_ended(struct peer *p)
  */
 static void answer_fin(struct peer *p)
 {
-	if (p->fin == AFR_NO_END || p->finacked || p->heard < p->fin)
+	if (p->fin == AFR_NO_END || p->finacked || p->heard < p->fin || p->tcb.fin_sent)
 		return;
 	p->finacked = true;
 	peer_offset_frame(p, AFR_FRAME_FINACK, p->fin);

@@ -242,8 +242,9 @@ void tcp_fin(struct tcb *tcb)
 	deliver(tcb, TCP_ACK | TCP_FIN, NULL, 0);
 }
 
+/* Where the peer expects us: a reset anywhere else is only challenged (RFC 5961). */
 void tcp_rst(struct tcb *tcb)
 {
 	if (tcb->peer_port)
-		emit(tcb, TCP_RST | TCP_ACK, tcb->snd_nxt, NULL, 0);
+		emit(tcb, TCP_RST | TCP_ACK, tcb->snd_una, NULL, 0);
 }

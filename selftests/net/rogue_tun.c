@@ -53,6 +53,21 @@ static void set_v6(const char *name, const struct tun *tun)
 	close(fd);
 }
 
+/* A new IPv6 address is tentative for a moment, on a link like this, too. */
+static void await_address(const struct tun *tun)
+{
+	for (int i = 0; i < 1000; i++) {
+		int fd = socket(AF_INET6, SOCK_DGRAM, 0);
+		int err = bind(fd, &tun->kernel.sa, sizeof(tun->kernel.in6));
+
+		close(fd);
+		if (!err)
+			return;
+		poll(NULL, 0, 10);
+	}
+	die("IPv6 address of the TUN device");
+}
+
 static void set_up(const char *name)
 {
 	struct ifreq ifr = { 0 };
@@ -97,8 +112,10 @@ void tun_open(struct tun *tun, bool v6)
 	if (!v6)
 		set_v4(ifr.ifr_name, tun);
 	set_up(ifr.ifr_name);
-	if (v6)
+	if (v6) {
 		set_v6(ifr.ifr_name, tun);
+		await_address(tun);
+	}
 }
 
 /* ---- checksums ---- */

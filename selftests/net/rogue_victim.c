@@ -78,12 +78,13 @@ static int open_listener(const struct tun *tun, const struct victim_plan *plan)
 
 struct speaker {
 	int fd;
+	int err;
 	unsigned int says;
 };
 
 static void *speak(void *arg)
 {
-	const struct speaker *s = arg;
+	struct speaker *s = arg;
 	u8 *buf = malloc(s->says);
 	unsigned int done = 0;
 	ssize_t ret = 0;
@@ -94,6 +95,8 @@ static void *speak(void *arg)
 		ret = send(s->fd, buf + done, s->says - done, MSG_NOSIGNAL);
 		done += ret > 0 ? ret : 0;
 	}
+	if (ret < 0)
+		s->err = errno;
 	free(buf);
 	return NULL;
 }
@@ -156,6 +159,9 @@ static void live(const struct tun *tun, const struct victim_plan *plan, int list
 	ask_info(speaker.fd, r);
 	if (plan->says)
 		end_speaker(&speaker, thread);
+	/* An error is told once: it may have been the writer who heard it. */
+	if (!r->err && speaker.err && speaker.err != EPIPE)
+		r->err = speaker.err;
 	close(speaker.fd);
 }
 

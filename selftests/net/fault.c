@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Preloaded under afr_test by selfcheck.sh: spoil the bytes of one recv(), in
+ * the way AFR_FAULT names. What the tests cannot see they cannot test.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#define AFTER	10	/* calls that are left alone */
+#define PIECE	64
+
+static void lose(char *buf, size_t len)
+{
+	memmove(buf + PIECE, buf + PIECE + 8, len - PIECE - 8);
+}
+
+static void repeat(char *buf, size_t len)
+{
+	memmove(buf + 2 * PIECE, buf + PIECE, len - 2 * PIECE);
+}
+
+static void reorder(char *buf, size_t len)
+{
+	char piece[PIECE];
+
+	(void)len;
+	memcpy(piece, buf, PIECE);
+	memcpy(buf, buf + PIECE, PIECE);
+	memcpy(buf + PIECE, piece, PIECE);
+}
+
+static void zero(char *buf, size_t len)
+{
+	memset(buf + len / 2, 0, PIECE);
+}
+
+static void flip(char *buf, size_t len)
+{
+	buf[len - 1] ^= 1;
+}
+
+static char other[PIECE];
+static int other_fd = -1;
+
+/* Bytes of the connection that was read before this one. */
+static void mix(char *buf, size_t len)
+{
+	memcpy(buf + len / 2, other, PIECE);
+}
+
+static const struct {
+	const char *name;
+	void (*spoil)(char *buf, size_t len);
+} faults[] = {
+	{ "lose", lose }, { "repeat", repeat }, { "reorder", reorder },
+	{ "zero", zero }, { "flip", flip }, { "mix", mix },
+};
+
+static bool ready(int fd, void (*spoil)(char *buf, size_t len), size_t len)
+{
+	static int calls;
+
+	if (len < 4 * PIECE || ++calls < AFTER)
+		return false;
+	return spoil != mix || (other_fd >= 0 && other_fd != fd);
+}
+
+static void consider(int fd, char *buf, size_t len)
+{
+	const char *name = getenv("AFR_FAULT");
+	static bool done;
+
+	for (size_t i = 0; name && i < sizeof(faults) / sizeof(faults[0]) && !done; i++) {
+		if (strcmp(name, faults[i].name) || !ready(fd, faults[i].spoil, len))
+			continue;
+		faults[i].spoil(buf, len);
+		done = true;
+	}
+	if (len >= PIECE && other_fd < 0) {
+		memcpy(other, buf, PIECE);
+		other_fd = fd;
+	}
+}
+
+ssize_t recv(int fd, void *buf, size_t len, int flags)
+{
+	static ssize_t (*real)(int fd, void *buf, size_t len, int flags);
+	ssize_t got;
+
+	if (!real)
+		real = dlsym(RTLD_NEXT, "recv");
+	got = real(fd, buf, len, flags);
+	if (got > 1 && buf)
+		consider(fd, buf, got);
+	return got;
+}
