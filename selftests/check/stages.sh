@@ -128,7 +128,8 @@ stage_lint_quick() { selftests/lint/lint.sh layers ynl shell docs wire_doc gen_r
 in_guests() {
 	local guest=$1 seconds=$2
 	shift 2
-	step "$lab/run" --guest "$guest" --build --timeout "$seconds" -- "$@"
+	# Verbose: the end of the log is what is shown of a stage that is at work.
+	step "$lab/run" --guest "$guest" --build --verbose --timeout "$seconds" -- "$@"
 }
 
 # Rows of the table in full: 1,000 times connect, 64 KiB, close; 200 at once.

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The list of packages in README.md is selftests/lab/packages.txt, and the
+# README names no file or make target that is not there.
+#
+#	readme.sh		check: KTAP
+#	readme.sh --write	write the list
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+begin='<!-- packages: made by selftests/check/readme.sh -->'
+end='<!-- packages end -->'
+
+list() {
+	echo "$begin"
+	echo '| Package | For |'
+	echo '|---------|-----|'
+	awk '!/^#/ && match($0, /#/) {
+		name = $1
+		why = substr($0, RSTART + 1)
+		sub(/^ */, "", why)
+		print "| " name " | " why " |"
+	}' selftests/lab/packages.txt
+	echo "$end"
+}
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+list >"$tmp/list"
+awk -v begin="$begin" -v end="$end" -v list="$tmp/list" '
+	$0 == begin { while ((getline line <list) > 0) print line; within = 1 }
+	!within { print }
+	$0 == end { within = 0 }' README.md >"$tmp/README.md"
+if [ "${1:-}" = --write ]; then
+	cat "$tmp/README.md" >README.md
+	exit
+fi
+
+failed=0
+if diff -u README.md "$tmp/README.md" >"$tmp/diff"; then
+	echo "ok 1 README: the packages are those of packages.txt"
+else
+	echo "not ok 1 README: the packages are those of packages.txt"
+	sed 's/^/# /' "$tmp/diff"
+	failed=1
+fi
+
+# Whatever stands in backquotes and looks like a path of the tree, or follows make.
+{
+	grep -oE '`[A-Za-z._]+/[A-Za-z0-9._/-]*`' README.md | tr -d '`' | grep -v '^build/' |
+		while IFS= read -r path; do [ -e "$path" ] || echo "$path"; done
+	grep -oE '`make [a-z-]+`' README.md | tr -d '`' | cut -d ' ' -f 2 |
+		while IFS= read -r target; do
+			make -n "$target" >/dev/null 2>&1 || echo "make $target"
+		done
+} >"$tmp/wrong"
+if [ -s "$tmp/wrong" ]; then
+	echo "not ok 2 README: names what is there"
+	sed 's/^/# /' "$tmp/wrong"
+	failed=1
+else
+	echo "ok 2 README: names what is there"
+fi
+exit $failed
