@@ -47,6 +47,7 @@ else
 fi
 
 # Whatever stands in backquotes and looks like a path of the tree, or follows make.
+# shellcheck disable=SC2016 # backquotes of Markdown
 {
 	grep -oE '`[A-Za-z._]+/[A-Za-z0-9._/-]*`' README.md | tr -d '`' | grep -v '^build/' |
 		while IFS= read -r path; do [ -e "$path" ] || echo "$path"; done
