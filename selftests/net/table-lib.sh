@@ -26,6 +26,7 @@ esac
 set_subset() {
 	local quick=(--quick)
 
+	# shellcheck disable=SC2034 # used by the scripts that source this
 	with_table=yes with_rogue=yes
 	case ${1:-} in
 	quick) shift ;;
