@@ -46,10 +46,40 @@ static bool violation(enum afr_reason reason)
 	return reason >= AFR_REASON_HELLO_BAD;
 }
 
+/**
+ * afr_end_waits() - does an abort wait for the answer to our ATTACH?
+ * @conn: connection
+ *
+ * Without the answer we do not know the peer's slot, cannot send DETACH to it, and the
+ * whole link would have to go. Our own wish to reset can wait for that; a broken
+ * protocol or a dead TCP connection cannot.
+ *
+ * Context: the work.
+ * Return: true while it does: frames are still read.
+ */
+bool afr_end_waits(struct afr_conn *conn)
+{
+	if (conn->attach != AFR_ATTACHING || test_bit(AFR_F_INNER_EOF, &conn->flags))
+		return false;
+	switch (conn->abort_reason) {
+	case AFR_REASON_CLOSED_UNREAD:
+	case AFR_REASON_LINGER_ZERO:
+	case AFR_REASON_ORPHAN_DATA:
+	case AFR_REASON_ORPHAN_TIMEOUT:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void do_abort(struct afr_conn *conn)
 {
 	enum afr_reason reason = conn->abort_reason;
 
+	if (conn->attach == AFR_REQUESTED) {
+		afr_move_detach(conn);		/* the client must not wait for an answer */
+		afr_control_push(conn);
+	}
 	if (violation(reason)) {
 		afr_stat_inc(conn->an->net, AFR_STAT_PEER_VIOLATION);
 		afr_control_want(conn, AFR_WANT_ERROR);
@@ -108,8 +138,8 @@ static void run_orphan(struct afr_conn *conn)
 	spin_unlock_bh(&conn->rx_lock);
 	if (unread)
 		afr_conn_abort(conn, AFR_REASON_CLOSED_UNREAD);
-	else if (afr_conn_tx_mode(conn) == AFR_FRAMED)
-		afr_send_fin(conn);
+	else if (afr_conn_tx_mode(conn) == AFR_FRAMED && !test_bit(AFR_F_ABORT, &conn->flags))
+		afr_send_fin(conn);	/* never ahead of a reset: the peer would see an end */
 	if (afr_conn_timer_due(conn, AFR_T_ORPHAN))
 		afr_conn_abort(conn, AFR_REASON_ORPHAN_TIMEOUT);
 }
@@ -187,8 +217,13 @@ void afr_end_run(struct afr_conn *conn)
 {
 	if (test_bit(AFR_F_ORPHAN, &conn->flags))
 		run_orphan(conn);
-	if (test_bit(AFR_F_ABORT, &conn->flags) && !test_bit(AFR_F_ABORTED, &conn->flags))
+	if (test_bit(AFR_F_ABORT, &conn->flags) && !test_bit(AFR_F_ABORTED, &conn->flags)) {
+		if (afr_end_waits(conn)) {
+			afr_move_detach(conn);	/* starts the timer that bounds it */
+			return;
+		}
 		do_abort(conn);
+	}
 	if (test_bit(AFR_F_ABORTED, &conn->flags)) {
 		afr_move_detach(conn);
 		if (conn->attach == AFR_DETACHED)

@@ -7,6 +7,8 @@
 
 /* The work, last step: look whether something has ended and take it to its end. */
 void afr_end_run(struct afr_conn *conn);
+/* The work: an abort waits for the answer to our ATTACH; frames are still read. */
+bool afr_end_waits(struct afr_conn *conn);
 /* The work: the inner TCP stream is over: cleanly (0), or with an error (-errno). */
 void afr_end_inner(struct afr_conn *conn, int err);
 

@@ -164,8 +164,11 @@ static int on_data(struct afr_conn *conn, const struct afr_frame *frame)
 {
 	int bad;
 
-	if (test_bit(AFR_F_ORPHAN, &conn->flags))
-		return AFR_REASON_ORPHAN_DATA;
+	if (test_bit(AFR_F_ORPHAN, &conn->flags)) {
+		conn->in_skip = frame->length;	/* nobody will read them (PE7) */
+		afr_conn_abort(conn, AFR_REASON_ORPHAN_DATA);
+		return 0;
+	}
 	/* half-framed: the sender had no window to obey, reading stops when the ring is full */
 	if (afr_conn_tx_mode(conn) != AFR_FRAMED) {
 		conn->in_data = frame->length;
@@ -383,7 +386,7 @@ static bool read_frames(struct afr_conn *conn)
 {
 	int budget = BUDGET, ret;
 
-	while (budget > 0 && !test_bit(AFR_F_ABORT, &conn->flags)) {
+	while (budget > 0 && (!test_bit(AFR_F_ABORT, &conn->flags) || afr_end_waits(conn))) {
 		if (conn->in_data)
 			ret = read_data(conn);
 		else if (conn->in_skip)
