@@ -119,10 +119,16 @@ stage_build_quick() {
 	verdict "build: tools" make tools
 }
 
-# Without sparse: that is a build.
-stage_lint() { selftests/lint/lint.sh layers symbols style ynl shell docs wire_doc gen_reference doc_names; }
+stage_lint_quick() {
+	step selftests/lint/lint.sh layers ynl shell docs wire_doc gen_reference doc_names
+	step selftests/check/readme.sh
+}
 
-stage_lint_quick() { selftests/lint/lint.sh layers ynl shell docs wire_doc gen_reference doc_names; }
+# Without sparse: that is a build.
+stage_lint() {
+	step selftests/lint/lint.sh style symbols
+	stage_lint_quick
+}
 
 # in_guests GUEST SECONDS SCRIPT...
 in_guests() {
