@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
+# shellcheck disable=SC2034 # for those who source this
 #
 # What run-table.sh and loopback.sh share.  Sets:
 #	afr_test, rogue		the programs, built on the host
@@ -8,7 +9,6 @@
 #	failures		0 until a part fails
 
 build="$AFR_SRC/build/net"
-# shellcheck disable=SC2034 # used by the scripts that source this
 afr_test="$build/afr_test" rogue="$build/rogue"
 failures=0
 
@@ -26,8 +26,7 @@ esac
 set_subset() {
 	local quick=(--quick)
 
-	# shellcheck disable=SC2034 # used by the scripts that source this
-	with_table=yes with_rogue=yes
+		with_table=yes with_rogue=yes
 	case ${1:-} in
 	quick) shift ;;
 	full) quick=(); shift ;;
@@ -36,8 +35,7 @@ set_subset() {
 	--no-rogue) with_rogue=no; shift ;;
 	--only-rogue) with_table=no; shift ;;
 	esac
-	# shellcheck disable=SC2034 # used by the scripts that source this
-	subset=("${slow_table[@]}" "${quick[@]}" "$@")
+		subset=("${slow_table[@]}" "${quick[@]}" "$@")
 	rogue_subset=("${slow_rogue[@]}" "${quick[@]}")
 	[ $with_table = yes ] || rogue_subset+=("$@")
 }
