@@ -59,14 +59,20 @@ device_dies() {
 resumed() { smctl stats name resume_tx | grep -qE 'resume_tx +[1-9]'; }
 smctl() { "$AFR_SRC/build/tools/smctl" "$@"; }
 
-# b's host is gone, as far as a can tell.
+# b's host is gone, as far as a can tell. Links have no probe of their own yet: how
+# soon their retries end is the device's affair, and emulated rxe takes minutes.
 host_dies() {
 	local port=7102
+	if [ "$AFR_ACCEL" = tcg ]; then
+		skip "peer's host gone: an error, in time" "no link probe yet, and emulated rxe retries for minutes"
+		return
+	fi
 	if [ "$AFR_ROLE" = b ]; then
 		serve $port
 		barrier "listens $port"
 		barrier "ready $port"
 		ip link set eth0 down
+		barrier "down $port"
 		# a writes nothing into the shared folder before it has given up
 		barrier "gave up $port" 180
 		kill "$server"
@@ -81,6 +87,7 @@ host_dies() {
 		exec 5>"$work/go"
 		wait_for 40 grep -q ready "$work/orphaned"
 		barrier "ready $port"
+		barrier "down $port"
 		echo >&5
 		check "peer's host gone: an error, in time" wait "$client"
 		exec 5>&-
