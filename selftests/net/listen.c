@@ -424,7 +424,8 @@ static void reuseport_server(void)
 {
 	int first = reuseport_listener(0);
 	int second = reuseport_listener(local_port(first));
-	struct pollfd p[] = { { .fd = first, .events = POLLIN }, { .fd = second, .events = POLLIN } };
+	struct pollfd p[] = { { .fd = first, .events = POLLIN },
+			      { .fd = second, .events = POLLIN } };
 	int served = 0;
 
 	control_send_number("PORT", local_port(first));

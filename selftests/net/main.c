@@ -432,13 +432,20 @@ static void set_host(const char *host)
 static void parse(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "client", required_argument, NULL, 'c' }, { "server", no_argument, NULL, 's' },
-		{ "port", required_argument, NULL, 'p' }, { "family", required_argument, NULL, 'f' },
-		{ "inet6", no_argument, NULL, '6' }, { "host6", required_argument, NULL, 'h' },
-		{ "variants", required_argument, NULL, 'v' }, { "only", required_argument, NULL, 'o' },
-		{ "quick", no_argument, NULL, 'q' }, { "seed", required_argument, NULL, 'S' },
-		{ "timeout", required_argument, NULL, 't' }, { "limit", required_argument, NULL, 'L' },
-		{ "list", no_argument, NULL, 'l' }, { }
+		{ "client", required_argument, NULL, 'c' },
+		{ "server", no_argument, NULL, 's' },
+		{ "port", required_argument, NULL, 'p' },
+		{ "family", required_argument, NULL, 'f' },
+		{ "inet6", no_argument, NULL, '6' },
+		{ "host6", required_argument, NULL, 'h' },
+		{ "variants", required_argument, NULL, 'v' },
+		{ "only", required_argument, NULL, 'o' },
+		{ "quick", no_argument, NULL, 'q' },
+		{ "seed", required_argument, NULL, 'S' },
+		{ "timeout", required_argument, NULL, 't' },
+		{ "limit", required_argument, NULL, 'L' },
+		{ "list", no_argument, NULL, 'l' },
+		{ }
 	};
 	int c;
 

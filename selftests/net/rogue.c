@@ -158,7 +158,9 @@ static const char *run_cases(const struct rogue_row *row, bool as_client)
 
 static const char *run_timed(const struct rogue_row *row, bool as_client)
 {
-	static const char *const timers[] = { SYSCTL "hello_timeout_ms", SYSCTL "attach_timeout_ms" };
+	static const char *const timers[] = {
+		SYSCTL "hello_timeout_ms", SYSCTL "attach_timeout_ms",
+	};
 	int old[ARRAY_SIZE(timers)];
 	const char *why;
 
@@ -213,10 +215,15 @@ static void list_row(const struct rogue_row *row, bool as_client)
 static void parse(int argc, char **argv, bool *v6, const char **host, bool *list)
 {
 	static const struct option options[] = {
-		{ "family", required_argument, NULL, 'f' }, { "host", required_argument, NULL, 'h' },
-		{ "inet6", no_argument, NULL, '6' }, { "only", required_argument, NULL, 'o' },
-		{ "quick", no_argument, NULL, 'q' }, { "patience", required_argument, NULL, 'p' },
-		{ "seed", required_argument, NULL, 's' }, { "list", no_argument, NULL, 'l' }, { }
+		{ "family", required_argument, NULL, 'f' },
+		{ "host", required_argument, NULL, 'h' },
+		{ "inet6", no_argument, NULL, '6' },
+		{ "only", required_argument, NULL, 'o' },
+		{ "quick", no_argument, NULL, 'q' },
+		{ "patience", required_argument, NULL, 'p' },
+		{ "seed", required_argument, NULL, 's' },
+		{ "list", no_argument, NULL, 'l' },
+		{ }
 	};
 	int c;
 

@@ -139,7 +139,7 @@ u8 rogue_byte(size_t i);
 /* ---- one case (rogue_peer.c) ---- */
 
 enum expect {
-	EXPECT_PLAIN,		/* every byte we sent is the application's; TCP's end is its end */
+	EXPECT_PLAIN,		/* all our bytes are the application's, TCP's end is its end */
 	EXPECT_STREAM,		/* exactly what our DATA frames carried, then the end */
 	EXPECT_ERROR,		/* a prefix of that, then ECONNRESET or EPROTO */
 	EXPECT_EITHER,		/* EXPECT_STREAM or EXPECT_ERROR */
@@ -194,7 +194,8 @@ struct peer {
 
 #define AFR_NO_END	U64_MAX
 
-extern const struct rogue_row option_rows[], hello_rows[], frame_rows[], state_rows[], flood_rows[];
+extern const struct rogue_row option_rows[], hello_rows[], frame_rows[];
+extern const struct rogue_row state_rows[], flood_rows[];
 
 /* Settings of the run. */
 struct rogue_run {

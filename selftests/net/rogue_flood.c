@@ -195,7 +195,8 @@ static void one_bit(struct peer *p, unsigned int i)
 
 const struct rogue_row flood_rows[] = {
 	{ "flood_frames", AS_BOTH, flood_frames, 3, EXPECT_STREAM, 0, 500 },
-	{ "flood_blocked_unread", AS_BOTH | SLEEPY, flood_blocked_unread, 1, EXPECT_STREAM, 0, 500 },
+	{ "flood_blocked_unread", AS_BOTH | SLEEPY, flood_blocked_unread, 1, EXPECT_STREAM, 0,
+	  500 },
 	{ "flood_attach", AS_CLIENT | SHORT_TIMERS, flood_attach, 1, EXPECT_EITHER, 0, 0 },
 	{ "tiny_data", AS_BOTH, tiny_data, 1, EXPECT_STREAM, 0, 500 },
 	{ "biggest_data", AS_BOTH, biggest_data, 1, EXPECT_STREAM, 0, 500 },

@@ -286,6 +286,7 @@ static void ends_unspoken(struct peer *p, unsigned int i)
 #define PROOF_END	(AFR_HELLO_MAGIC_LEN + 8)
 #define HELLO		sizeof(struct afr_wire_hello)
 #define OWN		NO_HELLO
+#define BAD		EXPECT_ERROR, AFR_REASON_HELLO_BAD
 
 const struct rogue_row hello_rows[] = {
 	{ "hello_good", AS_BOTH | OWN, as_it_should_be, 1, EXPECT_STREAM, 0, 500 },
@@ -296,19 +297,20 @@ const struct rogue_row hello_rows[] = {
 	{ "hello_features", AS_BOTH | OWN, unknown_features, 25, EXPECT_STREAM, 0, 0 },
 	{ "hello_send_ring", AS_BOTH | OWN, false_send_ring, 10, EXPECT_EITHER, 0, 500 },
 	{ "hello_port", AS_BOTH | OWN, false_port, 4, EXPECT_STREAM, 0, 100000 },
-	{ "hello_version", AS_BOTH | OWN, false_version, 4, EXPECT_ERROR, AFR_REASON_HELLO_BAD, 500 },
-	{ "hello_length", AS_BOTH | OWN, false_length, 6, EXPECT_ERROR, AFR_REASON_HELLO_BAD, 500 },
-	{ "hello_ring", AS_BOTH | OWN, false_ring, 9, EXPECT_ERROR, AFR_REASON_HELLO_BAD, 500 },
-	{ "hello_reserved", AS_BOTH | OWN, false_reserved, 16, EXPECT_ERROR, AFR_REASON_HELLO_BAD, 0 },
+	{ "hello_version", AS_BOTH | OWN, false_version, 4, BAD, 500 },
+	{ "hello_length", AS_BOTH | OWN, false_length, 6, BAD, 500 },
+	{ "hello_ring", AS_BOTH | OWN, false_ring, 9, BAD, 500 },
+	{ "hello_reserved", AS_BOTH | OWN, false_reserved, 16, BAD, 0 },
 	{ "hello_differs", AS_BOTH | OWN, differs_at, PROOF_END, EXPECT_PLAIN, 0, 0 },
 	{ "hello_differs_slowly", AS_BOTH | OWN, differs_slowly, PROOF_END, EXPECT_PLAIN, 0, 0 },
 	{ "hello_foreign_proof", AS_BOTH | OWN, foreign_proof, 4, EXPECT_PLAIN, 0, 500 },
 	{ "hello_cut_by_fin", AS_BOTH | OWN, cut_by_fin, PROOF_END, EXPECT_PLAIN_OR_ERROR, 0, 0 },
-	{ "hello_cut_by_silence", AS_CLIENT | OWN | KEEP_OPEN | SHORT_TIMERS, cut_by_silence, 4, EXPECT_ERROR,
-	  AFR_REASON_HELLO_CUT, 500 },
+	{ "hello_cut_by_silence", AS_CLIENT | OWN | KEEP_OPEN | SHORT_TIMERS, cut_by_silence, 4,
+	  EXPECT_ERROR, AFR_REASON_HELLO_CUT, 500 },
 	{ "hello_cut_by_reset", AS_BOTH | OWN, cut_by_reset, 10, EXPECT_SURVIVE, 0, 500 },
 	{ "hello_late", AS_CLIENT | OWN | SHORT_TIMERS | RAW_BACK, late, 1, EXPECT_STREAM, 0, 100 },
-	{ "hello_late_and_plain", AS_CLIENT | OWN | SHORT_TIMERS, late_and_plain, 1, EXPECT_PLAIN, 0, 100 },
+	{ "hello_late_and_plain", AS_CLIENT | OWN | SHORT_TIMERS, late_and_plain, 1,
+	  EXPECT_PLAIN, 0, 100 },
 	{ "hello_twice", AS_BOTH | OWN, twice, 1, EXPECT_ERROR, AFR_REASON_FRAME_BAD, 0 },
 	{ "hello_raw_after_consent", AS_SERVER | OWN, raw_after_consent, 1, EXPECT_PLAIN, 0, 0 },
 	{ "hello_ends_unspoken", AS_BOTH | OWN, ends_unspoken, 1, EXPECT_PLAIN_OR_ERROR, 0, 0 },

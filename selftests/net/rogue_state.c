@@ -157,7 +157,7 @@ static void no_credit(struct peer *p, unsigned int i)
 
 	(void)i;
 	while (rogue.rdma && now() < end)
-		peer_await_frame(p, AFR_FRAME_URGENT, 1, 0.05);	/* look, and wait for nothing */
+		peer_await_frame(p, AFR_FRAME_URGENT, 1, 0.05);	/* just look */
 	if (p->heard > 256 * 1024)
 		wrong(p, "the victim sent %llu bytes into a window of 262144",
 		      (unsigned long long)p->heard);
