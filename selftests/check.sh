@@ -60,12 +60,19 @@ last_word() {
 	tail -n 1 "$1" 2>/dev/null | tr -d '\r' | tr '\t' ' ' | cut -c 1-56
 }
 
-# Wait for group $1, whose log is $2, for $3 seconds at most.
+# Wait for group $1, whose log is $2, for $3 seconds at most; not counted is
+# waiting for guests that somebody else has.
 watch() {
-	local pid=$1 log=$2 limit=$3 name=$4 start=$SECONDS every=60 next
+	local pid=$1 log=$2 limit=$3 name=$4 start=$SECONDS now=$SECONDS every=60 next
 	[ ! -t 1 ] || every=15
 	next=$every
 	while kill -0 "$pid" 2>/dev/null; do
+		if ((SECONDS > now)); then
+			now=$SECONDS
+			case $(last_word "$log") in
+			"lab: waiting for the guests"*) limit=$((limit + 1)) ;;
+			esac
+		fi
 		if ((SECONDS - start > limit)); then
 			echo "check: no end after $limit seconds" >>"$log"
 			end_group "$pid"
@@ -172,14 +179,19 @@ main() {
 	[ $failed -eq 0 ]
 }
 
+# Each ends here: this file may be edited while it runs.
 case ${1:-} in
 --stage)
-	"stage_${2//-/_}" ;;
+	"stage_${2//-/_}"; exit ;;
 list)
-	stages | awk '{ name = $1; sub(/^[^ \t]+[ \t]+[0-9]+[ \t]+/, ""); sub(/[ \t]*\+.*/, ""); printf "%-14s %s\n", name, $0 }' ;;
+	stages | awk '{
+		name = $1
+		sub(/^[^ \t]+[ \t]+[0-9]+[ \t]+/, "")
+		sub(/[ \t]*\+.*/, "")
+		printf "%-14s %s\n", name, $0
+	}'; exit ;;
 -h | --help | help)
-	sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "$self" ;;
+	sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "$self"; exit ;;
 *)
-	main "$@" ;;
+	main "$@"; exit ;;
 esac
-exit

@@ -1,26 +1,44 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab, in both guests: the socket table from a to b only, then rogue, if
-# it is wanted.  Half of run-table.sh, where guests are slow; the same words.
+# For the lab, in both guests: rows of the socket table from a to b.  The guests
+# are equal, so the way back, which run-table.sh adds, is the same code again.
 #
-#	one-way.sh [quick|full] [--no-rogue] [OPTIONS OF afr_test]
+#	one-way.sh SUBSET [-- SUBSET]...
+#	SUBSET: [quick|full] [--no-rogue] [OPTIONS OF afr_test]
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"
 # shellcheck source=selftests/net/table-lib.sh
 . "$AFR_SRC/selftests/net/table-lib.sh"
 
-set_subset "$@"
-barrier "table begins" 600
-# shellcheck disable=SC2154 # table-lib.sh sets them
-if [ "$AFR_ROLE" = b ]; then
-	run_part server "$afr_test" --server --port 7000
-else
-	run_part client "$afr_test" --client "$AFR_PEER" --host6 "$AFR_PEER6" --port 7000 \
-		"${subset[@]}"
-fi
-barrier "table over" 3600
-[ "$with_rogue" = no ] || run_rogue
-barrier "table ends" 3600
+# part NUMBER SUBSET...
+part() {
+	local n=$1
+	shift
+	set_subset "$@"
+	barrier "table $n begins" 600
+	# shellcheck disable=SC2154 # table-lib.sh sets them
+	if [ "$AFR_ROLE" = b ]; then
+		run_part "server.$n" "$afr_test" --server --port 7000
+	else
+		run_part "client.$n" "$afr_test" --client "$AFR_PEER" --host6 "$AFR_PEER6" \
+			--port 7000 "${subset[@]}"
+	fi
+	barrier "table $n is over" 3600
+	[ "$with_rogue" = no ] || run_rogue
+	barrier "rogue $n is over" 3600
+}
+
+number=1
+words=()
+for word in "$@" --; do
+	if [ "$word" = -- ]; then
+		part $number "${words[@]}"
+		number=$((number + 1))
+		words=()
+	else
+		words+=("$word")
+	fi
+done
 exit "$failures"
