@@ -371,7 +371,7 @@ __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_stru
 	rx = afr_conn_rx_mode(conn);
 	if (tx == AFR_RAW || rx == AFR_RAW || tx == AFR_NONE) {
 		afr_inner_take_error(conn->inner, sk);
-		if (!AFR_SOL_SOCKET_IS_OURS)	/* see afr_sockopt_sync(); no lock needed for this */
+		if (!AFR_SOL_SOCKET_IS_OURS)	/* as afr_sockopt_sync(), without its lock */
 			WRITE_ONCE(conn->inner->sk->sk_rcvlowat, sk->sk_rcvlowat);
 		tcp = READ_ONCE(conn->inner->ops)->poll(file, conn->inner, NULL);
 		mask |= tcp & (EPOLLERR | EPOLLHUP);

@@ -489,6 +489,15 @@ static void finish(struct peer *p)
 	peer_settle(p, rogue.patience);
 }
 
+static void say_silence(struct peer *p)
+{
+	struct victim_report *r = p->victim.report;
+
+	wrong(p, "nothing happened to the victim in %.1f s: state %u, %zu bytes heard; of ours %u are unacknowledged, its window is %u",
+	      rogue.patience, r->state, r->heard_len, p->tcb.snd_nxt - p->tcb.snd_una,
+	      p->tcb.peer_window);
+}
+
 const char *peer_run(const struct rogue_row *row, unsigned int i, bool as_client)
 {
 	static char why[400];
@@ -503,7 +512,7 @@ const char *peer_run(const struct rogue_row *row, unsigned int i, bool as_client
 	act(&p, i);
 	finish(&p);
 	if (!victim_ended(&p))
-		wrong(&p, "nothing happened to the victim in %.1f s", rogue.patience);
+		say_silence(&p);
 	else if (!p.why[0])
 		(rogue.rdma ? judge : judge_tcp)(&p);
 	/* Whatever is left of it, end it: the next case is another story. */
