@@ -463,6 +463,15 @@ static void prepare(struct peer *p, const struct rogue_row *row, bool as_client)
 	in_room = p->tcb.in;
 }
 
+/* A lie behind an honest end must be seen before the reader comes to that end and leaves. */
+static void await_reset(struct peer *p)
+{
+	double end = now() + rogue.patience;
+
+	while (rogue.rdma && !p->tcb.reset && now() < end)
+		tcp_turn(&p->tcb, 10);
+}
+
 static void act(struct peer *p, unsigned int i)
 {
 	unsigned int flags = p->row->flags;
@@ -472,6 +481,8 @@ static void act(struct peer *p, unsigned int i)
 	if (!(flags & (OPEN_SELF | NO_HELLO)))
 		peer_hello(p);
 	p->row->act(p, i);
+	if (flags & SLEEPY && p->row->expect == EXPECT_ERROR)
+		await_reset(p);
 	__atomic_store_n(&p->victim.report->read_now, 1, __ATOMIC_RELEASE);
 }
 

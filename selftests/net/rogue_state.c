@@ -68,13 +68,8 @@ static void window_exceeded(struct peer *p, unsigned int i)
 {
 	static const u32 more[] = { 1, 100, 20000 };
 
-	double end = now() + rogue.patience;
-
 	fill_window(p);
 	peer_data_at(p, p->offset, more[i]);
-	/* Not before the kernel has seen it: a reader would make room for it. */
-	while (rogue.rdma && !p->tcb.reset && now() < end)
-		tcp_turn(&p->tcb, 10);
 }
 
 /* ---- FIN and FINACK ---- */
