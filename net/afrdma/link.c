@@ -130,13 +130,15 @@ static void tell_failed(struct afr_link *link)
 	link->ops->settled(link, link->reason);
 }
 
-/* The attach timeout, or the end of idleness. */
+/* The attach timeout, the watch over a link in use, or the end of idleness. */
 static void timeout(struct afr_link *link)
 {
 	spin_lock_bh(&link->lock);
 	if (link->state == AFR_LINK_CONNECTING)
 		afr_link_io_fail(link, AFR_REASON_CONNECT_TIMEOUT);
-	else if (link->was_up && !link->users && !time_before(jiffies, link->idle_end))
+	else if (link->state == AFR_LINK_UP && link->users)
+		afr_link_io_look(link);
+	else if (link->was_up && !time_before(jiffies, link->idle_end))
 		afr_link_io_fail(link, AFR_REASON_LINK_IDLE);
 	spin_unlock_bh(&link->lock);
 }

@@ -71,7 +71,7 @@ struct afr_link {
 	struct work_struct work;	/* the life of the link, one step after the other */
 	struct work_struct free_work;
 	unsigned long events;		/* 1 << enum afr_link_event */
-	struct timer_list timer;	/* connect timeout, then idleness */
+	struct timer_list timer;	/* connect timeout; then the watch, or idleness */
 	wait_queue_head_t wait;		/* send slots, end of a down() upcall */
 
 	/* of the work; constant while the link is up */
@@ -102,6 +102,9 @@ struct afr_link {
 	unsigned int users;		/* joined ports */
 	struct afr_port *turn;		/* the waiter that is being kicked may post one */
 	unsigned long idle_end;		/* without users: when to go */
+	unsigned long seen_at;		/* when the peer was last seen to live ... */
+	u32 seen_tail;			/* ... by mark_tail and rx_writes */
+	u64 seen_rx;
 	u32 serial;			/* of the last join */
 	struct afr_port *downing;	/* down() is being called for it ... */
 	struct task_struct *downer;	/* ... by this task */
@@ -127,6 +130,11 @@ bool afr_link_io_up(struct afr_link *link);
 
 /* Nobody uses the link: let the clock run. Under link->lock. */
 void afr_link_io_idle(struct afr_link *link);
+
+/* Somebody uses the link: see from now on that the peer is there. Under link->lock. */
+void afr_link_io_watch(struct afr_link *link);
+/* The timer of a link in use: look for life, probe, or give the link up. Under link->lock. */
+void afr_link_io_look(struct afr_link *link);
 
 /* Post a message that eats a receive of the peer; messages of ports that fit. Under link->lock. */
 int afr_link_io_post(struct afr_link *link, struct ib_rdma_wr *wr, u32 imm,

@@ -23,6 +23,7 @@ static const struct afr_settings afr_settings_default = {
 	.attach_timeout_ms	= 5000,
 	.detach_timeout_ms	= 5000,
 	.orphan_timeout_ms	= 60000,
+	.link_timeout_ms	= 5000,
 	.link_linger_ms		= 10000,
 	.links_per_group	= 4,
 	.link_depth		= 256,

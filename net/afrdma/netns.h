@@ -21,6 +21,7 @@ struct afr_settings {
 	int attach_timeout_ms;	/* how long ATTACH and link set-up may take */
 	int detach_timeout_ms;	/* how long a peer may keep a ring after the end */
 	int orphan_timeout_ms;	/* how long a closed connection may take to finish */
+	int link_timeout_ms;	/* silence after which a link in use is lost */
 	int link_linger_ms;	/* how long a link without connections is kept */
 	int links_per_group;	/* links to one peer over one device */
 	int link_depth;		/* receives posted per link */

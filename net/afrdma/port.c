@@ -20,7 +20,8 @@ static int add_member(struct afr_port *port)
 	if (link->state == AFR_LINK_UP) {
 		port->serial = ++link->serial;
 		list_add_tail(&port->member, &link->ports);
-		link->users++;
+		if (!link->users++)
+			afr_link_io_watch(link);
 		ret = 0;
 	}
 	spin_unlock_bh(&link->lock);

@@ -54,6 +54,7 @@
 	AFR_REASON(59, LINK_SHUTDOWN, "the module or the namespace is going away") \
 	AFR_REASON(60, LINK_PROTOCOL, "the peer broke the rules of the link: unknown slot, or credits that cannot be") \
 	AFR_REASON(61, LINK_OPERATOR, "an administrator took the link down") \
+	AFR_REASON(62, LINK_SILENT, "the peer's device did not answer for link_timeout_ms: is UDP port 4791 (RoCE) still open?") \
 	/* why a connection was ended */ \
 	AFR_REASON(80, RESET, "the peer or the network reset the TCP connection") \
 	AFR_REASON(81, TCP_ERROR, "the inner TCP connection failed") \

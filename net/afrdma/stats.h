@@ -40,7 +40,8 @@
 	AFR_STAT(LINK_NO_CREDIT, "times a connection waited for receive credits or send slots of a link") \
 	AFR_STAT(PEER_VIOLATION, "connections ended because the peer broke the protocol") \
 	AFR_STAT(RING_PAGES, "pages of ring memory allocated, ever") \
-	AFR_STAT(RING_NO_MEMORY, "ring allocations that failed")
+	AFR_STAT(RING_NO_MEMORY, "ring allocations that failed") \
+	AFR_STAT(LINK_PROBE, "writes of nothing posted on quiet links, to see that the peer's device is there")
 
 #ifndef AFR_STATS_H
 #define AFR_STATS_H

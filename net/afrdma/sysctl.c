@@ -58,6 +58,8 @@ static const struct ctl_table afr_settings_table[] = {
 	SETTING_INT(detach_timeout_ms, 100, DAY_MS),
 	/* How long a closed connection may take to deliver its last bytes. */
 	SETTING_INT(orphan_timeout_ms, 100, DAY_MS),
+	/* A link in use whose peer answers nothing for so long is lost; probes see to it. */
+	SETTING_INT(link_timeout_ms, 100, DAY_MS),
 	/* How long a link without connections is kept for the next one. */
 	SETTING_INT(link_linger_ms, 0, DAY_MS),
 	/* Links to one peer over one device; connections are spread over them. */

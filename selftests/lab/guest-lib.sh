@@ -74,3 +74,13 @@ get() {
 	afr_wait_file "$AFR_SHARED/key.$1.$AFR_OTHER" "${2:-120}" >&2 || return 1
 	cat "$AFR_SHARED/key.$1.$AFR_OTHER"
 }
+
+# From here on this host is gone, as far as the network can tell, and back again.
+# Not by "ip link set eth0 down": QEMU then takes no more frames from the link, and
+# the other guest's, which cannot get rid of its own, stands still until it does.
+cut_network() {
+	tc qdisc add dev eth0 clsact &&
+		tc filter add dev eth0 ingress matchall action drop &&
+		tc filter add dev eth0 egress matchall action drop
+}
+mend_network() { tc qdisc del dev eth0 clsact; }
