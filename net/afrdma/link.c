@@ -112,7 +112,7 @@ static void tell_up(struct afr_link *link)
 	link->was_up = true;
 	spin_lock_bh(&link->lock);
 	if (!link->users)
-		afr_link_io_idle(link);
+		afr_link_watch_idle(link);
 	spin_unlock_bh(&link->lock);
 	if (!ib_query_qp(link->qp, &attr, IB_QP_DEST_QPN, &init))
 		WRITE_ONCE(link->peer_qpn, attr.dest_qp_num);
@@ -137,7 +137,7 @@ static void timeout(struct afr_link *link)
 	if (link->state == AFR_LINK_CONNECTING)
 		afr_link_io_fail(link, AFR_REASON_CONNECT_TIMEOUT);
 	else if (link->state == AFR_LINK_UP && link->users)
-		afr_link_io_look(link);
+		afr_link_watch_look(link);
 	else if (link->was_up && !time_before(jiffies, link->idle_end))
 		afr_link_io_fail(link, AFR_REASON_LINK_IDLE);
 	spin_unlock_bh(&link->lock);

@@ -25,8 +25,6 @@
 #include "stats.h"
 #include "trace.h"
 
-#define WATCH_LOOKS	8	/* at a link in use, per link_timeout_ms */
-
 struct workqueue_struct *afr_link_wq;
 
 /* References and failing */
@@ -110,26 +108,6 @@ void afr_link_fail(struct afr_link *link, enum afr_reason reason)
 }
 
 /**
- * afr_link_io_idle() - nobody uses the link: let the clock run
- * @link: the link
- *
- * The end that connected the link takes it down; the other one only if that end
- * does not.
- *
- * Context: Process or softirq, under link->lock.
- */
-void afr_link_io_idle(struct afr_link *link)
-{
-	unsigned long linger = msecs_to_jiffies(READ_ONCE(link->an->set.link_linger_ms));
-
-	lockdep_assert_held(&link->lock);
-	if (link->state != AFR_LINK_UP)
-		return;
-	link->idle_end = jiffies + (link->active ? linger : 2 * linger);
-	mod_timer(&link->timer, link->idle_end);
-}
-
-/**
  * afr_link_io_up() - the peer is there
  * @link: the link
  *
@@ -189,63 +167,21 @@ static int sq_post(struct afr_link *link, struct ib_send_wr *wr, const struct af
 	return 0;
 }
 
-/* A write of nothing: the device answers it, without key, memory or receive. */
-static void probe(struct afr_link *link)
+/**
+ * afr_link_io_probe() - post a write of nothing
+ * @link: the link, up
+ *
+ * The peer's device answers it, without key, memory or receive.
+ *
+ * Context: Process or softirq, under link->lock.
+ */
+void afr_link_io_probe(struct afr_link *link)
 {
 	struct ib_rdma_wr wr = { .wr.opcode = IB_WR_RDMA_WRITE };
 
 	if (!sq_room(link, 0) || sq_post(link, &wr.wr, &(struct afr_link_mark){}))
 		return;
 	afr_stat_inc(link->an->net, AFR_STAT_LINK_PROBE);
-}
-
-static void watch_again(struct afr_link *link)
-{
-	mod_timer(&link->timer, jiffies + 1 +
-		  msecs_to_jiffies(READ_ONCE(link->an->set.link_timeout_ms)) / WATCH_LOOKS);
-}
-
-/**
- * afr_link_io_watch() - somebody uses the link: look after it
- * @link: the link, up
- *
- * A host that is gone, a path that is blocked: the device's own retries tell of it
- * late (by the defaults of rdma_cm after half a minute), and only if something was
- * posted. A peer whose writes all went through would wait for its answer for ever.
- *
- * Context: Process or softirq, under link->lock.
- */
-void afr_link_io_watch(struct afr_link *link)
-{
-	lockdep_assert_held(&link->lock);
-	link->seen_at = jiffies;
-	watch_again(link);
-}
-
-/**
- * afr_link_io_look() - has the peer's device shown life?
- * @link: the link, in use
- *
- * A completion or a message is life. Without either, a probe asks for a completion.
- *
- * Context: Process or softirq, under link->lock.
- */
-void afr_link_io_look(struct afr_link *link)
-{
-	unsigned long limit = msecs_to_jiffies(READ_ONCE(link->an->set.link_timeout_ms));
-	u64 rx = READ_ONCE(link->rx_writes);
-
-	lockdep_assert_held(&link->lock);
-	if (link->seen_tail != link->mark_tail || link->seen_rx != rx)
-		link->seen_at = jiffies;
-	else if (link->mark_tail == link->mark_head)
-		probe(link);
-	link->seen_tail = link->mark_tail;
-	link->seen_rx = rx;
-	if (link->state == AFR_LINK_UP && time_after(jiffies, link->seen_at + limit))
-		afr_link_io_fail(link, AFR_REASON_LINK_SILENT);
-	else
-		watch_again(link);
 }
 
 /**

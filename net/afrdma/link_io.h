@@ -102,8 +102,8 @@ struct afr_link {
 	unsigned int users;		/* joined ports */
 	struct afr_port *turn;		/* the waiter that is being kicked may post one */
 	unsigned long idle_end;		/* without users: when to go */
-	unsigned long seen_at;		/* when the peer was last seen to live ... */
-	u32 seen_tail;			/* ... by mark_tail and rx_writes */
+	unsigned int silent;		/* in use: looks since the peer last showed life ... */
+	u32 seen_tail;			/* ... by these: mark_tail and rx_writes at the last look */
 	u64 seen_rx;
 	u32 serial;			/* of the last join */
 	struct afr_port *downing;	/* down() is being called for it ... */
@@ -128,13 +128,8 @@ void afr_link_io_fail(struct afr_link *link, enum afr_reason reason);
 /* Connecting -> up, if it was connecting. Process or softirq. */
 bool afr_link_io_up(struct afr_link *link);
 
-/* Nobody uses the link: let the clock run. Under link->lock. */
-void afr_link_io_idle(struct afr_link *link);
-
-/* Somebody uses the link: see from now on that the peer is there. Under link->lock. */
-void afr_link_io_watch(struct afr_link *link);
-/* The timer of a link in use: look for life, probe, or give the link up. Under link->lock. */
-void afr_link_io_look(struct afr_link *link);
+/* Post a write of nothing, signaled. Under link->lock. */
+void afr_link_io_probe(struct afr_link *link);
 
 /* Post a message that eats a receive of the peer; messages of ports that fit. Under link->lock. */
 int afr_link_io_post(struct afr_link *link, struct ib_rdma_wr *wr, u32 imm,
@@ -150,5 +145,10 @@ int afr_link_io_run(struct afr_link *link, struct ib_send_wr *first, struct ib_s
 /* The queue pair is drained: operations that wait have failed, ports are told. Process context. */
 void afr_link_io_abort_ops(struct afr_link *link);
 void afr_link_io_down_ports(struct afr_link *link);
+
+/* link_watch.c, under link->lock: a user came; the timer of a link in use; the last user went. */
+void afr_link_watch(struct afr_link *link);
+void afr_link_watch_look(struct afr_link *link);
+void afr_link_watch_idle(struct afr_link *link);
 
 #endif /* AFR_LINK_IO_H */

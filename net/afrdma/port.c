@@ -21,7 +21,7 @@ static int add_member(struct afr_port *port)
 		port->serial = ++link->serial;
 		list_add_tail(&port->member, &link->ports);
 		if (!link->users++)
-			afr_link_io_watch(link);
+			afr_link_watch(link);
 		ret = 0;
 	}
 	spin_unlock_bh(&link->lock);
@@ -100,7 +100,7 @@ void afr_port_leave(struct afr_port *port)
 		link->waiting--;
 	}
 	if (!--link->users)
-		afr_link_io_idle(link);
+		afr_link_watch_idle(link);
 	spin_unlock_bh(&link->lock);
 	xa_erase(&link->slots, port->slot);
 	synchronize_rcu();

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The watch over links: is the peer's device still there, does anybody use the link?
+ *
+ * A host that is gone, a path that is blocked: the device's own retries tell of it
+ * late (by the defaults of rdma_cm after half a minute), and only if something was
+ * posted. Who has nothing to write would wait for the peer's writes for ever.
+ */
+#include "link_io.h"
+#include "netns.h"
+
+#define WATCH_LOOKS	8	/* without life, then the link is lost */
+
+static void watch_again(struct afr_link *link)
+{
+	unsigned long limit = msecs_to_jiffies(READ_ONCE(link->an->set.link_timeout_ms));
+
+	mod_timer(&link->timer, jiffies + limit / WATCH_LOOKS + 1);
+}
+
+/**
+ * afr_link_watch() - somebody uses the link: look after it
+ * @link: the link, up
+ *
+ * Context: Process or softirq, under link->lock.
+ */
+void afr_link_watch(struct afr_link *link)
+{
+	lockdep_assert_held(&link->lock);
+	link->silent = 0;
+	watch_again(link);
+}
+
+/**
+ * afr_link_watch_look() - has the peer's device shown life?
+ * @link: the link, in use
+ *
+ * A completion or a message is life. Without either, a probe asks for a completion.
+ * Looks are counted, not time: a host that stood still itself gives its peer another
+ * chance.
+ *
+ * Context: Process or softirq, under link->lock.
+ */
+void afr_link_watch_look(struct afr_link *link)
+{
+	u64 rx = READ_ONCE(link->rx_writes);
+
+	lockdep_assert_held(&link->lock);
+	if (link->seen_tail != link->mark_tail || link->seen_rx != rx)
+		link->silent = 0;
+	else if (link->mark_tail == link->mark_head)
+		afr_link_io_probe(link);
+	link->seen_tail = link->mark_tail;
+	link->seen_rx = rx;
+	if (++link->silent > WATCH_LOOKS)
+		afr_link_io_fail(link, AFR_REASON_LINK_SILENT);
+	else
+		watch_again(link);
+}
+
+/**
+ * afr_link_watch_idle() - nobody uses the link: let the clock run
+ * @link: the link
+ *
+ * The end that connected the link takes it down; the other one only if that end
+ * does not.
+ *
+ * Context: Process or softirq, under link->lock.
+ */
+void afr_link_watch_idle(struct afr_link *link)
+{
+	unsigned long linger = msecs_to_jiffies(READ_ONCE(link->an->set.link_linger_ms));
+
+	lockdep_assert_held(&link->lock);
+	if (link->state != AFR_LINK_UP)
+		return;
+	link->idle_end = jiffies + (link->active ? linger : 2 * linger);
+	mod_timer(&link->timer, link->idle_end);
+}
