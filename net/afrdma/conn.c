@@ -370,20 +370,63 @@ void afr_conn_info(struct afr_conn *conn, struct afr_conn_info *info)
 }
 
 /**
+ * afr_conn_find() - look a connection up
+ * @an: its namespace
+ * @id: its id
+ *
+ * Context: process.
+ * Return: the connection with a reference, or NULL.
+ */
+struct afr_conn *afr_conn_find(struct afr_net *an, u64 id)
+{
+	struct afr_conn *conn;
+
+	xa_lock(&conns);
+	conn = id <= ULONG_MAX ? xa_load(&conns, id) : NULL;
+	if (conn && (conn->an != an || !kref_get_unless_zero(&conn->ref)))
+		conn = NULL;
+	xa_unlock(&conns);
+	return conn;
+}
+
+/**
+ * afr_conn_keep_tcp() - an administrator says where a connection shall be
+ * @conn: connection
+ * @keep: true: off RDMA and not there again; false: there again, if we are the client,
+ *	whose part it is to begin
+ *
+ * Context: any. The work does it.
+ * Return: 0, or -EOPNOTSUPP for a connection that is not framed.
+ */
+int afr_conn_keep_tcp(struct afr_conn *conn, bool keep)
+{
+	if (!afr_conn_framed(conn))
+		return -EOPNOTSUPP;
+	if (keep) {
+		set_bit(AFR_F_KEEP_TCP, &conn->flags);
+	} else {
+		clear_bit(AFR_F_KEEP_TCP, &conn->flags);
+		set_bit(AFR_F_RETRY_NOW, &conn->flags);
+	}
+	afr_conn_schedule(conn);
+	return 0;
+}
+
+/**
  * afr_conn_for_each() - visit connections
  * @an: of this namespace, or NULL for all
+ * @id: begin with this id
  * @fn: called for each in the order of ids, without locks; non-zero stops
  * @arg: for @fn
  *
  * Context: process.
  * Return: what @fn returned last, 0 when all were visited.
  */
-int afr_conn_for_each(struct afr_net *an, int (*fn)(const struct afr_conn_info *info, void *arg),
-		      void *arg)
+int afr_conn_for_each(struct afr_net *an, unsigned long id,
+		      int (*fn)(const struct afr_conn_info *info, void *arg), void *arg)
 {
 	struct afr_conn_info info;
 	struct afr_conn *conn;
-	unsigned long id = 0;
 	int ret = 0;
 
 	while (!ret) {

@@ -93,6 +93,9 @@ enum afr_conn_flag {
 	AFR_F_PEER_LEFT,	/* the peer's RESUME of the current epoch has come */
 	AFR_F_UPGRADE,		/* client: enough was moved to deserve a link */
 	AFR_F_FIN_WANTED,	/* shutdown(SHUT_WR) was called */
+	AFR_F_KEEP_TCP,		/* an administrator wants no RDMA here */
+	AFR_F_RETRY_NOW,	/* an administrator wants RDMA now */
+	AFR_F_LEAVE,		/* leaving a good link, not the connection's end */
 	AFR_F_STALLED,		/* half-framed: the reader waits for room in the ring */
 };
 
@@ -185,6 +188,7 @@ struct afr_conn {
 	u8			attach;		/* enum afr_attach_state */
 	u8			attach_tries;
 	bool			detach_posted;
+	unsigned long		attached_at;	/* jiffies */
 	struct afr_join		join;
 	struct afr_link		*join_link;
 	enum afr_reason		join_reason;
@@ -201,6 +205,11 @@ struct afr_conn {
 	struct afr_frame	attach_req;	/* server: the ATTACH being answered */
 	u32			attach_reason;	/* server: what ATTACHED will say */
 };
+
+/* The connection of this id with a reference, or NULL. Process context. */
+struct afr_conn *afr_conn_find(struct afr_net *an, u64 id);
+/* An administrator's will: no RDMA, or (again) RDMA. 0, or -EOPNOTSUPP if it is not framed. */
+int afr_conn_keep_tcp(struct afr_conn *conn, bool keep);
 
 /*
  * A connection for @inner, which it takes over on success. Not framed yet: its
@@ -288,9 +297,12 @@ struct afr_conn_info {
 };
 
 void afr_conn_info(struct afr_conn *conn, struct afr_conn_info *info);
-/* Process context. Visit all connections of @an (NULL: all) until @fn returns non-zero. */
-int afr_conn_for_each(struct afr_net *an, int (*fn)(const struct afr_conn_info *info, void *arg),
-		      void *arg);
+/*
+ * Process context. Visit all connections of @an (NULL: all), from @id on, until @fn
+ * returns non-zero.
+ */
+int afr_conn_for_each(struct afr_net *an, unsigned long id,
+		      int (*fn)(const struct afr_conn_info *info, void *arg), void *arg);
 
 int afr_conn_init(void);
 void afr_conn_exit(void);	/* all connections are gone */

@@ -34,6 +34,7 @@
 #include "trace.h"
 
 #define PORT_POLL	(HZ / 5)
+#define TRY		(3 * HZ / 2)	/* rdma_cm itself would repeat a request after 4 s */
 
 static LIST_HEAD(links);
 static DEFINE_SPINLOCK(links_lock);
@@ -130,17 +131,34 @@ static void tell_failed(struct afr_link *link)
 	link->ops->settled(link, link->reason);
 }
 
+static void connect_timer(struct afr_link *link)
+{
+	unsigned long next = link->connect_end;
+
+	if (link->active && time_before(jiffies + TRY, next))
+		next = jiffies + TRY;
+	mod_timer(&link->timer, next);
+}
+
 /* The attach timeout, the watch over a link in use, or the end of idleness. */
 static void timeout(struct afr_link *link)
 {
+	bool again = false;
+
 	spin_lock_bh(&link->lock);
-	if (link->state == AFR_LINK_CONNECTING)
+	if (link->state == AFR_LINK_CONNECTING && time_before(jiffies, link->connect_end))
+		again = true;
+	else if (link->state == AFR_LINK_CONNECTING)
 		afr_link_io_fail(link, AFR_REASON_CONNECT_TIMEOUT);
 	else if (link->state == AFR_LINK_UP && link->users)
 		afr_link_watch_look(link);
 	else if (link->was_up && !time_before(jiffies, link->idle_end))
 		afr_link_io_fail(link, AFR_REASON_LINK_IDLE);
 	spin_unlock_bh(&link->lock);
+	if (again) {
+		connect_timer(link);
+		afr_link_cm_retry(link);
+	}
 }
 
 /* Was the link lost, not given up? */
@@ -210,7 +228,7 @@ static void link_work(struct work_struct *work)
 	if (happened(link, AFR_LINK_EV_RESOLVE) && connecting(link))
 		afr_link_cm_resolve(link);
 	if (happened(link, AFR_LINK_EV_STALE) && connecting(link))
-		afr_link_cm_retry(link);
+		afr_link_cm_stale(link);
 	if (happened(link, AFR_LINK_EV_ROUTE) && connecting(link))
 		afr_link_cm_connect(link);
 	if (happened(link, AFR_LINK_EV_ACCEPT) && connecting(link))
@@ -232,8 +250,8 @@ static void copy_address(struct sockaddr_storage *to, const struct sockaddr *fro
 
 static void start(struct afr_link *link, enum afr_link_event event)
 {
-	mod_timer(&link->timer,
-		  jiffies + msecs_to_jiffies(READ_ONCE(link->an->set.attach_timeout_ms)));
+	link->connect_end = jiffies + msecs_to_jiffies(READ_ONCE(link->an->set.attach_timeout_ms));
+	connect_timer(link);
 	afr_link_io_event(link, event);
 }
 

@@ -384,25 +384,57 @@ void afr_link_cm_connect(struct afr_link *link)
 		afr_link_fail(link, AFR_REASON_CONNECT_FAILED);
 }
 
+/* From here on the old id can do nothing. False: it came up, or the link is dying. */
+static bool retire_id(struct afr_link *link)
+{
+	bool connecting;
+
+	spin_lock_bh(&link->lock);
+	connecting = link->state == AFR_LINK_CONNECTING;
+	link->retrying = connecting;
+	spin_unlock_bh(&link->lock);
+	if (!connecting)
+		return false;
+	afr_link_cm_drain(link);
+	afr_link_cm_close(link);
+	afr_link_cm_end(link);
+	clear_bit(AFR_LINK_EV_ROUTE, &link->events);
+	clear_bit(AFR_LINK_EV_STALE, &link->events);
+	WRITE_ONCE(link->retrying, false);
+	return true;
+}
+
 /**
- * afr_link_cm_retry() - active: begin again with another queue pair
+ * afr_link_cm_retry() - active: begin again with another id and queue pair
  * @link: the link, connecting
  *
- * The peer's host remembers a queue pair of our number from before a reboot (R7).
+ * No answer came: the request or its answer was lost, and rdma_cm repeats neither
+ * soon.
  *
  * Context: The work.
  */
 void afr_link_cm_retry(struct afr_link *link)
 {
+	if (retire_id(link))
+		afr_link_cm_resolve(link);
+}
+
+/**
+ * afr_link_cm_stale() - active: the peer refused us for our former self
+ * @link: the link, connecting
+ *
+ * Its host remembers a queue pair of our number from before a reboot (R7).
+ *
+ * Context: The work.
+ */
+void afr_link_cm_stale(struct afr_link *link)
+{
 	if (link->retries++ >= STALE_RETRIES) {
 		afr_link_fail(link, AFR_REASON_CONNECT_FAILED);
 		return;
 	}
-	afr_link_cm_drain(link);
-	afr_link_cm_close(link);
-	afr_link_cm_end(link);
 	msleep(STALE_DELAY_MS);
-	afr_link_cm_resolve(link);
+	afr_link_cm_retry(link);
 }
 
 /**

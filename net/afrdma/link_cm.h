@@ -16,6 +16,7 @@ struct rdma_cm_id;
 void afr_link_cm_resolve(struct afr_link *link);
 void afr_link_cm_connect(struct afr_link *link);
 void afr_link_cm_retry(struct afr_link *link);
+void afr_link_cm_stale(struct afr_link *link);
 
 /* Passive. */
 void afr_link_cm_take(struct afr_link *link, struct rdma_cm_id *id);

@@ -119,7 +119,7 @@ bool afr_link_io_up(struct afr_link *link)
 	bool first, up;
 
 	spin_lock_bh(&link->lock);
-	first = link->state == AFR_LINK_CONNECTING;
+	first = link->state == AFR_LINK_CONNECTING && !link->retrying;
 	if (first)
 		link->state = AFR_LINK_UP;
 	up = link->state == AFR_LINK_UP;

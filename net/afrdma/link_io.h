@@ -85,12 +85,14 @@ struct afr_link {
 	u32 write_max;
 	u32 qpn, peer_qpn;
 	unsigned int retries;
+	unsigned long connect_end;
 	bool settled;			/* the group was told ... */
 	bool was_up;			/* ... that it is up */
 	bool accepted;			/* passive: the queue pair can send */
 
 	spinlock_t lock;		/* everything from here to the next comment; BH */
 	enum afr_link_state state;
+	bool retrying;			/* the id is being replaced: it cannot come up now */
 	enum afr_reason reason;
 	struct afr_credit credit;
 	u16 sq_size, sq_used, sq_plain;	/* slots: all, taken, taken since the last signal */

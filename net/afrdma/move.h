@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Attaching a connection to a link and leaving it again. The steps are an enum
- * (conn.h) that only the connection's work changes; moving the directions is then
- * a matter of the books (motion.h).
+ * Moving the directions of a connection to its link, and off it again: a matter of
+ * the books (motion.h). The steps of an attach (attach.h) are driven from here.
  */
 #ifndef AFR_MOVE_H
 #define AFR_MOVE_H
@@ -18,8 +17,6 @@ void afr_move_run(struct afr_conn *conn);
 void afr_move_detach(struct afr_conn *conn);
 
 /* Frames of the peer, the work: 0 or the AFR_REASON_* to end with. */
-int afr_move_attach(struct afr_conn *conn, const struct afr_frame *frame);
-int afr_move_attached(struct afr_conn *conn, const struct afr_frame *frame);
 int afr_move_move(struct afr_conn *conn, const struct afr_frame *frame);
 int afr_move_resume(struct afr_conn *conn, const struct afr_frame *frame);
 

@@ -3,8 +3,8 @@
  * The generic netlink family "afrdma". Its messages are described by
  * Documentation/netlink/specs/afrdma.yaml, from which the uapi header is made.
  *
- * Everything is a read: no privilege, no request attributes (so there is no
- * policy to generate), the caller's network namespace only. A dump fills one
+ * Reads need no privilege and have no request attributes; writes need
+ * CAP_NET_ADMIN. Each sees the caller's network namespace only. A dump fills one
  * skb per call. Where it stopped is an id or a position in cb->ctx; objects that
  * come and go between two calls may be missed, none is shown twice that has an
  * id order (connections).
@@ -211,8 +211,6 @@ static int visit_conn(const struct afr_conn_info *info, void *arg)
 	struct dump *dump = arg;
 	int err;
 
-	if (info->id < cursor(dump->cb)->next)
-		return 0;
 	err = dump_add(dump, put_conn, info);
 	if (!err)
 		cursor(dump->cb)->next = info->id + 1;
@@ -223,7 +221,8 @@ static int conn_get(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct dump dump = { .skb = skb, .cb = cb, .cmd = AFRDMA_CMD_CONN_GET };
 
-	return dump_result(&dump, afr_conn_for_each(afr_net(dump_net(cb)), visit_conn, &dump));
+	return dump_result(&dump, afr_conn_for_each(afr_net(dump_net(cb)), cursor(cb)->next,
+						    visit_conn, &dump));
 }
 
 /* link-get */
@@ -408,7 +407,79 @@ static int info_get(struct sk_buff *request, struct genl_info *info)
 	return genlmsg_reply(reply, info);
 }
 
-/* A write, should one come, needs .flags = GENL_UNS_ADMIN_PERM: CAP_NET_ADMIN in the namespace. */
+/* conn-move, link-drain */
+
+static u64 get_id(const struct nlattr *attr)
+{
+	return nla_len(attr) >= (int)sizeof(u64) ? nla_get_u64(attr) : nla_get_u32(attr);
+}
+
+/* Is attribute @attr there? Says which is missing. */
+static bool has_attr(struct genl_info *info, int attr)
+{
+	return !GENL_REQ_ATTR_CHECK(info, attr);
+}
+
+static int conn_move(struct sk_buff *request, struct genl_info *info)
+{
+	struct afr_conn *conn;
+	u32 to;
+	int err;
+
+	if (!has_attr(info, AFRDMA_A_CONN_ID) || !has_attr(info, AFRDMA_A_CONN_TO))
+		return -EINVAL;
+	to = nla_get_u32(info->attrs[AFRDMA_A_CONN_TO]);
+	conn = afr_conn_find(afr_net(genl_info_net(info)), get_id(info->attrs[AFRDMA_A_CONN_ID]));
+	if (!conn) {
+		NL_SET_ERR_MSG(info->extack, "there is no connection of this id");
+		return -ENOENT;
+	}
+	err = afr_conn_keep_tcp(conn, to == AFRDMA_PATH_TCP);
+	afr_conn_put(conn);
+	if (err)
+		NL_SET_ERR_MSG(info->extack, "the connection is not framed: it is TCP for ever");
+	return err;
+}
+
+struct drain {
+	u64 id;
+	unsigned int count;	/* both ends of a link to ourselves have one id */
+};
+
+static int drain_link(struct afr_link *link, const struct afr_peer *peer, void *arg)
+{
+	struct drain *drain = arg;
+
+	if (afr_link_id(link) != drain->id)
+		return 0;
+	afr_link_fail(link, AFR_REASON_LINK_OPERATOR);
+	drain->count++;
+	return 0;
+}
+
+static int link_drain(struct sk_buff *request, struct genl_info *info)
+{
+	struct drain drain = {};
+
+	if (!has_attr(info, AFRDMA_A_LINK_ID))
+		return -EINVAL;
+	drain.id = get_id(info->attrs[AFRDMA_A_LINK_ID]);
+	afr_group_for_each_link(afr_net(genl_info_net(info)), drain_link, &drain);
+	if (drain.count)
+		return 0;
+	NL_SET_ERR_MSG(info->extack, "there is no link of this id");
+	return -ENOENT;
+}
+
+static const struct nla_policy conn_move_policy[] = {
+	[AFRDMA_A_CONN_ID]	= NLA_POLICY_MIN_LEN(sizeof(u32)),
+	[AFRDMA_A_CONN_TO]	= NLA_POLICY_RANGE(NLA_U32, AFRDMA_PATH_TCP, AFRDMA_PATH_RDMA),
+};
+
+static const struct nla_policy link_drain_policy[] = {
+	[AFRDMA_A_LINK_ID]	= NLA_POLICY_MIN_LEN(sizeof(u32)),
+};
+
 static const struct genl_ops afr_genl_ops[] = {
 	{ .cmd = AFRDMA_CMD_CONN_GET,	.dumpit = conn_get },
 	{ .cmd = AFRDMA_CMD_LINK_GET,	.dumpit = link_get },
@@ -416,6 +487,10 @@ static const struct genl_ops afr_genl_ops[] = {
 	{ .cmd = AFRDMA_CMD_STATS_GET,	.dumpit = stats_get },
 	{ .cmd = AFRDMA_CMD_REASON_GET,	.dumpit = reason_get },
 	{ .cmd = AFRDMA_CMD_INFO_GET,	.doit = info_get },
+	{ .cmd = AFRDMA_CMD_CONN_MOVE,	.doit = conn_move,	.flags = GENL_ADMIN_PERM,
+	  .policy = conn_move_policy,	.maxattr = ARRAY_SIZE(conn_move_policy) - 1 },
+	{ .cmd = AFRDMA_CMD_LINK_DRAIN,	.doit = link_drain,	.flags = GENL_ADMIN_PERM,
+	  .policy = link_drain_policy,	.maxattr = ARRAY_SIZE(link_drain_policy) - 1 },
 };
 
 static_assert(ARRAY_SIZE(afr_genl_ops) == AFRDMA_CMD_MAX);

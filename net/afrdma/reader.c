@@ -10,6 +10,7 @@
 #include <net/sock.h>
 #include <net/tcp_states.h>
 
+#include "attach.h"
 #include "control.h"
 #include "end.h"
 #include "move.h"
@@ -247,8 +248,8 @@ static int on_error(struct afr_conn *conn, const struct afr_frame *frame)
 static int (*const handlers[])(struct afr_conn *conn, const struct afr_frame *frame) = {
 	[AFR_FRAME_DATA]	= on_data,
 	[AFR_FRAME_CREDIT]	= on_credit,
-	[AFR_FRAME_ATTACH]	= afr_move_attach,
-	[AFR_FRAME_ATTACHED]	= afr_move_attached,
+	[AFR_FRAME_ATTACH]	= afr_attach_asked,
+	[AFR_FRAME_ATTACHED]	= afr_attach_answered,
 	[AFR_FRAME_BLOCKED]	= on_blocked,
 	[AFR_FRAME_MOVE]	= afr_move_move,
 	[AFR_FRAME_RESUME]	= afr_move_resume,

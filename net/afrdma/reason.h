@@ -41,6 +41,7 @@
 	AFR_REASON(37, CLOSING, "the connection is closing") \
 	AFR_REASON(38, HALF_FRAMED, "only one direction is framed: the client's HELLO came after our output had started") \
 	AFR_REASON(39, DEVICE_LACKS, "the RDMA device lacks what we need: immediate data (iWARP has none) or fast registration") \
+	AFR_REASON(40, OPERATOR, "an administrator keeps this connection on TCP (smctl conn move)") \
 	/* why a link died */ \
 	AFR_REASON(50, LINK_COMPLETION, "a work request on the link failed") \
 	AFR_REASON(51, LINK_DISCONNECTED, "the peer or rdma_cm disconnected the link") \

@@ -103,6 +103,8 @@ static int set_socket(struct socket *sock, int name, sockptr_t value, unsigned i
 
 	if (inner)
 		err = set_inner(afr_inner(sock->sk), SOL_SOCKET, name, value, len);
+	if (!err && !front_has(name))
+		afr_conn_schedule(afr_sk(sock->sk)->conn);	/* off RDMA, with a filter */
 	if (err || !front_has(name))
 		return err;
 	err = sock_setsockopt(sock, SOL_SOCKET, name, value, len);

@@ -38,6 +38,10 @@ block_roce() {
 }
 unblock_roce() { nft 'delete table inet death'; }
 
+ids() { smctl -j "$@" | python3 -c 'import json, sys; print(*[x["id"] for x in json.load(sys.stdin)])'; }
+drain_links() { for id in $(ids link); do smctl link drain "$id"; done; }
+move_to_tcp() { for id in $(ids conn path rdma); do smctl conn move "$id" tcp; done; }
+
 # In the middle of a stream from a to b, guest $2 does $3, and $4 when all is over.
 stream_survives() {
 	local what=$1 who=$2 fault=$3 undo=$4 port=$5
@@ -118,6 +122,8 @@ barrier begin
 module_stays
 stream_survives "device of a deleted" a delete_device new_device 7100
 stream_survives "device of b deleted" b delete_device new_device 7101
+stream_survives "links drained" a drain_links true 7104
+stream_survives "connection moved to TCP" b move_to_tcp true 7105
 sysctl -qw net.afrdma.link_timeout_ms=2000
 stream_survives "RoCE blocked" b block_roce unblock_roce 7103
 [ "$AFR_ROLE" = b ] || check "a direction was resumed on TCP" resumed

@@ -87,6 +87,31 @@ put link "$link"
 if [ "$(get link)" = "$link" ]; then ok "both ends name the same link"; else not_ok "link id"; fi
 check "text" sh -c "$smctl conn path rdma | grep -q 'mode framed state established role $role'"
 barrier looked
+
+# An administrator moves the connection, from either end, and takes its link down.
+id=$("$smctl" -j conn role $role | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["id"])')
+on() { json conn id "$id" -- "x[0]['tx_path'] == x[0]['rx_path'] == '$1' and $2"; }
+another_link() { on rdma "x[0]['link'] != $link"; }
+for mover in b a; do
+	if [ "$AFR_ROLE" = $mover ]; then
+		check "$mover: conn move tcp" "$smctl" conn move "$id" tcp
+		check "$mover: it is on TCP, and says why" wait_for 10 on tcp "x[0]['reason'] == 'OPERATOR'"
+	fi
+	check "moved off RDMA by $mover: on TCP" wait_for 10 on tcp True
+	barrier "off by $mover"
+	[ "$AFR_ROLE" != $mover ] || check "$mover: conn move rdma" "$smctl" conn move "$id" rdma
+	[ "$AFR_ROLE" != b ] || check "b: conn move rdma" "$smctl" conn move "$id" rdma
+	check "moved by $mover: on RDMA again" wait_for 20 on rdma True
+	barrier "on by $mover"
+done
+link=$("$smctl" -j conn id "$id" | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["link"])')
+barrier linked
+[ "$AFR_ROLE" = a ] || check "link drain" "$smctl" link drain "$link"
+check "drained: on another link" wait_for 20 another_link
+check "only root may" sh -c "! setpriv --reuid 65534 --clear-groups $smctl conn move $id tcp 2>/tmp/no &&
+	grep -q CAP_NET_ADMIN /tmp/no"
+check "an id that is not there" sh -c "! $smctl link drain 1 2>/tmp/no && grep -q 'no link of this id' /tmp/no"
+barrier drained
 check "the program ends" stop
 
 # A peer that speaks no AF_RDMA: the same program, unhelped, on one end.

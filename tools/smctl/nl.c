@@ -172,6 +172,20 @@ int nl_get(struct nl *nl, uint8_t cmd, bool dump, nl_message_fn *fn, void *arg)
 	return exchange(nl, nlh, hand_over, &handler);
 }
 
+int nl_set(struct nl *nl, uint8_t cmd, const struct nl_value *values, size_t n)
+{
+	char buf[MNL_SOCKET_BUFFER_SIZE];
+	struct nlmsghdr *nlh = request_begin(nl, buf, nl->family, NLM_F_ACK, cmd);
+
+	for (; n; n--, values++) {
+		if (values->wide)
+			mnl_attr_put_u64(nlh, values->attr, values->value);
+		else
+			mnl_attr_put_u32(nlh, values->attr, values->value);
+	}
+	return exchange(nl, nlh, NULL, NULL);
+}
+
 static bool holds(const struct nlattr *attr, size_t len)
 {
 	return attr && mnl_attr_get_payload_len(attr) >= len;

@@ -23,6 +23,15 @@ void nl_close(struct nl *nl);
 /* @cmd is AFRDMA_CMD_*; @dump: all there are, else one. */
 int nl_get(struct nl *nl, uint8_t cmd, bool dump, nl_message_fn *fn, void *arg);
 
+struct nl_value {
+	uint16_t	attr;		/* AFRDMA_A_* */
+	bool		wide;		/* 8 bytes, not 4 */
+	uint64_t	value;
+};
+
+/* Ask for a change: @cmd with the @n attributes of @values. */
+int nl_set(struct nl *nl, uint8_t cmd, const struct nl_value *values, size_t n);
+
 /* Values of attributes; 0, false, "" when @attr is NULL or too short. */
 uint16_t nl_u16(const struct nlattr *attr);
 uint32_t nl_u32(const struct nlattr *attr);

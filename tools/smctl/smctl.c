@@ -37,8 +37,9 @@ static void help(FILE *out)
 {
 	const struct object *object;
 
-	fputs("Usage: smctl [-j|-p] OBJECT [show] [FIELD VALUE]...\n"
-	      "       smctl run [--preload PATH] -- PROGRAM [ARGS]\n"
+	fputs("Usage: smctl [-j|-p] OBJECT [show] [FIELD VALUE]...\n", out);
+	act_help(out);
+	fputs("       smctl run [--preload PATH] -- PROGRAM [ARGS]\n"
 	      "       smctl help\n\n"
 	      "Objects:\n", out);
 	for (object = objects; object < objects + ARRAY_SIZE(objects); object++)
@@ -65,7 +66,7 @@ static const struct object *find_object(const char *name)
 	return NULL;
 }
 
-static int kernel_error(int err)
+int kernel_error(int err)
 {
 	if (err == -ENOENT)
 		fputs("smctl: afrdma is not loaded: run modprobe afrdma\n", stderr);
@@ -141,6 +142,7 @@ int main(int argc, char **argv)
 {
 	enum print_format format = PRINT_TEXT;
 	const struct object *object;
+	int status;
 
 	/* "+": stop at the first word, what follows may be another program's. */
 	if (options(argc, argv, "+jph", &format))
@@ -162,6 +164,8 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	argc -= optind;
 	argv += optind;
+	if (act_on(object->name, argv, argc, &status))
+		return status;
 	if (argc && !strcmp(argv[0], "show")) {
 		argc--;
 		argv++;

@@ -4,6 +4,8 @@
 #define SMCTL_H
 
 #include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
 
 #include "nl.h"
 #include "print.h"
@@ -27,6 +29,13 @@ nl_message_fn conn_show, link_show, dev_show, stat_show, reason_show, info_show;
 
 /* smctl run [--preload PATH] [--] PROGRAM [ARGS]: returns only if it cannot. */
 int run_program(int argc, char **argv);
+
+/* Is "@words" something to do to an @object? Then do it; *@status is for exit(). */
+bool act_on(const char *object, char **words, int n, int *status);
+void act_help(FILE *out);
+
+/* Say why the kernel did not answer: returns EXIT_KERNEL. */
+int kernel_error(int err);
 
 /* The list of reasons, from the kernel. NULL, and *@err is negative errno. */
 struct reasons *reasons_load(struct nl *nl, int *err);

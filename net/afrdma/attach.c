@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Attach to a link.
+ *
+ * Lifetime of what the peer's device writes to: the receive ring's MR and our slot
+ * are made in attach_begin() before their names are told, and go in
+ * afr_attach_end() only when the peer's DETACH was polled, or the link is fenced and
+ * drained, or they were never told (PE5). afr_attach_end() is the only place.
+ */
+#include "attach.h"
+
+#include <net/dst.h>
+#include <net/sock.h>
+
+#include "control.h"
+#include "path_rdma.h"
+#include "stats.h"
+#include "trace.h"
+
+#define LINK_POLL_MS	20		/* server: the passive end comes up a moment later */
+#define RETRY_MS	1000		/* client: first back-off, doubled per failure */
+#define RETRY_DOUBLINGS	6
+
+static void set_reason(struct afr_conn *conn, enum afr_reason reason)
+{
+	WRITE_ONCE(conn->reason, reason);
+	trace_afrdma_conn_upgrade(conn->id, conn->attach, reason);
+}
+
+/**
+ * afr_attach_back_off() - on TCP for now: say why, and when the next attempt may be
+ * @conn: connection
+ * @reason: why
+ *
+ * The first link that is lost is replaced at once. What fails again soon waits, longer
+ * each time: a link that comes up and carries nothing must not stall a stream for ever.
+ *
+ * Context: the work.
+ */
+void afr_attach_back_off(struct afr_conn *conn, enum afr_reason reason)
+{
+	unsigned int tries = conn->attach_tries;
+
+	set_reason(conn, reason);
+	afr_conn_timer(conn, AFR_T_ATTACH, 0);
+	if (!conn->server && tries)
+		afr_conn_timer(conn, AFR_T_RETRY, RETRY_MS << min(tries - 1, RETRY_DOUBLINGS));
+	conn->attach_tries = min(tries + 1, RETRY_DOUBLINGS + 1);
+}
+
+/* An attempt has ended on TCP. */
+static void attach_failed(struct afr_conn *conn, enum afr_reason reason)
+{
+	afr_stat_inc(conn->an->net, AFR_STAT_UPGRADE_FAILED);
+	conn->attach_tries = max_t(u8, conn->attach_tries, 1);
+	afr_attach_back_off(conn, reason);
+}
+
+/* Pages may leave a ring while it is not pinned, under the lock of its books: pin under it. */
+static int pin_rings(struct afr_conn *conn)
+{
+	int err;
+
+	spin_lock_bh(&conn->tx_lock);
+	conn->snd.pinned = true;
+	spin_lock(&conn->rx_lock);
+	conn->rcv.pinned = true;
+	spin_unlock(&conn->rx_lock);
+	spin_unlock_bh(&conn->tx_lock);
+	err = afr_mem_pin(&conn->snd);
+	return err ? err : afr_mem_pin(&conn->rcv);
+}
+
+static enum afr_reason reason_of(int err)
+{
+	switch (err) {
+	case -EDQUOT:		return AFR_REASON_RING_LIMIT;
+	case -ENOMEM:		return AFR_REASON_NO_MEMORY;
+	case -EOPNOTSUPP:	return AFR_REASON_DMA_SYNC;
+	case -ENOSPC:		return AFR_REASON_NO_SLOT;
+	case -ENOTCONN:		return AFR_REASON_LINK_BUSY;
+	default:		return AFR_REASON_MR_FAILED;
+	}
+}
+
+/**
+ * afr_attach_end() - give back all of an attach
+ * @conn: connection; nobody writes to its ring any more, nobody reads its send ring
+ *
+ * Context: the work.
+ */
+void afr_attach_end(struct afr_conn *conn)
+{
+	struct afr_link *link = conn->port.link;
+
+	/* from here on no frame is built from what goes away below */
+	spin_lock_bh(&conn->tx_lock);
+	conn->may_post = false;
+	conn->attach = AFR_DETACHED;
+	clear_bit(AFR_WANT_ATTACH, &conn->want);
+	clear_bit(AFR_WANT_ATTACHED, &conn->want);
+	clear_bit(AFR_WANT_MOVE, &conn->want);
+	spin_unlock_bh(&conn->tx_lock);
+	if (link)
+		afr_port_leave(&conn->port);
+	afr_mr_free(conn->rcv_mr);
+	afr_mr_free(conn->snd_mr);
+	conn->rcv_mr = NULL;
+	conn->snd_mr = NULL;
+	afr_mem_unpin(&conn->snd);
+	afr_mem_unpin(&conn->rcv);
+	conn->detach_posted = false;
+	clear_bit(AFR_F_LINK_DOWN, &conn->flags);
+	clear_bit(AFR_F_PEER_DETACHED, &conn->flags);
+	clear_bit(AFR_F_DETACHED, &conn->flags);
+	clear_bit(AFR_F_LEAVE, &conn->flags);
+	afr_conn_timer(conn, AFR_T_DETACH, 0);
+}
+
+/* Slot, rings and keys on @link, whose reference we take over. The epoch is open on success. */
+static int attach_begin(struct afr_conn *conn, struct afr_link *link)
+{
+	int err;
+
+	err = afr_port_join(&conn->port, link, &afr_path_rdma_port_ops);
+	afr_link_put(link);	/* the port has its own */
+	if (err)
+		return err;
+	err = pin_rings(conn);
+	if (err)
+		return err;
+	conn->rcv_mr = afr_mr_register(conn->port.link, &conn->rcv, true);
+	if (IS_ERR(conn->rcv_mr)) {
+		err = PTR_ERR(conn->rcv_mr);
+		conn->rcv_mr = NULL;
+		return err;
+	}
+	conn->snd_mr = afr_mr_register(conn->port.link, &conn->snd, false);
+	if (IS_ERR(conn->snd_mr)) {
+		err = PTR_ERR(conn->snd_mr);
+		conn->snd_mr = NULL;
+		return err;
+	}
+	conn->snd_view = *afr_mr_view(conn->snd_mr);
+	return 0;
+}
+
+static void epoch_open(struct afr_conn *conn)
+{
+	u32 epoch;
+
+	clear_bit(AFR_F_PEER_LEFT, &conn->flags);
+	spin_lock_bh(&conn->tx_lock);
+	epoch = afr_tx_open(&conn->tx);
+	spin_lock(&conn->rx_lock);
+	afr_rx_open(&conn->rx, epoch);
+	spin_unlock(&conn->rx_lock);
+	spin_unlock_bh(&conn->tx_lock);
+}
+
+/**
+ * afr_attach_close_epoch() - leave the epoch in both directions
+ * @conn: connection
+ * @resume: RESUME will be sent: only that gives the cursor back to CREDIT frames. False
+ *	if the peer never used the epoch, or needs nothing any more
+ *
+ * Context: the work.
+ * Return: X, what RESUME would say.
+ */
+u64 afr_attach_close_epoch(struct afr_conn *conn, bool resume)
+{
+	u64 received;
+
+	spin_lock_bh(&conn->tx_lock);
+	conn->may_post = false;
+	afr_tx_leave(&conn->tx);
+	spin_lock(&conn->rx_lock);
+	received = conn->rx.open ? afr_rx_close(&conn->rx) : conn->rx.visible;
+	conn->credit_imm = conn->credit_imm && resume;
+	spin_unlock(&conn->rx_lock);
+	spin_unlock_bh(&conn->tx_lock);
+	return received;
+}
+
+/**
+ * afr_attach_barred() - what bars this connection from RDMA, attached or not (B5)
+ * @conn: connection
+ *
+ * Context: the work.
+ * Return: AFR_REASON_NONE if nothing does.
+ */
+enum afr_reason afr_attach_barred(struct afr_conn *conn)
+{
+	struct sock *isk = conn->inner->sk;
+	enum afr_reason reason = AFR_REASON_NONE;
+	struct dst_entry *dst;
+
+	if (test_bit(AFR_F_KEEP_TCP, &conn->flags))
+		return AFR_REASON_OPERATOR;
+	if (rcu_access_pointer(isk->sk_filter))
+		return AFR_REASON_SOCKET_FILTER;
+#ifdef CONFIG_XFRM
+	if (rcu_access_pointer(isk->sk_policy[0]) || rcu_access_pointer(isk->sk_policy[1]))
+		return AFR_REASON_XFRM_POLICY;
+	rcu_read_lock();
+	dst = __sk_dst_get(isk);
+	if (dst && dst->xfrm)
+		reason = AFR_REASON_XFRM_POLICY;
+	rcu_read_unlock();
+#endif
+	return reason;
+}
+
+/* What forbids to begin, although the peer speaks RDMA. */
+static enum afr_reason forbidden(struct afr_conn *conn)
+{
+	if (!READ_ONCE(conn->an->set.upgrade))
+		return AFR_REASON_UPGRADE_OFF;
+	if (conn->an->net != &init_net)
+		return AFR_REASON_NETNS;
+	return afr_attach_barred(conn);
+}
+
+static void joined(struct afr_join *join, struct afr_link *link, enum afr_reason reason)
+{
+	struct afr_conn *conn = container_of(join, struct afr_conn, join);
+
+	conn->join_link = link;
+	conn->join_reason = reason;
+	smp_mb__before_atomic();	/* the answer is there before the work looks for it */
+	set_bit(AFR_F_JOINED, &conn->flags);
+	afr_conn_schedule(conn);
+}
+
+static bool quiet(struct afr_conn *conn)
+{
+	return test_bit(AFR_F_ABORT, &conn->flags) || test_bit(AFR_F_ORPHAN, &conn->flags) ||
+	       conn->tx.fin != AFR_NO_FIN;
+}
+
+/**
+ * afr_attach_start() - client: look for a link, if it is time
+ * @conn: connection, detached
+ *
+ * The next epoch may begin only when both ends have left the last one (PM2).
+ *
+ * Context: the work.
+ */
+void afr_attach_start(struct afr_conn *conn)
+{
+	enum afr_reason reason = forbidden(conn);
+
+	if (!test_bit(AFR_F_UPGRADE, &conn->flags) || conn->due[AFR_T_RETRY] || quiet(conn))
+		return;
+	if (conn->tx.where != AFR_ON_TCP || test_bit(AFR_WANT_RESUME, &conn->want) ||
+	    (conn->tx.epoch && !test_bit(AFR_F_PEER_LEFT, &conn->flags)))
+		return;
+	afr_stat_inc(conn->an->net, AFR_STAT_UPGRADE_TRIED);
+	if (!reason && !conn->peer.port)
+		reason = AFR_REASON_PEER_NO_SERVICE;
+	if (reason) {
+		attach_failed(conn, reason);
+		return;
+	}
+	conn->attach = AFR_JOINING;
+	conn->join.joined = joined;
+	afr_group_join(conn->an, &conn->peer, &conn->join);
+}
+
+/**
+ * afr_attach_joined() - client: there is a link, or there is none
+ * @conn: connection, joining; join_link and join_reason tell
+ *
+ * Context: the work.
+ */
+void afr_attach_joined(struct afr_conn *conn)
+{
+	struct afr_link *link = conn->join_link;
+	int err;
+
+	conn->join_link = NULL;
+	if (!link) {
+		conn->attach = AFR_DETACHED;
+		attach_failed(conn, conn->join_reason);
+		return;
+	}
+	if (quiet(conn)) {
+		afr_link_put(link);
+		conn->attach = AFR_DETACHED;
+		return;
+	}
+	err = attach_begin(conn, link);
+	if (err) {
+		afr_attach_end(conn);
+		attach_failed(conn, reason_of(err));
+		return;
+	}
+	epoch_open(conn);
+	conn->attach = AFR_ATTACHING;
+	afr_control_want(conn, AFR_WANT_ATTACH);
+	afr_conn_timer(conn, AFR_T_ATTACH, READ_ONCE(conn->an->set.attach_timeout_ms));
+}
+
+/**
+ * afr_attach_refuse() - server: answer the ATTACH by no
+ * @conn: connection; the epoch is open
+ * @reason: what the client will read
+ *
+ * Context: the work.
+ */
+void afr_attach_refuse(struct afr_conn *conn, enum afr_reason reason)
+{
+	afr_attach_close_epoch(conn, false);
+	set_bit(AFR_F_PEER_LEFT, &conn->flags);
+	afr_attach_end(conn);
+	attach_failed(conn, reason);
+	conn->attach_reason = reason;
+	afr_control_want(conn, AFR_WANT_ATTACHED);
+	afr_control_want(conn, AFR_WANT_CREDIT);	/* what the closed books counted as told */
+}
+
+/* Both ends know where to write from here on. */
+static void attached(struct afr_conn *conn, const struct afr_frame *frame)
+{
+	conn->attach = AFR_ATTACHED;
+	conn->attached_at = jiffies;
+	conn->port.peer_slot = frame->attach.slot;
+	conn->peer_addr = frame->attach.addr;
+	conn->peer_rkey = frame->attach.rkey;
+	conn->peer_span = frame->attach.span;
+	afr_conn_timer(conn, AFR_T_ATTACH, 0);
+	set_reason(conn, AFR_REASON_NONE);
+	afr_stat_inc(conn->an->net, AFR_STAT_UPGRADE_DONE);
+}
+
+/**
+ * afr_attach_answer() - server: answer the ATTACH
+ * @conn: connection, requested
+ *
+ * As soon as our end of the link it names is up; that may be a moment after the client's.
+ *
+ * Context: the work.
+ */
+void afr_attach_answer(struct afr_conn *conn)
+{
+	const struct afr_frame *req = &conn->attach_req;
+	bool late = afr_conn_timer_due(conn, AFR_T_ATTACH);
+	struct afr_link *link;
+	int err;
+
+	link = afr_group_find_link(conn->an, &conn->peer, req->attach.link,
+				   req->attach.flags & AFR_ATTACH_ACTIVE);
+	if (link && test_bit(AFR_F_PEER_LEFT, &conn->flags)) {
+		afr_link_put(link);	/* the client has lost this link meanwhile */
+		link = NULL;
+		late = true;
+	}
+	if (!link && !late && !quiet(conn)) {
+		afr_conn_timer(conn, AFR_T_RETRY, LINK_POLL_MS);
+		return;
+	}
+	if (!link) {
+		afr_attach_refuse(conn, quiet(conn) ? AFR_REASON_CLOSING : AFR_REASON_UNKNOWN_LINK);
+		return;
+	}
+	err = attach_begin(conn, link);
+	if (err) {
+		afr_attach_refuse(conn, reason_of(err));
+		return;
+	}
+	conn->attach_reason = AFR_REASON_NONE;
+	attached(conn, req);
+	afr_control_want(conn, AFR_WANT_ATTACHED);
+}
+
+/* The cursor in ATTACH and ATTACHED is news of the reader like any other. */
+static int take_cursor(struct afr_conn *conn, u64 consumed)
+{
+	int bad;
+
+	spin_lock_bh(&conn->tx_lock);
+	bad = afr_tx_credit(&conn->tx, consumed);
+	clear_bit(AFR_F_BLOCKED_TOLD, &conn->flags);
+	spin_unlock_bh(&conn->tx_lock);
+	return bad;
+}
+
+/**
+ * afr_attach_asked() - ATTACH came
+ * @conn: connection, we are the server
+ * @frame: parsed ATTACH
+ *
+ * Return: 0 or why the connection ends.
+ */
+int afr_attach_asked(struct afr_conn *conn, const struct afr_frame *frame)
+{
+	enum afr_reason reason = forbidden(conn);
+
+	if (!conn->server || conn->attach != AFR_DETACHED ||
+	    frame->attach.epoch <= conn->tx.epoch || conn->tx.where != AFR_ON_TCP ||
+	    frame->attach.ring != conn->tx.window || frame->attach.reason ||
+	    take_cursor(conn, frame->attach.consumed))
+		return AFR_REASON_ATTACH_BAD;
+	conn->attach_req = *frame;
+	afr_stat_inc(conn->an->net, AFR_STAT_UPGRADE_TRIED);
+	/* the client may have given up epochs that it never told us of */
+	spin_lock_bh(&conn->tx_lock);
+	conn->tx.epoch = frame->attach.epoch - 1;
+	spin_unlock_bh(&conn->tx_lock);
+	epoch_open(conn);
+	if (reason) {
+		afr_attach_refuse(conn, reason);
+		return 0;
+	}
+	conn->attach = AFR_REQUESTED;
+	afr_conn_timer(conn, AFR_T_ATTACH, READ_ONCE(conn->an->set.attach_timeout_ms));
+	afr_conn_timer(conn, AFR_T_RETRY, 0);
+	return 0;
+}
+
+static void client_refused(struct afr_conn *conn, enum afr_reason reason)
+{
+	afr_attach_close_epoch(conn, false);
+	set_bit(AFR_F_PEER_LEFT, &conn->flags);
+	afr_attach_end(conn);
+	attach_failed(conn, reason);
+	afr_control_want(conn, AFR_WANT_CREDIT);	/* what the closed books counted as told */
+}
+
+/**
+ * afr_attach_answered() - ATTACHED came
+ * @conn: connection, we are the client
+ * @frame: parsed ATTACHED
+ *
+ * Return: 0 or why the connection ends.
+ */
+int afr_attach_answered(struct afr_conn *conn, const struct afr_frame *frame)
+{
+	int bad;
+
+	if (conn->server || frame->attach.epoch != conn->tx.epoch)
+		return AFR_REASON_ATTACH_BAD;
+	if (conn->attach != AFR_ATTACHING) {	/* the link died meanwhile: RESUME tells the peer */
+		if (frame->attach.reason)	/* which then has nothing to say RESUME for */
+			set_bit(AFR_F_PEER_LEFT, &conn->flags);
+		return conn->tx.open ? AFR_REASON_ATTACH_BAD : 0;
+	}
+	if (frame->attach.reason) {
+		client_refused(conn, frame->attach.reason);
+		return 0;
+	}
+	if (frame->attach.ring != conn->tx.window ||
+	    frame->attach.link != afr_link_id(conn->port.link))
+		return AFR_REASON_ATTACH_BAD;
+
+	bad = take_cursor(conn, frame->attach.consumed);
+	if (bad)
+		return bad;
+	attached(conn, frame);
+	spin_lock_bh(&conn->tx_lock);
+	spin_lock(&conn->rx_lock);
+	conn->credit_imm = true;
+	spin_unlock(&conn->rx_lock);
+	conn->may_post = !test_bit(AFR_F_LINK_DOWN, &conn->flags);
+	spin_unlock_bh(&conn->tx_lock);
+	return 0;
+}
