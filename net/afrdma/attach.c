@@ -48,6 +48,26 @@ void afr_attach_back_off(struct afr_conn *conn, enum afr_reason reason)
 	conn->attach_tries = min(tries + 1, RETRY_DOUBLINGS + 1);
 }
 
+static bool pending(u8 state)
+{
+	return state == AFR_JOINING || state == AFR_REQUESTED || state == AFR_ATTACHING;
+}
+
+/* The next step. Whoever takes a first one was let in by afr_net_take(). */
+static void step(struct afr_conn *conn, enum afr_attach_state state)
+{
+	if (pending(conn->attach) && !pending(state))
+		atomic_dec(&conn->an->attaching);
+	conn->attach = state;
+}
+
+static bool let_in(struct afr_conn *conn)
+{
+	struct afr_net *an = conn->an;
+
+	return afr_net_take(an, &an->attaching, READ_ONCE(an->set.attaches_max));
+}
+
 /* An attempt has ended on TCP. */
 static void attach_failed(struct afr_conn *conn, enum afr_reason reason)
 {
@@ -96,7 +116,7 @@ void afr_attach_end(struct afr_conn *conn)
 	/* from here on no frame is built from what goes away below */
 	spin_lock_bh(&conn->tx_lock);
 	conn->may_post = false;
-	conn->attach = AFR_DETACHED;
+	step(conn, AFR_DETACHED);
 	clear_bit(AFR_WANT_ATTACH, &conn->want);
 	clear_bit(AFR_WANT_ATTACHED, &conn->want);
 	clear_bit(AFR_WANT_MOVE, &conn->want);
@@ -258,13 +278,30 @@ void afr_attach_start(struct afr_conn *conn)
 	afr_stat_inc(conn->an->net, AFR_STAT_UPGRADE_TRIED);
 	if (!reason && !conn->peer.port)
 		reason = AFR_REASON_PEER_NO_SERVICE;
+	if (!reason && !let_in(conn))
+		reason = AFR_REASON_ATTACH_LIMIT;
 	if (reason) {
 		attach_failed(conn, reason);
 		return;
 	}
-	conn->attach = AFR_JOINING;
+	step(conn, AFR_JOINING);
 	conn->join.joined = joined;
 	afr_group_join(conn->an, &conn->peer, &conn->join);
+}
+
+/**
+ * afr_attach_cancel() - client: stop looking for a link
+ * @conn: connection, joining
+ *
+ * Context: the work.
+ */
+void afr_attach_cancel(struct afr_conn *conn)
+{
+	afr_group_join_cancel(&conn->join);
+	if (test_and_clear_bit(AFR_F_JOINED, &conn->flags) && conn->join_link)
+		afr_link_put(conn->join_link);
+	conn->join_link = NULL;
+	step(conn, AFR_DETACHED);
 }
 
 /**
@@ -280,13 +317,13 @@ void afr_attach_joined(struct afr_conn *conn)
 
 	conn->join_link = NULL;
 	if (!link) {
-		conn->attach = AFR_DETACHED;
+		step(conn, AFR_DETACHED);
 		attach_failed(conn, conn->join_reason);
 		return;
 	}
 	if (quiet(conn)) {
 		afr_link_put(link);
-		conn->attach = AFR_DETACHED;
+		step(conn, AFR_DETACHED);
 		return;
 	}
 	err = attach_begin(conn, link);
@@ -296,7 +333,7 @@ void afr_attach_joined(struct afr_conn *conn)
 		return;
 	}
 	epoch_open(conn);
-	conn->attach = AFR_ATTACHING;
+	step(conn, AFR_ATTACHING);
 	afr_control_want(conn, AFR_WANT_ATTACH);
 	afr_conn_timer(conn, AFR_T_ATTACH, READ_ONCE(conn->an->set.attach_timeout_ms));
 }
@@ -322,7 +359,7 @@ void afr_attach_refuse(struct afr_conn *conn, enum afr_reason reason)
 /* Both ends know where to write from here on. */
 static void attached(struct afr_conn *conn, const struct afr_frame *frame)
 {
-	conn->attach = AFR_ATTACHED;
+	step(conn, AFR_ATTACHED);
 	conn->attached_at = jiffies;
 	conn->port.peer_slot = frame->attach.slot;
 	conn->peer_addr = frame->attach.addr;
@@ -408,11 +445,13 @@ int afr_attach_asked(struct afr_conn *conn, const struct afr_frame *frame)
 	conn->tx.epoch = frame->attach.epoch - 1;
 	spin_unlock_bh(&conn->tx_lock);
 	epoch_open(conn);
+	if (!reason && !let_in(conn))
+		reason = AFR_REASON_ATTACH_LIMIT;
 	if (reason) {
 		afr_attach_refuse(conn, reason);
 		return 0;
 	}
-	conn->attach = AFR_REQUESTED;
+	step(conn, AFR_REQUESTED);
 	afr_conn_timer(conn, AFR_T_ATTACH, READ_ONCE(conn->an->set.attach_timeout_ms));
 	afr_conn_timer(conn, AFR_T_RETRY, 0);
 	return 0;

@@ -9,9 +9,10 @@
 
 #include "conn.h"
 
-/* Steps of the client: look for a link; there is one, or none. */
+/* Steps of the client: look for a link; there is one, or none; look no more. */
 void afr_attach_start(struct afr_conn *conn);
 void afr_attach_joined(struct afr_conn *conn);
+void afr_attach_cancel(struct afr_conn *conn);
 /* Steps of the server: answer an ATTACH when its link is up; refuse it. */
 void afr_attach_answer(struct afr_conn *conn);
 void afr_attach_refuse(struct afr_conn *conn, enum afr_reason reason);

@@ -240,6 +240,8 @@ void afr_conn_finish(struct afr_conn *conn)
 	if (!test_and_clear_bit(AFR_F_ALIVE, &conn->flags))
 		return;
 	timer_delete_sync(&conn->timer);
+	if (test_bit(AFR_F_ORPHAN_COUNTED, &conn->flags))
+		atomic_dec(&conn->an->orphans);
 	set_bit(AFR_F_FINISHED, &conn->flags);
 	afr_conn_put(conn);
 	module_put(THIS_MODULE);	/* afr_conn_exit() waits for the work we are in */

@@ -89,6 +89,8 @@ enum afr_conn_flag {
 	AFR_F_INNER_EOF,	/* and read the peer's */
 	AFR_F_FINISHED,		/* nothing is left to do */
 	AFR_F_ORPHAN,		/* no socket in front any more */
+	AFR_F_ORPHAN_SEEN,	/* ... the work knows it */
+	AFR_F_ORPHAN_COUNTED,	/* ... and it is one of the orphans_max */
 	AFR_F_BLOCKED_TOLD,	/* BLOCKED was sent for the current blockade */
 	AFR_F_PEER_LEFT,	/* the peer's RESUME of the current epoch has come */
 	AFR_F_UPGRADE,		/* client: enough was moved to deserve a link */

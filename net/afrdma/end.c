@@ -33,6 +33,7 @@ static int errno_of(struct afr_conn *conn)
 	case AFR_REASON_CLOSED_UNREAD:
 	case AFR_REASON_LINGER_ZERO:
 	case AFR_REASON_ORPHAN_DATA:
+	case AFR_REASON_ORPHAN_LIMIT:
 		return ECONNRESET;
 	case AFR_REASON_ORPHAN_TIMEOUT:
 		return ETIMEDOUT;
@@ -65,6 +66,7 @@ bool afr_end_waits(struct afr_conn *conn)
 	case AFR_REASON_CLOSED_UNREAD:
 	case AFR_REASON_LINGER_ZERO:
 	case AFR_REASON_ORPHAN_DATA:
+	case AFR_REASON_ORPHAN_LIMIT:
 	case AFR_REASON_ORPHAN_TIMEOUT:
 		return true;
 	default:
@@ -124,15 +126,26 @@ void afr_end_inner(struct afr_conn *conn, int err)
 		afr_conn_abort(conn, AFR_REASON_TCP_EOF);
 }
 
+/* Closed just now: one more that we keep for the rest of its bytes, if there is room (E3). */
+static void new_orphan(struct afr_conn *conn)
+{
+	struct afr_net *an = conn->an;
+
+	afr_stat_inc(an->net, AFR_STAT_CONN_ORPHANED);
+	afr_conn_timer(conn, AFR_T_ORPHAN, READ_ONCE(an->set.orphan_timeout_ms));
+	if (afr_net_take(an, &an->orphans, READ_ONCE(an->set.orphans_max)))
+		set_bit(AFR_F_ORPHAN_COUNTED, &conn->flags);
+	else
+		afr_conn_abort(conn, AFR_REASON_ORPHAN_LIMIT);
+}
+
 /* The program has closed its socket: end our direction, refuse what nobody will read (PE7). */
 static void run_orphan(struct afr_conn *conn)
 {
 	bool unread;
 
-	if (!conn->due[AFR_T_ORPHAN] && !test_bit(AFR_F_ABORTED, &conn->flags)) {
-		afr_conn_timer(conn, AFR_T_ORPHAN, READ_ONCE(conn->an->set.orphan_timeout_ms));
-		afr_stat_inc(conn->an->net, AFR_STAT_CONN_ORPHANED);
-	}
+	if (!test_and_set_bit(AFR_F_ORPHAN_SEEN, &conn->flags))
+		new_orphan(conn);
 	spin_lock_bh(&conn->rx_lock);
 	unread = conn->rx.visible != conn->rx.consumed;
 	spin_unlock_bh(&conn->rx_lock);

@@ -154,6 +154,11 @@ static bool connect_link(struct afr_group *g)
 	return true;
 }
 
+static enum afr_reason reason_of(long err)
+{
+	return err == -ENOSPC ? AFR_REASON_GROUP_LIMIT : AFR_REASON_NO_MEMORY;
+}
+
 /**
  * afr_group_accept() - a peer wants to connect a link to us
  * @an: our namespace
@@ -175,8 +180,8 @@ enum afr_reason afr_group_accept(struct afr_net *an, struct rdma_cm_id *id,
 	afr_group_table_plain(&key.local, &id->route.addr.src_addr);
 	afr_group_table_plain(&key.remote, &id->route.addr.dst_addr);
 	g = afr_group_table_get(an, &key, group_work);
-	if (!g)
-		return AFR_REASON_NO_MEMORY;
+	if (IS_ERR(g))
+		return reason_of(PTR_ERR(g));
 	mutex_lock(&g->lock);
 	m = new_member(g);
 	ok = m && add_member(m, afr_link_accept(an, id, req, &member_ops, m));
@@ -342,8 +347,8 @@ void afr_group_join(struct afr_net *an, const struct afr_peer *peer, struct afr_
 	afr_group_table_plain(&key.local, &peer->local);
 	afr_group_table_plain(&key.remote, &peer->remote);
 	g = afr_group_table_get(an, &key, group_work);
-	if (!g) {
-		refuse_join(join, AFR_REASON_NO_MEMORY);
+	if (IS_ERR(g)) {
+		refuse_join(join, reason_of(PTR_ERR(g)));
 		return;
 	}
 	mutex_lock(&g->lock);

@@ -17,11 +17,9 @@
 #include "netns.h"
 #include "trace.h"
 
-#define GROUPS_MAX	1024	/* what all peers together can make us keep */
-
 static DEFINE_HASHTABLE(groups, 8);
 static LIST_HEAD(groups_list);
-static unsigned int groups_count;
+static int groups_count;
 static bool groups_closing;
 static u64 groups_ids;
 static u32 groups_seed;
@@ -158,21 +156,27 @@ static struct afr_group *new_group(struct afr_net *an, const struct afr_peer *ke
  * @work: of a new group
  *
  * Context: Process.
- * Return: the group with a reference; NULL: no memory, too many, or closing.
+ * Return: the group with a reference; or ERR_PTR(): -ENOMEM, -ENOSPC over groups_max,
+ * -ESHUTDOWN when closing.
  */
 struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer *key,
 				      work_func_t work)
 {
 	struct afr_group *g = afr_group_table_find(an, key), *fresh;
+	int err = 0;
 
 	if (g)
 		return g;
 	fresh = new_group(an, key, work);
 	if (!fresh)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	spin_lock(&groups_lock);
 	g = find_locked(an, key);
-	if (!g && !groups_closing && groups_count < GROUPS_MAX) {
+	if (!g && groups_closing) {
+		err = -ESHUTDOWN;
+	} else if (!g && groups_count >= READ_ONCE(an->set.groups_max)) {
+		err = -ENOSPC;
+	} else if (!g) {
 		g = fresh;
 		fresh = NULL;
 		g->id = ++groups_ids;
@@ -184,7 +188,9 @@ struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer 
 	if (!fresh)
 		trace_afrdma_group_create(g->id);
 	kfree(fresh);
-	return g;
+	if (err == -ENOSPC)
+		afr_stat_inc(an->net, AFR_STAT_OVER_LIMIT);
+	return err ? ERR_PTR(err) : g;
 }
 
 /**

@@ -6,6 +6,7 @@
 #include "conn.h"
 #include "group.h"
 #include "link.h"
+#include "mem.h"
 #include "netlink.h"
 #include "netns.h"
 #include "reader.h"
@@ -17,6 +18,7 @@ static int __init afrdma_init(void)
 {
 	int err;
 
+	afr_mem_setup();
 	err = afr_netns_init();
 	if (err)
 		return err;

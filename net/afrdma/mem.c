@@ -12,6 +12,7 @@
 #include <linux/bvec.h>
 #include <linux/gfp.h>
 #include <linux/mm.h>
+#include <linux/module.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
@@ -19,6 +20,29 @@
 #include "mem.h"
 #include "netns.h"
 #include "stats.h"
+
+static unsigned long mem_max;
+module_param(mem_max, ulong, 0644);
+MODULE_PARM_DESC(mem_max, "pages of ring memory, all namespaces together (default: a quarter of memory)");
+
+static atomic_long_t all_pages = ATOMIC_LONG_INIT(0);
+
+static void give_page(struct afr_net *an)
+{
+	atomic_long_dec(&all_pages);
+	atomic_long_dec(&an->ring_pages);
+}
+
+/* One more page: false when the namespace or the host is at its limit. */
+static bool take_page(struct afr_net *an)
+{
+	bool fits = atomic_long_inc_return(&an->ring_pages) <= READ_ONCE(an->set.mem_max);
+
+	fits &= atomic_long_inc_return(&all_pages) <= READ_ONCE(mem_max);
+	if (!fits)
+		give_page(an);
+	return fits;
+}
 
 static unsigned long ring_pages(const struct afr_mem *mem)
 {
@@ -64,7 +88,7 @@ static void drop_page(struct afr_mem *mem, unsigned long i)
 		return;
 	mem->pages[i] = NULL;
 	__free_page(page);
-	atomic_long_dec(&mem->an->ring_pages);
+	give_page(mem->an);
 }
 
 static void drop_all(struct afr_mem *mem)
@@ -98,19 +122,17 @@ static int back_page(struct afr_mem *mem, unsigned long i)
 
 	if (mem->pages[i])
 		return 0;
-	if (atomic_long_inc_return(&an->ring_pages) > READ_ONCE(an->set.mem_max)) {
-		atomic_long_dec(&an->ring_pages);
+	if (!take_page(an))
 		return -EDQUOT;
-	}
 	page = alloc_page(ring_gfp(mem) | __GFP_ZERO);
 	if (!page) {
-		atomic_long_dec(&an->ring_pages);
+		give_page(an);
 		return -ENOMEM;
 	}
 	/* a sender and the pinning work may both find the place empty */
 	if (cmpxchg(&mem->pages[i], NULL, page)) {
 		__free_page(page);
-		atomic_long_dec(&an->ring_pages);
+		give_page(an);
 		return 0;
 	}
 	afr_stat_inc(an->net, AFR_STAT_RING_PAGES);
@@ -145,7 +167,7 @@ static int back_range(struct afr_mem *mem, u64 offset, u32 len)
  * Pages added before a failure stay; they are freed like all others.
  *
  * Context: Process, the producer. May sleep.
- * Return: 0, -ENOMEM, or -EDQUOT when the namespace is at mem_max.
+ * Return: 0, -ENOMEM, or -EDQUOT when namespace or host are at mem_max.
  */
 int afr_mem_back(struct afr_mem *mem, u64 offset, u32 len)
 {
@@ -309,4 +331,15 @@ unsigned int afr_mem_bvec(const struct afr_mem *mem, u64 offset, u32 len,
 	}
 	*bytes = done;
 	return n;
+}
+
+/**
+ * afr_mem_setup() - the limit of the host, if the parameter does not say
+ *
+ * Context: Module load.
+ */
+void afr_mem_setup(void)
+{
+	if (!mem_max)
+		mem_max = totalram_pages() / 4;
 }

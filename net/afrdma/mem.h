@@ -30,6 +30,8 @@ struct afr_mem {
 
 void afr_mem_init(struct afr_mem *mem, struct afr_net *an, u32 size, struct mem_cgroup *memcg);
 void afr_mem_destroy(struct afr_mem *mem);
+/* Module load. */
+void afr_mem_setup(void);
 
 /* Process context. Make [offset, offset + len) backed: 0, -ENOMEM, -EDQUOT (mem_max). */
 int afr_mem_back(struct afr_mem *mem, u64 offset, u32 len);

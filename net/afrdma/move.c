@@ -149,11 +149,7 @@ void afr_move_detach(struct afr_conn *conn)
 {
 	switch (conn->attach) {
 	case AFR_JOINING:
-		afr_group_join_cancel(&conn->join);
-		if (test_and_clear_bit(AFR_F_JOINED, &conn->flags) && conn->join_link)
-			afr_link_put(conn->join_link);
-		conn->join_link = NULL;
-		conn->attach = AFR_DETACHED;
+		afr_attach_cancel(conn);
 		return;
 	case AFR_REQUESTED:
 		afr_attach_refuse(conn, AFR_REASON_CLOSING);

@@ -26,6 +26,11 @@ static const struct afr_settings afr_settings_default = {
 	.link_timeout_ms	= 5000,
 	.link_linger_ms		= 10000,
 	.links_per_group	= 4,
+	.conns_per_link		= 65520,
+	.groups_max		= 1024,
+	.link_requests_max	= 64,
+	.attaches_max		= 4096,
+	.orphans_max		= 8192,
 	.link_depth		= 256,
 	.sndbuf			= 262144,
 	.rcvbuf			= 262144,
@@ -54,6 +59,24 @@ void afr_net_secret(struct afr_net *an, const u8 instance[16], u8 secret[16])
 	memcpy(secret, out, sizeof(out));
 }
 
+/**
+ * afr_net_take() - one more of what is limited
+ * @an: our namespace
+ * @count: how many there are; the caller decrements it when this one is gone
+ * @most: how many there may be
+ *
+ * Context: Any.
+ * Return: true; false, and nothing is taken but the counter of refusals moved.
+ */
+bool afr_net_take(struct afr_net *an, atomic_t *count, int most)
+{
+	if (atomic_inc_return(count) <= most)
+		return true;
+	atomic_dec(count);
+	afr_stat_inc(an->net, AFR_STAT_OVER_LIMIT);
+	return false;
+}
+
 static int __net_init netns_enter(struct net *net)
 {
 	struct afr_net *an = afr_net(net);
@@ -76,7 +99,8 @@ static void __net_exit netns_leave(struct net *net)
 	struct afr_net *an = afr_net(net);
 
 	/* Sockets hold the namespace, and rings end before their sockets do. */
-	WARN_ON_ONCE(atomic_long_read(&an->ring_pages));
+	WARN_ON_ONCE(atomic_long_read(&an->ring_pages) || atomic_read(&an->attaching) ||
+		     atomic_read(&an->orphans) || atomic_read(&an->link_requests));
 	free_percpu(an->stats);
 }
 

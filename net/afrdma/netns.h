@@ -24,6 +24,11 @@ struct afr_settings {
 	int link_timeout_ms;	/* silence after which a link in use is lost */
 	int link_linger_ms;	/* how long a link without connections is kept */
 	int links_per_group;	/* links to one peer over one device */
+	int conns_per_link;	/* connections attached to one link */
+	int groups_max;		/* peers that we have links with */
+	int link_requests_max;	/* links that peers connect to us, not answered yet */
+	int attaches_max;	/* connections that are attaching */
+	int orphans_max;	/* closed connections that still deliver */
 	int link_depth;		/* receives posted per link */
 	int sndbuf;		/* default send ring, bytes */
 	int rcvbuf;		/* default receive ring, bytes */
@@ -40,6 +45,7 @@ struct afr_net {
 	siphash_key_t secret_key;	/* secrets told to peers are derived from it */
 	atomic_long_t ring_pages;	/* now */
 	atomic_t sockets;		/* AF_RDMA sockets, orphans included */
+	atomic_t attaching, orphans, link_requests;
 	struct ctl_table_header *sysctl;	/* owned by sysctl.c */
 	bool hooks;			/* owned by tcpopt.c */
 	struct mutex lock;		/* leaf: hooks and service registration */
@@ -52,6 +58,9 @@ static inline struct afr_net *afr_net(const struct net *net)
 {
 	return net_generic(net, afr_net_id);
 }
+
+/* One more of what @count counts: false, and counted as refused, if that makes more than @most. */
+bool afr_net_take(struct afr_net *an, atomic_t *count, int most);
 
 /* The 16-byte secret that the peer @instance must present when it connects a link to us. */
 void afr_net_secret(struct afr_net *an, const u8 instance[16], u8 secret[16]);

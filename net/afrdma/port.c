@@ -14,10 +14,14 @@
 static int add_member(struct afr_port *port)
 {
 	struct afr_link *link = port->link;
+	unsigned int most = READ_ONCE(link->an->set.conns_per_link);
 	int ret = -ENOTCONN;
 
 	spin_lock_bh(&link->lock);
-	if (link->state == AFR_LINK_UP) {
+	if (link->state == AFR_LINK_UP && link->users >= most) {
+		ret = -ENOSPC;
+		afr_stat_inc(link->an->net, AFR_STAT_OVER_LIMIT);
+	} else if (link->state == AFR_LINK_UP) {
 		port->serial = ++link->serial;
 		list_add_tail(&port->member, &link->ports);
 		if (!link->users++)

@@ -32,8 +32,8 @@
 	AFR_REASON(28, DMA_SYNC, "the device needs DMA syncing (bounce buffers), which RDMA into a live ring cannot have") \
 	AFR_REASON(29, XFRM_POLICY, "an IPsec policy applies to this connection, and RDMA would bypass it") \
 	AFR_REASON(30, SOCKET_FILTER, "a socket filter is attached, and RDMA would bypass it") \
-	AFR_REASON(31, NO_SLOT, "the link has no free connection slot") \
-	AFR_REASON(32, RING_LIMIT, "over the limit of ring memory (sysctl net.afrdma.mem_max)") \
+	AFR_REASON(31, NO_SLOT, "the link has no room for more connections (sysctl net.afrdma.conns_per_link)") \
+	AFR_REASON(32, RING_LIMIT, "over the limit of ring memory (sysctl net.afrdma.mem_max, or the module's mem_max)") \
 	AFR_REASON(33, UNKNOWN_LINK, "the peer named a link we do not have") \
 	AFR_REASON(34, ATTACH_TIMEOUT, "the peer did not answer ATTACH in time") \
 	AFR_REASON(35, LINK_BUSY, "the link went away while attaching") \
@@ -42,6 +42,8 @@
 	AFR_REASON(38, HALF_FRAMED, "only one direction is framed: the client's HELLO came after our output had started") \
 	AFR_REASON(39, DEVICE_LACKS, "the RDMA device lacks what we need: immediate data (iWARP has none) or fast registration") \
 	AFR_REASON(40, OPERATOR, "an administrator keeps this connection on TCP (smctl conn move)") \
+	AFR_REASON(41, ATTACH_LIMIT, "too many connections were moving to RDMA at once (sysctl net.afrdma.attaches_max)") \
+	AFR_REASON(42, GROUP_LIMIT, "links to too many peers (sysctl net.afrdma.groups_max)") \
 	/* why a link died */ \
 	AFR_REASON(50, LINK_COMPLETION, "a work request on the link failed") \
 	AFR_REASON(51, LINK_DISCONNECTED, "the peer or rdma_cm disconnected the link") \
@@ -65,11 +67,10 @@
 	AFR_REASON(85, ORPHAN_DATA, "data arrived for a connection that its program had closed") \
 	AFR_REASON(86, ORPHAN_TIMEOUT, "a closed connection could not be finished in time") \
 	AFR_REASON(87, PEER_ERROR, "the peer ended the connection with an ERROR frame") \
-	AFR_REASON(88, MODULE_EXIT, "the module is going away") \
+	AFR_REASON(88, ORPHAN_LIMIT, "closed, with too many closed connections still delivering (sysctl net.afrdma.orphans_max)") \
 	AFR_REASON(89, HELLO_BAD, "HELLO with the right proof and wrong contents") \
 	AFR_REASON(90, HELLO_CUT, "the connection ended or timed out in the middle of a HELLO") \
 	AFR_REASON(91, FRAME_BAD, "a frame with a length, flag or field that can never be right") \
-	AFR_REASON(92, FRAME_UNKNOWN, "an unknown frame that is not marked optional") \
 	AFR_REASON(93, DATA_OFFSET, "DATA at another offset than the next one expected") \
 	AFR_REASON(94, WINDOW_EXCEEDED, "more bytes than the receive window allows") \
 	AFR_REASON(95, DATA_AFTER_FIN, "bytes at or above the end that FIN had named") \

@@ -27,7 +27,7 @@
 #include "stats.h"
 #include "wire.h"
 
-#define REQUESTS_MAX	64	/* connect requests not yet looked at */
+#define BACKLOG		64
 #define PORT_TRIES	8
 
 struct service {
@@ -46,8 +46,6 @@ struct request {
 	struct rdma_cm_id	*id;
 	struct afr_wire_cm_req	req;
 };
-
-static atomic_t requests_pending = ATOMIC_INIT(0);
 
 /* Time does not depend on where the two differ. */
 static bool secret_ok(struct afr_net *an, const struct afr_wire_cm_req *req)
@@ -87,8 +85,8 @@ static void request_work(struct work_struct *work)
 		rdma_destroy_id(r->id);
 	}
 	afr_device_put(r->dev);
+	atomic_dec(&r->an->link_requests);
 	kfree_sensitive(r);
-	atomic_dec(&requests_pending);
 }
 
 /* Until the work has it, nothing that happens to the id matters: accepting it fails then. */
@@ -127,15 +125,19 @@ static struct request *new_request(struct service *s, struct rdma_cm_id *id,
 static int service_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct service *s = id->context;
+	struct afr_net *an = s->an;
 	struct request *r = NULL;
+	bool taken;
 
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		return 0;
-	if (atomic_inc_return(&requests_pending) <= REQUESTS_MAX)
+	taken = afr_net_take(an, &an->link_requests, READ_ONCE(an->set.link_requests_max));
+	if (taken)
 		r = new_request(s, id, &event->param.conn);
 	if (!r) {
-		atomic_dec(&requests_pending);
-		afr_stat_inc(s->an->net, AFR_STAT_LINK_REFUSED);
+		if (taken)
+			atomic_dec(&an->link_requests);
+		afr_stat_inc(an->net, AFR_STAT_LINK_REFUSED);
 		return -ECONNREFUSED;
 	}
 	id->context = r;
@@ -156,7 +158,7 @@ static struct rdma_cm_id *listen(struct service *s, struct sockaddr *addr)
 	if (!ret)
 		ret = rdma_bind_addr(id, addr);
 	if (!ret)
-		ret = rdma_listen(id, REQUESTS_MAX);
+		ret = rdma_listen(id, BACKLOG);
 	if (ret) {
 		rdma_destroy_id(id);
 		return ERR_PTR(ret);

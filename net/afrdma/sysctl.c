@@ -63,9 +63,19 @@ static const struct ctl_table afr_settings_table[] = {
 	/* How long a link without connections is kept for the next one. */
 	SETTING_INT(link_linger_ms, 0, DAY_MS),
 	/* Links to one peer over one device; connections are spread over them. */
-	SETTING_INT(links_per_group, 1, 64),
+	SETTING_INT(links_per_group, 1, 16),
+	/* Connections on one link; more go to another link, or stay on TCP. */
+	SETTING_INT(conns_per_link, 1, 65520),
+	/* Peers that links may lead to; connections to others stay on TCP. */
+	SETTING_INT(groups_max, 0, 65536),
+	/* Links that peers ask for and that nobody has answered yet. */
+	SETTING_INT(link_requests_max, 0, 4096),
+	/* Connections that may be moving to RDMA at the same time; others wait on TCP. */
+	SETTING_INT(attaches_max, 0, INT_MAX),
+	/* Closed connections that may still deliver; one more is reset. */
+	SETTING_INT(orphans_max, 0, INT_MAX),
 	/* Receives posted per link: bounds writes in flight from the peer. */
-	SETTING_INT(link_depth, 8, 4096),
+	SETTING_INT(link_depth, 16, 4096),
 	/* Send ring of a new socket in bytes, until SO_SNDBUF says otherwise. */
 	SETTING_INT(sndbuf, AFR_RING_MIN, AFR_RING_MAX),
 	/* Receive ring of a new socket in bytes, until SO_RCVBUF says otherwise. */

@@ -162,6 +162,7 @@ stage_uml_debug() {
 		quick -- full --no-rogue --only cycles.cold
 	in_guests uml-debug 300 selftests/tools/guest.sh
 	in_guests uml-debug 400 selftests/net/death.sh
+	in_guests uml-debug 300 selftests/net/limits.sh
 	return "$failures"
 }
 

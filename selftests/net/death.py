@@ -7,6 +7,10 @@
                                  send and check the echo; make the file MARK when a third is through
     death.py orphaned HOST PORT SECONDS
                                  send until the peer's host is given up: ETIMEDOUT within SECONDS
+    death.py limited HOST PORT REASON
+                                 an echo of 1 MiB is right, all by TCP, for the reason of this number
+    death.py deaf PORT           accept, read nothing until the peer has closed: a reset is right
+    death.py stuffed HOST PORT   fill all buffers of a peer that does not read, and close
     death.py hold                keep one socket open until stdin ends
 """
 import ctypes
@@ -14,6 +18,7 @@ import errno
 import hashlib
 import os
 import random
+import select
 import socket
 import struct
 import sys
@@ -115,6 +120,50 @@ def orphaned(host, port, seconds):
             sys.exit(f"not an error of a dead host: {err!r}")
 
 
+def limited(host, port, reason):
+    conn = rdma_socket()
+    conn.connect((host, port))
+    data = random.Random(port).randbytes(1 << 16)
+    for _ in range(16):
+        conn.sendall(data)
+        if conn.recv(len(data), socket.MSG_WAITALL) != data:
+            sys.exit("the echo is wrong")
+    now = info(conn)
+    print(now)
+    if now["tx_rdma"] or now["rx_rdma"] or now["reason"] != reason:
+        sys.exit(f"expected TCP for reason {reason}")
+
+
+def deaf(port):
+    listener = rdma_socket()
+    listener.bind(("", port))
+    listener.listen(1)
+    print("listening", flush=True)
+    conn, _ = listener.accept()
+    poll = select.poll()
+    poll.register(conn, 0)      # errors only
+    if not poll.poll(20000):
+        sys.exit("nothing happened")
+    try:
+        while conn.recv(1 << 16):
+            pass
+    except ConnectionResetError:
+        print("reset")
+        return
+    sys.exit("the stream had an end")
+
+
+def stuffed(host, port):
+    conn = rdma_socket()
+    conn.connect((host, port))
+    conn.setblocking(False)
+    try:
+        while True:
+            conn.send(bytes(1 << 16))
+    except BlockingIOError:
+        pass
+
+
 def hold():
     with rdma_socket():
         print("open", flush=True)
@@ -129,6 +178,12 @@ if __name__ == "__main__":
         stream(args[0], int(args[1]), int(args[2]), args[3])
     elif what == "orphaned":
         orphaned(args[0], int(args[1]), float(args[2]))
+    elif what == "limited":
+        limited(args[0], int(args[1]), int(args[2]))
+    elif what == "deaf":
+        deaf(int(args[0]))
+    elif what == "stuffed":
+        stuffed(args[0], int(args[1]))
     elif what == "hold":
         hold()
     else:

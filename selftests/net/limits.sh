@@ -1,0 +1,88 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# For the lab (selftests/lab/run), in both guests: every limit of net.afrdma, one at
+# a time as low as it goes. A connection over it works all the same, by TCP, and says
+# which limit it was; the counter of refusals moves.
+# shellcheck disable=SC2317 # functions are called by "wait_for"
+set -uo pipefail
+# shellcheck source=selftests/lab/guest-lib.sh
+. "$AFR_LAB/guest-lib.sh"
+
+death=$AFR_SRC/selftests/net/death.py
+work=$(mktemp -d)
+port=7200
+
+smctl() { "$AFR_SRC/build/tools/smctl" "$@"; }
+listening() { grep -q listening "$work/serve.$port"; }
+reason() { smctl -j reason name "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["number"])'; }
+counted() { smctl -j stats name "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["value"])'; }
+limit() { echo "/proc/sys/net/afrdma/$1"; }
+
+serve() {
+	timeout 60 python3 "$death" serve $port >"$work/serve.$port" 2>&1 &
+	server=$!
+	wait_for 20 listening
+}
+
+# refused NAME VALUE WHERE REASON COUNTER: with limit NAME at VALUE in guest WHERE,
+# a connection from a to b stays on TCP for REASON, as a sees it.
+refused() {
+	local name=$1 value=$2 where=$3 why=$4 counter=$5 old before
+	port=$((port + 1))
+	old=$(cat "$(limit "$name")")
+	before=$(counted "$counter")
+	[ "$AFR_ROLE" != "$where" ] || echo "$value" >"$(limit "$name")"
+	if [ "$AFR_ROLE" = b ]; then
+		serve
+		barrier "listens $port"
+		check "$name: the server has seen it all" wait "$server"
+	else
+		barrier "listens $port"
+		check "$name at $where: TCP, $why" timeout 60 python3 "$death" limited "$AFR_PEER" $port \
+			"$(reason "$why")" >"$work/out" 2>&1
+		sed 's/^/# /' "$work/out"
+	fi
+	barrier "over $port"
+	if [ "$AFR_ROLE" = "$where" ]; then
+		echo "$old" >"$(limit "$name")"
+		check "$name: counted" test "$(counted "$counter")" -gt "$before"
+	fi
+	barrier "restored $port"
+}
+
+# With no room for orphans, closing on unsent bytes is a reset.
+no_orphans() {
+	local before
+	port=$((port + 1))
+	if [ "$AFR_ROLE" = b ]; then
+		timeout 60 python3 "$death" deaf $port >"$work/serve.$port" 2>&1 &
+		server=$!
+		wait_for 20 listening
+		barrier "listens $port"
+		barrier "closed $port"
+		check "orphans_max: the peer sees a reset" wait "$server"
+		sed 's/^/# /' "$work/serve.$port"
+	else
+		before=$(counted over_limit)
+		barrier "listens $port"
+		echo 0 >/proc/sys/net/afrdma/orphans_max
+		check "orphans_max: closed" timeout 60 python3 "$death" stuffed "$AFR_PEER" $port
+		barrier "closed $port"
+		check "orphans_max: counted" wait_for 5 more_than over_limit "$before"
+		echo 8192 >/proc/sys/net/afrdma/orphans_max
+	fi
+}
+more_than() { [ "$(counted "$1")" -gt "$2" ]; }
+
+barrier begin
+refused groups_max 0 a GROUP_LIMIT over_limit
+refused attaches_max 0 a ATTACH_LIMIT over_limit
+refused link_requests_max 0 b CONNECT_FAILED over_limit
+refused groups_max 0 b GROUP_LIMIT over_limit
+refused attaches_max 0 b ATTACH_LIMIT over_limit	# the first that leaves a link behind
+refused mem_max 120 a RING_LIMIT ring_no_memory
+no_orphans
+barrier end
+rm -rf "$work"
+exit 0
