@@ -366,7 +366,65 @@ static void storm_server(void)
 		pthread_join(threads[i], NULL);
 }
 
+/* ---- fifty that nobody reads, and one that somebody does ---- */
+
+#define STALLED		50
+#define WORD		100
+#define TURNS		200
+
+static void stalled_talk(int fd)
+{
+	struct flow in = flow_in(STALLED), out = flow_out(STALLED);
+
+	for (int i = 0; i < TURNS; i++) {
+		if (run.server)
+			flow_recv(fd, &in, WORD, WORD);
+		flow_send(fd, &out, WORD, WORD);
+		if (!run.server)
+			flow_recv(fd, &in, WORD, WORD);
+	}
+	path_check(fd, TURNS * WORD, TURNS * WORD);
+}
+
+static void stalled_client(void)
+{
+	const struct sizes *sizes = run.variant == VAR_RDMA ? &modest : NULL;
+	uint64_t sent[STALLED];
+	int fds[STALLED], port = server_port();
+
+	for (unsigned int i = 0; i < STALLED; i++) {
+		struct flow out = flow_out(i);
+
+		fds[i] = connect_conn_sized(port, sizes);
+		nonblocking(fds[i], true);
+		sent[i] = flow_send_full(fds[i], &out, CHUNK);
+		WANT(sent[i] > 0);
+	}
+	stalled_talk(connect_conn_sized(port, sizes));
+	for (unsigned int i = 0; i < STALLED; i++) {
+		WANT_EQ(poll_one(fds[i], POLLERR | POLLHUP, 0), 0);
+		control_send_number("sent", sent[i]);
+	}
+}
+
+static void stalled_server(void)
+{
+	const struct sizes *sizes = run.variant == VAR_RDMA ? &modest : NULL;
+	int fds[STALLED], listener = open_listener_sized(STALLED, sizes);
+
+	for (unsigned int i = 0; i < STALLED; i++)
+		fds[i] = accept_conn(listener);
+	stalled_talk(accept_conn(listener));
+	for (unsigned int i = 0; i < STALLED; i++) {
+		size_t sent = control_get_number("sent");
+		struct flow in = flow_in(i);
+
+		flow_recv(fds[i], &in, sent, CHUNK);
+	}
+}
+
 const struct row many_rows[] = {
+	{ "many_stalled", stalled_client, stalled_server, ON_ALL | QUICK_ALL },
 	{ "many_poll", many_poll, many_poll, ON_ALL | QUICK },
 	{ "many_threads", many_threads, many_threads, ON_ALL | QUICK },
 	{ "many_echo_edge", echo_client, echo_server, ON_COLD | ON_PLAIN | QUICK },
