@@ -130,8 +130,6 @@ struct afr_conn {
 	struct socket		*inner;
 	struct sock __rcu	*front;
 	const struct afr_front_ops *front_ops;
-	struct rcu_head		rcu;
-	struct list_head	entry;		/* on the list of all connections */
 	struct work_struct	work;
 	struct timer_list	timer;
 	unsigned long		due[AFR_TIMERS];	/* jiffies, 0 = off; the work only */
