@@ -85,6 +85,7 @@ enum afr_conn_flag {
 	AFR_F_DETACHED,		/* our DETACH has completed */
 	AFR_F_ABORT,		/* end with abort_reason */
 	AFR_F_ABORTED,		/* done so */
+	AFR_F_ABORT_TOLD,	/* and the socket in front has been told */
 	AFR_F_INNER_SHUT,	/* we sent TCP FIN */
 	AFR_F_INNER_EOF,	/* and read the peer's */
 	AFR_F_FINISHED,		/* nothing is left to do */

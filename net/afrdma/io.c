@@ -50,7 +50,8 @@ static void front_changed(struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 
-	if (test_bit(AFR_F_ABORTED, &conn->flags) && sk->sk_shutdown != SHUTDOWN_MASK) {
+	if (test_bit(AFR_F_ABORTED, &conn->flags) &&
+	    !test_and_set_bit(AFR_F_ABORT_TOLD, &conn->flags)) {
 		WRITE_ONCE(sk->sk_err, conn->err);
 		WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
 		WRITE_ONCE(sk->sk_state, TCP_CLOSE);
@@ -421,6 +422,9 @@ int afr_shutdown(struct socket *sock, int how)
 
 	lock_sock(sk);
 	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | (how + 1));
+	smp_mb();	/* front_changed() takes no lock: what it wrote meanwhile must not be lost */
+	if (aborted(conn))
+		WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
 	release_sock(sk);
 	if ((how + 1) & SEND_SHUTDOWN) {
 		set_bit(AFR_F_FIN_WANTED, &conn->flags);
