@@ -232,13 +232,19 @@ static size_t recv_target(struct sock *sk, size_t len, int flags)
 	return min_t(size_t, target, afr_rx_lowat_max(&afr_sk(sk)->conn->rx));
 }
 
+/* Has all come that ever will, and is it no more than the @seen bytes that are peeked at? */
+static bool recv_over(struct afr_conn *conn, size_t seen)
+{
+	return afr_recv_fin(conn) && afr_recv_readable(conn) <= seen;
+}
+
 /* Nothing more will come: 0 for the end of the stream, or the error. */
-static int recv_end(struct sock *sk, bool *end)
+static int recv_end(struct sock *sk, size_t seen, bool *end)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 
 	*end = true;
-	if (afr_recv_eof(conn) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
+	if (recv_over(conn, seen) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
 		return aborted(conn) ? sock_error(sk) : 0;
 	if (READ_ONCE(sk->sk_err))
 		return sock_error(sk);
@@ -274,12 +280,12 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 			break;
 		if (done && READ_ONCE(sk->sk_err))
 			break;		/* the next call reports it */
-		ret = recv_end(sk, &end);
+		ret = recv_end(sk, peek ? done : 0, &end);
 		if (ret || end || (peek && done >= target))
 			break;
 		release_sock(sk);
 		ret = front_wait(sk, &timeo, afr_recv_readable(conn) > (peek ? done : 0) ||
-				 afr_recv_eof(conn) || READ_ONCE(sk->sk_err) ||
+				 recv_over(conn, peek ? done : 0) || READ_ONCE(sk->sk_err) ||
 				 READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
 		lock_sock(sk);
 		if (ret)
@@ -422,7 +428,7 @@ int afr_shutdown(struct socket *sock, int how)
 
 	lock_sock(sk);
 	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | (how + 1));
-	smp_mb();	/* front_changed() takes no lock: what it wrote meanwhile must not be lost */
+	smp_mb();	/* front_changed() takes no lock: what it wrote meanwhile counts */
 	if (aborted(conn))
 		WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
 	release_sock(sk);

@@ -69,11 +69,17 @@ void afr_link_watch_look(struct afr_link *link)
  */
 void afr_link_watch_idle(struct afr_link *link)
 {
-	unsigned long linger = msecs_to_jiffies(READ_ONCE(link->an->set.link_linger_ms));
+	const struct afr_settings *set = &link->an->set;
+	unsigned int ms = READ_ONCE(set->link_linger_ms);
+	unsigned long linger;
 
 	lockdep_assert_held(&link->lock);
 	if (link->state != AFR_LINK_UP)
 		return;
+	/* the connection that it was made for is on its way */
+	if (!link->serial)
+		ms = max_t(unsigned int, ms, READ_ONCE(set->attach_timeout_ms));
+	linger = msecs_to_jiffies(ms);
 	link->idle_end = jiffies + (link->active ? linger : 2 * linger);
 	mod_timer(&link->timer, link->idle_end);
 }

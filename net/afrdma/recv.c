@@ -25,23 +25,6 @@ u32 afr_recv_readable(struct afr_conn *conn)
 }
 
 /**
- * afr_recv_eof() - has the reader come to the end of the stream?
- * @conn: connection
- *
- * Context: any.
- * Return: true if so.
- */
-bool afr_recv_eof(struct afr_conn *conn)
-{
-	bool eof;
-
-	spin_lock_bh(&conn->rx_lock);
-	eof = afr_rx_eof(&conn->rx);
-	spin_unlock_bh(&conn->rx_lock);
-	return eof;
-}
-
-/**
  * afr_recv_fin() - has the peer named its end, and has all of it arrived?
  * @conn: connection
  *

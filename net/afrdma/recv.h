@@ -18,9 +18,7 @@ void afr_recv_consume(struct afr_conn *conn, size_t len);
 
 /* Any context: bytes to read now. */
 u32 afr_recv_readable(struct afr_conn *conn);
-/* Any context: the peer ended its stream and all of it was consumed. */
-bool afr_recv_eof(struct afr_conn *conn);
-/* Any context: the peer's FIN has come (there may be bytes before it). */
+/* Any context: the peer named its end, and all up to there has come (maybe not been read). */
 bool afr_recv_fin(struct afr_conn *conn);
 
 #endif /* AFR_RECV_H */

@@ -795,7 +795,7 @@ const struct row message_rows[] = {
 	{ "vmsplice", vmsplice_send, vmsplice_recv, ON_ALL },
 	{ "peek", plain_send, peek_recv, ON_ALL | QUICK },
 	{ "peek_back", peek_recv, plain_send, ON_ALL },
-	{ "peek_at_end", peek_end_send, peek_end_recv, ON_ALL },
+	{ "peek_at_end", peek_end_send, peek_end_recv, ON_ALL | QUICK },
 	{ "waitall", pieces_send, waitall_recv, ON_ALL | QUICK },
 	{ "dontwait", dontwait_send, dontwait_recv, ON_ALL },
 	{ "trunc", plain_send, trunc_recv, ON_ALL | QUICK },
