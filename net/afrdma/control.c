@@ -103,13 +103,14 @@ static bool build_move(struct afr_conn *conn, struct afr_frame *frame)
 	return true;
 }
 
+/* With the whole stream here nobody waits for room, and TCP may be shut behind FINACK. */
 static bool build_credit(struct afr_conn *conn, struct afr_frame *frame)
 {
 	bool say;
 
 	frame->type = AFR_FRAME_CREDIT;
 	spin_lock(&conn->rx_lock);
-	say = !conn->credit_imm;
+	say = !conn->credit_imm && !conn->rx.eof_told;
 	if (say)
 		frame->offset = afr_rx_report(&conn->rx);
 	spin_unlock(&conn->rx_lock);
