@@ -253,7 +253,8 @@ initrd_vm() {
 
 list() { printf '%s\n' uml uml-debug vm-6.12 vm-6.1; }
 
-known() { list | grep -qxF -- "$1" || die "no such kernel: '$1' (there are: $(list | xargs))"; }
+# Not grep -q: it would be gone before "list" has written all, which pipefail takes for a no.
+known() { list | grep -xF -- "$1" >/dev/null || die "no such kernel: '$1' (there are: $(list | xargs))"; }
 
 make_one() {
 	known "$1"
