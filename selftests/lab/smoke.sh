@@ -18,7 +18,7 @@ put hello "from $AFR_ROLE"
 if [ "$(get hello)" = "from $AFR_OTHER" ]; then ok "put and get"; else not_ok "put and get"; fi
 barrier ready
 
-rxe_qp() { rdma res show qp link rxe0 | grep -q "comm $1"; }
+has_qp() { rdma res show qp link "$AFR_DEV" | grep -q "comm $1"; }
 port_open() { rdma res show cm_id | grep -q 'state LISTEN'; }
 
 if [ "$AFR_ROLE" = a ]; then
@@ -31,7 +31,7 @@ else
 	barrier listening
 	rping -c -a "$AFR_PEER" -C 200 -S 4000 -v >"$AFR_OUT/rping" 2>&1 &
 	client=$!
-	check "rdma res shows the QP" wait_for 30 rxe_qp rping
+	check "rdma res shows the QP" wait_for 30 has_qp rping
 	check "rping client" wait $client
 fi
 barrier rping
@@ -42,9 +42,9 @@ if [ "$AFR_ACCEL" = uml ]; then
 	exit 0
 fi
 # shellcheck disable=SC2120 # the server has no more arguments
-bw() { ib_write_bw -d rxe0 -x "$(gid4)" -m 4096 -s 65536 -n 200 -F "$@" >"$AFR_OUT/ib_write_bw" 2>&1; }
+bw() { ib_write_bw -d "$AFR_DEV" -x "$(gid4)" -m 4096 -s 65536 -n 200 -F "$@" >"$AFR_OUT/ib_write_bw" 2>&1; }
 # The index of the GID that is the IPv4 address, mapped.
-gid4() { grep -ln ffff: /sys/class/infiniband/rxe0/ports/1/gids/* | head -n 1 | xargs basename; }
+gid4() { grep -ln ffff: /sys/class/infiniband/"$AFR_DEV"/ports/1/gids/* | head -n 1 | xargs basename; }
 tcp_open() { ss -tln | grep -q ":18515 "; }
 
 if [ "$AFR_ROLE" = a ]; then

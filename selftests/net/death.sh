@@ -29,14 +29,16 @@ served() {
 	return $rc
 }
 
-delete_device() { rdma link del rxe0; }
-new_device() { rdma link add rxe0 type rxe netdev eth0; }
-# TCP goes on: only the path of RoCE is shut.
-block_roce() {
-	nft 'add table inet death; add chain inet death in { type filter hook input priority 0; }
-		add rule inet death in udp dport 4791 drop'
+delete_device() { rdma link del "$AFR_DEV"; }
+new_device() { rdma link add "$AFR_DEV" type "$AFR_RDMA" netdev eth0; }
+# Our TCP goes on: only the path of RDMA is shut. iWARP is TCP with other ports.
+block_rdma() {
+	local what='udp dport 4791'
+	[ "$AFR_RDMA" != siw ] || what='tcp dport != 7100-7199 tcp sport != 7100-7199'
+	nft "add table inet death; add chain inet death in { type filter hook input priority 0; }
+		add rule inet death in $what drop"
 }
-unblock_roce() { nft 'delete table inet death'; }
+unblock_rdma() { nft 'delete table inet death'; }
 
 ids() { smctl -j "$@" | python3 -c 'import json, sys; print(*[x["id"] for x in json.load(sys.stdin)])'; }
 drain_links() { for id in $(ids link); do smctl link drain "$id"; done; }
@@ -125,7 +127,7 @@ stream_survives "device of b deleted" b delete_device new_device 7101
 stream_survives "links drained" a drain_links true 7104
 stream_survives "connection moved to TCP" b move_to_tcp true 7105
 sysctl -qw net.afrdma.link_timeout_ms=2000
-stream_survives "RoCE blocked" b block_roce unblock_roce 7103
+stream_survives "RDMA blocked" b block_rdma unblock_rdma 7103
 [ "$AFR_ROLE" = b ] || check "a direction was resumed on TCP" resumed
 host_dies
 barrier end 240

@@ -40,7 +40,8 @@ is_ready() { grep -q ready "/tmp/$1.out"; }
 
 check "info" json info -- 'x[0]["wire_version"] == 1 and len(x[0]["instance"]) == 32'
 check "info has the settings" json info -- 'x[0]["settings"]["enabled"] == 1'
-check "the device" json dev name rxe0 -- 'len(x) == 1 and x[0]["usable"]'
+check "the device" json dev name "$AFR_DEV" -- 'len(x) == 1 and x[0]["usable"]
+	and x[0].get("iwarp", False) == ("'"$AFR_RDMA"'" == "siw")'
 check "reasons" json reasons number 1 -- 'x[0]["name"] == "PEER_PLAIN" and len(x[0]["text"]) > 20'
 check "counters" json stats -- 'len(x) > 30 and [s["id"] for s in x] == list(range(len(x)))'
 check "an ordinary user may read" sh -c "setpriv --reuid 65534 --clear-groups $smctl stats >/dev/null"
