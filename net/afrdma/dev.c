@@ -124,8 +124,7 @@ void afr_device_info(const struct afr_device *dev, struct afr_device_info *info)
 	strscpy(info->name, dev_name(&dev->ib->dev), sizeof(info->name));
 	info->iwarp = any_iwarp(dev->ib);
 	info->ring_max = mirrored_ring_max(attrs);
-	info->usable = !info->iwarp && info->ring_max &&
-		       attrs->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS;
+	info->usable = info->ring_max && attrs->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS;
 	info->reason = info->usable ? AFR_REASON_NONE : AFR_REASON_DEVICE_LACKS;
 	info->max_qp_wr = attrs->max_qp_wr;
 	info->max_cqe = attrs->max_cqe;

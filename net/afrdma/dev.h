@@ -23,7 +23,7 @@ struct ib_device *afr_device_ib(const struct afr_device *dev);
 struct afr_device_info {
 	char	name[IB_DEVICE_NAME_MAX];
 	bool	iwarp;
-	bool	usable;		/* FRWR and immediate data */
+	bool	usable;		/* FRWR */
 	enum afr_reason reason;	/* why not */
 	u32	ring_max;	/* largest mirrored ring */
 	u32	max_qp_wr, max_cqe, max_inline;

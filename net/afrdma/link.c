@@ -105,7 +105,7 @@ static struct afr_link *new_link(struct afr_net *an, const struct afr_link_ops *
 static void tell_up(struct afr_link *link)
 {
 	struct ib_qp_init_attr init;
-	struct ib_qp_attr attr;
+	struct ib_qp_attr attr = {};	/* iWARP has no number of the peer's */
 
 	if (link->settled)
 		return;

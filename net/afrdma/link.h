@@ -87,11 +87,11 @@ struct afr_write {
 };
 
 /*
- * Post RDMA WRITE_WITH_IMM (iWARP: WRITE and SEND) to port->peer_slot. Any
- * context but hard irq; the caller holds its own tx lock, so that cursors are
- * posted in the order they were sampled. AFR_CREDIT_RESERVE credits are left
- * for announcements, whatever is written: a reserve that cursors or DETACHs may
- * eat is none, and both ends could wait for each other.
+ * Post a message to port->peer_slot. Any context but hard irq; the caller holds its
+ * own tx lock, so that cursors are posted in the order they were sampled.
+ * AFR_CREDIT_RESERVE credits are left for announcements, whatever is written: a
+ * reserve that cursors or DETACHs may eat is none, and both ends could wait for each
+ * other.
  * 0: posted. -EAGAIN: no credit or send slot, kick() will come. -ENOTCONN: the link
  * is dead or dying, down() will come.
  */

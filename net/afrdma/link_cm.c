@@ -45,8 +45,8 @@ static enum afr_reason take_device(struct afr_link *link)
 }
 
 /*
- * Receives are a power of two, so that batches divide them; sends as many and the
- * reserve. The drain posts one more to each, and everything completes on one
+ * Receives are a power of two, so that batches divide them; sends for as many messages
+ * and the reserve. The drain posts one more to each, and everything completes on one
  * queue: all of that within the device's limits (R1).
  */
 static u16 queue_depth(const struct afr_link *link)
@@ -55,6 +55,7 @@ static u16 queue_depth(const struct afr_link *link)
 	int most = min(attrs->max_qp_wr, attrs->max_cqe / 2) - AFR_SQ_RESERVE - 2;
 	int depth = clamp(READ_ONCE(link->an->set.link_depth), DEPTH_MIN, DEPTH_MAX);
 
+	most /= (int)afr_message_slots(link->iwarp);
 	return most < DEPTH_MIN ? 0 : rounddown_pow_of_two(min(depth, most));
 }
 
@@ -89,15 +90,16 @@ static void qp_event(struct ib_event *event, void *context)
 
 static int make_qp(struct afr_link *link, u16 depth)
 {
-	u16 sends = depth + AFR_SQ_RESERVE;
+	u16 sends = depth * afr_message_slots(link->iwarp) + AFR_SQ_RESERVE;
 	struct ib_qp_init_attr attr = {
 		.event_handler	= qp_event,
 		.qp_context	= link,
 		.cap = {
 			.max_send_wr	= sends + 1,
 			.max_recv_wr	= depth + 1,
-			.max_send_sge	= 1,
+			.max_send_sge	= link->iwarp ? AFR_MESSAGE_SGES : 1,
 			.max_recv_sge	= 1,
+			.max_inline_data = link->iwarp ? sizeof(struct afr_wire_note) : 0,
 		},
 		.sq_sig_type	= IB_SIGNAL_REQ_WR,
 		.qp_type	= IB_QPT_RC,
@@ -105,8 +107,6 @@ static int make_qp(struct afr_link *link, u16 depth)
 	struct ib_device *ib = link->cm_id->device;
 	int ret;
 
-	if (afr_link_io_init(link, sends, depth))
-		return -ENOMEM;
 	if (!link->pd) {
 		struct ib_pd *pd = ib_alloc_pd(ib, 0);
 
@@ -114,6 +114,8 @@ static int make_qp(struct afr_link *link, u16 depth)
 			return PTR_ERR(pd);
 		link->pd = pd;
 	}
+	if (afr_link_io_init(link, sends, depth))
+		return -ENOMEM;
 	/* Of its own: at this size the device's pool would share none, and keep them all. */
 	link->cq = ib_alloc_cq_any(ib, link, attr.cap.max_send_wr + attr.cap.max_recv_wr,
 				   IB_POLL_SOFTIRQ);
@@ -140,12 +142,13 @@ static enum afr_reason open_qp(struct afr_link *link)
 
 	if (reason)
 		return reason;
+	link->iwarp = rdma_protocol_iwarp(link->cm_id->device, link->port_num);
 	depth = queue_depth(link);
 	if (!depth)
 		return AFR_REASON_DEVICE_LACKS;
 	query_port(link);
 	link->credit.depth = depth;
-	if (make_qp(link, depth) || afr_link_io_fill(link))
+	if (make_qp(link, depth) || afr_message_rx_fill(&link->rx, link->qp))
 		return AFR_REASON_NO_MEMORY;
 	return AFR_REASON_NONE;
 }
@@ -244,7 +247,8 @@ static void established(struct afr_link *link, const struct rdma_conn_param *par
 	int ret;
 
 	if (!link->active) {
-		afr_link_io_up(link);
+		if (!link->iwarp)
+			afr_link_io_up(link);
 		return;
 	}
 	if (!rep_ok(link, rep, param->private_data_len)) {
@@ -253,18 +257,19 @@ static void established(struct afr_link *link, const struct rdma_conn_param *par
 	}
 	spin_lock_bh(&link->lock);
 	ret = afr_credit_init(&link->credit, link->credit.depth, be16_to_cpu(rep->depth));
+	if (!ret && link->iwarp)
+		afr_link_io_probe(link);	/* who accepted may not be the first (RFC 5044) */
 	spin_unlock_bh(&link->lock);
 	if (ret)
 		afr_link_fail(link, AFR_REASON_CONNECT_FAILED);
-	else
+	else if (!link->iwarp)
 		afr_link_io_up(link);
 }
 
 static void rejected(struct afr_link *link, struct rdma_cm_event *event)
 {
-	const struct afr_wire_cm_rep *rep;
+	const struct afr_wire_cm_rep *rep = event->param.conn.private_data;
 	u32 reason = 0;
-	u8 len;
 
 	switch (event->status) {
 	case IB_CM_REJ_STALE_CONN:
@@ -274,8 +279,9 @@ static void rejected(struct afr_link *link, struct rdma_cm_event *event)
 		reason = AFR_REASON_PEER_NO_SERVICE;
 		break;
 	default:
-		rep = rdma_consumer_reject_data(link->cm_id, event, &len);
-		if (rep && len >= sizeof(*rep) && be32_to_cpu(rep->magic) == AFR_CM_MAGIC)
+		/* Whatever the status: siw has one of its own for this. */
+		if (rep && event->param.conn.private_data_len >= sizeof(*rep) &&
+		    be32_to_cpu(rep->magic) == AFR_CM_MAGIC)
 			reason = be32_to_cpu(rep->reason);
 	}
 	afr_link_fail(link, reason ?: AFR_REASON_CONNECT_FAILED);
@@ -372,6 +378,7 @@ void afr_link_cm_connect(struct afr_link *link)
 		.link		= cpu_to_be64(link->id),
 	};
 	struct rdma_conn_param param;
+	int ret;
 
 	if (reason) {
 		afr_link_fail(link, reason);
@@ -380,8 +387,10 @@ void afr_link_cm_connect(struct afr_link *link)
 	memcpy(req.instance, link->an->instance, sizeof(req.instance));
 	memcpy(req.secret, link->peer.secret, sizeof(req.secret));
 	param = conn_param(link, &req, sizeof(req));
-	if (rdma_connect(link->cm_id, &param))
-		afr_link_fail(link, AFR_REASON_CONNECT_FAILED);
+	ret = rdma_connect(link->cm_id, &param);
+	if (ret)
+		afr_link_fail(link, ret == -ECONNREFUSED ? AFR_REASON_PEER_NO_SERVICE :
+							   AFR_REASON_CONNECT_FAILED);
 }
 
 /* From here on the old id can do nothing. False: it came up, or the link is dying. */
@@ -488,7 +497,7 @@ void afr_link_cm_accept(struct afr_link *link)
 	if (ret)
 		afr_link_fail(link, AFR_REASON_CONNECT_FAILED);
 	else
-		WRITE_ONCE(link->accepted, true);
+		WRITE_ONCE(link->accepted, !link->iwarp);
 }
 
 /**

@@ -139,25 +139,28 @@ static unsigned int sq_room(const struct afr_link *link, unsigned int reserve)
 }
 
 /*
- * Post one work request; the caller has made sure of a slot. With @mark it is
- * signaled; others are when a quarter of the queue has gone by without, so that a
- * full queue always has a signal in it.
+ * Post one work request, or two in a chain; the caller has made sure of the slots.
+ * With @mark the last is signaled; others are when a quarter of the queue has gone by
+ * without, so that a full queue always has a signal in it.
  */
 static int sq_post(struct afr_link *link, struct ib_send_wr *wr, const struct afr_link_mark *mark)
 {
 	struct afr_link_mark *m = &link->marks[link->mark_head % link->sq_size];
-	bool signal = mark || link->sq_plain + 1 >= link->sq_size / 4;
+	struct ib_send_wr *last = wr->next ?: wr;
+	unsigned int slots = wr->next ? 2 : 1;
+	bool signal = mark || link->sq_plain + slots >= link->sq_size / 4;
 
 	lockdep_assert_held(&link->lock);
 	wr->wr_cqe = &link->send_cqe;
+	last->wr_cqe = &link->send_cqe;
 	if (signal)
-		wr->send_flags |= IB_SEND_SIGNALED;
+		last->send_flags |= IB_SEND_SIGNALED;
 	if (ib_post_send(link->qp, wr, NULL)) {
 		afr_link_io_fail(link, AFR_REASON_LINK_COMPLETION);
 		return -ENOTCONN;
 	}
-	link->sq_used++;
-	link->sq_plain++;
+	link->sq_used += slots;
+	link->sq_plain += slots;
 	if (!signal)
 		return 0;
 	*m = mark ? *mark : (struct afr_link_mark){};
@@ -168,25 +171,8 @@ static int sq_post(struct afr_link *link, struct ib_send_wr *wr, const struct af
 }
 
 /**
- * afr_link_io_probe() - post a write of nothing
- * @link: the link, up
- *
- * The peer's device answers it, without key, memory or receive.
- *
- * Context: Process or softirq, under link->lock.
- */
-void afr_link_io_probe(struct afr_link *link)
-{
-	struct ib_rdma_wr wr = { .wr.opcode = IB_WR_RDMA_WRITE };
-
-	if (!sq_room(link, 0) || sq_post(link, &wr.wr, &(struct afr_link_mark){}))
-		return;
-	afr_stat_inc(link->an->net, AFR_STAT_LINK_PROBE);
-}
-
-/**
  * afr_link_io_post() - post a message: it eats one receive of the peer
- * @link: the link; the caller has made sure of credit and slot
+ * @link: the link; the caller has made sure of credit and slots
  * @wr: addresses filled in
  * @imm: the immediate
  * @mark: NULL, or what its completion stands for
@@ -197,28 +183,56 @@ void afr_link_io_probe(struct afr_link *link)
 int afr_link_io_post(struct afr_link *link, struct ib_rdma_wr *wr, u32 imm,
 		     const struct afr_link_mark *mark)
 {
+	struct afr_message message;
 	int ret;
 
-	wr->wr.opcode = IB_WR_RDMA_WRITE_WITH_IMM;
-	wr->wr.ex.imm_data = cpu_to_be32(imm);
-	ret = sq_post(link, &wr->wr, mark);
+	ret = sq_post(link, afr_message_build(&message, &wr->wr, imm, link->iwarp), mark);
 	if (!ret)
 		afr_credit_use(&link->credit);
 	return ret;
 }
 
-/* Tell the peer of reposted receives, if that is worth it and possible (PC8). */
+/*
+ * Tell the peer of reposted receives, if that is worth it and possible (PC8). What is
+ * told for another reason leaves the reserve alone, as it may bring the peer nothing.
+ */
 static void announce(struct afr_link *link)
 {
+	u16 slot = link->ask ? AFR_SLOT_ASK : AFR_SLOT_CREDITS;
+	bool due = afr_credit_due(&link->credit);
 	struct ib_rdma_wr wr = {};
 
 	lockdep_assert_held(&link->lock);
-	if (link->state != AFR_LINK_UP || !afr_credit_due(&link->credit))
+	if (link->state >= AFR_LINK_DYING || !(due || link->ask || link->answer))
 		return;
-	if (!afr_credit_available(&link->credit, 0) || !sq_room(link, 0))
+	if (!afr_credit_available(&link->credit, due ? 0 : AFR_CREDIT_RESERVE) ||
+	    !sq_room(link, 0))
 		return;
-	afr_link_io_post(link, &wr,
-			 afr_imm_pack(AFR_SLOT_CREDITS, afr_credit_announce(&link->credit)), NULL);
+	link->ask = false;
+	link->answer = false;
+	afr_link_io_post(link, &wr, afr_imm_pack(slot, afr_credit_announce(&link->credit)), NULL);
+}
+
+/**
+ * afr_link_io_probe() - post what the peer answers
+ * @link: the link, up or greeting
+ *
+ * A write of nothing: the peer's device acknowledges it, without key, memory or
+ * receive. On iWARP nobody acknowledges anything: there it is a question.
+ *
+ * Context: Process or softirq, under link->lock.
+ */
+void afr_link_io_probe(struct afr_link *link)
+{
+	struct ib_rdma_wr wr = { .wr.opcode = IB_WR_RDMA_WRITE };
+
+	if (link->iwarp) {
+		link->ask = true;
+		announce(link);
+	} else if (!sq_room(link, 0) || sq_post(link, &wr.wr, &(struct afr_link_mark){})) {
+		return;
+	}
+	afr_stat_inc(link->an->net, AFR_STAT_LINK_PROBE);
 }
 
 /**
@@ -234,7 +248,7 @@ static void announce(struct afr_link *link)
 unsigned int afr_link_io_room(const struct afr_link *link)
 {
 	lockdep_assert_held(&link->lock);
-	return min_t(unsigned int, sq_room(link, AFR_SQ_RESERVE),
+	return min_t(unsigned int, sq_room(link, AFR_SQ_RESERVE) / afr_message_slots(link->iwarp),
 		     afr_credit_available(&link->credit, AFR_CREDIT_RESERVE));
 }
 
@@ -329,11 +343,12 @@ static void send_done(struct ib_cq *cq, struct ib_wc *wc)
 	progress(link);
 }
 
-static int got_credits(struct afr_link *link, u16 count)
+static int got_credits(struct afr_link *link, u16 count, bool asks)
 {
 	int ret;
 
 	spin_lock_bh(&link->lock);
+	link->answer |= asks;
 	ret = afr_credit_grant(&link->credit, count);
 	spin_unlock_bh(&link->lock);
 	return ret;
@@ -361,25 +376,26 @@ static int got_message(struct afr_link *link, u16 slot, u32 len, u16 cursor, boo
 /* Return: 0, or -EPROTO if no honest peer sends this. */
 static int receive(struct afr_link *link, const struct ib_wc *wc)
 {
+	u32 imm, len;
 	u16 slot, low;
 	int ret;
-	u32 imm;
 
-	if (wc->opcode != IB_WC_RECV_RDMA_WITH_IMM || !(wc->wc_flags & IB_WC_WITH_IMM))
-		return -EPROTO;
-	imm = be32_to_cpu(wc->ex.imm_data);
+	ret = afr_message_rx_read(&link->rx, wc, &imm, &len);
+	if (ret)
+		return ret;
+	WRITE_ONCE(link->rx_bytes, link->rx_bytes + len);
 	slot = afr_imm_slot(imm);
 	low = afr_imm_cursor(imm);
-	if (slot > AFR_SLOT_MAX && wc->byte_len)
+	if (slot > AFR_SLOT_MAX && len)
 		return -EPROTO;
-	if (slot == AFR_SLOT_CREDITS)
-		return got_credits(link, low);
+	if (slot == AFR_SLOT_CREDITS || slot == AFR_SLOT_ASK)
+		return got_credits(link, low, slot == AFR_SLOT_ASK);
 
 	rcu_read_lock();
 	if (slot == AFR_SLOT_DETACH)
 		ret = got_message(link, low, 0, 0, true);
 	else
-		ret = got_message(link, slot, wc->byte_len, low, false);
+		ret = got_message(link, slot, len, low, false);
 	rcu_read_unlock();
 	return ret;
 }
@@ -389,14 +405,13 @@ static void repost(struct afr_link *link)
 {
 	unsigned int i;
 
-	if (++link->rq_spent < link->rq_batch)
+	if (!afr_message_rx_spent(&link->rx))
 		return;
-	link->rq_spent = 0;
 	spin_lock_bh(&link->lock);
 	if (link->state < AFR_LINK_DYING) {
-		if (ib_post_recv(link->qp, link->recv_wr, NULL))
+		if (afr_message_rx_repost(&link->rx, link->qp))
 			afr_link_io_fail(link, AFR_REASON_LINK_COMPLETION);
-		for (i = 0; i < link->rq_batch; i++)
+		for (i = 0; i < link->rx.batch; i++)
 			afr_credit_repost(&link->credit);
 	}
 	spin_unlock_bh(&link->lock);
@@ -411,11 +426,11 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		return;
 	}
 	/* The peer may write as soon as it has our accept; the handshake ends later (R8). */
-	if (unlikely(READ_ONCE(link->state) == AFR_LINK_CONNECTING) && !link->active) {
+	if (unlikely(READ_ONCE(link->state) == AFR_LINK_CONNECTING) &&
+	    (!link->active || link->iwarp)) {
 		afr_link_io_event(link, AFR_LINK_EV_COMM_EST);
 		afr_link_io_up(link);
 	}
-	WRITE_ONCE(link->rx_bytes, link->rx_bytes + wc->byte_len);
 	WRITE_ONCE(link->rx_writes, link->rx_writes + 1);
 	if (receive(link, wc)) {
 		afr_link_fail(link, AFR_REASON_LINK_PROTOCOL);
@@ -429,7 +444,7 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 
 /**
  * afr_link_io_init() - memory for the queues of a link
- * @link: the link
+ * @link: the link, with its protection domain
  * @sq_size: send slots
  * @rq_size: receives, a power of two
  *
@@ -438,39 +453,13 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
  */
 int afr_link_io_init(struct afr_link *link, u16 sq_size, u16 rq_size)
 {
-	unsigned int i;
-
 	link->send_cqe.done = send_done;
 	link->recv_cqe.done = recv_done;
 	link->sq_size = sq_size;
-	link->rq_batch = max(1, rq_size / 8);
 	link->marks = kvcalloc(sq_size, sizeof(*link->marks), GFP_KERNEL);
-	link->recv_wr = kvcalloc(link->rq_batch, sizeof(*link->recv_wr), GFP_KERNEL);
-	if (!link->marks || !link->recv_wr)
+	if (!link->marks)
 		return -ENOMEM;
-	for (i = 0; i < link->rq_batch; i++) {
-		link->recv_wr[i].wr_cqe = &link->recv_cqe;
-		if (i)
-			link->recv_wr[i - 1].next = &link->recv_wr[i];
-	}
-	return 0;
-}
-
-/**
- * afr_link_io_fill() - post all receives of a new queue pair
- * @link: the link
- *
- * Context: Process.
- * Return: 0 or what the device says.
- */
-int afr_link_io_fill(struct afr_link *link)
-{
-	unsigned int i;
-	int ret = 0;
-
-	for (i = 0; i < link->credit.depth && !ret; i += link->rq_batch)
-		ret = ib_post_recv(link->qp, link->recv_wr, NULL);
-	return ret;
+	return afr_message_rx_init(&link->rx, link->pd, &link->recv_cqe, rq_size, link->iwarp);
 }
 
 /**
@@ -481,20 +470,17 @@ int afr_link_io_fill(struct afr_link *link)
  */
 void afr_link_io_free(struct afr_link *link)
 {
+	afr_message_rx_free(&link->rx);
 	kvfree(link->marks);
-	kvfree(link->recv_wr);
 	link->marks = NULL;
-	link->recv_wr = NULL;
 	link->mark_head = 0;
 	link->mark_tail = 0;
 	link->sq_used = 0;
 	link->sq_plain = 0;
-	link->rq_spent = 0;
 }
 
 /* -EAGAIN: no slot free. */
-static int try_run(struct afr_link *link, struct ib_send_wr *first, struct ib_send_wr *wr,
-		   struct afr_link_op *op)
+static int try_run(struct afr_link *link, struct ib_send_wr *wr, struct afr_link_op *op)
 {
 	struct afr_link_mark mark = { .op = op };
 	int ret = -EAGAIN;
@@ -502,9 +488,7 @@ static int try_run(struct afr_link *link, struct ib_send_wr *first, struct ib_se
 	spin_lock_bh(&link->lock);
 	if (link->state != AFR_LINK_UP)
 		ret = -ENOTCONN;
-	else if (sq_room(link, 1) > !!first)	/* one is for announcements */
-		ret = first ? sq_post(link, first, NULL) : 0;
-	if (!ret)
+	else if (sq_room(link, 1) > !!wr->next)		/* one is for announcements */
 		ret = sq_post(link, wr, &mark);
 	spin_unlock_bh(&link->lock);
 	return ret;
@@ -513,19 +497,18 @@ static int try_run(struct afr_link *link, struct ib_send_wr *first, struct ib_se
 /**
  * afr_link_io_run() - post a work request and wait until it is done
  * @link: the link
- * @first: NULL, or a request to post right before, its completion not awaited
- * @wr: the request, made signaled here
+ * @wr: the request, or a chain of two; the last is made signaled here
  *
  * Context: Process. Sleeps; a link that dies ends the wait.
  * Return: 0, or -ENOTCONN if the link died before.
  */
-int afr_link_io_run(struct afr_link *link, struct ib_send_wr *first, struct ib_send_wr *wr)
+int afr_link_io_run(struct afr_link *link, struct ib_send_wr *wr)
 {
 	struct afr_link_op op = {};
 	int ret;
 
 	init_completion(&op.done);
-	wait_event(link->wait, (ret = try_run(link, first, wr, &op)) != -EAGAIN);
+	wait_event(link->wait, (ret = try_run(link, wr, &op)) != -EAGAIN);
 	if (ret)
 		return ret;
 	wait_for_completion(&op.done);

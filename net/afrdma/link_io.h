@@ -18,6 +18,7 @@
 
 #include "credit.h"
 #include "link.h"
+#include "message.h"
 #include "wire.h"
 
 /*
@@ -84,11 +85,12 @@ struct afr_link {
 	u32 mtu;
 	u32 write_max;
 	u32 qpn, peer_qpn;
+	bool iwarp;			/* no immediates; both ends have to say something first */
 	unsigned int retries;
 	unsigned long connect_end;
 	bool settled;			/* the group was told ... */
 	bool was_up;			/* ... that it is up */
-	bool accepted;			/* passive: the queue pair can send */
+	bool accepted;			/* passive: the queue pair may send */
 
 	spinlock_t lock;		/* everything from here to the next comment; BH */
 	enum afr_link_state state;
@@ -102,6 +104,7 @@ struct afr_link {
 	struct list_head waiters;	/* ports that were refused */
 	unsigned int waiting;		/* their number */
 	unsigned int users;		/* joined ports */
+	bool ask, answer;		/* announce, though nothing is due */
 	struct afr_port *turn;		/* the waiter that is being kicked may post one */
 	unsigned long idle_end;		/* without users: when to go */
 	unsigned int silent;		/* in use: looks since the peer last showed life ... */
@@ -113,12 +116,11 @@ struct afr_link {
 	u64 tx_bytes, tx_writes;
 
 	/* receive completions only: they come one at a time */
-	u16 rq_batch, rq_spent;
+	struct afr_message_rx rx;
 	u64 rx_bytes, rx_writes;
 
 	struct xarray slots;		/* RCU: slot -> port */
 	struct ib_cqe send_cqe, recv_cqe;
-	struct ib_recv_wr *recv_wr;	/* rq_batch of them, chained, constant */
 };
 
 extern struct workqueue_struct *afr_link_wq;
@@ -130,7 +132,7 @@ void afr_link_io_fail(struct afr_link *link, enum afr_reason reason);
 /* Connecting -> up, if it was connecting. Process or softirq. */
 bool afr_link_io_up(struct afr_link *link);
 
-/* Post a write of nothing, signaled. Under link->lock. */
+/* Post what the peer answers: a write of nothing; iWARP: a question. Under link->lock. */
 void afr_link_io_probe(struct afr_link *link);
 
 /* Post a message that eats a receive of the peer; messages of ports that fit. Under link->lock. */
@@ -140,10 +142,9 @@ unsigned int afr_link_io_room(const struct afr_link *link);
 
 /* Queues of a new queue pair. Process context; no other user yet. */
 int afr_link_io_init(struct afr_link *link, u16 sq_size, u16 rq_size);
-int afr_link_io_fill(struct afr_link *link);
 void afr_link_io_free(struct afr_link *link);
-/* Post @wr, signaled, and wait for it: 0, -ENOTCONN. Process context. */
-int afr_link_io_run(struct afr_link *link, struct ib_send_wr *first, struct ib_send_wr *wr);
+/* Post @wr, or a chain of two, signaled, and wait for it: 0, -ENOTCONN. Process context. */
+int afr_link_io_run(struct afr_link *link, struct ib_send_wr *wr);
 /* The queue pair is drained: operations that wait have failed, ports are told. Process context. */
 void afr_link_io_abort_ops(struct afr_link *link);
 void afr_link_io_down_ports(struct afr_link *link);

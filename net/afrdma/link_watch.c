@@ -35,7 +35,9 @@ void afr_link_watch(struct afr_link *link)
  * afr_link_watch_look() - has the peer's device shown life?
  * @link: the link, in use
  *
- * A completion or a message is life. Without either, a probe asks for a completion.
+ * A completion or a message is life. Without either, a probe asks for one. On iWARP
+ * a completion means that TCP has taken the bytes, which is life only while more waits
+ * for it.
  * Looks are counted, not time: a host that stood still itself gives its peer another
  * chance.
  *
@@ -43,12 +45,14 @@ void afr_link_watch(struct afr_link *link)
  */
 void afr_link_watch_look(struct afr_link *link)
 {
+	bool done = link->seen_tail != link->mark_tail;
+	bool open = link->mark_tail != link->mark_head;
 	u64 rx = READ_ONCE(link->rx_writes);
 
 	lockdep_assert_held(&link->lock);
-	if (link->seen_tail != link->mark_tail || link->seen_rx != rx)
+	if (link->seen_rx != rx || (done && (open || !link->iwarp)))
 		link->silent = 0;
-	else if (link->mark_tail == link->mark_head)
+	else if (!open || link->iwarp)
 		afr_link_io_probe(link);
 	link->seen_tail = link->mark_tail;
 	link->seen_rx = rx;

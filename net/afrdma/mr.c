@@ -118,7 +118,8 @@ static int register_list(struct afr_mr *mr)
 	wr.mr = mr->mr;
 	wr.key = mr->remote ? mr->mr->rkey : mr->mr->lkey;
 	wr.access = mr->remote ? IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE : 0;
-	return afr_link_io_run(mr->link, retries_local_ops(mr) ? &fence : NULL, &wr.wr);
+	fence.next = &wr.wr;
+	return afr_link_io_run(mr->link, retries_local_ops(mr) ? &fence : &wr.wr);
 }
 
 static int open_mr(struct afr_mr *mr, struct afr_mem *mem)
@@ -219,7 +220,7 @@ void afr_mr_free(struct afr_mr *mr)
 	if (mr->remote) {
 		wr.ex.invalidate_rkey = mr->mr->rkey;
 		/* On a lost link the queue pair is fenced, which is as good. */
-		afr_link_io_run(mr->link, NULL, &wr);
+		afr_link_io_run(mr->link, &wr);
 	}
 	close_mr(mr);
 }

@@ -40,7 +40,7 @@
 	AFR_REASON(36, NETNS, "RDMA is used in the initial network namespace only") \
 	AFR_REASON(37, CLOSING, "the connection is closing") \
 	AFR_REASON(38, HALF_FRAMED, "only one direction is framed: the client's HELLO came after our output had started") \
-	AFR_REASON(39, DEVICE_LACKS, "the RDMA device lacks what we need: immediate data (iWARP has none) or fast registration") \
+	AFR_REASON(39, DEVICE_LACKS, "the RDMA device lacks what we need: fast registration of memory, or long queues") \
 	AFR_REASON(40, OPERATOR, "an administrator keeps this connection on TCP (smctl conn move)") \
 	AFR_REASON(41, ATTACH_LIMIT, "too many connections were moving to RDMA at once (sysctl net.afrdma.attaches_max)") \
 	AFR_REASON(42, GROUP_LIMIT, "links to too many peers (sysctl net.afrdma.groups_max)") \
@@ -57,7 +57,7 @@
 	AFR_REASON(59, LINK_SHUTDOWN, "the module or the namespace is going away") \
 	AFR_REASON(60, LINK_PROTOCOL, "the peer broke the rules of the link: unknown slot, or credits that cannot be") \
 	AFR_REASON(61, LINK_OPERATOR, "an administrator took the link down") \
-	AFR_REASON(62, LINK_SILENT, "the peer's device did not answer for link_timeout_ms: is UDP port 4791 (RoCE) still open?") \
+	AFR_REASON(62, LINK_SILENT, "the peer's device did not answer for link_timeout_ms: is the path of RDMA, such as UDP port 4791 of RoCE, still open?") \
 	/* why a connection was ended */ \
 	AFR_REASON(80, RESET, "the peer or the network reset the TCP connection") \
 	AFR_REASON(81, TCP_ERROR, "the inner TCP connection failed") \

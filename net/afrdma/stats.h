@@ -41,7 +41,7 @@
 	AFR_STAT(PEER_VIOLATION, "connections ended because the peer broke the protocol") \
 	AFR_STAT(RING_PAGES, "pages of ring memory allocated, ever") \
 	AFR_STAT(RING_NO_MEMORY, "ring allocations that failed") \
-	AFR_STAT(LINK_PROBE, "writes of nothing posted on quiet links, to see that the peer's device is there") \
+	AFR_STAT(LINK_PROBE, "writes of nothing (iWARP: questions) on quiet links, to see that the peer is there") \
 	AFR_STAT(OVER_LIMIT, "times a limit on connections, peers or requests refused one more")
 
 #ifndef AFR_STATS_H

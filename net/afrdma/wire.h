@@ -136,11 +136,19 @@ static_assert(sizeof(struct afr_wire_error) == 4, "ERROR size");
 
 /*
  * The 32-bit immediate of every write on a link: slot in the high half, cursor
- * in the low half. Two slot values are messages about the link itself.
+ * in the low half. Three slot values are messages about the link itself.
  */
 #define AFR_SLOT_MAX		0xffef	/* last slot of a connection; slots start at 0 */
+#define AFR_SLOT_ASK		0xfffd	/* as AFR_SLOT_CREDITS, and wants one in return */
 #define AFR_SLOT_DETACH		0xfffe	/* low half: slot whose writer has ended */
 #define AFR_SLOT_CREDITS	0xffff	/* low half: receives posted so far, modulo 2^16 */
+
+/* iWARP has no immediates: a SEND with this stands for one. */
+struct afr_wire_note {
+	__be32	imm;		/* the immediate */
+	__be32	len;		/* bytes of the write before it, 0 = there was none */
+} __packed;
+static_assert(sizeof(struct afr_wire_note) == 8, "note size");
 
 /* rdma_cm private data of the connect request; fits all transports (<= 56). */
 #define AFR_CM_MAGIC		0xaf4d41d8u
