@@ -20,13 +20,14 @@ stages() {
 	kernels		2400	guest kernels: built while the above ran
 	uml		900	two User-Mode Linux guests: the socket table, quick	+uml
 	uml-debug	1500	the same with KASAN, lockdep and kmemleak; 1,000 connections in a row	+uml-debug
+	siw		600	the socket table, quick, and devices that die, over iWARP	+uml
 	uml-full	2400	all rows of the socket table, both ways (not in "all")	+uml
 	vm-6.12		1200	two VMs, Debian's 6.12: table, 1,000 in a row, 200 at once, smctl	+vm-6.12
 	vm-6.1		1200	the same on Debian's 6.1	+vm-6.1
 	END
 }
 # shellcheck disable=SC2034 # for check.sh
-all="deps unit build lint kernels uml-debug vm-6.12 vm-6.1"
+all="deps unit build lint kernels uml-debug siw vm-6.12 vm-6.1"
 # shellcheck disable=SC2034
 quick="deps unit-quick build-quick lint-quick kernels uml"
 
@@ -130,12 +131,13 @@ stage_lint() {
 	stage_lint_quick
 }
 
-# in_guests GUEST SECONDS SCRIPT...
+# in_guests GUEST SECONDS SCRIPT...; $rdma is the kind of device
+rdma=rxe
 in_guests() {
 	local guest=$1 seconds=$2 rc=0
 	shift 2
 	# Verbose: the end of the log is what is shown of a stage that is at work.
-	"$lab/run" --guest "$guest" --build --verbose --timeout "$seconds" -- "$@" || rc=$?
+	"$lab/run" --guest "$guest" --rdma $rdma --build --verbose --timeout "$seconds" -- "$@" || rc=$?
 	# 4 is a script that could not do its work here, and has said so.
 	[ $rc -eq 0 ] || [ $rc -eq 4 ] || failures=1
 	return "$failures"
@@ -154,6 +156,15 @@ stage_uml() {
 stage_uml_full() {
 	programs || return
 	in_guests uml 2000 selftests/net/run-table.sh full
+}
+
+# siw is in no kernel of Debian's.
+stage_siw() {
+	rdma=siw
+	programs || return
+	in_guests uml 400 selftests/check/one-way.sh quick --no-rogue
+	in_guests uml 300 selftests/net/death.sh
+	return "$failures"
 }
 
 stage_uml_debug() {
