@@ -95,6 +95,7 @@ enum afr_conn_flag {
 	AFR_F_BLOCKED_TOLD,	/* BLOCKED was sent for the current blockade */
 	AFR_F_PEER_LEFT,	/* the peer's RESUME of the current epoch has come */
 	AFR_F_UPGRADE,		/* client: enough was moved to deserve a link */
+	AFR_F_DEAF,		/* shut both ways: bytes behind deaf_at are refused */
 	AFR_F_FIN_WANTED,	/* shutdown(SHUT_WR) was called */
 	AFR_F_KEEP_TCP,		/* an administrator wants no RDMA here */
 	AFR_F_RETRY_NOW,	/* an administrator wants RDMA now */
@@ -177,6 +178,7 @@ struct afr_conn {
 	struct afr_mem		rcv;
 	bool			rx_busy;	/* the reader is putting bytes behind rx.visible */
 	u64			rx_bytes[2];
+	u64			deaf_at;
 	bool			credit_imm;	/* cursors go by immediate (PC3) */
 
 	/* frames in, the work only */

@@ -15,6 +15,7 @@
 #include "control.h"
 #include "hook.h"
 #include "move.h"
+#include "recv.h"
 #include "send.h"
 #include "stats.h"
 #include "trace.h"
@@ -24,6 +25,9 @@ static int errno_of(struct afr_conn *conn)
 {
 	enum afr_reason reason = conn->abort_reason;
 
+	/* as tcp(7): a reset behind the peer's end of stream is a broken pipe */
+	if (reason == AFR_REASON_RESET && afr_recv_fin(conn))
+		return EPIPE;
 	if (conn->err)
 		return conn->err;
 	switch (reason) {
@@ -157,6 +161,18 @@ static void run_orphan(struct afr_conn *conn)
 		afr_conn_abort(conn, AFR_REASON_ORPHAN_TIMEOUT);
 }
 
+/* Shut both ways, and the peer goes on (RFC 9293, 3.10.7.4: data that nobody can receive). */
+static void run_deaf(struct afr_conn *conn)
+{
+	bool more;
+
+	spin_lock_bh(&conn->rx_lock);
+	more = conn->rx.visible > conn->deaf_at;
+	spin_unlock_bh(&conn->rx_lock);
+	if (more)
+		afr_conn_abort(conn, AFR_REASON_ORPHAN_DATA);
+}
+
 /* Both directions are whole and both ends know it. */
 static bool both_whole(struct afr_conn *conn)
 {
@@ -230,6 +246,8 @@ void afr_end_run(struct afr_conn *conn)
 {
 	if (test_bit(AFR_F_ORPHAN, &conn->flags))
 		run_orphan(conn);
+	else if (test_bit(AFR_F_DEAF, &conn->flags))
+		run_deaf(conn);
 	if (test_bit(AFR_F_ABORT, &conn->flags) && !test_bit(AFR_F_ABORTED, &conn->flags)) {
 		if (afr_end_waits(conn)) {
 			afr_move_detach(conn);	/* starts the timer that bounds it */

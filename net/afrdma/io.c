@@ -46,17 +46,29 @@ static void front_writable(struct sock *sk)
 		sock_wake_async(wq, SOCK_WAKE_SPACE, POLL_OUT);
 }
 
-static void front_changed(struct sock *sk)
+/* The error of an abort becomes the socket's, once. Returns true the first time. */
+static bool take_abort(struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
+	bool first;
 
-	if (test_bit(AFR_F_ABORTED, &conn->flags) &&
-	    !test_and_set_bit(AFR_F_ABORT_TOLD, &conn->flags)) {
+	if (!test_bit(AFR_F_ABORTED, &conn->flags))
+		return false;
+	write_lock_bh(&sk->sk_callback_lock);
+	first = !test_and_set_bit(AFR_F_ABORT_TOLD, &conn->flags);
+	if (first) {
 		WRITE_ONCE(sk->sk_err, conn->err);
 		WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
 		WRITE_ONCE(sk->sk_state, TCP_CLOSE);
-		sk_error_report(sk);
 	}
+	write_unlock_bh(&sk->sk_callback_lock);
+	return first;
+}
+
+static void front_changed(struct sock *sk)
+{
+	if (take_abort(sk))
+		sk_error_report(sk);
 	sk->sk_state_change(sk);
 	if (sk->sk_shutdown == SHUTDOWN_MASK)
 		sk_wake_async(sk, SOCK_WAKE_WAITD, POLL_HUP);
@@ -327,8 +339,10 @@ int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
 		return mode;
 	if (mode == AFR_FRAMED)
 		return recv_framed(sk, msg, len, flags, timeo);
-	if (mode == AFR_UNDECIDED)	/* aborted, maybe before the front was told */
-		return sock_error(sk) ?: -READ_ONCE(afr_sk(sk)->conn->err);
+	if (mode == AFR_UNDECIDED) {	/* aborted, maybe before the front was told */
+		take_abort(sk);
+		return sock_error(sk);
+	}
 	return recv_raw(sk, msg, flags);
 }
 
@@ -431,6 +445,8 @@ int afr_shutdown(struct socket *sock, int how)
 	smp_mb();	/* front_changed() takes no lock: what it wrote meanwhile counts */
 	if (aborted(conn))
 		WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
+	if (sk->sk_shutdown == SHUTDOWN_MASK)
+		afr_recv_refuse(conn);
 	release_sock(sk);
 	if ((how + 1) & SEND_SHUTDOWN) {
 		set_bit(AFR_F_FIN_WANTED, &conn->flags);

@@ -97,3 +97,19 @@ void afr_recv_consume(struct afr_conn *conn, size_t len)
 	if (test_bit(AFR_F_STALLED, &conn->flags))
 		afr_conn_schedule(conn);
 }
+
+/**
+ * afr_recv_refuse() - the program wants no more bytes, and sends none
+ * @conn: connection
+ *
+ * Bytes that have come stay readable; more of them reset the connection.
+ *
+ * Context: process.
+ */
+void afr_recv_refuse(struct afr_conn *conn)
+{
+	spin_lock_bh(&conn->rx_lock);
+	if (!test_and_set_bit(AFR_F_DEAF, &conn->flags))
+		conn->deaf_at = conn->rx.visible;
+	spin_unlock_bh(&conn->rx_lock);
+}

@@ -16,6 +16,9 @@ ssize_t afr_recv_copy(struct afr_conn *conn, u64 skip, struct iov_iter *iter, si
 /* The reader is done with @len bytes: memory and credit go back. Process context. */
 void afr_recv_consume(struct afr_conn *conn, size_t len);
 
+/* Shut both ways: what comes from now on is answered by a reset, as TCP does. Process context. */
+void afr_recv_refuse(struct afr_conn *conn);
+
 /* Any context: bytes to read now. */
 u32 afr_recv_readable(struct afr_conn *conn);
 /* Any context: the peer named its end, and all up to there has come (maybe not been read). */
