@@ -266,13 +266,16 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 {
 	struct sock *sk = sock->sk;
 	struct afr_conn *conn = afr_sk(sk)->conn;
+	int err, failed = 0;
 	bool unspec;
-	int err;
 
 	if (len < (int)sizeof(addr->sa_family))
 		return -EINVAL;
 	if (READ_ONCE(sk->sk_err) && afr_conn_tx_mode(conn) == AFR_NONE)
-		return sock_error(sk);
+		failed = sock_error(sk);
+	/* a connect() that failed, and poll() has the error: TCP has to hear of another, too */
+	if (failed && READ_ONCE(conn->inner->state) != SS_CONNECTING)
+		return failed;
 	afr_inner_graft(conn->inner, sock);	/* now there is a file to lend */
 	afr_sockopt_sync(sk);
 	unspec = addr->sa_family == AF_UNSPEC;
@@ -296,6 +299,8 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 			set_modes(conn, AFR_NONE, AFR_NONE);
 	}
 	release_sock(conn->inner->sk);
+	if (failed && err == -ECONNABORTED)
+		err = failed;
 	if (unspec)
 		afr_inner_take_error(conn->inner, sk);	/* ECONNRESET, of our own making */
 	else if (!err)

@@ -456,6 +456,10 @@ static void refused_second_connect(void)
 	union addr addr;
 	int fd = start_connect(server_port(), &addr);
 
+	/* told once each time, and the socket is as good as new */
+	await(fd, POLLERR);
+	SYS_ERRNO(connect(fd, &addr.sa, addr_len()), ECONNREFUSED);
+	SYS_ERRNO(connect(fd, &addr.sa, addr_len()), EINPROGRESS);
 	await(fd, POLLERR);
 	SYS_ERRNO(connect(fd, &addr.sa, addr_len()), ECONNREFUSED);
 	barrier("refused");
