@@ -22,6 +22,7 @@ stages() {
 	uml-debug	1500	the same with KASAN, lockdep and kmemleak; 1,000 connections in a row	+uml-debug
 	siw		600	the socket table, quick, and devices that die, over iWARP	+uml
 	uml-full	2400	all rows of the socket table, both ways (not in "all")	+uml
+	programs	1500	Python's own socket, TLS, HTTP and asyncio tests, as on TCP (not in "all")	+uml
 	vm-6.12		1200	two VMs, Debian's 6.12: table, 1,000 in a row, 200 at once, smctl	+vm-6.12
 	vm-6.1		1200	the same on Debian's 6.1	+vm-6.1
 	END
@@ -165,6 +166,11 @@ stage_siw() {
 	in_guests uml 400 selftests/check/one-way.sh quick --no-rogue
 	in_guests uml 300 selftests/net/death.sh
 	return "$failures"
+}
+
+stage_programs() {
+	programs || return
+	in_guests uml 1300 selftests/programs/python.sh
 }
 
 stage_uml_debug() {

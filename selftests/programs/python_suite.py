@@ -1,0 +1,152 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Run test modules of Python's own suite; one line for each test.
+
+    python_suite.py RESULTS SECONDS MODULE...
+
+RESULTS gets "NAME begins", then "NAME pass", "NAME fail", "NAME skip" or "NAME hang";
+standard output what the tests print and their tracebacks. A test that takes longer
+than SECONDS is a hang: its process is ended, and another goes on behind it.
+"""
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+
+def flat(suite):
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from flat(test)
+        else:
+            yield test
+
+
+class Lines(unittest.TextTestResult):
+    """Writes a line when a test begins and one when it has ended."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.verdict = None
+
+    def write(self, word, test):
+        log.write(f"{test.id().replace(' ', '_')} {word}\n")
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.verdict = "pass"
+        self.write("begins", test)
+
+    def stopTest(self, test):
+        self.write(self.verdict, test)
+        super().stopTest(test)
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self.verdict = "skip"
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        # Of setUpClass and setUpModule: no test has begun.
+        if not hasattr(test, "_testMethodName"):
+            self.write("fail", test)
+        self.verdict = "fail"
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self.verdict = "fail"
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err:
+            self.verdict = "fail"
+
+    def addUnexpectedSuccess(self, test):
+        super().addUnexpectedSuccess(test)
+        self.verdict = "fail"
+
+
+def prepare(module):
+    """What the suite's own runner would do; no test may go beyond this machine."""
+    from test import support
+    support.use_resources = ["cpu", "walltime", "largefile"]
+    if module.endswith("test_socketserver"):            # asks, and stays at home
+        support.use_resources.append("network")
+    support.verbose = 0
+
+
+def run_module(module, known):
+    """In a process of its own: the tests of a module that are not known yet."""
+    prepare(module)
+    suite = unittest.defaultTestLoader.loadTestsFromName(module)
+    todo = unittest.TestSuite(t for t in flat(suite) if t.id() not in known)
+    unittest.TextTestRunner(resultclass=Lines, verbosity=2, stream=sys.stdout).run(todo)
+
+
+def read_lines(path):
+    """The results so far, and the test that has begun and not ended."""
+    results, begun = {}, None
+    with open(path) as lines:
+        for line in lines:
+            name, _, word = line.rstrip("\n").rpartition(" ")
+            if word == "begins":
+                begun = name
+            else:
+                results[name] = word
+                begun = None
+    return results, begun
+
+
+def watch(child, path, seconds):
+    """Wait for the child, or until it has written nothing for some time."""
+    size, since = -1, 0
+    while child.poll() is None:
+        if os.stat(path).st_size != size:
+            size, since = os.stat(path).st_size, time.monotonic()
+        try:
+            child.wait(1)
+        except subprocess.TimeoutExpired:
+            if time.monotonic() - since > seconds:
+                os.killpg(child.pid, signal.SIGABRT)    # faulthandler: says where it hung
+                time.sleep(1)
+                os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
+
+
+def supervise(path, seconds, module):
+    """Until a process has come to the end of the module."""
+    known = None
+    while True:
+        before = known
+        child = subprocess.Popen([sys.executable, "-X", "faulthandler", __file__, "--module",
+                                  path, module], start_new_session=True)
+        watch(child, path, seconds)
+        known, begun = read_lines(path)
+        if begun:
+            with open(path, "a") as lines:
+                lines.write(f"{begun} hang\n")
+        elif child.returncode == 0 or known == before:
+            return
+
+
+def main():
+    global log
+    if sys.argv[1] == "--module":
+        _, _, path, module = sys.argv
+        known, _ = read_lines(path)
+        log = open(path, "a", buffering=1)
+        run_module(module, known)
+        log.close()
+        # Threads that a failed test has left behind must not keep this process.
+        sys.stdout.flush()
+        os._exit(0)
+    _, path, seconds, *modules = sys.argv
+    open(path, "w").close()
+    for module in modules:
+        supervise(path, int(seconds), "test." + module)
+
+
+if __name__ == "__main__":
+    main()
