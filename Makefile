@@ -7,6 +7,7 @@
 # make check            every test there is: unit, builds, lint, guests of all kinds
 # make check-quick      the inner loop: less than two minutes once it is warm
 # make check-STAGE      one stage of it: "selftests/check.sh list" has the names
+# make faults           the fault rows: ROWS=F8,F15@a and SEED=7 repeat some of them
 # make unit lint        the same for these two
 # make clean
 
@@ -53,7 +54,10 @@ unit lint:
 demo:
 	@selftests/demo/run.sh
 
+faults:
+	@selftests/faults/run $(if $(ROWS),--rows $(ROWS)) $(if $(SEED),--seed $(SEED))
+
 help:
 	@sed -n '2,/^$$/s/^# //p' Makefile
 
-.PHONY: all modules modules_install kdir tools install clean unit lint check demo help
+.PHONY: all modules modules_install kdir tools install clean unit lint check demo faults help

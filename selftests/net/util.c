@@ -24,6 +24,8 @@ static void __attribute__((noreturn)) finish(const char *word, int code)
 	/* The other side may be gone, or not reading: this must not hang. */
 	if (run.control >= 0)
 		send(run.control, line, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	else
+		len = write(STDOUT_FILENO, line, len);
 	_exit(code);
 }
 

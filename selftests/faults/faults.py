@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""The fault rows, in the guests: started by selftests/faults/run in both.
+
+    faults.py DRIVER SEED ROW@ROLE...
+
+DRIVER is the guest that drives, a or b; the other one runs an agent. A row is
+run with its fault at ROLE. Each writes one line of JSON into $AFR_OUT/results
+of the driver when it begins and one when it has ended, and one KTAP line.
+"""
+import json
+import os
+import pathlib
+import random
+import sys
+import time
+import traceback
+
+import hosts
+import rows
+import special
+import stream
+from hosts import ADDRESS, ADDRESS6, OTHER, ROLE, SRC, Broken, Local, Remote, RowFailed
+
+OUT = pathlib.Path(os.environ["AFR_OUT"])
+MTU = os.environ["AFR_MTU"]
+
+# As at the beginning, whatever a row has left; and it tells whether that worked.
+RESTORE = """
+set +e
+nft flush ruleset
+tc qdisc del dev eth0 root 2>/dev/null
+ip link del mv0 2>/dev/null
+rmmod verbfault 2>/dev/null
+ip xfrm policy flush
+ip xfrm state flush
+rmdir /sys/fs/cgroup/faults 2>/dev/null
+ip link set eth0 mtu {mtu}
+ip link set eth0 up
+ip addr replace {me}/24 dev eth0
+{address6}
+rdma link show rxe0/1 >/dev/null 2>&1 || rdma link add rxe0 type rxe netdev eth0
+cat /run/afr/settings | while read -r name value; do
+	echo "$value" >/proc/sys/net/afrdma/$name
+done 2>/dev/null
+:
+"""
+RESTORED = """
+for i in 1 2 3 4 5 6 7 8 9 10; do
+	ping -c 1 -W 1 -q {peer} >/dev/null && break
+done || { echo "no answer from {peer}"; ip addr; exit 1; }
+rdma link show rxe0/1 | grep 'state ACTIVE'
+"""
+SETTINGS = """
+cd /proc/sys/net/afrdma
+echo {link_timeout} >link_timeout_ms || :
+for name in *; do echo "$name $(cat $name)"; done >/run/afr/settings
+for event in conn_abort link_down conn_move; do
+	echo 1 >/sys/kernel/tracing/events/afrdma/afrdma_$event/enable || :
+done
+"""
+
+# The part of the kernel log that was not there at the last look.
+NEW_SPLATS = """
+cd /run/afr
+dmesg >log.new
+tail -n +$(($(cat log.lines 2>/dev/null || echo 0) + 1)) log.new >log.part
+wc -l <log.new >log.lines
+"$AFR_LAB/splat-scan.sh" log.part
+"""
+
+
+class Context:
+    """What a row has at hand, and what it has seen."""
+
+    def __init__(self, both, role, rng, name):
+        self.hosts = both
+        self.at_fault = both[role]
+        self.not_at_fault = both["a" if role == "b" else "b"]
+        self.rng = rng
+        self.address = dict(ADDRESS)
+        self.loads = []
+        self.streams = None
+        self.stall = None
+        self.bytes = 0
+        self.note = ""
+        self.log_path = OUT / f"log.{name}"
+
+    def seen(self, stall=None, note="", verified=0):
+        self.stall = stall if stall is not None else self.stall
+        self.note = note or self.note
+        self.bytes += verified
+
+    def log(self, text):
+        """For who wants to know more: a file per row."""
+        with open(self.log_path, "a", encoding="utf-8") as file:
+            file.write(f"{time.monotonic():.2f} {text}\n")
+
+    def watch(self, seconds):
+        """Sleep, and write down how the streams fare meanwhile."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, 0.5))
+            for load in self.streams.both:
+                self.log(f"{load.host.role} {load.status()}")
+
+    def log_state(self):
+        for host in self.hosts.values():
+            self.log(f"{host.role}\n" + host.sh(
+                f"S={SRC}/build/tools/smctl; $S conn; $S link; $S stats; ss -ti;"
+                "tail -n 60 /sys/kernel/tracing/trace")[1])
+
+    @staticmethod
+    def words(host):
+        peer = OTHER if host.role == ROLE else ROLE
+        return {"number": "12"["ab".index(host.role)], "other": "21"["ab".index(host.role)],
+                "me": ADDRESS[host.role], "peer": ADDRESS[peer], "mtu": MTU,
+                "address6": f"ip addr replace {ADDRESS6[host.role]}/64 dev eth0 nodad",
+                "verbfault": SRC / "build/faults" / os.environ["AFR_KERNEL"] / "verbfault.ko",
+                "link_timeout": rows.LINK_TIMEOUT_MS}
+
+    def do(self, host, command, seconds=60):
+        """Commands of a row, which must succeed."""
+        if not command:
+            return ""
+        for name, value in self.words(host).items():
+            command = command.replace("{%s}" % name, str(value))
+        self.log(f"{host.role}: {command}")
+        rc, out = host.sh("set -e\n" + command, seconds)
+        if rc:
+            raise Broken(f"at {host.role}: {command!r} ended with {rc}: {out}")
+        return out
+
+
+    def look_at_log(self):
+        """A splat is the row's that was there when it came."""
+        for host in self.hosts.values():
+            rc, out = host.sh(NEW_SPLATS)
+            if rc:
+                raise RowFailed(f"kernel log of {host.role}: {out.splitlines()[0]}")
+
+
+    def restore(self):
+        """Both guests as at the beginning; programs are left alone."""
+        for command in RESTORE, RESTORED:
+            for host in self.hosts.values():
+                self.do(host, command)
+
+
+def write(line):
+    with open(OUT / "results", "a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def ktap(line):
+    print(line, flush=True)
+    with open(OUT / "ktap", "a", encoding="utf-8") as file:
+        file.write(line + "\n")
+
+
+def one(both, row, role, seed):
+    """Run it; True when guests can be used for more."""
+    what = f"{row.name} {row.what}, at {role}"
+    ctx = Context(both, role, random.Random(f"{seed} {row.name} {role}"),
+                  f"{row.name}.{role}")
+    line = {"row": row.name, "what": row.what, "role": role, "seed": seed}
+    write({**line, "outcome": "begun"})
+    start = time.monotonic()
+    usable = True
+    try:
+        (getattr(special, row.how) if row.how else stream.run)(ctx, row)
+        ctx.look_at_log()
+        outcome = "pass"
+    except RowFailed as why:
+        outcome = "FAIL"
+        ctx.note = str(why)
+    except Broken as why:
+        outcome = "FAIL"
+        ctx.note = f"broken: {why}"
+    if ctx.streams:
+        ctx.seen(verified=ctx.streams.verified())
+    if outcome == "FAIL":
+        ctx.log_state()
+        ctx.note += "".join(f"; afr_load at {load.host.role}: {load.state}" for load in ctx.loads[-4:])
+    try:
+        for host in both.values():
+            host.kill_all()
+        ctx.restore()
+    except (Broken, RowFailed) as why:
+        usable = False
+        ctx.note += f" and then: {why}"
+        outcome = "FAIL"
+    write({**line, "outcome": outcome, "stall": ctx.stall, "bytes": ctx.bytes,
+           "note": ctx.note, "seconds": round(time.monotonic() - start, 1)})
+    if outcome == "pass":
+        ktap(f"ok - {what}")
+    else:
+        ktap(f"not ok - {what} # seed {seed}: {ctx.note}")
+    return usable
+
+
+def drive(seed, wanted):
+    both = {ROLE: Local(), OTHER: Remote()}
+    write({"guest": os.environ["AFR_KERNEL"], "kernel": os.uname().release,
+           "accel": os.environ["AFR_ACCEL"]})
+    table = {row.name: row for row in rows.ROWS}
+    begin = Context(both, "a", random.Random(0), "begin")
+    for host in both.values():
+        begin.do(host, SETTINGS)
+    begin.restore()
+    usable = True
+    for word in wanted:
+        name, _, role = word.partition("@")
+        if usable:
+            usable = one(both, table[name], role, seed)
+    both[OTHER].end()
+    return not usable
+
+
+def main():
+    driver, seed, *wanted = sys.argv[1:]
+    if ROLE != driver:
+        return hosts.agent()
+    try:
+        return drive(int(seed), wanted)
+    except Exception:
+        traceback.print_exc()
+        raise
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Load for the fault rows: many two-way position-coded connections, each byte
+ * checked when it is read. Its driver tells it when the fault begins, and asks
+ * what it has seen.
+ *
+ * On standard input, a line each:
+ *	mark	from now on the longest pause of a direction counts
+ *	status	print a line of that name
+ *	end	no new bytes: each of our directions ends, then its connection
+ *	quit	end the program, whatever is open
+ * On standard output: "listening", "status KEY=VALUE...", "result KEY=VALUE..."
+ * as the last line, and "FAIL why" when a byte is wrong: that ends the program.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <getopt.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+
+#include "load.h"
+
+#define TICK_MS		20
+
+/* What flow.c wants to know of a row; there are no others. */
+static const struct row the_row = { .name = "faults" };
+const struct row *const tables[] = { NULL };
+const char *const variant_names[VAR_COUNT];
+
+struct load_options opt = { .seed = "0", .conns = 1, .chunk = CHUNK_MAX, .backlog = 1024 };
+struct conn *conns[SLOTS];
+bool ending;
+int begun;
+pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int epoll_fd, listener = -1;
+static bool quitting;
+
+/* ---- sockets ---- */
+
+static void set_up(int fd)
+{
+	if (opt.buf) {
+		set_int(fd, SOL_SOCKET, SO_SNDBUF, opt.buf);
+		set_int(fd, SOL_SOCKET, SO_RCVBUF, opt.buf);
+	}
+	if (opt.user_timeout)
+		set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, opt.user_timeout);
+}
+
+static int family_socket(bool inet6)
+{
+	if (opt.tcp)
+		return socket(inet6 ? AF_INET6 : AF_INET, SOCK_STREAM, 0);
+	return socket(AF_RDMA, SOCK_STREAM, inet6 ? AFRDMA_PROTO_INET6 : AFRDMA_PROTO_INET);
+}
+
+static void address(union addr *addr, socklen_t *len)
+{
+	memset(addr, 0, sizeof(*addr));
+	if (strchr(opt.host, ':')) {
+		addr->in6.sin6_family = AF_INET6;
+		addr->in6.sin6_port = htons(opt.port);
+		inet_pton(AF_INET6, opt.host, &addr->in6.sin6_addr);
+		*len = sizeof(addr->in6);
+	} else {
+		addr->in.sin_family = AF_INET;
+		addr->in.sin_port = htons(opt.port);
+		inet_pton(AF_INET, opt.host, &addr->in.sin_addr);
+		*len = sizeof(addr->in);
+	}
+}
+
+static void open_listener_here(void)
+{
+	union addr addr;
+	socklen_t len;
+
+	address(&addr, &len);
+	listener = SYS(family_socket(addr.sa.sa_family == AF_INET6));
+	set_int(listener, SOL_SOCKET, SO_REUSEADDR, 1);
+	set_up(listener);
+	SYS(bind(listener, &addr.sa, len));
+	SYS(listen(listener, opt.backlog));
+	nonblocking(listener, true);
+}
+
+static bool connect_now(struct conn *c)
+{
+	union addr addr;
+	socklen_t len;
+
+	address(&addr, &len);
+	if (!connect(c->fd, &addr.sa, len))
+		return true;
+	if (errno != EINPROGRESS)
+		failed(c);
+	else
+		c->connecting = true;
+	return false;
+}
+
+/* ---- connections that block: two threads each ---- */
+
+static void *rest_of(void *arg);
+
+static void *tx_thread(void *arg)
+{
+	struct conn *c = arg;
+
+	rnd_start(c->head.conn);
+	while (!c->tx.over)
+		if (!push(c) && !c->tx.over)
+			poll(NULL, 0, 1);	/* the rate, not the socket, says no */
+	return rest_of(c);
+}
+
+static void *rx_thread(void *arg)
+{
+	struct conn *c = arg;
+
+	rnd_start(c->head.conn + SLOTS);
+	while (!c->rx.over)
+		pull(c);
+	return rest_of(c);
+}
+
+static void *first_thread(void *arg)
+{
+	struct conn *c = arg;
+
+	if (!run.server && !connect_now(c))
+		return rest_of(c);
+	while (!c->started && !c->err)
+		header_step(c);
+	if (c->err)
+		return rest_of(c);
+	pthread_mutex_lock(&lock);
+	c->threads++;
+	pthread_mutex_unlock(&lock);
+	pthread_detach(thread_start(rx_thread, c));
+	return tx_thread(c);
+}
+
+static void *rest_of(void *arg)
+{
+	struct conn *c = arg;
+
+	pthread_mutex_lock(&lock);
+	c->threads--;
+	pthread_mutex_unlock(&lock);
+	return NULL;
+}
+
+/* ---- connections that do not: epoll ---- */
+
+static void wait_for(struct conn *c)
+{
+	uint32_t events = 0;
+	struct epoll_event ev = { .data.ptr = c };
+
+	if (c->connecting || (!c->started && !run.server))
+		events = EPOLLOUT;
+	else if (!c->started)
+		events = EPOLLIN;
+	else
+		events = (c->rx.over ? 0 : EPOLLIN) |
+			 (!c->tx.over && (allowance(c) || tx_at_end(c)) ? EPOLLOUT : 0);
+	if (events == c->events)
+		return;
+	ev.events = events;
+	c->events = events;
+	SYS(epoll_ctl(epoll_fd, EPOLL_CTL_MOD, c->fd, &ev));
+}
+
+static void connected(struct conn *c)
+{
+	int err = get_int(c->fd, SOL_SOCKET, SO_ERROR);
+
+	c->connecting = false;
+	if (err) {
+		errno = err;
+		failed(c);
+	}
+}
+
+/* A few calls, then others have their turn. */
+static void serve(struct conn *c, uint32_t events)
+{
+	if (c->connecting)
+		connected(c);
+	if (!c->started && !c->err && !header_step(c))
+		return;
+	for (int i = 0; i < 8 && events & (EPOLLIN | EPOLLERR | EPOLLHUP) && !c->rx.over; i++)
+		if (!pull(c))
+			break;
+	for (int i = 0; i < 8 && events & (EPOLLOUT | EPOLLERR | EPOLLHUP) && !c->tx.over; i++)
+		if (!push(c))
+			break;
+}
+
+/* ---- their beginning and end ---- */
+
+static void adopt(int slot, int fd, bool is_new)
+{
+	struct conn *c = buffer(sizeof(*c));
+	struct epoll_event ev = { .data.ptr = c };
+
+	memset(c, 0, sizeof(*c));
+	c->fd = fd;
+	if (!run.server)
+		c->head = (struct header) { MAGIC, begun, opt.limit };
+	begun++;
+	pthread_mutex_lock(&lock);
+	conns[slot] = c;
+	pthread_mutex_unlock(&lock);
+	if (opt.blocking) {
+		c->threads = 1;
+		pthread_detach(thread_start(first_thread, c));
+		return;
+	}
+	nonblocking(fd, true);
+	if (is_new && !connect_now(c) && !c->connecting)
+		return;
+	SYS(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev));
+	wait_for(c);
+}
+
+/* No descriptor, no file, no memory: another time. */
+static bool scarce(void)
+{
+	if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS)
+		return false;
+	count_scarce();
+	poll(NULL, 0, 5);
+	return true;
+}
+
+static void begin(int slot)
+{
+	int fd = family_socket(strchr(opt.host, ':'));
+
+	if (fd < 0) {
+		if (!scarce())
+			fail("socket: %s", strerror(errno));
+		return;
+	}
+	set_up(fd);
+	adopt(slot, fd, true);
+}
+
+static void accept_all(void)
+{
+	for (int slot = 0; slot < SLOTS; slot++) {
+		int fd;
+
+		if (conns[slot])
+			continue;
+		fd = accept(listener, NULL, NULL);
+		if (fd < 0) {
+			if (errno != EAGAIN && errno != ECONNABORTED && !scarce())
+				fail("accept: %s", strerror(errno));
+			return;
+		}
+		adopt(slot, fd, false);
+	}
+	fail("more than %d connections", SLOTS);
+}
+
+static void reap(int slot)
+{
+	struct conn *c = conns[slot];
+
+	pthread_mutex_lock(&lock);
+	conns[slot] = NULL;
+	pthread_mutex_unlock(&lock);
+	add_to_sums(c);
+	close(c->fd);
+	free(c);
+}
+
+static bool is_over(struct conn *c)
+{
+	bool over;
+
+	pthread_mutex_lock(&lock);
+	over = !c->threads && c->tx.over && c->rx.over;
+	pthread_mutex_unlock(&lock);
+	return over;
+}
+
+static bool more_to_begin(void)
+{
+	return !run.server && !ending && begun < (opt.cycles ? opt.cycles : opt.conns);
+}
+
+/* Look at all connections; returns how many there are or will be. */
+static int tick(void)
+{
+	int open = 0;
+
+	for (int slot = 0; slot < SLOTS; slot++) {
+		if (conns[slot] && is_over(conns[slot]))
+			reap(slot);
+		if (!conns[slot] && slot < opt.conns && more_to_begin())
+			begin(slot);
+		if (!conns[slot])
+			continue;
+		open++;
+		if (!opt.blocking && !conns[slot]->err)
+			wait_for(conns[slot]);
+	}
+	return open + more_to_begin();
+}
+
+/* ---- the program ---- */
+
+static void command(const char *line)
+{
+	if (!strcmp(line, "mark"))
+		set_mark();
+	else if (!strcmp(line, "end"))
+		ending = true;
+	else if (!strcmp(line, "quit"))
+		quitting = true;
+	else if (strcmp(line, "status"))
+		fail("no such command: %s", line);
+	report("status");
+}
+
+static void read_commands(void)
+{
+	static char text[256];
+	static size_t used;
+	ssize_t got = read(STDIN_FILENO, text + used, sizeof(text) - 1 - used);
+	char *end;
+
+	if (got == 0)
+		quitting = true;
+	if (got <= 0)
+		return;
+	used += got;
+	text[used] = 0;
+	while ((end = strchr(text, '\n'))) {
+		*end++ = 0;
+		command(text);
+		used -= end - text;
+		memmove(text, end, used + 1);
+	}
+}
+
+static void watch_fd(int fd, void *as)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = as };
+
+	SYS(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev));
+}
+
+static void loop(void)
+{
+	struct epoll_event ev[64];
+	double next = 0;
+	int open = 1;
+
+	while (!quitting && (open || (run.server && !ending))) {
+		int n = epoll_wait(epoll_fd, ev, ARRAY_SIZE(ev), TICK_MS);
+
+		for (int i = 0; i < n; i++) {
+			struct conn *c = ev[i].data.ptr;
+
+			if (ev[i].data.ptr == &listener)
+				accept_all();
+			else if (ev[i].data.ptr == &opt)
+				read_commands();
+			else if (!is_over(c))
+				serve(c, ev[i].events);
+			if (c != (void *)&listener && c != (void *)&opt && !c->err)
+				wait_for(c);
+		}
+		/* with few connections at once, a new one must not wait for the tick */
+		if (now() >= next || opt.cycles) {
+			open = tick();
+			next = now() + TICK_MS / 1000.0;
+		}
+	}
+}
+
+/* Where the value of an option goes; one that is a bool takes none. */
+static const struct setting {
+	const char *name;
+	const char **text;
+	int *number;
+	bool *on;
+} settings[] = {
+	{ "listen", .text = &opt.host, .on = &run.server },
+	{ "connect", .text = &opt.host },
+	{ "port", .number = &opt.port },
+	{ "conns", .number = &opt.conns },
+	{ "cycles", .number = &opt.cycles },
+	{ "limit", .number = &opt.limit },
+	{ "rate", .number = &opt.rate },
+	{ "chunk", .number = &opt.chunk },
+	{ "seed", .text = &opt.seed },
+	{ "buf", .number = &opt.buf },
+	{ "backlog", .number = &opt.backlog },
+	{ "user-timeout", .number = &opt.user_timeout },
+	{ "tcp", .on = &opt.tcp },
+	{ "blocking", .on = &opt.blocking },
+	{ "half", .on = &opt.half },
+};
+
+static void read_options(int argc, char **argv)
+{
+	struct option options[ARRAY_SIZE(settings) + 1] = { };
+	int i;
+
+	for (i = 0; i < (int)ARRAY_SIZE(settings); i++)
+		options[i] = (struct option) {
+			settings[i].name, settings[i].text || settings[i].number, NULL, i,
+		};
+	while ((i = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (i == '?')
+			exit(2);
+		if (settings[i].text)
+			*settings[i].text = optarg;
+		if (settings[i].number)
+			*settings[i].number = atoi(optarg);
+		if (settings[i].on)
+			*settings[i].on = true;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static struct progress here;
+
+	progress = &here;
+	run.row = &the_row;
+	run.control = -1;
+	read_options(argc, argv);
+	run.seed = strtoull(opt.seed, NULL, 0);
+	if (!opt.host || !opt.port || opt.conns > SLOTS || opt.chunk < 1 ||
+	    opt.chunk > (int)CHUNK_MAX)
+		fail("usage: afr_load --listen ADDRESS | --connect ADDRESS --port N [...]");
+	rnd_start(0);
+	epoll_fd = SYS(epoll_create1(EPOLL_CLOEXEC));
+	nonblocking(STDIN_FILENO, true);
+	watch_fd(STDIN_FILENO, &opt);
+	if (run.server) {
+		open_listener_here();
+		watch_fd(listener, &listener);
+		printf("listening\n");
+		fflush(stdout);
+	}
+	loop();
+	report("result");
+	return 0;
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0
+/* One call of one direction of a connection of afr_load. */
+#define _GNU_SOURCE
+#include "load.h"
+
+/* Bytes that may be sent now. */
+size_t allowance(const struct conn *c)
+{
+	uint64_t off = c->tx.flow.off, most = CHUNK_MAX;
+
+	if (c->head.limit)
+		most = c->head.limit - off;
+	else if (ending || (c->peer_ended && !opt.half))
+		return 0;
+	if (opt.rate) {
+		double due = (now() - c->begin) * opt.rate * KIB - off;
+
+		if (due < 1)
+			return 0;
+		if (due < most)
+			most = due;
+	}
+	return most < (size_t)opt.chunk ? most : (size_t)opt.chunk;
+}
+
+bool tx_at_end(const struct conn *c)
+{
+	if (c->head.limit)
+		return c->tx.flow.off == c->head.limit;
+	return ending || (c->peer_ended && !opt.half);
+}
+
+static void end_tx(struct conn *c)
+{
+	if (shutdown(c->fd, SHUT_WR))
+		failed(c);
+	c->tx.over = true;
+}
+
+/* False: the call would block, or there is nothing to be sent now. */
+bool push(struct conn *c)
+{
+	static __thread uint8_t buf[CHUNK_MAX];
+	struct flow ahead = c->tx.flow;
+	size_t len = allowance(c);
+	ssize_t done;
+
+	if (!len) {
+		if (tx_at_end(c))
+			end_tx(c);
+		return false;
+	}
+	len = rnd_between(1, len);
+	flow_fill(&ahead, buf, len);
+	done = send(c->fd, buf, len, MSG_NOSIGNAL);
+	if (done < 0) {
+		if (errno != EAGAIN)
+			failed(c);
+		return false;
+	}
+	moved(&c->tx, done);
+	return true;
+}
+
+bool pull(struct conn *c)
+{
+	static __thread uint8_t buf[CHUNK_MAX];
+	ssize_t got = recv(c->fd, buf, rnd_between(1, opt.chunk), 0);
+
+	if (got < 0) {
+		if (errno != EAGAIN)
+			failed(c);
+		return false;
+	}
+	if (!got) {
+		c->peer_ended = true;
+		c->rx.over = true;
+		if (c->head.limit && c->rx.flow.off != c->head.limit) {
+			errno = ENODATA;	/* its program was killed */
+			failed(c);
+		}
+		return false;
+	}
+	flow_look(&c->rx.flow, buf, got);
+	moved(&c->rx, got);
+	return true;
+}
+
+/* Both directions may begin: who we are is known to both. */
+static void start(struct conn *c)
+{
+	c->tx.flow = flow_out(c->head.conn);
+	c->rx.flow = flow_in(c->head.conn);
+	c->begin = now();
+	c->rx.last = c->begin;
+	c->started = true;
+}
+
+/* True when the header has passed. */
+bool header_step(struct conn *c)
+{
+	char *at = (char *)&c->head + c->head_done;
+	size_t left = sizeof(c->head) - c->head_done;
+	ssize_t done = run.server ? recv(c->fd, at, left, 0) :
+				    send(c->fd, at, left, MSG_NOSIGNAL);
+
+	if (done < 0) {
+		if (errno != EAGAIN)
+			failed(c);
+		return false;
+	}
+	if (!done) {		/* the client is gone before it began */
+		errno = ENODATA;
+		failed(c);
+		return false;
+	}
+	c->head_done += done;
+	if (c->head_done < sizeof(c->head))
+		return false;
+	if (c->head.magic != MAGIC)
+		fail("a connection begins with %#x", c->head.magic);
+	start(c);
+	return true;
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What the connections of afr_load have come to. */
+#define _GNU_SOURCE
+#include "load.h"
+#include "reason.h"
+
+#define ERRNO_MAX	200
+
+/* Of connections that are over. */
+static struct {
+	long clean, failed, scarce, errors[ERRNO_MAX];
+	uint64_t tx, rx;
+	double stall, error_at;
+} sum;
+
+static double mark;
+
+static void pause_ends(struct dir *d, double t)
+{
+	if (t - d->last > d->worst)
+		d->worst = t - d->last;
+	d->last = t;
+}
+
+void moved(struct dir *d, size_t len)
+{
+	pthread_mutex_lock(&lock);
+	d->flow.off += len;
+	pause_ends(d, now());
+	pthread_mutex_unlock(&lock);
+}
+
+void failed(struct conn *c)
+{
+	pthread_mutex_lock(&lock);
+	if (!c->err) {
+		c->err = errno;
+		sum.errors[errno < ERRNO_MAX ? errno : 0]++;
+		sum.error_at = now();
+	}
+	c->tx.over = true;
+	c->rx.over = true;
+	pthread_mutex_unlock(&lock);
+}
+
+void set_mark(void)
+{
+	pthread_mutex_lock(&lock);
+	mark = now();
+	sum.stall = 0;
+	for (int i = 0; i < SLOTS; i++)
+		if (conns[i]) {
+			conns[i]->rx.last = mark;
+			conns[i]->rx.worst = 0;
+		}
+	pthread_mutex_unlock(&lock);
+}
+
+void count_scarce(void)
+{
+	pthread_mutex_lock(&lock);
+	sum.scarce++;
+	pthread_mutex_unlock(&lock);
+}
+
+void add_to_sums(struct conn *c)
+{
+	pthread_mutex_lock(&lock);
+	sum.tx += c->tx.flow.off;
+	sum.rx += c->rx.flow.off;
+	if (c->rx.worst > sum.stall)
+		sum.stall = c->rx.worst;
+	sum.clean += !c->err;
+	sum.failed += !!c->err;
+	pthread_mutex_unlock(&lock);
+}
+
+struct tally {
+	int alive, open, rdma, framed, plain, half, half_closed;
+	uint64_t tx, rx, moves;
+	double stall, gap;
+	bool reasons[256];
+};
+
+static void tally_path(struct tally *t, int fd)
+{
+	struct afrdma_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	if (opt.tcp || getsockopt(fd, SOL_AFRDMA, AFRDMA_INFO, &info, &len))
+		return;
+	t->rdma += info.tx_path == AFRDMA_PATH_RDMA && info.rx_path == AFRDMA_PATH_RDMA;
+	t->framed += info.mode == AFRDMA_MODE_FRAMED;
+	t->plain += info.mode == AFRDMA_MODE_PLAIN;
+	t->half += info.mode == AFRDMA_MODE_HALF;
+	t->moves += info.moves;
+	if (info.reason < ARRAY_SIZE(t->reasons))
+		t->reasons[info.reason] = true;
+}
+
+static void tally_conn(struct tally *t, struct conn *c)
+{
+	t->alive++;
+	if (!c->started)
+		return;
+	t->open++;
+	t->half_closed += c->peer_ended;
+	t->tx += c->tx.flow.off;
+	t->rx += c->rx.flow.off;
+	if (!c->rx.over) {
+		double gap = now() - c->rx.last;
+
+		if (gap > t->gap)
+			t->gap = gap;
+		if (gap > t->stall)
+			t->stall = gap;
+	}
+	if (c->rx.worst > t->stall)
+		t->stall = c->rx.worst;
+	tally_path(t, c->fd);
+}
+
+static const char *reason_name(unsigned int reason)
+{
+	switch (reason) {
+#define AFR_REASON(number, name, sentence) case number: return #name;
+	AFR_REASONS
+#undef AFR_REASON
+	}
+	return "unknown";
+}
+
+static void print_lists(const struct tally *t)
+{
+	const char *sep = "";
+
+	printf(" errors=");
+	for (int i = 0; i < ERRNO_MAX; i++)
+		if (sum.errors[i]) {
+			printf("%s%s:%ld", sep, i ? strerrorname_np(i) : "0", sum.errors[i]);
+			sep = ",";
+		}
+	sep = "";
+	printf(" reasons=");
+	for (unsigned int i = 1; i < ARRAY_SIZE(t->reasons); i++)
+		if (t->reasons[i]) {
+			printf("%s%s", sep, reason_name(i));
+			sep = ",";
+		}
+	printf("\n");
+	fflush(stdout);
+}
+
+void report(const char *word)
+{
+	struct tally t = { 0 };
+
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < SLOTS; i++)
+		if (conns[i])
+			tally_conn(&t, conns[i]);
+	if (sum.stall > t.stall)
+		t.stall = sum.stall;
+	printf("%s alive=%d open=%d rdma=%d framed=%d plain=%d half=%d half_closed=%d", word,
+	       t.alive, t.open, t.rdma, t.framed, t.plain, t.half, t.half_closed);
+	printf(" begun=%d clean=%ld failed=%ld scarce=%ld tx=%llu rx=%llu moves=%llu",
+	       begun, sum.clean, sum.failed, sum.scarce, (unsigned long long)(sum.tx + t.tx),
+	       (unsigned long long)(sum.rx + t.rx), (unsigned long long)t.moves);
+	printf(" stall_ms=%.0f gap_ms=%.0f error_ms=%.0f", t.stall * 1000, t.gap * 1000,
+	       sum.error_at > mark ? (sum.error_at - mark) * 1000 : 0);
+	print_lists(&t);
+	pthread_mutex_unlock(&lock);
+}

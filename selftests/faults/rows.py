@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The table of fault rows: what happens, what the program must see, and when.
+
+Names are those of the fault matrix, F1 to F40, with a number behind the dot
+where a fault has several strengths.
+"""
+import dataclasses
+
+LINK_TIMEOUT_MS = 2000          # net.afrdma.link_timeout_ms of the rows
+# A dead link is to be noticed in this time, whatever is silent about it.
+NOTICED = 2 * LINK_TIMEOUT_MS + 1000
+RTO = 1000                      # what a lost segment of TCP may add
+
+
+@dataclasses.dataclass
+class Row:
+    """Commands are for bash; {me}, {peer}, {mtu} are replaced. "fault" is for the
+    guest at fault, "other" for the other one, at the same time."""
+    name: str
+    what: str
+    fault: str = ""
+    undo: str = ""
+    other: str = ""
+    other_undo: str = ""
+    hold: float = 3             # seconds between fault and undo
+    stall: int = NOTICED        # milliseconds; emulation and checkers get more
+    back: float = 40            # seconds until all is on RDMA again; 0: not asked
+    errors: frozenset = frozenset()     # the streams end so, instead of going on
+    within: int = 0             # milliseconds from the fault to that error
+    load: tuple = ()            # more words for afr_load
+    moves: bool = False         # the fault must make the streams leave their link
+    quick: bool = False
+    how: str = ""               # function in special.py of rows that are not of this kind
+    guest: str = "uml"          # where it is run unless another is asked for
+    not_in: tuple = ()          # guests that cannot do this, and why: (("uml", "..."),)
+    roles: str = "ab"           # guests that it can be the fault of
+    conns: int = 4
+    before: str = ""            # in both guests, before the load
+    net: str = ""               # other addresses for the load: this and .1, .2
+    cycles: int = 0             # how often, for rows that count
+    modes: tuple = ()           # handshakes: ("mode at fault a", "at fault b")
+    reasons: tuple = ()         # ((client, server) at fault a, (client, server) at fault b)
+    prefix: tuple = ()          # words before afr_load at the guest at fault
+    faults: tuple = ()          # ((fault, undo), ...) of a storm
+    survivor: bool = False      # the guest at fault cannot drive
+    seconds: int = 15           # what it takes, about
+
+    def driver(self, role):
+        """The guest that drives this row."""
+        return "b" if self.survivor and role == "a" else "a"
+
+
+def arrivals(rule):
+    """A rule of nft for packets that arrive."""
+    return ("nft -f - <<'END'\ntable inet faults {\n\tchain in {\n"
+            f"\t\ttype filter hook prerouting priority -300;\n\t\t{rule}\n\t}}\n}}\nEND\n")
+
+
+NO_DROP = "nft delete table inet faults"
+NO_NETEM = "tc qdisc del dev eth0 root"
+PARTITION = arrivals('iifname "eth0" drop') + "tc qdisc add dev eth0 root netem loss 100%"
+TOGETHER = NO_DROP + "\n" + NO_NETEM
+
+
+def netem(name, what, words, **more):
+    return Row(name, what, f"tc qdisc add dev eth0 root {words}", NO_NETEM, **more)
+
+
+def both_sides(row):
+    """The same at the other guest, too."""
+    row.other, row.other_undo = row.fault, row.undo
+    return row
+
+
+LINK_DEL = "rdma link del rxe0"
+LINK_ADD = "rdma link add rxe0 type rxe netdev eth0"
+
+
+def set_to(name, value):
+    return f"echo {value} >/proc/sys/net/afrdma/{name}"
+
+
+def handshake(name, what, fault, undo, modes, reasons, **more):
+    """New connections under a fault of their handshake. A mode or reason of None is
+    not asked for."""
+    return Row(name, what, fault, undo, hold=more.pop("hold", 0), modes=modes, reasons=reasons,
+               how="handshake", **more)
+
+
+PLAIN = ("plain", "plain")
+FRAMED = ("framed", "framed")
+
+# Both guests have the same keys, and the same policy for these connections alone.
+ESP = "".join(f"ip xfrm state add src {{{a}}} dst {{{b}}} proto esp spi {spi} mode transport "
+              "enc 'cbc(aes)' 0x00112233445566778899aabbccddeeff\n"
+              for a, b, spi in (("me", "peer", "0x10{number}"), ("peer", "me", "0x10{other}")))
+ESP += "".join(f"ip xfrm policy add dir {way} src {{{a}}} dst {{{b}}} proto tcp {port} 7301 "
+               "tmpl proto esp mode transport\n"
+               for port in ("sport", "dport")
+               for way, a, b in (("out", "me", "peer"), ("in", "peer", "me")))
+
+HANDSHAKES = [
+    handshake("F10", "option stripped", arrivals("reset tcp option 254"), NO_DROP, PLAIN,
+              (("PEER_PLAIN", "NO_HELLO"), ("PEER_PLAIN", "CLIENT_PLAIN")), quick=True),
+    handshake("F11.1", "option mangled", arrivals("tcp option @254,64,32 set 0x12345678"), NO_DROP,
+              PLAIN, (("OPTION_BAD", "NO_HELLO"), ("OPTION_BAD", "NO_HELLO"))),
+    handshake("F11.2", "version of the option changed", arrivals("tcp option @254,48,16 set 0x0900"),
+              NO_DROP, PLAIN, (("OPTION_BAD", "NO_HELLO"), ("PEER_PLAIN", "OPTION_BAD"))),
+    handshake("F36.1", "segments with the option dropped",
+              arrivals("tcp flags syn tcp option 254 exists drop"), NO_DROP, PLAIN,
+              (("PEER_PLAIN", "OPTION_DROPPED"), ("OPTION_DROPPED", "CLIENT_PLAIN"))),
+    handshake("F36.2", "switched off", set_to("enabled", 0), set_to("enabled", 1), PLAIN,
+              (("FAMILY_OFF", "CLIENT_PLAIN"), ("PEER_PLAIN", "FAMILY_OFF"))),
+    handshake("F36.3", "the first bytes come late",
+              arrivals("tcp flags & psh == psh tcp dport 7301 drop\n"
+                       "\t\ttcp flags & psh == psh tcp sport 7301 drop"), NO_DROP,
+              ("framed", "half"), ((None, None), ("HALF_FRAMED", "HALF_FRAMED")), hold=4.5),
+    handshake("F36.4", "upgrade forbidden", set_to("upgrade", 0), set_to("upgrade", 1), FRAMED,
+              (("UPGRADE_OFF", None), ("UPGRADE_OFF", None))),
+    handshake("F36.5", "no device", LINK_DEL, LINK_ADD, FRAMED,
+              (("NO_ROUTE", None), ("PEER_NO_SERVICE", None))),
+    handshake("F36.6", "UDP 4791 blocked", arrivals("udp dport 4791 drop"), NO_DROP, FRAMED,
+              (("CONNECT_TIMEOUT", None), ("CONNECT_TIMEOUT", None)), quick=True),
+    both_sides(handshake("F36.7", "an IPsec policy", ESP, "ip xfrm policy flush; ip xfrm state flush",
+                         FRAMED, (("XFRM_POLICY", None), ("XFRM_POLICY", None)))),
+    handshake("F36.8", "no ring memory for more",
+              "cd /proc/sys/net/afrdma; echo $((4 * 128 + 100)) >mem_max",
+              "echo 1000000 >/proc/sys/net/afrdma/mem_max", FRAMED,
+              (("RING_LIMIT", None), ("RING_LIMIT", None)), conns=1),
+]
+
+MV_ADD = ("ip link add mv0 address 02:af:01:00:00:0{number} link eth0 type macvlan mode bridge\n"
+          "ip addr add 10.78.0.{number}/24 dev mv0; ip link set mv0 up\n"
+          "rdma link add rxe1 type rxe netdev mv0")
+RESETS = frozenset({"ECONNRESET", "EPIPE", "ECONNABORTED"})
+GONE = RESETS | {"ECONNREFUSED", "ENODATA", "ENOTCONN"}
+HOGS = """for i in 1 2 3 4 5 6; do timeout 6 sh -c 'while :; do :; done' >/dev/null 2>&1 & done
+renice 19 -p $(pgrep kworker) >/dev/null 2>&1 || :"""
+SS_KILL = "ss -K state established '( sport = 7300 or dport = 7300 )' | grep -q 7300"
+VERBS_IN = "insmod {verbfault}; echo 100 >/proc/sys/net/afrdma/link_linger_ms"
+NO_VERBFAULT = (("vm-6.12", "verbfault.ko is for User-Mode Linux"),
+                ("vm-6.1", "verbfault.ko is for User-Mode Linux"))
+LOSS = ("tc qdisc add dev eth0 root netem loss 2%", NO_NETEM)
+UDP = (arrivals("udp dport 4791 drop"), NO_DROP)
+MEMORY = ("bash", "-c", "echo $$ >/sys/fs/cgroup/faults/cgroup.procs; exec \"$@\"", "-")
+
+ROWS = [
+    netem("F1.1", "loss 0.1 %", "netem loss 0.1%"),
+    netem("F1.2", "loss 1 %", "netem loss 1%", quick=True),
+    netem("F1.3", "loss 5 %", "netem loss 5%", stall=NOTICED + 4 * RTO),
+    netem("F2", "delay 50 ms, jitter 10 ms", "netem delay 50ms 10ms", stall=NOTICED + RTO),
+    netem("F3", "reorder 25 %", "netem delay 10ms reorder 25% 50%", quick=True),
+    netem("F4", "duplicate 5 %", "netem duplicate 5%"),
+    netem("F5", "corrupt 0.1 %", "netem corrupt 0.1%"),
+    netem("F6", "rate 1 Mbit/s", "netem rate 1mbit limit 2000", load=("--buf", 16384)),
+    Row("F7.1", "partition of 2 s", PARTITION, TOGETHER, hold=2, stall=2 * 2000 + RTO + NOTICED,
+        quick=True),
+    Row("F7.2", "partition of 20 s", PARTITION, TOGETHER, hold=20, stall=2 * 20000 + RTO,
+        back=70),
+    Row("F7.3", "partition for ever", PARTITION, TOGETHER, errors=frozenset({"ETIMEDOUT"}),
+        load=("--user-timeout", 3000), within=NOTICED + 2 * 3000 + RTO, quick=True),
+    Row("F8.1", "UDP 4791 blocked at one end, TCP open", arrivals("udp dport 4791 drop"), NO_DROP,
+        hold=8, moves=True, quick=True),
+    both_sides(Row("F8.2", "UDP 4791 blocked both ways, TCP open", arrivals("udp dport 4791 drop"),
+                   NO_DROP, hold=8, moves=True)),
+    both_sides(Row("F9", "TCP blocked, UDP 4791 open", arrivals("meta l4proto tcp drop"), NO_DROP,
+                   hold=6)),
+    Row("F12", "interface down, up", "ip link set eth0 down", "ip link set eth0 up; {address6}",
+        hold=2, stall=2 * 2000 + RTO + NOTICED, moves=True, quick=True),
+    Row("F13", "MTU falls, rises", "ip link set eth0 mtu 1000",
+        "ip link set eth0 mtu {mtu}; {address6}", hold=3,
+        stall=2 * 3000 + RTO + NOTICED, guest="uml-debug",
+        not_in=(("uml", "its network driver refuses an MTU above 1500 later"),)),
+    Row("F14", "address removed, added", "ip addr del {me}/24 dev eth0",
+        "ip addr add {me}/24 dev eth0", hold=2, stall=2 * 2000 + RTO + NOTICED, moves=True,
+        quick=True),
+    Row("F15", "rdma link del, add", LINK_DEL, LINK_ADD, moves=True, stall=2000, quick=True),
+    Row("F16", "interface deleted, made again", "ip link del mv0", MV_ADD, before=MV_ADD,
+        net="10.78.0", stall=2 * 3000 + RTO + NOTICED, moves=True),
+    Row("F17", "rmmod rdma_rxe", "rmmod rdma_rxe", "modprobe rdma_rxe; " + LINK_ADD,
+        guest="vm-6.12", moves=True, not_in=(("uml", "rxe is built in"),
+                                             ("uml-debug", "rxe is built in"))),
+    Row("F18", "rmmod of ours", how="module_of_ours"),
+    Row("F19", "SIGKILL of the program in any state", how="killed_program", errors=GONE,
+        within=6000, seconds=60),
+    Row("F20", "SIGSTOP of the program, SIGCONT", how="stopped_program", hold=60, stall=2000,
+        seconds=80),
+    Row("F21", "SIGKILL of the peer's host", how="dead_host", hold=1, survivor=True,
+        load=("--user-timeout", 3000), errors=frozenset({"ETIMEDOUT"}),
+        within=NOTICED + 2 * 3000 + RTO, seconds=40),
+    Row("F22", "peer's host rebooted, same addresses", how="dead_host", hold=0, survivor=True,
+        errors=RESETS, within=20000, seconds=40),
+    Row("F23", "the TCP connection is killed, its peer gets RST", SS_KILL, errors=RESETS,
+        within=1000, quick=True),
+    Row("F24", "half-closed, then the link dies", how="half_closed", stall=2000),
+    Row("F25", "listener closed in the middle of handshakes", how="listener_churn", seconds=25),
+    Row("F26", "accept backlog full", how="full_backlog", roles="b", seconds=40),
+    Row("F27.1", "no file descriptors: EMFILE", how="no_descriptors",
+        prefix=("prlimit", "--nofile=20"), seconds=30),
+    Row("F27.2", "no files: ENFILE",
+        "sysctl -qw fs.file-max=$(($(cut -f 1 /proc/sys/fs/file-nr) + 12))",
+        "sysctl -qw fs.file-max=1000000", how="no_descriptors",
+        prefix=("setpriv", "--reuid=65534", "--clear-groups"), seconds=30),
+    Row("F28", "memory cgroup too small", how="little_memory", prefix=MEMORY, seconds=40,
+        fault="echo +memory >/sys/fs/cgroup/cgroup.subtree_control; mkdir /sys/fs/cgroup/faults; "
+        "echo 8M >/sys/fs/cgroup/faults/memory.max", undo="rmdir /sys/fs/cgroup/faults",
+        errors=GONE | {"ENOMEM", "ENOBUFS", "ETIMEDOUT"}),
+    Row("F29", "every allocation and user copy of every call fails", how="sweep",
+        guest="uml-debug", seconds=120, not_in=(("uml", "no fault injection"),
+        ("vm-6.12", "no fault injection"), ("vm-6.1", "no fault injection"))),
+    Row("F30", "every call of every verb fails", VERBS_IN, how="failing_verbs", stall=NOTICED,
+        seconds=240, not_in=NO_VERBFAULT),
+    Row("F31", "no receive is posted: RNR", VERBS_IN, how="no_receives", stall=2 * NOTICED,
+        load=("--buf", 16384), not_in=NO_VERBFAULT),
+    Row("F32", "queue pair to the error state",
+        "echo 1 >/sys/module/verbfault/parameters/kill", before=VERBS_IN, moves=True, stall=2000,
+        quick=True, not_in=NO_VERBFAULT),
+    Row("F33", "CPU offline, online", "echo 0 >/sys/devices/system/cpu/cpu1/online",
+        "echo 1 >/sys/devices/system/cpu/cpu1/online", guest="vm-6.12",
+        not_in=(("uml", "one CPU"), ("uml-debug", "one CPU"))),
+    Row("F34", "host stands still, goes on", how="frozen_host", hold=5, survivor=True),
+    Row("F35", "namespaces end with open sockets", how="dead_namespace", seconds=60),
+    *HANDSHAKES,
+    Row("F37", "flood of SYNs, with our option and without", how="flood", seconds=40),
+    Row("F38", "both ends connect to each other", how="both_connect", roles="a"),
+    Row("F39", "10,000 connections while devices die", how="storm", cycles=10000,
+        faults=((LINK_DEL, LINK_ADD),), seconds=120),
+    Row("F40", "work queues starved", HOGS, "renice 0 -p $(pgrep kworker) >/dev/null 2>&1 || :",
+        hold=6, stall=8000),
+    Row("X1", "the only link killed 100 times", how="link_kills", cycles=100, stall=2000,
+        seconds=300),
+    Row("X2", "1,000 connections at once", how="many_at_once", conns=1000, roles="a", seconds=60),
+    Row("X3", "20,000 connections under faults of many kinds", how="storm", cycles=20000,
+        faults=((LINK_DEL, LINK_ADD), LOSS, UDP, ("ip link set eth0 down",
+                "ip link set eth0 up; {address6}")), seconds=240),
+]

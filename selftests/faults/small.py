@@ -1,0 +1,262 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Small programs of fault rows that afr_load is not made for.
+
+    small.py churn PORT SECONDS SEED        listen, close in the middle of handshakes, again
+    small.py knock HOST PORT SECONDS SEED   connect to that: an answer each time, in time
+    small.py echo PORT                      give each client its bytes back
+    small.py served HOST PORT N [framed]    N clients of echo, one after the other
+    small.py flood HOST PORT SECONDS plain|option
+                                            SYNs from addresses that nobody has
+    small.py open HOST PORT ROLE SEED TIME  connect to who connects to us at that time
+    small.py namespace SEED COMMAND...      sockets in namespaces that COMMAND makes, and its end
+
+The last line that they print is what they have seen; exit status 0 if it may be.
+"""
+import errno
+import os
+import pathlib
+import random
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "net"))
+from death import info, rdma_socket     # noqa: E402
+
+LOAD = pathlib.Path(os.environ.get("AFR_SRC", ".")) / "build/faults/afr_load"
+MODES = ("none", "undecided", "plain", "half", "framed")
+IN_TIME = 15            # seconds a call may take to answer
+
+
+def listening(port, backlog):
+    sock = rdma_socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.bind(("", port))
+    sock.listen(backlog)
+    return sock
+
+
+def churn(port, seconds, seed):
+    rng = random.Random(seed)
+    end = time.monotonic() + seconds
+    count = accepted = 0
+    while time.monotonic() < end:
+        sock = listening(port, rng.choice((1, 4, 128)))
+        sock.settimeout(0.001)
+        stay = time.monotonic() + rng.random() * rng.choice((0.002, 0.02, 0.1))
+        while time.monotonic() < stay:
+            try:
+                conn, _ = sock.accept()
+            except OSError:
+                continue
+            accepted += 1
+            with conn:
+                if rng.random() < 0.5:
+                    conn.sendall(b"x")
+        sock.close()
+        count += 1
+    print(f"{count} listeners, {accepted} accepted")
+
+
+def one_knock(host, port, rng):
+    """What one connect() and what follows has come to."""
+    with rdma_socket() as sock:
+        sock.settimeout(IN_TIME)
+        phase = "connect"
+        try:
+            sock.connect((host, port))
+            phase = "send"
+            # Who sends nothing may wait for ever, on TCP as well: when the accept queue
+            # was full, the server may have forgotten this connection without a word.
+            sock.sendall(bytes(rng.choice((1, 3000, 20000))))
+            phase = "recv"
+            while sock.recv(100):
+                pass
+            return "end"
+        except TimeoutError:
+            return f"hang in {phase} {info(sock)}"
+        except OSError as err:
+            return errno.errorcode[err.errno]
+
+
+def knock(host, port, seconds, seed):
+    seen = {}
+    lock = threading.Lock()
+    end = time.monotonic() + seconds
+
+    def knocker(number):
+        rng = random.Random(seed + number)
+        while time.monotonic() < end:
+            what = one_knock(host, port, rng)
+            with lock:
+                seen[what] = seen.get(what, 0) + 1
+
+    threads = [threading.Thread(target=knocker, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(" ".join(f"{what} {count}" for what, count in sorted(seen.items())))
+    wrong = set(seen) - {"end", "ECONNREFUSED", "ECONNRESET", "EPIPE"}
+    if wrong or len(seen) < 2:
+        sys.exit(f"not as it should be: {seen}")
+
+
+def echo(port):
+    sock = listening(port, 128)
+    while True:
+        conn, _ = sock.accept()
+        with conn:
+            while data := conn.recv(1 << 16):
+                conn.sendall(data)
+
+
+def served(host, port, count, framed=False):
+    worst = 0
+    modes = set()
+    for number in range(count):
+        data = random.Random(number).randbytes(8000)
+        start = time.monotonic()
+        with rdma_socket() as sock:
+            sock.settimeout(IN_TIME)
+            sock.connect((host, port))
+            sock.sendall(data)
+            got = b""
+            while len(got) < len(data) and (part := sock.recv(len(data) - len(got))):
+                got += part
+            modes.add(MODES[info(sock)["mode"]])
+        worst = max(worst, time.monotonic() - start)
+        if got != data:
+            sys.exit(f"client {number}: other bytes came back")
+    print(f"{count} served, {' '.join(sorted(modes))}, slowest {worst * 1000:.0f} ms")
+    if framed and modes != {"framed"}:
+        sys.exit(f"not framed: {modes}")
+
+
+def checksum(data):
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return ~total & 0xffff
+
+
+def syn(source, target, port, rng, with_option):
+    """A TCP segment; the header before it is the kernel's."""
+    option = b"\x02\x04\x05\xb4"        # a usual MSS
+    if with_option:     # as wire.h has it: a client of version 1
+        option += struct.pack("!BBIBBI", 254, 12, 0xaf4d41d7, 1, 0, rng.getrandbits(32))
+    head = struct.pack("!HHIIBBHHH", rng.randrange(1024, 65536), port, rng.getrandbits(32), 0,
+                       (20 + len(option)) // 4 << 4, 2, 65535, 0, 0) + option
+    pseudo = socket.inet_aton(source) + socket.inet_aton(target) + struct.pack("!HH", 6, len(head))
+    return head[:16] + struct.pack("!H", checksum(pseudo + head)) + head[18:]
+
+
+def flood(host, port, seconds, kind):
+    rng = random.Random(port)
+    raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+    net = host.rsplit(".", 1)[0]
+    end = time.monotonic() + seconds
+    count = 0
+    while time.monotonic() < end:
+        for _ in range(5):
+            source = f"{net}.{rng.randrange(50, 250)}"
+            segment = syn(source, host, port, rng, kind == "option")
+            header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(segment), 0, 0, 64, 6, 0,
+                                 socket.inet_aton(source), socket.inet_aton(host))
+            raw.sendto(header + segment, (host, 0))
+            count += 1
+        time.sleep(0.01)
+    print(f"{count} SYNs")
+
+
+def receive(sock, size):
+    got = b""
+    while len(got) < size and (part := sock.recv(1 << 16)):
+        got += part
+    return got
+
+
+def both_open(host, port, role, seed, at):
+    """One after the other: when both send at once, TCP itself comes to a halt after a
+    simultaneous open (seen on 6.12)."""
+    streams = {r: random.Random(f"{seed} {r}").randbytes(1 << 18) for r in "ab"}
+    mine, theirs = streams.pop(role), streams.popitem()[1]
+    with rdma_socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(("", port))
+        sock.settimeout(IN_TIME)
+        time.sleep(max(0, at - time.time()))
+        sock.connect((host, port))
+        if role == "a":
+            sock.sendall(mine)
+        got = receive(sock, len(theirs))
+        if role == "b":
+            sock.sendall(mine)
+        print(f"{MODES[info(sock)['mode']]}, {len(got)} bytes")
+        if got != theirs:
+            sys.exit("other bytes came than were sent")
+        sock.shutdown(socket.SHUT_WR)
+        sock.recv(1)
+
+
+def namespaces():
+    """How many there are, those that wait for their end included."""
+    cache = pathlib.Path("/sys/kernel/slab/net_namespace/shrink")
+    if cache.exists():
+        cache.write_text("1")
+    for line in pathlib.Path("/proc/slabinfo").read_text().splitlines():
+        if line.startswith("net_namespace "):
+            return int(line.split()[1])
+    sys.exit("no slab of network namespaces")
+
+
+def namespace(seed, *command):
+    rng = random.Random(seed)
+    # The kernel frees the last one that ended when the next one ends.
+    subprocess.run(["unshare", "-n", "true"], check=True)
+    time.sleep(1)
+    before = namespaces()
+    for _ in range(8):
+        # Their input stays open for as long as they live.
+        script = (f"ip link set lo up; sleep 100 | {LOAD} --listen 127.0.0.1 --port 7000 &"
+                  f"sleep 0.3; sleep 100 | {LOAD} --connect 127.0.0.1 --port 7000 --conns 10")
+        with subprocess.Popen([*command, "bash", "-c", script], start_new_session=True,
+                              stdout=subprocess.DEVNULL) as inside:
+            time.sleep(rng.random() * 2)
+            os.killpg(inside.pid, signal.SIGKILL)
+    end = time.monotonic() + 60
+    while namespaces() > before:
+        if time.monotonic() > end:
+            sys.exit(f"{namespaces() - before} namespaces of 8 did not end")
+        time.sleep(0.2)
+    print("8 namespaces of each kind ended")
+
+
+def main():
+    what, *args = sys.argv[1:] or ["help"]
+    if what == "churn":
+        churn(int(args[0]), float(args[1]), int(args[2]))
+    elif what == "knock":
+        knock(args[0], int(args[1]), float(args[2]), int(args[3]))
+    elif what == "echo":
+        echo(int(args[0]))
+    elif what == "served":
+        served(args[0], int(args[1]), int(args[2]), args[3:] == ["framed"])
+    elif what == "flood":
+        flood(args[0], int(args[1]), float(args[2]), args[3])
+    elif what == "open":
+        both_open(args[0], int(args[1]), args[2], int(args[3]), float(args[4]))
+    elif what == "namespace":
+        namespace(int(args[0]), *args[1:])
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()

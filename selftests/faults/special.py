@@ -1,0 +1,460 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Rows that are not "a fault comes and goes under streams": a function each."""
+import os
+import time
+
+from hosts import SRC, Broken, RowFailed, lab, wait
+from stream import PORT, SLOW, Streams, error_names, expect_error, over
+
+SWEEP = SRC / "build/faults/afr_sweep"
+SMALL = SRC / "selftests/faults/small.py"
+
+
+def streams_on_rdma(ctx, **more):
+    """The streams of a row, moved to RDMA."""
+    streams = Streams(ctx, words=["--rate", 1000, *more.pop("words", ())], **more)
+    ctx.streams = streams
+    wait("on RDMA before the fault", 40 * SLOW, streams.on_rdma)
+    streams.mark()
+    return streams
+
+
+def still_fine(streams, ctx, bound):
+    """Bystanders: they go on, and never stood still for long."""
+    wait("streams go on", bound * SLOW / 1000 + 2, streams.moving)
+    streams.end()
+    ctx.seen(stall=streams.stall())
+    if streams.stall() > bound * SLOW:
+        raise RowFailed(f"stood still for {streams.stall()} ms, bound {bound * SLOW}")
+
+
+# --- F10, F11, F36: a handshake that is interfered with --------------------
+
+def reasons(load):
+    return {name for name in str(load.status()["reasons"]).split(",") if name}
+
+
+def says(load, reason):
+    return reason is None or reason in reasons(load)
+
+
+def handshake(ctx, row):
+    """New connections carry every byte, in the mode and for the reason of the row;
+    those that were there go on."""
+    role = ctx.at_fault.role
+    old = streams_on_rdma(ctx)
+    ctx.do(ctx.at_fault, row.fault)
+    ctx.do(ctx.not_at_fault, row.other)
+    new = Streams(ctx, port=PORT + 1, conns=row.conns, words=["--rate", 100, *row.load])
+    mode = row.modes["ab".index(role)]
+    if row.hold:
+        time.sleep(row.hold)
+        ctx.do(ctx.at_fault, row.undo)
+    for load, reason in zip(new.both, row.reasons["ab".index(role)]):
+        wait(f"at {load.host.role} new connections are {mode} for {reason}", 30 * SLOW,
+             lambda: load.status()[mode] == new.conns and says(load, reason))
+    time.sleep(1)
+    if any(load.status()["rdma"] for load in new.both) != (mode == "rdma"):
+        raise RowFailed("on RDMA, or not on RDMA, against what the row forces")
+    new.end()
+    ctx.seen(verified=new.verified())
+    if not row.hold:
+        ctx.do(ctx.at_fault, row.undo)
+    ctx.do(ctx.not_at_fault, row.other_undo)
+    still_fine(old, ctx, row.stall)
+
+
+# --- F17, F18: modules ------------------------------------------------------
+
+def module_of_ours(ctx, row):
+    """rmmod is refused under streams, and done right after the last close."""
+    here = ctx.at_fault
+    streams = streams_on_rdma(ctx)
+    for _ in range(3):
+        if not here.sh("rmmod afrdma")[0]:
+            raise RowFailed("rmmod afrdma was not refused")
+        time.sleep(ctx.rng.random() / 2)
+    streams.end()
+    ctx.do(here, "for i in $(seq 300); do rmmod afrdma 2>/dev/null && exit; sleep 0.05; done;"
+           "rmmod afrdma")
+    ctx.do(here, f"insmod {os.environ['AFR_MODULE']} {os.environ['AFR_MODULE_ARGS']}")
+    again = streams_on_rdma(ctx)
+    again.end()
+    ctx.seen(verified=streams.verified())
+
+
+# --- F19, F20: the program ---------------------------------------------------
+
+def killed_program(ctx, row):
+    """SIGKILL in every state: 25 times, from the first SYN to the last FIN."""
+    role = ctx.at_fault.role
+    worst = 0
+    for number in range(25):
+        streams = Streams(ctx, port=PORT + number, conns=3)
+        time.sleep(ctx.rng.choice((0, 0.05, 0.3, 1)) * ctx.rng.random())
+        if ctx.rng.random() < 0.2:
+            streams.client.host.tell(streams.client.number, "end")
+        victim = streams.of(role)
+        other = streams.of("b" if role == "a" else "a")
+        other.tell("mark")
+        victim.signal("SIGKILL")
+        wait(f"the other end of kill {number} ends", row.within * SLOW / 1000 + 3,
+             lambda: over(other) or other.state["begun"] == 0)
+        if not error_names(other.state) <= row.errors:
+            raise RowFailed(f"kill {number}: {other.state}")
+        worst = max(worst, other.state["error_ms"])
+        ctx.seen(verified=other.state["rx"])
+    ctx.seen(stall=worst, note=f"{number + 1} kills")
+    if worst > row.within * SLOW:
+        raise RowFailed(f"error after {worst} ms")
+
+
+def stopped_program(ctx, row):
+    """SIGSTOP of one end: flow control holds the other, and nothing is lost."""
+    streams = streams_on_rdma(ctx, words=row.load)
+    victim = streams.of(ctx.at_fault.role)
+    victim.signal("SIGSTOP")
+    time.sleep(row.hold)
+    victim.signal("SIGCONT")
+    wait("still on RDMA", 5 * SLOW, streams.on_rdma)
+    still_fine(streams, ctx, row.hold * 1000 + row.stall)
+
+
+# --- F21, F22, F34: the peer's host -----------------------------------------
+
+def dead_host(ctx, row):
+    """SIGKILL of a guest; it is booted at once, or when the survivor knows."""
+    role = ctx.at_fault.role
+    streams = streams_on_rdma(ctx, words=row.load)
+    left = streams.of(ctx.not_at_fault.role)
+    lab(f"kill {role}")
+    left.tell("mark")
+    if row.hold == 0:
+        lab(f"boot {role}")
+    ctx.streams = None          # half of it is gone
+    try:
+        expect_error(left, row)
+    finally:
+        ctx.seen(stall=left.state["error_ms"], verified=left.state["rx"])
+        if row.hold:
+            lab(f"boot {role}")
+    ctx.at_fault.call("sh", "true", patience=60 * SLOW)
+    ctx.restore()
+    again = streams_on_rdma(ctx, port=PORT + 1)
+    again.end()
+
+
+def frozen_host(ctx, row):
+    """A guest stands still: its clock jumps, or all others' do."""
+    streams = streams_on_rdma(ctx, words=row.load)
+    lab(f"stop {ctx.at_fault.role}")
+    time.sleep(row.hold)
+    lab(f"cont {ctx.at_fault.role}")
+    wait("streams go on", 10 * SLOW, streams.moving)
+    wait("back on RDMA", row.back * SLOW, streams.on_rdma)
+    still_fine(streams, ctx, 2 * row.hold * 1000 + row.stall)
+
+
+# --- F24: half-close ---------------------------------------------------------
+
+def half_closed(ctx, row):
+    """One end has shut down its direction; then the link dies under the other."""
+    first = ctx.at_fault.role
+    streams = streams_on_rdma(ctx, words=["--half", *row.load])
+    ender, other = streams.of(first), streams.of("b" if first == "a" else "a")
+    ender.tell("end")
+    wait("the half-close arrives", 10 * SLOW, lambda: other.status()["half_closed"] == 4)
+    before = ender.status()["rx"]
+    ctx.do(ctx.at_fault, "rdma link del rxe0; rdma link add rxe0 type rxe netdev eth0")
+    wait("the other direction goes on", 10 * SLOW,
+         lambda: ender.status()["rx"] > before + (1 << 20) or ender.result)
+    other.tell("end")
+    streams.end()
+    ctx.seen(stall=ender.state["stall_ms"])
+
+
+# --- F26, F27: scarce things -------------------------------------------------
+
+def full_backlog(ctx, row):
+    """30 clients, a backlog of one, and a server that does not accept for 3 s."""
+    streams = Streams(ctx, conns=30, words=["--limit", 50000], server=["--backlog", 1])
+    ctx.streams = streams
+    streams.server.signal("SIGSTOP")
+    time.sleep(3)
+    streams.server.signal("SIGCONT")
+    wait("all are served", 60 * SLOW, streams.client.gone)
+    streams.end()
+
+
+def no_descriptors(ctx, row):
+    """One end may have 20 descriptors (EMFILE), or is an ordinary user of a host
+    with few files (ENFILE): others wait for their turn, nobody is cut."""
+    old = streams_on_rdma(ctx)
+    role = ctx.at_fault.role
+    prefix = {role: row.prefix}
+    ctx.do(ctx.at_fault, row.fault)
+    new = Streams(ctx, port=PORT + 1, conns=40, prefix=prefix, blocking=False,
+                  words=["--limit", 30000], client=["--cycles", 400])
+    wait("all are served", 60 * SLOW, new.client.gone)
+    new.server.tell("end")
+    wait("the server ends", 20 * SLOW, new.server.gone)
+    for load in new.both:
+        if load.state["clean"] < 400:
+            raise RowFailed(f"at {load.host.role}: {load.state}")
+    if not new.of(role).state["scarce"]:
+        raise RowFailed(f"nothing was scarce: {new.of(role).state}")
+    ctx.seen(verified=new.verified(), note=f"{new.of(role).state['scarce']} refusals")
+    ctx.do(ctx.at_fault, row.undo)
+    still_fine(old, ctx, row.stall)
+
+
+def little_memory(ctx, row):
+    """One end in a memory cgroup that is too small for its rings."""
+    role = ctx.at_fault.role
+    old = streams_on_rdma(ctx)
+    ctx.do(ctx.at_fault, row.fault)
+    new = Streams(ctx, port=PORT + 1, conns=60, prefix={role: row.prefix},
+                  words=["--limit", 1 << 20])
+    for load in new.both:
+        wait("an end", 60 * SLOW, lambda: load.look().rc is not None or load.result
+             or (load is new.server and new.client.result is not None))
+    if new.client.rc is None and new.server.rc is None:
+        new.server.tell("end")
+    for load in new.both:
+        if not error_names(load.state) <= row.errors:
+            raise RowFailed(f"at {load.host.role}: {load.state}")
+    what = ctx.do(ctx.at_fault, "cat /sys/fs/cgroup/faults/memory.events").split()
+    events = dict(zip(what[::2], map(int, what[1::2])))
+    if not events["max"]:
+        raise RowFailed(f"memory was not scarce: {events}")
+    ctx.seen(verified=new.verified(), note=f"{events}, errors at a {new.client.state.get('errors')}"
+             f", at b {new.server.state.get('errors')}")
+    still_fine(old, ctx, row.stall)
+
+
+# --- F25, F35, F37, F38: small programs --------------------------------------
+
+def small(ctx, host, words, seconds):
+    rc, out = host.sh(f"python3 {SMALL} {words}", seconds)
+    if rc:
+        raise RowFailed(f"at {host.role}: small.py {words}: {out.strip()}")
+    return out.strip().splitlines()[-1]
+
+
+def listener_churn(ctx, row):
+    """Listeners that close in the middle of handshakes: refused, reset or served,
+    each connect() with an answer in time."""
+    here, there = ctx.at_fault, ctx.not_at_fault
+    old = streams_on_rdma(ctx)
+    seed = ctx.rng.getrandbits(30)
+    churn = here.start(["python3", str(SMALL), "churn", str(PORT + 1), "8", str(seed)])
+    note = small(ctx, there, f"knock {ctx.address[here.role]} {PORT + 1} 6 {seed}", 60 * SLOW)
+    wait("the churn ends", 30 * SLOW, lambda: here.read(churn, 0)[1] is not None)
+    text, rc = here.read(churn, 0)
+    if rc:
+        raise RowFailed(text)
+    ctx.seen(note=f"{note}; {text.strip()}")
+    still_fine(old, ctx, row.stall)
+
+
+def dead_namespace(ctx, row):
+    """Namespaces end while sockets in them are open: nothing keeps them alive."""
+    old = streams_on_rdma(ctx)
+    for words in ("unshare -n", "unshare -Urn"):
+        note = small(ctx, ctx.at_fault, f"namespace {ctx.rng.getrandbits(30)} {words}", 120 * SLOW)
+    ctx.seen(note=note)
+    still_fine(old, ctx, row.stall)
+
+
+def flood(ctx, row):
+    """SYNs without end, with our option and without; who means it is served."""
+    here, there = ctx.at_fault, ctx.not_at_fault
+    old = streams_on_rdma(ctx)
+    listener = here.start(["python3", str(SMALL), "echo", str(PORT + 1)])
+    for kind in ("plain", "option"):
+        number = there.start(["python3", str(SMALL), "flood", ctx.address[here.role],
+                              str(PORT + 1), "6", kind])
+        time.sleep(1)
+        note = small(ctx, there, f"served {ctx.address[here.role]} {PORT + 1} 10", 60 * SLOW)
+        wait("the flood ends", 30 * SLOW, lambda: there.read(number, 0)[1] is not None)
+        ctx.seen(note=f"{ctx.note} {kind}: {there.read(number, 0)[0].strip()}, {note};")
+    note = small(ctx, there, f"served {ctx.address[here.role]} {PORT + 1} 10 framed", 60 * SLOW)
+    here.signal(listener, "SIGKILL")
+    still_fine(old, ctx, row.stall)
+
+
+def both_connect(ctx, row):
+    """TCP's simultaneous open: both call connect() and nobody listens."""
+    words = f"open {{peer}} {PORT + 1} {{role}} {ctx.rng.getrandbits(30)}"
+    # Slow enough that both SYNs are on their way at once.
+    for host in ctx.hosts.values():
+        ctx.do(host, "tc qdisc add dev eth0 root netem delay 200ms")
+    start = time.time() + 1.5 * SLOW
+    numbers = []
+    for role, host in ctx.hosts.items():
+        peer = ctx.address["b" if role == "a" else "a"]
+        numbers.append((host, host.start(["python3", str(SMALL), *words.format(
+            peer=peer, role=role).split(), str(start)])))
+    for host, number in numbers:
+        wait("both ends end", 40 * SLOW, lambda: host.read(number, 0)[1] is not None)
+        text, rc = host.read(number, 0)
+        if rc:
+            raise RowFailed(f"at {host.role}: {text.strip()}")
+        ctx.seen(note=f"{host.role}: {text.strip()}", verified=1 << 18)
+
+
+# --- F29 to F32: what fails below us -----------------------------------------
+
+INJECT = """
+for kind in failslab fail_page_alloc fail_usercopy; do
+	cd /sys/kernel/debug/$kind
+	echo 0 >verbose
+	[ ! -e ignore-gfp-wait ] || echo N >ignore-gfp-wait
+	[ ! -e ignore-gfp-highmem ] || echo N >ignore-gfp-highmem
+	[ ! -e min-order ] || echo 0 >min-order
+done
+"""
+
+
+def sweep(ctx, row):
+    """Every point of every call fails once; then the workers' points."""
+    ctx.do(ctx.at_fault, INJECT)
+    points = failed = 0
+    seed = ctx.rng.getrandbits(40)
+    for words in ("", "--workers 200"):
+        rc, out = ctx.at_fault.sh(f"{SWEEP} --address {{me}} --seed {seed} {words}".replace(
+            "{me}", ctx.address[ctx.at_fault.role]), 600)
+        ctx.log(out)
+        if rc:
+            raise RowFailed(out.strip().splitlines()[-1] if out else f"ended with {rc}")
+        for line in out.splitlines():
+            numbers = [int(word) for word in line.replace(":", " ").split() if word.isdigit()]
+            points += numbers[0]
+            failed += numbers[1]
+    ctx.seen(note=f"{points} points, {failed} of them were seen by the program")
+
+
+VERBS = ("alloc_pd", "create_cq", "create_qp", "modify_qp", "alloc_mr", "map_mr_sg",
+         "req_notify_cq", "post_recv", "post_send")
+VERBFAULT = "/sys/module/verbfault/parameters"
+
+
+def arm(ctx, verb, nth, times=1, swallow=0):
+    ctx.do(ctx.at_fault, f"cd {VERBFAULT}; echo 0 >nth; echo {verb} >verb; echo {times} >times;"
+           f"echo {swallow} >swallow; echo {nth} >nth")
+
+
+def disarm(ctx):
+    """Whether the fault has been there."""
+    return ctx.do(ctx.at_fault, f"cat {VERBFAULT}/nth; echo 0 >{VERBFAULT}/nth").strip() == "0"
+
+
+def failing_verbs(ctx, row):
+    """Each call of each verb fails once while a connection moves to RDMA, and under
+    its stream: it goes on, on TCP meanwhile."""
+    ctx.do(ctx.at_fault, row.fault)
+    points = 0
+    for verb in VERBS:
+        for nth in (1, 2, 3, 4, 5, 6, 8, 12, 20, 50, 200):
+            arm(ctx, verb, nth)
+            streams = Streams(ctx, port=PORT + points, conns=2, words=["--rate", 2000])
+            streams.mark()
+            wait(f"on RDMA after {verb} {nth}", 40 * SLOW, streams.on_rdma)
+            if verb.startswith("post"):
+                time.sleep(0.5)
+            fired = disarm(ctx)
+            wait(f"on RDMA again after {verb} {nth}", 40 * SLOW, streams.on_rdma)
+            streams.end()
+            ctx.seen(verified=streams.verified(), stall=max(ctx.stall or 0, streams.stall()))
+            points += 1
+            if not fired:
+                break
+            links_gone(ctx)
+    ctx.seen(note=f"{points} points")
+    if ctx.stall > row.stall * SLOW:
+        raise RowFailed(f"stood still for {ctx.stall} ms, bound {row.stall * SLOW}")
+
+
+def links_gone(ctx):
+    """The next connection makes a link anew."""
+    for host in ctx.hosts.values():
+        wait("links end", 20 * SLOW,
+             lambda: not host.sh(f"{SRC}/build/tools/smctl link")[1].strip())
+
+
+def no_receives(ctx, row):
+    """Receives that are announced and never were posted: the peer's sends find none."""
+    ctx.do(ctx.at_fault, row.fault)
+    streams = streams_on_rdma(ctx, words=row.load)
+    moves = streams.client.status()["moves"]
+    depth = ctx.do(ctx.at_fault, "cat /proc/sys/net/afrdma/link_depth").strip()
+    arm(ctx, "post_recv", 1, times=depth, swallow=1)
+    wait("the link dies", row.stall * SLOW / 1000 + 2,
+         lambda: streams.client.status()["moves"] > moves)
+    disarm(ctx)
+    wait("back on RDMA", row.back * SLOW, streams.on_rdma)
+    still_fine(streams, ctx, row.stall)
+
+
+# --- F39 and the counts ------------------------------------------------------
+
+def storm(ctx, row):
+    """Connect, a few bytes, close, many times, while faults of the row come and go."""
+    role_host = ctx.at_fault
+    cycles = row.cycles
+    storm_of = Streams(ctx, conns=20, blocking=False, words=["--limit", 3000],
+                       client=["--cycles", cycles])
+    ctx.streams = storm_of
+    faults = 0
+    end = time.monotonic() + row.seconds * 4 * SLOW
+    while storm_of.client.result is None:
+        if time.monotonic() > end:
+            raise RowFailed(f"no end: {storm_of.client.status()}")
+        fault, undo = ctx.rng.choice(row.faults)
+        time.sleep(ctx.rng.random())
+        ctx.do(role_host, fault)
+        time.sleep(ctx.rng.random())
+        ctx.do(role_host, undo)
+        faults += 1
+        storm_of.client.look()
+    storm_of.server.tell("end")
+    wait("the server ends", 30 * SLOW, storm_of.server.gone)
+    for load in storm_of.both:
+        if load.state["failed"] or load.state["clean"] != cycles:
+            raise RowFailed(f"at {load.host.role}: {load.state}")
+    ctx.seen(note=f"{cycles} connections, {faults} faults")
+
+
+def many_at_once(ctx, row):
+    """Connections that are all open at once, with bytes in all of them."""
+    streams = Streams(ctx, conns=row.conns, blocking=False, words=["--buf", 16384, "--rate", 8])
+    ctx.streams = streams
+    for load in streams.both:
+        wait("all are open", 120 * SLOW, lambda: load.status()["open"] == row.conns)
+    time.sleep(3)
+    on_rdma = [load.status()["rdma"] for load in streams.both]
+    streams.end()
+    ctx.seen(note=f"{row.conns} open at once, on RDMA: {on_rdma}")
+
+
+def link_kills(ctx, row):
+    """The only link dies under a stream, again and again; each time the stream
+    goes on, and comes back to RDMA."""
+    here = ctx.at_fault
+    streams = streams_on_rdma(ctx)
+    stalls = []
+    for _ in range(row.cycles):
+        time.sleep(ctx.rng.random())
+        streams.mark()
+        ctx.do(here, "rdma link del rxe0")
+        time.sleep(ctx.rng.choice((0, 0.5)) * ctx.rng.random())
+        ctx.do(here, "rdma link add rxe0 type rxe netdev eth0")
+        wait("streams go on", 10 * SLOW, streams.moving)
+        wait("back on RDMA", row.back * SLOW, streams.on_rdma)
+        stalls.append(streams.stall())
+    streams.end()
+    stalls.sort()
+    ctx.seen(stall=stalls[-1], note=f"{row.cycles} kills, stall: median "
+             f"{stalls[len(stalls) // 2]} ms, maximum {stalls[-1]} ms")
+    if stalls[-1] > row.stall * SLOW:
+        raise RowFailed(f"stood still for {stalls[-1]} ms, bound {row.stall * SLOW}")

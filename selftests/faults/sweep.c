@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Fail every allocation and every user copy of every call, one at a time.
+ *
+ *	afr_sweep --address A [--port N] [--seed S] [--only CALL] [--workers STEPS]
+ *
+ * One process is both ends of a connection to this host itself, which goes by
+ * the device as well as any. A pass does all the calls of a connection's life;
+ * in pass n of a call its nth point of failure (/proc/PID/fail-nth of a kernel
+ * with fault injection) fails. The call must succeed all the same, or fail with
+ * an error that names scarcity; done again it must work, and every byte must
+ * arrive, in order, once. With --workers the kernel's workers are made to fail
+ * instead, for STEPS passes at growing n: then a connection may end, by an error.
+ *
+ * KTAP, a line each call. What leaks is for the ledger of the lab to find.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <getopt.h>
+
+#include "test.h"
+
+#define NTH_MAX		2000
+#define PIECE		20000
+#define ROUNDS_MAX	2000	/* of PIECE both ways, until the connection is on RDMA */
+
+/* What flow.c wants to know of a row; there are no others. */
+static const struct row the_row = { .name = "sweep" };
+const struct row *const tables[] = { NULL };
+const char *const variant_names[VAR_COUNT];
+
+static union addr address;
+static const char *only = "";
+static int fail_nth_fd;
+
+/* What is being swept: @nth of @call; 0: nothing, all must succeed. */
+static struct {
+	const char *call;
+	int nth;
+	bool met;		/* the call has been made in this pass */
+	bool fired;		/* and its nth point was there */
+	int err;		/* what it returned then */
+} sweep;
+
+/* Of --workers. */
+static bool workers;
+
+/* ---- fail-nth ---- */
+
+static void set_nth(int fd, int nth)
+{
+	char text[16];
+	int len = snprintf(text, sizeof(text), "%d", nth);
+
+	/* Reading our text is a point of failure, too. */
+	while (pwrite(fd, text, len, 0) != len)
+		if (errno != EFAULT && errno != ENOMEM)
+			fail("fail-nth: %s", strerror(errno));
+}
+
+/* Disarm; true when the fault had already been fired. */
+static bool was_fired(void)
+{
+	char text[16] = "";
+	bool read_failed = pread(fail_nth_fd, text, sizeof(text) - 1, 0) <= 0;
+	bool fired = !read_failed && atoi(text) == 0;
+
+	set_nth(fail_nth_fd, 0);
+	return fired;
+}
+
+static bool is_scarcity(int err)
+{
+	return err == ENOMEM || err == ENOBUFS || err == EFAULT || err == ENFILE ||
+	       err == EMFILE || err == EDQUOT;
+}
+
+/*
+ * One call of a pass, by its name: @step(arg) returns -1 and errno, or less. If it
+ * is the one that is swept, it is made with the fault armed, and again if it failed.
+ */
+static long call(const char *name, long (*step)(void *arg), void *arg)
+{
+	bool armed = !sweep.met && sweep.nth && !strcmp(name, sweep.call);
+	long ret;
+
+	at(__FILE__, __LINE__, name);
+	if (armed) {
+		sweep.met = true;
+		set_nth(fail_nth_fd, sweep.nth);
+	}
+	ret = step(arg);
+	if (armed) {
+		int err = errno;
+
+		sweep.fired = was_fired();
+		if (ret >= 0)
+			return ret;
+		sweep.err = err;
+		if (!is_scarcity(err))
+			fail("%s, point %d: %s", name, sweep.nth, strerror(err));
+		ret = step(arg);
+	}
+	if (ret < 0 && !workers)
+		fail("%s%s: %s", name, armed ? ", again" : "", strerror(errno));
+	return ret;
+}
+
+/* ---- the calls of a connection's life ---- */
+
+struct life {
+	int listener, client, server;
+	struct flow out[2], in[2];	/* of client and server */
+	bool dead;			/* a worker's failure has ended it */
+	int err;			/* by this error, 0: by an end of stream */
+};
+
+struct io {
+	int fd;
+	uint8_t *buf;
+	size_t len;
+};
+
+static int family_socket(void)
+{
+	return socket(AF_RDMA, SOCK_STREAM, address.sa.sa_family == AF_INET6 ?
+		      AFRDMA_PROTO_INET6 : AFRDMA_PROTO_INET);
+}
+
+static socklen_t address_len(void)
+{
+	return address.sa.sa_family == AF_INET6 ? sizeof(address.in6) : sizeof(address.in);
+}
+
+static long do_socket(void *arg)
+{
+	return *(int *)arg = family_socket();
+}
+
+static long do_reuse(void *arg)
+{
+	int one = 1;
+
+	return setsockopt(*(int *)arg, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+}
+
+static long do_bind(void *arg)
+{
+	return bind(*(int *)arg, &address.sa, address_len());
+}
+
+static long do_listen(void *arg)
+{
+	return listen(*(int *)arg, 8);
+}
+
+/* A connect() that failed for want of something leaves a socket of no use. */
+static long do_connect(void *arg)
+{
+	int *fd = arg;
+
+	if (*fd < 0)
+		*fd = family_socket();
+	if (*fd < 0 || !connect(*fd, &address.sa, address_len()))
+		return *fd;
+	close(*fd);
+	*fd = -1;
+	return -1;
+}
+
+static long do_accept(void *arg)
+{
+	struct life *l = arg;
+
+	return l->server = accept4(l->listener, NULL, NULL, 0);
+}
+
+static long do_info(void *arg)
+{
+	struct afrdma_info info;
+	socklen_t len = sizeof(info);
+
+	return getsockopt(*(int *)arg, SOL_AFRDMA, AFRDMA_INFO, &info, &len);
+}
+
+static long do_poll(void *arg)
+{
+	struct pollfd p = { .fd = *(int *)arg, .events = POLLIN | POLLOUT };
+
+	return poll(&p, 1, 0);
+}
+
+static long do_send(void *arg)
+{
+	struct io *io = arg;
+
+	return send(io->fd, io->buf, io->len, MSG_NOSIGNAL);
+}
+
+static long do_recv(void *arg)
+{
+	struct io *io = arg;
+
+	return recv(io->fd, io->buf, io->len, 0);
+}
+
+static long do_shutdown(void *arg)
+{
+	return shutdown(*(int *)arg, SHUT_WR);
+}
+
+static long do_close(void *arg)
+{
+	return close(*(int *)arg);
+}
+
+/* @len bytes from one end to the other; the names are those of its calls. */
+static void carry(struct life *l, int from, size_t len, const char *send_name,
+		  const char *recv_name)
+{
+	int fds[2] = { l->client, l->server };
+	uint8_t *buf = buffer(len);
+	struct io io = { fds[from], buf, len };
+	size_t done = 0;
+
+	flow_fill(&l->out[from], buf, len);
+	while (done < len && !l->dead) {
+		long n = call(send_name, do_send, &io);
+
+		if (n < 0) {
+			l->dead = true;
+			l->err = errno;
+			break;
+		}
+		done += n;
+		io.buf = buf + done;
+		io.len = len - done;
+	}
+	io = (struct io) { fds[!from], buf, len };
+	for (done = 0; done < len && !l->dead; ) {
+		long n;
+
+		io.len = len - done;
+		n = call(recv_name, do_recv, &io);
+		if (!n && !workers)
+			fail("the stream ends %zu bytes early", len - done);
+		if (n <= 0) {
+			l->dead = true;
+			l->err = n ? errno : 0;
+			break;
+		}
+		flow_check(&l->in[!from], buf, n);
+		done += n;
+	}
+	free(buf);
+}
+
+static bool on_rdma(int fd)
+{
+	struct afrdma_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(fd, SOL_AFRDMA, AFRDMA_INFO, &info, &len))
+		return false;
+	return info.tx_path == AFRDMA_PATH_RDMA && info.rx_path == AFRDMA_PATH_RDMA;
+}
+
+static void upgrade(struct life *l)
+{
+	for (int i = 0; i < ROUNDS_MAX && !l->dead; i++) {
+		carry(l, 0, PIECE, "send.tcp", "recv.tcp");
+		carry(l, 1, PIECE, "send.tcp", "recv.tcp");
+		if (on_rdma(l->client) && on_rdma(l->server))
+			return;
+		poll(NULL, 0, 1);
+	}
+	if (!workers)
+		fail("never on RDMA");
+}
+
+static void begin(struct life *l)
+{
+	*l = (struct life) { .listener = -1, .client = -1, .server = -1 };
+	for (int end = 0; end < 2; end++) {
+		run.server = end;
+		l->out[end] = flow_out(0);
+		l->in[end] = flow_in(0);
+	}
+	call("socket", do_socket, &l->listener);
+	call("setsockopt", do_reuse, &l->listener);
+	call("bind", do_bind, &l->listener);
+	call("listen", do_listen, &l->listener);
+	call("connect", do_connect, &l->client);
+	call("accept", do_accept, l);
+	l->dead = l->client < 0 || l->server < 0;
+}
+
+static void end(struct life *l)
+{
+	int *const fds[] = { &l->client, &l->server, &l->listener };
+	uint8_t byte;
+	struct io io = { l->server, &byte, 1 };
+
+	if (!l->dead) {
+		call("shutdown", do_shutdown, &l->client);
+		if (call("recv.end", do_recv, &io) != 0 && !workers)
+			fail("bytes after the end");
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		if (*fds[i] >= 0)
+			call("close", do_close, fds[i]);
+}
+
+/* A whole life; the fault of sweep is somewhere in it. */
+static void pass(void)
+{
+	struct life l;
+
+	begin(&l);
+	if (!l.dead)
+		upgrade(&l);
+	if (!l.dead) {
+		call("getsockopt", do_info, &l.client);
+		call("poll", do_poll, &l.client);
+		carry(&l, 0, PIECE, "send.rdma", "recv.rdma");
+		carry(&l, 1, PIECE, "send.rdma", "recv.rdma");
+	}
+	end(&l);
+}
+
+/* ---- sweeping ---- */
+
+static const char *const calls[] = {
+	"socket", "setsockopt", "bind", "listen", "connect", "accept", "getsockopt", "poll",
+	"send.tcp", "recv.tcp", "send.rdma", "recv.rdma", "shutdown", "recv.end", "close",
+};
+
+static void note_error(char *text, size_t size, int err)
+{
+	const char *name = strerrorname_np(err);
+	size_t used = strlen(text);
+
+	if (!strstr(text, name))
+		snprintf(text + used, size - used, " %s", name);
+}
+
+static void sweep_call(const char *name)
+{
+	char errors[200] = "";
+	int failed = 0, nth;
+
+	for (nth = 1; nth < NTH_MAX; nth++) {
+		memset(&sweep, 0, sizeof(sweep));
+		sweep.call = name;
+		sweep.nth = nth;
+		pass();
+		if (!sweep.met)
+			fail("%s was not called", name);
+		if (!sweep.fired)
+			break;
+		if (sweep.err) {
+			failed++;
+			note_error(errors, sizeof(errors), sweep.err);
+		}
+	}
+	printf("ok - %s: %d points, %d made it fail:%s\n", name, nth - 1, failed, errors);
+	fflush(stdout);
+}
+
+/* ---- workers ---- */
+
+static void set_workers(int nth)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	char path[300], comm[32];
+
+	while (proc && (entry = readdir(proc))) {
+		FILE *file;
+		int fd;
+
+		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
+		file = atoi(entry->d_name) ? fopen(path, "r") : NULL;
+		if (!file)
+			continue;
+		if (!fgets(comm, sizeof(comm), file))
+			comm[0] = 0;
+		fclose(file);
+		if (strncmp(comm, "kworker", 7))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/fail-nth", entry->d_name);
+		fd = open(path, O_RDWR);
+		if (fd >= 0) {
+			set_nth(fd, nth);
+			close(fd);
+		}
+	}
+	if (proc)
+		closedir(proc);
+}
+
+/* No call may wait for ever for what a worker could not do. */
+static void sweep_workers(int steps)
+{
+	int dead = 0;
+
+	workers = true;
+	for (int i = 0; i < steps; i++) {
+		struct life l;
+
+		set_workers(1 + i);
+		begin(&l);
+		if (!l.dead) {
+			set_timeout(l.client, SO_RCVTIMEO, 20000);
+			set_timeout(l.server, SO_RCVTIMEO, 20000);
+			upgrade(&l);
+		}
+		set_workers(0);
+		dead += l.dead;
+		if (l.dead && l.err == EAGAIN)
+			fail("workers, point %d: 20 s of silence", i + 1);
+		end(&l);
+	}
+	printf("ok - workers: %d points, %d connections ended by an error\n", steps, dead);
+	fflush(stdout);
+}
+
+/* ---- the program ---- */
+
+static const struct option options[] = {
+	{ "address", required_argument, NULL, 'a' },
+	{ "port", required_argument, NULL, 'p' },
+	{ "seed", required_argument, NULL, 's' },
+	{ "only", required_argument, NULL, 'o' },
+	{ "workers", required_argument, NULL, 'w' },
+	{ }
+};
+
+static void parse_address(const char *text)
+{
+	if (strchr(text, ':')) {
+		address.in6.sin6_family = AF_INET6;
+		inet_pton(AF_INET6, text, &address.in6.sin6_addr);
+	} else {
+		address.in.sin_family = AF_INET;
+		inet_pton(AF_INET, text, &address.in.sin_addr);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static struct progress here;
+	int name, port = 7400, steps = 0;
+
+	progress = &here;
+	run.row = &the_row;
+	run.control = -1;
+	while ((name = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (name) {
+		case 'a': parse_address(optarg); break;
+		case 'p': port = atoi(optarg); break;
+		case 's': run.seed = strtoull(optarg, NULL, 0); break;
+		case 'o': only = optarg; break;
+		case 'w': steps = atoi(optarg); break;
+		default: return 2;
+		}
+	}
+	if (!address.sa.sa_family)
+		fail("usage: afr_sweep --address A [...]");
+	address.in.sin_port = htons(port);	/* where in6 has it, too */
+	fail_nth_fd = open("/proc/thread-self/fail-nth", O_RDWR);
+	if (fail_nth_fd < 0) {
+		printf("ok - sweep # SKIP this kernel has no fault injection\n");
+		return 4;
+	}
+	sweep.call = "";
+	pass();		/* all works when nothing fails; modules and caches are there */
+	for (size_t i = 0; !steps && i < ARRAY_SIZE(calls); i++)
+		if (!*only || !strcmp(only, calls[i]))
+			sweep_call(calls[i]);
+	if (steps)
+		sweep_workers(steps);
+	return 0;
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Make the verbs of one RDMA device fail, call by call: a module for tests.
+ *
+ * It stands between ib_core and the driver, in the device's table of operations,
+ * and so fails what everybody calls, kernel users first of all. Parameters, in
+ * /sys/module/verbfault/parameters/:
+ *	verb	name of the operation that is to fail, "" for none
+ *	nth	its nth call from now on fails; counts down, 0 when it has failed
+ *	times	and so many calls in a row
+ *	swallow	these calls do nothing and succeed: a receive that never is posted
+ *	errno	what failing calls return
+ *	cqe_max	completion queues made from now on have so many entries at most
+ *	kill	written: every queue pair of the device goes to the error state
+ *
+ * The device cannot be deleted while this module is loaded. It must be unloaded
+ * when nobody is inside a verb: after its users have gone, or are idle.
+ */
+#include <linux/delay.h>
+#include <linux/list.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <rdma/ib_verbs.h>
+
+static char *device = "rxe0";
+module_param(device, charp, 0444);
+
+static char verb[32];
+module_param_string(verb, verb, sizeof(verb), 0644);
+static int nth;
+module_param(nth, int, 0644);
+static int times = 1;
+module_param(times, int, 0644);
+static bool swallow;
+module_param(swallow, bool, 0644);
+static int errno_value = ENOMEM;
+module_param_named(errno, errno_value, int, 0644);
+static int cqe_max;
+module_param(cqe_max, int, 0644);
+
+static struct ib_device *dev;
+static struct ib_device_ops real;	/* the driver's */
+static DEFINE_SPINLOCK(lock);		/* verb, nth, times as they count */
+
+/* Is this the call? Its caller says which verb it is. */
+static bool hit(const char *name)
+{
+	unsigned long flags;
+	bool yes = false;
+
+	spin_lock_irqsave(&lock, flags);
+	if (nth > 0 && sysfs_streq(verb, name)) {
+		if (nth == 1) {
+			yes = true;
+			if (--times <= 0)
+				nth = 0;
+		} else {
+			nth--;
+		}
+	}
+	spin_unlock_irqrestore(&lock, flags);
+	return yes;
+}
+
+/* In a wrapper: what a call returns that is hit. */
+#define HIT_RETURNS(name) do {					\
+	if (hit(name))						\
+		return swallow ? 0 : -errno_value;		\
+} while (0)
+
+/* Queue pairs that there are, for kill. */
+struct known_qp {
+	struct list_head entry;
+	struct ib_qp *qp;
+};
+
+static LIST_HEAD(qps);
+static DEFINE_MUTEX(qps_lock);
+
+static int fault_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
+{
+	struct known_qp *known;
+	int ret;
+
+	HIT_RETURNS("create_qp");
+	known = kzalloc(sizeof(*known), GFP_KERNEL);
+	if (!known)
+		return -ENOMEM;
+	known->qp = qp;
+	ret = real.create_qp(qp, attr, udata);
+	if (ret) {
+		kfree(known);
+		return ret;
+	}
+	mutex_lock(&qps_lock);
+	list_add(&known->entry, &qps);
+	mutex_unlock(&qps_lock);
+	return 0;
+}
+
+static int fault_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
+{
+	struct known_qp *known, *next;
+
+	mutex_lock(&qps_lock);
+	list_for_each_entry_safe(known, next, &qps, entry) {
+		if (known->qp != qp)
+			continue;
+		list_del(&known->entry);
+		kfree(known);
+	}
+	mutex_unlock(&qps_lock);
+	return real.destroy_qp(qp, udata);
+}
+
+static int fault_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
+			   struct ib_udata *udata)
+{
+	HIT_RETURNS("modify_qp");
+	return real.modify_qp(qp, attr, mask, udata);
+}
+
+static int fault_alloc_pd(struct ib_pd *pd, struct ib_udata *udata)
+{
+	HIT_RETURNS("alloc_pd");
+	return real.alloc_pd(pd, udata);
+}
+
+static int fault_create_cq(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
+			   struct uverbs_attr_bundle *attrs)
+{
+	struct ib_cq_init_attr less = *attr;
+
+	HIT_RETURNS("create_cq");
+	if (cqe_max && less.cqe > cqe_max)
+		less.cqe = cqe_max;
+	return real.create_cq(cq, &less, attrs);
+}
+
+static struct ib_mr *fault_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max_num_sg)
+{
+	if (hit("alloc_mr"))
+		return ERR_PTR(-errno_value);
+	return real.alloc_mr(pd, type, max_num_sg);
+}
+
+static int fault_map_mr_sg(struct ib_mr *mr, struct scatterlist *sg, int nents,
+			   unsigned int *offset)
+{
+	HIT_RETURNS("map_mr_sg");
+	return real.map_mr_sg(mr, sg, nents, offset);
+}
+
+static int fault_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+			   const struct ib_send_wr **bad)
+{
+	if (hit("post_send")) {
+		*bad = wr;
+		return swallow ? 0 : -errno_value;
+	}
+	return real.post_send(qp, wr, bad);
+}
+
+static int fault_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
+			   const struct ib_recv_wr **bad)
+{
+	if (hit("post_recv")) {
+		*bad = wr;
+		return swallow ? 0 : -errno_value;
+	}
+	return real.post_recv(qp, wr, bad);
+}
+
+static int fault_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
+{
+	HIT_RETURNS("req_notify_cq");
+	return real.req_notify_cq(cq, flags);
+}
+
+static int kill_set(const char *value, const struct kernel_param *param)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	struct known_qp *known;
+	int count = 0;
+
+	mutex_lock(&qps_lock);
+	list_for_each_entry(known, &qps, entry)
+		if (!real.modify_qp(known->qp, &attr, IB_QP_STATE, NULL))
+			count++;
+	mutex_unlock(&qps_lock);
+	pr_info("verbfault: %d queue pairs to the error state\n", count);
+	return 0;
+}
+
+static const struct kernel_param_ops kill_ops = { .set = kill_set };
+module_param_cb(kill, &kill_ops, NULL, 0200);
+
+static int __init verbfault_init(void)
+{
+	dev = ib_device_get_by_name(device, RDMA_DRIVER_UNKNOWN);
+	if (!dev)
+		return -ENODEV;
+	real = dev->ops;
+	dev->ops.create_qp = fault_create_qp;
+	dev->ops.destroy_qp = fault_destroy_qp;
+	dev->ops.modify_qp = fault_modify_qp;
+	dev->ops.alloc_pd = fault_alloc_pd;
+	dev->ops.create_cq = fault_create_cq;
+	dev->ops.alloc_mr = fault_alloc_mr;
+	dev->ops.map_mr_sg = fault_map_mr_sg;
+	dev->ops.post_send = fault_post_send;
+	dev->ops.post_recv = fault_post_recv;
+	dev->ops.req_notify_cq = fault_req_notify_cq;
+	return 0;
+}
+
+static void __exit verbfault_exit(void)
+{
+	struct known_qp *known, *next;
+
+	dev->ops = real;
+	/* Callers that came through our table are gone a good while later. */
+	synchronize_rcu();
+	msleep(100);
+	list_for_each_entry_safe(known, next, &qps, entry)
+		kfree(known);
+	ib_device_put(dev);
+}
+
+module_init(verbfault_init);
+module_exit(verbfault_exit);
+MODULE_DESCRIPTION("Failing verbs, for tests");
+MODULE_LICENSE("GPL");
