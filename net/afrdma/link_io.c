@@ -431,6 +431,9 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		afr_link_io_event(link, AFR_LINK_EV_COMM_EST);
 		afr_link_io_up(link);
 	}
+	/* Behind a broken rule nobody knows what belongs where (I2). */
+	if (unlikely(READ_ONCE(link->reason) == AFR_REASON_LINK_PROTOCOL))
+		return;
 	WRITE_ONCE(link->rx_writes, link->rx_writes + 1);
 	if (receive(link, wc)) {
 		afr_link_fail(link, AFR_REASON_LINK_PROTOCOL);
