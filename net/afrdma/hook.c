@@ -116,6 +116,29 @@ void afr_hook_install(struct afr_conn *conn)
 }
 
 /**
+ * afr_hook_make_room() - let TCP have a window of several segments
+ * @conn: connection, hooked; what the peer sends is framed
+ *
+ * Credits bound what the peer may send, so a small SO_RCVBUF needs to bound nothing
+ * here. It would do harm: a window below one segment is filled by TCP's probes alone,
+ * and every acknowledgement of our own data makes the peer put its probe off (RFC 9293,
+ * 3.8.6.1; tcp_ack_probe()).
+ *
+ * Context: process.
+ */
+void afr_hook_make_room(struct afr_conn *conn)
+{
+	struct sock *isk = conn->inner->sk;
+	struct tcp_sock *tp = tcp_sk(isk);
+	u32 usual = READ_ONCE(sock_net(isk)->ipv4.sysctl_tcp_rmem[1]);
+
+	lock_sock(isk);
+	WRITE_ONCE(isk->sk_rcvbuf, max_t(u32, isk->sk_rcvbuf, usual));
+	WRITE_ONCE(tp->window_clamp, max_t(u32, tp->window_clamp, tcp_full_space(isk)));
+	release_sock(isk);
+}
+
+/**
  * afr_hook_remove() - back to the stock callbacks
  * @conn: connection; nothing happens when it is not hooked
  *

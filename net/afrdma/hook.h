@@ -10,6 +10,8 @@
  * inner socket run the connection's work from here on.
  */
 void afr_hook_install(struct afr_conn *conn);
+/* Process context: TCP's window is no bound for frames. */
+void afr_hook_make_room(struct afr_conn *conn);
 /* Process context: back to the stock callbacks, before the connection's life ends. Idempotent. */
 void afr_hook_remove(struct afr_conn *conn);
 

@@ -13,6 +13,7 @@
 #include "attach.h"
 #include "control.h"
 #include "end.h"
+#include "hook.h"
 #include "move.h"
 #include "path_rdma.h"
 #include "recv.h"
@@ -94,6 +95,7 @@ static void found_hello(struct afr_conn *conn, const struct afr_hello *hello)
 		afr_conn_set_tx_mode(conn, AFR_FRAMED);
 	}
 	afr_conn_set_rx_mode(conn, AFR_FRAMED);
+	afr_hook_make_room(conn);
 	if (afr_conn_tx_mode(conn) == AFR_FRAMED)
 		negotiated(conn, AFR_REASON_NOT_YET, AFR_STAT_CONN_FRAMED);
 	else

@@ -83,6 +83,49 @@ static void both_threads(void)
 	path_check(fd, length(), length());
 }
 
+/*
+ * Small buffers, and a way back that never rests: TCP's window can stay below one
+ * segment of a large MTU, and each ACK puts off the probe that would fill it.
+ */
+static const struct sizes small_buffers = { .sndbuf = 16 * KIB, .rcvbuf = 16 * KIB };
+static bool all_in;
+
+static void *recv_and_tell(void *arg)
+{
+	struct half *half = arg;
+
+	rnd_start(half->stream);
+	flow_recv_random(half->fd, &half->flow, half->len, CHUNK);
+	__atomic_store_n(&all_in, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void restless_server(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn_sized(&small_buffers);
+	struct half in = { fd, flow_in(0), length(), 1 };
+	pthread_t receiver = thread_start(recv_and_tell, &in);
+
+	while (!__atomic_load_n(&all_in, __ATOMIC_ACQUIRE))
+		flow_send_random(fd, &out, 20000, 5000);
+	pthread_join(receiver, NULL);
+	SYS(shutdown(fd, SHUT_WR));
+	want_eof(fd);
+}
+
+static void restless_client(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn_sized(&small_buffers);
+	struct half out = { fd, flow_out(0), length(), 1 };
+	pthread_t sender = thread_start(send_half, &out);
+
+	flow_recv_to_eof(fd, &in);
+	pthread_join(sender, NULL);
+	SYS(close(fd));
+}
+
 /* One thread, poll() and calls that never block. */
 static void both_poll(void)
 {
@@ -258,6 +301,7 @@ const struct row stream_rows[] = {
 	{ "stream_to_server_eof", send_stream_and_end, recv_stream_to_end, ON_ALL },
 	{ "stream_to_client_eof", recv_stream_to_end, send_stream_and_end, ON_ALL },
 	{ "stream_both_threads", both_threads, both_threads, ON_ALL | QUICK },
+	{ "stream_restless", restless_client, restless_server, ON_ALL | QUICK_ALL },
 	{ "stream_both_poll", both_poll, both_poll, ON_ALL },
 	{ "stream_both_edge", both_edge, both_edge, ON_ALL | QUICK },
 	{ "stream_tiny_writes", send_tiny, recv_big, ON_ALL },
