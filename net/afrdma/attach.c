@@ -18,8 +18,7 @@
 #include "trace.h"
 
 #define LINK_POLL_MS	20		/* server: the passive end comes up a moment later */
-#define RETRY_MS	1000		/* client: first back-off, doubled per failure */
-#define RETRY_DOUBLINGS	6
+#define RETRY_DOUBLINGS	6		/* client: of the back-off, one per failure */
 
 static void set_reason(struct afr_conn *conn, enum afr_reason reason)
 {
@@ -40,11 +39,12 @@ static void set_reason(struct afr_conn *conn, enum afr_reason reason)
 void afr_attach_back_off(struct afr_conn *conn, enum afr_reason reason)
 {
 	unsigned int tries = conn->attach_tries;
+	unsigned int ms = READ_ONCE(conn->an->set.attach_retry_ms);
 
 	set_reason(conn, reason);
 	afr_conn_timer(conn, AFR_T_ATTACH, 0);
 	if (!conn->server && tries)
-		afr_conn_timer(conn, AFR_T_RETRY, RETRY_MS << min(tries - 1, RETRY_DOUBLINGS));
+		afr_conn_timer(conn, AFR_T_RETRY, ms << min(tries - 1, RETRY_DOUBLINGS));
 	conn->attach_tries = min(tries + 1, RETRY_DOUBLINGS + 1);
 }
 

@@ -21,6 +21,7 @@ static const struct afr_settings afr_settings_default = {
 	.upgrade_msgs		= 16,
 	.hello_timeout_ms	= 3000,
 	.attach_timeout_ms	= 5000,
+	.attach_retry_ms	= 1000,
 	.detach_timeout_ms	= 5000,
 	.orphan_timeout_ms	= 60000,
 	.link_timeout_ms	= 5000,

@@ -19,6 +19,7 @@ struct afr_settings {
 	int upgrade_msgs;	/* or after this many messages sent */
 	int hello_timeout_ms;	/* server: how long a silent client holds our output */
 	int attach_timeout_ms;	/* how long ATTACH and link set-up may take */
+	int attach_retry_ms;	/* client: first back-off, doubled per failure */
 	int detach_timeout_ms;	/* how long a peer may keep a ring after the end */
 	int orphan_timeout_ms;	/* how long a closed connection may take to finish */
 	int link_timeout_ms;	/* silence after which a link in use is lost */

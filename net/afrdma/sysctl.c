@@ -15,7 +15,8 @@
 #include "sysctl.h"
 #include "wire.h"
 
-#define DAY_MS	(24 * 60 * 60 * 1000)
+#define HOUR_MS	(60 * 60 * 1000)
+#define DAY_MS	(24 * HOUR_MS)
 
 /* .data is an offset here; each namespace gets a copy with addresses. */
 #define SETTING_INT(field, low, high) {					\
@@ -54,6 +55,11 @@ static const struct ctl_table afr_settings_table[] = {
 	SETTING_INT(hello_timeout_ms, 100, DAY_MS),
 	/* How long link set-up and the answer to ATTACH may take. */
 	SETTING_INT(attach_timeout_ms, 100, DAY_MS),
+	/*
+	 * How long a connection stays on TCP when links fail again and again: so long
+	 * the first time, twice as long each further time, at most 64 times as long.
+	 */
+	SETTING_INT(attach_retry_ms, 1, HOUR_MS),
 	/* How long a peer may keep a ring after the end before its link is killed. */
 	SETTING_INT(detach_timeout_ms, 100, DAY_MS),
 	/* How long a closed connection may take to deliver its last bytes. */

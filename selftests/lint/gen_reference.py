@@ -98,7 +98,7 @@ def number(word):
     found = re.search(rf"#define {word}\s+\(?(\d+)u?(?: << (\d+)\))?", read("wire.h"))
     if found:
         return str(int(found[1]) << int(found[2] or 0))
-    return {"DAY_MS": "a day", "INT_MAX": str(2**31 - 1)}.get(word, word)
+    return {"DAY_MS": "a day", "HOUR_MS": "an hour", "INT_MAX": str(2**31 - 1)}.get(word, word)
 
 
 def bounds(kind, low, high):
