@@ -39,6 +39,7 @@ ip link set eth0 mtu {mtu}
 ip link set eth0 up
 ip addr replace {me}/24 dev eth0
 {address6}
+rdma res show qp | grep 'rxe0.*type GSI.*state ERR' && rdma link del rxe0
 rdma link show rxe0/1 >/dev/null 2>&1 || rdma link add rxe0 type rxe netdev eth0
 cat /run/afr/settings | while read -r name value; do
 	echo "$value" >/proc/sys/net/afrdma/$name
@@ -108,7 +109,7 @@ class Context:
         for host in self.hosts.values():
             self.log(f"{host.role}\n" + host.sh(
                 f"S={SRC}/build/tools/smctl; $S conn; $S link; $S stats; ss -ti;"
-                "tail -n 60 /sys/kernel/tracing/trace")[1])
+                "rdma res show qp; tail -n 60 /sys/kernel/tracing/trace")[1])
 
     @staticmethod
     def words(host):

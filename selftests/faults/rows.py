@@ -58,12 +58,14 @@ def arrivals(rule):
 
 NO_DROP = "nft delete table inet faults"
 NO_NETEM = "tc qdisc del dev eth0 root"
-PARTITION = arrivals('iifname "eth0" drop') + "tc qdisc add dev eth0 root netem loss 100%"
+PARTITION = arrivals('iifname "eth0" drop') + "tc qdisc add dev eth0 root netem loss 100% limit 100000"
 TOGETHER = NO_DROP + "\n" + NO_NETEM
 
 
 def netem(name, what, words, **more):
-    return Row(name, what, f"tc qdisc add dev eth0 root {words}", NO_NETEM, **more)
+    """A queue that is never full: a device of rxe whose packet a queue refuses gives up
+    the queue pair, and QP 1 of its port does not come back from that."""
+    return Row(name, what, f"tc qdisc add dev eth0 root {words} limit 100000", NO_NETEM, **more)
 
 
 def both_sides(row):
@@ -140,7 +142,7 @@ SS_KILL = "ss -K state established '( sport = 7300 or dport = 7300 )' | grep -q 
 VERBS_IN = "insmod {verbfault}; echo 100 >/proc/sys/net/afrdma/link_linger_ms"
 NO_VERBFAULT = (("vm-6.12", "verbfault.ko is for User-Mode Linux"),
                 ("vm-6.1", "verbfault.ko is for User-Mode Linux"))
-LOSS = ("tc qdisc add dev eth0 root netem loss 2%", NO_NETEM)
+LOSS = ("tc qdisc add dev eth0 root netem loss 2% limit 100000", NO_NETEM)
 UDP = (arrivals("udp dport 4791 drop"), NO_DROP)
 MEMORY = ("bash", "-c", "echo $$ >/sys/fs/cgroup/faults/cgroup.procs; exec \"$@\"", "-")
 
@@ -152,7 +154,7 @@ ROWS = [
     netem("F3", "reorder 25 %", "netem delay 10ms reorder 25% 50%", quick=True),
     netem("F4", "duplicate 5 %", "netem duplicate 5%"),
     netem("F5", "corrupt 0.1 %", "netem corrupt 0.1%"),
-    netem("F6", "rate 1 Mbit/s", "netem rate 1mbit limit 2000", load=("--buf", 16384)),
+    netem("F6", "rate 1 Mbit/s", "netem rate 1mbit", load=("--buf", 16384)),
     Row("F7.1", "partition of 2 s", PARTITION, TOGETHER, hold=2, stall=2 * 2000 + RTO + NOTICED,
         quick=True),
     Row("F7.2", "partition of 20 s", PARTITION, TOGETHER, hold=20, stall=2 * 20000 + RTO,
