@@ -251,13 +251,9 @@ static void offer(struct sock *sk)
 		reason = AFR_REASON_FAMILY_OFF;
 	else if (afr_tcpopt_use(sock_net(sk)))
 		reason = AFR_REASON_NO_NETFILTER;
-	if (reason) {
-		WRITE_ONCE(conn->reason, reason);
-		return;
-	}
 	as->offer.settled = settled;
 	lock_sock(isk);
-	if (isk->sk_state == TCP_CLOSE && !afr_offer_arm(&as->offer, isk))
+	if (isk->sk_state == TCP_CLOSE && !afr_offer_arm(&as->offer, isk, reason))
 		set_modes(conn, AFR_UNDECIDED, AFR_UNDECIDED);
 	release_sock(isk);
 }

@@ -256,21 +256,22 @@ static void offer_state_change(struct sock *sk)
  * afr_offer_arm() - ask the peer of the next connect() for AF_RDMA
  * @offer: with settled set; stays where it is until settled or disarmed
  * @sk: an inner socket that is neither connected nor listening
+ * @reason: AFR_REASON_NONE, or why nothing is asked: settled() will say so
  *
  * Context: Process, @sk locked.
  * Return: 0; -EBUSY if somebody else uses the callbacks of @sk; -EOPNOTSUPP
  * without afr_tcpopt_use(): connect, and it is plain.
  */
-int afr_offer_arm(struct afr_offer *offer, struct sock *sk)
+int afr_offer_arm(struct afr_offer *offer, struct sock *sk, enum afr_reason reason)
 {
 	sock_owned_by_me(sk);
-	if (!READ_ONCE(afr_net(sock_net(sk))->hooks))
+	if (!reason && !READ_ONCE(afr_net(sock_net(sk))->hooks))
 		return -EOPNOTSUPP;
 	if (sk->sk_user_data)
 		return -EBUSY;
 	offer->nonce = get_random_u32();
 	offer->syns = 0;
-	offer->reason = AFR_REASON_NONE;
+	offer->reason = reason;
 	offer->agreed = false;
 	write_lock_bh(&sk->sk_callback_lock);
 	offer->state_change = sk->sk_state_change;

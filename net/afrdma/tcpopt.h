@@ -47,7 +47,7 @@ void afr_tcpopt_exit(void);
 int afr_tcpopt_use(struct net *net);
 
 /* Client, before connect; @sk is not connected and locked by the caller (lock_sock). */
-int afr_offer_arm(struct afr_offer *offer, struct sock *sk);
+int afr_offer_arm(struct afr_offer *offer, struct sock *sk, enum afr_reason reason);
 /*
  * Give up an offer that has not settled (socket closed or connect refused at
  * once); @sk locked. Idempotent; settled() will not be called any more.
