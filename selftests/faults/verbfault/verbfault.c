@@ -15,6 +15,10 @@
  *
  * The device cannot be deleted while this module is loaded. It must be unloaded
  * when nobody is inside a verb: after its users have gone, or are idle.
+ *
+ * The way to the error state and what is posted behind it do not fail: that is
+ * ib_drain_qp(), which has no answer to it but a warning. Nor does the driver's
+ * req_notify_cq: ib_core calls it and does not look at its errors.
  */
 #include <linux/delay.h>
 #include <linux/list.h>
@@ -22,6 +26,7 @@
 #include <linux/mutex.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
+#include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 
 static char *device = "rxe0";
@@ -77,6 +82,7 @@ struct known_qp {
 };
 
 static LIST_HEAD(qps);
+static DEFINE_XARRAY(draining);	/* those in the error state, by number */
 static DEFINE_MUTEX(qps_lock);
 
 static int fault_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
@@ -112,13 +118,17 @@ static int fault_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 		kfree(known);
 	}
 	mutex_unlock(&qps_lock);
+	xa_erase(&draining, qp->qp_num);
 	return real.destroy_qp(qp, udata);
 }
 
 static int fault_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 			   struct ib_udata *udata)
 {
-	HIT_RETURNS("modify_qp");
+	if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_ERR)
+		xa_store(&draining, qp->qp_num, qp, GFP_KERNEL);
+	else
+		HIT_RETURNS("modify_qp");
 	return real.modify_qp(qp, attr, mask, udata);
 }
 
@@ -156,7 +166,7 @@ static int fault_map_mr_sg(struct ib_mr *mr, struct scatterlist *sg, int nents,
 static int fault_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 			   const struct ib_send_wr **bad)
 {
-	if (hit("post_send")) {
+	if (!xa_load(&draining, qp->qp_num) && hit("post_send")) {
 		*bad = wr;
 		return swallow ? 0 : -errno_value;
 	}
@@ -166,17 +176,11 @@ static int fault_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 static int fault_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
 			   const struct ib_recv_wr **bad)
 {
-	if (hit("post_recv")) {
+	if (!xa_load(&draining, qp->qp_num) && hit("post_recv")) {
 		*bad = wr;
 		return swallow ? 0 : -errno_value;
 	}
 	return real.post_recv(qp, wr, bad);
-}
-
-static int fault_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
-{
-	HIT_RETURNS("req_notify_cq");
-	return real.req_notify_cq(cq, flags);
 }
 
 static int kill_set(const char *value, const struct kernel_param *param)
@@ -212,7 +216,6 @@ static int __init verbfault_init(void)
 	dev->ops.map_mr_sg = fault_map_mr_sg;
 	dev->ops.post_send = fault_post_send;
 	dev->ops.post_recv = fault_post_recv;
-	dev->ops.req_notify_cq = fault_req_notify_cq;
 	return 0;
 }
 
@@ -226,6 +229,7 @@ static void __exit verbfault_exit(void)
 	msleep(100);
 	list_for_each_entry_safe(known, next, &qps, entry)
 		kfree(known);
+	xa_destroy(&draining);
 	ib_device_put(dev);
 }
 
