@@ -228,7 +228,8 @@ def namespace(seed, *command):
                   f"sleep 0.3; sleep 100 | {LOAD} --connect 127.0.0.1 --port 7000 --conns 10")
         with subprocess.Popen([*command, "bash", "-c", script], start_new_session=True,
                               stdout=subprocess.DEVNULL) as inside:
-            time.sleep(rng.random() * 2)
+            # When all are there: a fork() that a signal ends ends User-Mode Linux, too.
+            time.sleep(1 + rng.random() * 2)
             os.killpg(inside.pid, signal.SIGKILL)
     end = time.monotonic() + 60
     while namespaces() > before:
