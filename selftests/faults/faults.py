@@ -31,6 +31,7 @@ set +e
 nft flush ruleset
 tc qdisc del dev eth0 root 2>/dev/null
 ip link del mv0 2>/dev/null
+rdma link del siw0 2>/dev/null
 rmmod verbfault 2>/dev/null
 ip xfrm policy flush
 ip xfrm state flush

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Rows that are not "a fault comes and goes under streams": a function each."""
+import json
 import os
 import time
 
 from hosts import SRC, Broken, RowFailed, lab, wait
+from rows import LINK_ADD
 from stream import PORT, SLOW, Streams, error_names, expect_error, over
 
 SWEEP = SRC / "build/faults/afr_sweep"
@@ -62,6 +64,42 @@ def handshake(ctx, row):
         ctx.do(ctx.at_fault, row.undo)
     ctx.do(ctx.not_at_fault, row.other_undo)
     still_fine(old, ctx, row.stall)
+
+
+# --- F15: devices -----------------------------------------------------------
+
+def another_device(ctx, row):
+    """Two devices on one interface: the streams move from the one that goes to the other,
+    and back again."""
+    here = ctx.at_fault
+    for host in ctx.hosts.values():
+        ctx.do(host, row.before)
+    streams = streams_on_rdma(ctx)
+    for _ in range(2):
+        streams.mark()
+        moves = [load.state["moves"] for load in streams.both]
+        old = in_use(ctx, here)
+        ctx.do(here, row.fault.replace("{dev}", old))
+        wait("on RDMA by another device", row.back * SLOW, lambda: streams.on_rdma() and all(
+            load.state["moves"] > before for load, before in zip(streams.both, moves)))
+        new = in_use(ctx, here)
+        if old == new:
+            raise RowFailed(f"on {new}, which was deleted")
+        ctx.seen(stall=max(ctx.stall or 0, streams.stall()), note=f"{ctx.note} {old} to {new};")
+        ctx.do(here, LINK_ADD if old == "rxe0" else row.before)
+        time.sleep(11)          # a link that carried streams so long is replaced at once
+    still_fine(streams, ctx, row.stall)
+    for host in ctx.hosts.values():
+        ctx.do(host, "rdma link del siw0")
+
+
+def in_use(ctx, host):
+    """The device of the links that carry connections."""
+    out = ctx.do(host, f"{SRC}/build/tools/smctl -j link")
+    devices = {link["device"] for link in json.loads(out) if link["users"]}
+    if len(devices) != 1:
+        raise RowFailed(f"links over {sorted(devices)}")
+    return devices.pop()
 
 
 # --- F17, F18: modules ------------------------------------------------------
@@ -178,6 +216,7 @@ def half_closed(ctx, row):
 def full_backlog(ctx, row):
     """30 clients, a backlog of one, and a server that does not accept for a while: less
     than it takes TCP to forget one of so many handshakes, and to reset its client."""
+    ctx.do(ctx.at_fault, row.fault)
     streams = Streams(ctx, conns=30, words=["--limit", 50000], server=["--backlog", 1])
     ctx.streams = streams
     streams.server.signal("SIGSTOP")
@@ -185,6 +224,7 @@ def full_backlog(ctx, row):
     streams.server.signal("SIGCONT")
     wait("all are served", 60 * SLOW, streams.client.gone)
     streams.end()
+    ctx.do(ctx.at_fault, row.undo)
 
 
 def no_descriptors(ctx, row):
