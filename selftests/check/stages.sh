@@ -23,13 +23,13 @@ stages() {
 	siw		600	the socket table, quick, and devices that die, over iWARP	+uml
 	uml-full	2400	all rows of the socket table, both ways (not in "all")	+uml
 	programs	1500	Python's own socket, TLS, HTTP and asyncio tests, as on TCP (not in "all")	+uml
-	faults		600	faults under streams, those that take little time (not in "all" yet)	+uml
+	faults		600	faults under streams, those that take little time	+uml
 	vm-6.12		1200	two VMs, Debian's 6.12: table, 1,000 in a row, 200 at once, smctl	+vm-6.12
 	vm-6.1		1200	the same on Debian's 6.1	+vm-6.1
 	END
 }
 # shellcheck disable=SC2034 # for check.sh
-all="deps unit build lint kernels uml-debug siw vm-6.12 vm-6.1"
+all="deps unit build lint kernels uml-debug siw faults vm-6.12 vm-6.1"
 # shellcheck disable=SC2034
 quick="deps unit-quick build-quick lint-quick kernels uml"
 
