@@ -47,6 +47,10 @@ args=(-C "$kdir" "M=$out" "-j$(nproc)")
 case $name in
 uml*)	args+=(ARCH=um) ;;
 esac
+# With the checkers of the kernel go those of the module.
+case $name in
+*debug*)	args+=(CONFIG_AFRDMA_DEBUG=y) ;;
+esac
 # The headers package wants the compiler its kernel was built with; that is
 # the default gcc of the release, so nothing needs to be said here.
 nice -n 5 make "${args[@]}" "$@" modules >&2
