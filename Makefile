@@ -22,6 +22,7 @@ modules: kdir
 	$(kbuild) modules
 
 modules_install: kdir
+	@[ -z "$(CONFIG_AFRDMA_ROGUE)" ] || { echo "A module that lies is not for installing: see rogue.h" >&2; exit 1; }
 	$(kbuild) modules_install
 
 kdir:

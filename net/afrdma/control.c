@@ -9,6 +9,7 @@
 #include <linux/uio.h>
 #include <net/sock.h>
 
+#include "rogue.h"
 #include "stats.h"
 #include "trace.h"
 
@@ -206,7 +207,7 @@ static void write_hello(struct afr_conn *conn)
 	if (conn->server)
 		afr_net_secret(conn->an, conn->peer.instance, hello.secret);
 	afr_hello_write((struct afr_wire_hello *)conn->out, &hello);
-	conn->out_len = sizeof(struct afr_wire_hello);
+	conn->out_len = afr_rogue_frame(conn->id, NULL, conn->out, sizeof(struct afr_wire_hello));
 	afr_stat_inc(conn->an->net, AFR_STAT_HELLO_SENT);
 }
 
@@ -226,11 +227,13 @@ static bool next_frame(struct afr_conn *conn)
 
 	spin_lock_bh(&conn->tx_lock);
 	consider_move(conn);
-	found = build_wanted(conn, &frame) || build_data(conn, &frame);
+	found = afr_rogue_more(conn->id, &frame) || build_wanted(conn, &frame) ||
+		build_data(conn, &frame);
 	spin_unlock_bh(&conn->tx_lock);
 	if (!found)
 		return false;
 	conn->out_len = afr_frame_write(conn->out, &frame);
+	conn->out_len = afr_rogue_frame(conn->id, &frame, conn->out, conn->out_len);
 	afr_stat_inc(conn->an->net, AFR_STAT_FRAMES_SENT);
 	return true;
 }

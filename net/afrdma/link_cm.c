@@ -16,6 +16,7 @@
 #include "link_cm.h"
 #include "link_io.h"
 #include "netns.h"
+#include "rogue.h"
 
 #define DEPTH_MIN	16
 #define DEPTH_MAX	8192
@@ -386,6 +387,7 @@ void afr_link_cm_connect(struct afr_link *link)
 	}
 	memcpy(req.instance, link->an->instance, sizeof(req.instance));
 	memcpy(req.secret, link->peer.secret, sizeof(req.secret));
+	afr_rogue_cm(&req, sizeof(req));
 	param = conn_param(link, &req, sizeof(req));
 	ret = rdma_connect(link->cm_id, &param);
 	if (ret)
@@ -490,6 +492,8 @@ void afr_link_cm_accept(struct afr_link *link)
 		return;
 	}
 	memcpy(rep.instance, link->an->instance, sizeof(rep.instance));
+	if (afr_rogue_cm(&rep, sizeof(rep)))
+		return;
 	param = conn_param(link, &rep, sizeof(rep));
 	rdma_lock_handler(link->cm_id);
 	ret = rdma_accept(link->cm_id, &param);

@@ -22,6 +22,7 @@
 #include "imm.h"
 #include "link_io.h"
 #include "netns.h"
+#include "rogue.h"
 #include "stats.h"
 #include "trace.h"
 
@@ -184,9 +185,13 @@ int afr_link_io_post(struct afr_link *link, struct ib_rdma_wr *wr, u32 imm,
 		     const struct afr_link_mark *mark)
 {
 	struct afr_message message;
+	struct ib_send_wr *first;
 	int ret;
 
-	ret = sq_post(link, afr_message_build(&message, &wr->wr, imm, link->iwarp), mark);
+	first = afr_message_build(&message, &wr->wr, imm, link->iwarp);
+	if (afr_rogue_post(link, wr))
+		return 0;
+	ret = sq_post(link, first, mark);
 	if (!ret)
 		afr_credit_use(&link->credit);
 	return ret;
@@ -280,6 +285,7 @@ static void progress(struct afr_link *link)
 	do {
 		spin_lock_bh(&link->lock);
 		announce(link);
+		afr_rogue_flood(link, afr_link_io_post);
 		port = next_waiter(link);
 		spin_unlock_bh(&link->lock);
 		if (port && port->ops->get(port)) {

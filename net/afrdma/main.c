@@ -10,6 +10,7 @@
 #include "netlink.h"
 #include "netns.h"
 #include "reader.h"
+#include "rogue.h"
 #include "sock.h"
 #include "sysctl.h"
 #include "tcpopt.h"
@@ -19,6 +20,7 @@ static int __init afrdma_init(void)
 	int err;
 
 	afr_mem_setup();
+	afr_rogue_init();
 	err = afr_netns_init();
 	if (err)
 		return err;
