@@ -103,6 +103,15 @@ static enum afr_reason reason_of(int err)
 	}
 }
 
+/* Both ends know the keys, and the link is neither drained nor left by both (I9, PE5). */
+static bool __maybe_unused in_use(const struct afr_conn *conn)
+{
+	return (conn->attach == AFR_ATTACHED || conn->attach == AFR_LEAVING) &&
+	       !test_bit(AFR_F_LINK_DOWN, &conn->flags) &&
+	       !(test_bit(AFR_F_DETACHED, &conn->flags) &&
+		 test_bit(AFR_F_PEER_DETACHED, &conn->flags));
+}
+
 /**
  * afr_attach_end() - give back all of an attach
  * @conn: connection; nobody writes to its ring any more, nobody reads its send ring
@@ -113,6 +122,7 @@ void afr_attach_end(struct afr_conn *conn)
 {
 	struct afr_link *link = conn->port.link;
 
+	AFR_CHECK(!in_use(conn));
 	/* from here on no frame is built from what goes away below */
 	spin_lock_bh(&conn->tx_lock);
 	conn->may_post = false;

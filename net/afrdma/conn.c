@@ -204,6 +204,7 @@ bool afr_conn_timer_due(struct afr_conn *conn, enum afr_timer which)
 {
 	unsigned long due = conn->due[which];
 
+	AFR_CHECK(current_work() == &conn->work);	/* what is the work's alone (I15) */
 	if (!due)
 		return false;
 	if (time_before(jiffies, due)) {

@@ -262,14 +262,22 @@ static inline enum afr_mode afr_conn_rx_mode(const struct afr_conn *conn)
 	return smp_load_acquire(&conn->rx_mode);
 }
 
+/* Once it is decided, it is (I14). */
+static inline bool afr_conn_mode_open(u8 was, enum afr_mode mode)
+{
+	return was < AFR_RAW || was == mode;
+}
+
 static inline void afr_conn_set_tx_mode(struct afr_conn *conn, enum afr_mode mode)
 {
+	AFR_CHECK(afr_conn_mode_open(conn->tx_mode, mode));
 	/* pairs with afr_conn_tx_mode() */
 	smp_store_release(&conn->tx_mode, mode);
 }
 
 static inline void afr_conn_set_rx_mode(struct afr_conn *conn, enum afr_mode mode)
 {
+	AFR_CHECK(afr_conn_mode_open(conn->rx_mode, mode));
 	/* pairs with afr_conn_rx_mode() */
 	smp_store_release(&conn->rx_mode, mode);
 }

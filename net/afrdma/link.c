@@ -187,6 +187,7 @@ static void end_id(struct afr_link *link)
 
 static void take_down(struct afr_link *link)
 {
+	AFR_CHECK(current_work() == &link->work);	/* never waits for itself (I15) */
 	del_timer_sync(&link->timer);
 	tell_failed(link);
 	if (lost(link))

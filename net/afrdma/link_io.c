@@ -152,6 +152,7 @@ static int sq_post(struct afr_link *link, struct ib_send_wr *wr, const struct af
 	bool signal = mark || link->sq_plain + slots >= link->sq_size / 4;
 
 	lockdep_assert_held(&link->lock);
+	AFR_CHECK(link->state < AFR_LINK_DYING);	/* nothing is posted to a lost one (I9) */
 	wr->wr_cqe = &link->send_cqe;
 	last->wr_cqe = &link->send_cqe;
 	if (signal)
@@ -368,6 +369,7 @@ static int got_message(struct afr_link *link, u16 slot, u32 len, u16 cursor, boo
 	port = xa_load(&link->slots, slot);
 	if (!port || port->ended)
 		return -EPROTO;
+	AFR_CHECK(port->link == link);	/* whole before it was found (I6) */
 	port->ended = detach;
 	if (!port->ops->get(port))
 		return 0;
@@ -569,6 +571,7 @@ void afr_link_io_down_ports(struct afr_link *link)
 	const struct afr_port_ops *ops;
 	struct afr_port *port;
 
+	AFR_CHECK(link->state == AFR_LINK_DEAD);	/* I9 */
 	while ((port = next_port(link))) {
 		ops = port->ops;
 		ops->down(port, link->reason);

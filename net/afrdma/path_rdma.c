@@ -26,6 +26,9 @@ static int post(struct afr_conn *conn, u32 len)
 	int ret;
 
 	lockdep_assert_held(&conn->tx_lock);
+	/* inside both rings (I3) */
+	AFR_CHECK(afr_ring_pos(conn->tx.sent, conn->tx.ring) + len <= conn->snd_view.span &&
+		  afr_ring_pos(conn->tx.sent, conn->tx.window) + len <= conn->peer_span);
 	spin_lock(&conn->rx_lock);
 	reported = conn->rx.reported;
 	blocked = conn->rx.blocked;
@@ -143,6 +146,7 @@ static void cursor_landed(struct afr_conn *conn, u16 cursor)
 	una = conn->tx.una;
 	consumed = conn->tx.consumed;
 	bad = afr_tx_credit_imm(&conn->tx, cursor);
+	AFR_CHECK(!bad || (conn->tx.consumed == consumed && conn->tx.una == una));	/* I2 */
 	if (conn->tx.consumed != consumed)
 		clear_bit(AFR_F_BLOCKED_TOLD, &conn->flags);
 	freed = conn->tx.una != una;

@@ -103,6 +103,7 @@ void afr_port_leave(struct afr_port *port)
 		list_del_init(&port->waiting);
 		link->waiting--;
 	}
+	AFR_CHECK(link->users);		/* one leave per join (I8) */
 	if (!--link->users)
 		afr_link_watch_idle(link);
 	spin_unlock_bh(&link->lock);

@@ -57,6 +57,7 @@ static void found_raw(struct afr_conn *conn, enum afr_reason reason)
 		afr_conn_changed(conn);
 		return;
 	}
+	AFR_CHECK(!conn->out_len && !conn->in_len);	/* no frame is the program's (I13) */
 	negotiated(conn, reason, AFR_STAT_CONN_PLAIN);
 	conn->front_ops->plain(conn);
 }
@@ -413,6 +414,7 @@ static void run(struct afr_conn *conn)
 {
 	bool more = false;
 
+	AFR_CHECK(test_bit(AFR_F_STARTED, &conn->flags));	/* books and rings are there (I6) */
 	afr_conn_timer_due(conn, AFR_T_MEMORY);	/* it only had to bring us here */
 	if (afr_conn_rx_mode(conn) == AFR_UNDECIDED && !test_bit(AFR_F_ABORT, &conn->flags))
 		hello_step(conn);

@@ -75,6 +75,11 @@ while IFS= read -r line; do
 	esac
 done <"$tmp/functions"
 
+# Two that are written by two contexts would share a word.
+git grep -nE '^[[:space:]]+(bool|u8|u16|u32|u64|int|unsigned( int| long)?)[[:space:]]+\w+[[:space:]]*:[[:space:]]*[0-9]' \
+	-- 'net/afrdma/*.[ch]' >"$tmp/bit-fields" || true
+judge "style: no bit-fields" "$tmp/bit-fields"
+
 # Every text file with a comment syntax names its license in the first lines.
 git ls-files -co --exclude-standard | while IFS= read -r file; do
 	case $file in
