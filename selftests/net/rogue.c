@@ -34,6 +34,7 @@ static const char usage[] =
 	"  --quick             a few cases of each row\n"
 	"  --patience S        an error must show within S seconds (default 2)\n"
 	"  --seed N            of what is random\n"
+	"  --cases N           of each row at random; case I has seed N + I\n"
 	"  --list              print the rows and stop\n";
 
 double now(void)
@@ -44,14 +45,17 @@ double now(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
+static u64 rnd_state;
+
+void rnd_start(u64 seed)
+{
+	rnd_state = seed;
+}
+
 u64 rnd(void)
 {
-	static u64 state;
-	u64 x;
+	u64 x = rnd_state += 0x9e3779b97f4a7c15ull;
 
-	if (!state)
-		state = rogue.seed;
-	x = state += 0x9e3779b97f4a7c15ull;
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
 	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
 	return x ^ x >> 31;
@@ -136,21 +140,31 @@ static bool selected(const char *name)
 /* Which of @count cases: with --quick first, last and some between. */
 static unsigned int step_of(unsigned int count)
 {
-	return rogue.quick && count > QUICK_CASES ? (count - 1) / (QUICK_CASES - 1) : 1;
+	return rogue.quick && !rogue.cases && count > QUICK_CASES ? (count - 1) / (QUICK_CASES - 1) : 1;
+}
+
+static unsigned int count_of(const struct rogue_row *row)
+{
+	return row->flags & RANDOM && rogue.cases ? rogue.cases : row->count;
 }
 
 static const char *run_cases(const struct rogue_row *row, bool as_client)
 {
 	static char text[512];
+	unsigned int count = count_of(row);
 
-	for (unsigned int i = 0; i < row->count; i += step_of(row->count)) {
-		const char *why = peer_run(row, i, as_client);
+	for (unsigned int i = 0; i < count; i += step_of(count)) {
+		const char *why;
 
+		/* so that "--seed" of the failed case and "--cases 1" repeat it */
+		if (row->flags & RANDOM)
+			rnd_start(rogue.seed + i);
+		why = peer_run(row, i, as_client);
 		if (!why && !bystander_lives())
 			why = "the bystander connection is dead or wrong";
 		if (!why)
 			continue;
-		snprintf(text, sizeof(text), "case %u of %u: %s", i, row->count, why);
+		snprintf(text, sizeof(text), "case %u of %u: %s", i, count, why);
 		return text;
 	}
 	return NULL;
@@ -209,7 +223,7 @@ static int for_each(void (*act)(const struct rogue_row *row, bool as_client))
 
 static void list_row(const struct rogue_row *row, bool as_client)
 {
-	printf("%s.%s %u cases\n", row->name, as_client ? "client" : "server", row->count);
+	printf("%s.%s %u cases\n", row->name, as_client ? "client" : "server", count_of(row));
 }
 
 static void parse(int argc, char **argv, bool *v6, const char **host, bool *list)
@@ -222,6 +236,7 @@ static void parse(int argc, char **argv, bool *v6, const char **host, bool *list
 		{ "quick", no_argument, NULL, 'q' },
 		{ "patience", required_argument, NULL, 'p' },
 		{ "seed", required_argument, NULL, 's' },
+		{ "cases", required_argument, NULL, 'c' },
 		{ "list", no_argument, NULL, 'l' },
 		{ }
 	};
@@ -235,6 +250,7 @@ static void parse(int argc, char **argv, bool *v6, const char **host, bool *list
 		case 'o': only = optarg; break;
 		case 'q': rogue.quick = true; break;
 		case 'p': rogue.patience = atof(optarg); break;
+		case 'c': rogue.cases = atoi(optarg); break;
 		case 's': rogue.seed = strtoull(optarg, NULL, 0); break;
 		case 'l': *list = true; break;
 		default: fputs(usage, stderr); exit(2);
@@ -251,6 +267,7 @@ int main(int argc, char **argv)
 	parse(argc, argv, &v6, &host, &list);
 	if (list)
 		return for_each(list_row) ? 0 : 1;
+	rnd_start(rogue.seed);
 	signal(SIGPIPE, SIG_IGN);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	printf("KTAP version 1\n1..%d\n# seed %llu\n", for_each(NULL),

@@ -155,6 +155,7 @@ enum expect {
 #define NO_HELLO	0x10	/* the row sends HELLO itself, or none */
 #define KEEP_OPEN	0x20	/* no end from our side until the victim has ended */
 #define SHORT_TIMERS	0x40	/* net.afrdma timers are a fraction of a second */
+#define RANDOM		0x100	/* as many cases as --cases says, a seed for each */
 #define RAW_BACK	0x80	/* the victim's output is raw although ours is framed */
 
 struct peer;
@@ -204,12 +205,14 @@ struct rogue_run {
 	bool quick;
 	double patience;	/* seconds an error may take to show */
 	u64 seed;
+	unsigned int cases;	/* of rows at random, 0 = as they say */
 };
 
 extern struct rogue_run rogue;
 
 double now(void);
 u64 rnd(void);
+void rnd_start(u64 seed);
 /* Note what is wrong; the first note stays. */
 void wrong(struct peer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

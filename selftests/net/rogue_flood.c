@@ -193,6 +193,116 @@ static void one_bit(struct peer *p, unsigned int i)
 	peer_raw(p, buf, len, rnd() % 2 ? MSS : 1 + rnd() % 20);
 }
 
+/* ---- a whole handshake, and what follows it, spoiled in a few places ---- */
+
+struct bytes {
+	u8 at[1000];
+	unsigned int len;
+};
+
+static void insert(struct bytes *b, unsigned int at, const u8 *from, unsigned int len)
+{
+	if (b->len + len > sizeof(b->at))
+		return;
+	memmove(b->at + at + len, b->at + at, b->len - at);
+	memmove(b->at + at, from, len);
+	b->len += len;
+}
+
+/* From byte @first on; the length stays when @keep. */
+static void spoil(struct bytes *b, unsigned int first, bool keep)
+{
+	static const u8 values[] = { 0, 1, 2, 0x7f, 0x80, 0xfe, 0xff };
+	unsigned int at = first + rnd() % (b->len - first);
+	unsigned int len = 1 + rnd() % (b->len - at);
+	u8 some[16];
+
+	switch (rnd() % (keep ? 3 : 6)) {
+	case 0:
+		b->at[at] ^= 1u << (rnd() % 8);
+		break;
+	case 1:
+		b->at[at] = values[rnd() % sizeof(values)];
+		break;
+	case 2:
+		b->at[at] = rnd();
+		break;
+	case 3:		/* lost */
+		memmove(b->at + at, b->at + at + len, b->len - at - len);
+		b->len -= len < b->len - first ? len : 0;
+		break;
+	case 4:		/* twice */
+		memcpy(some, b->at + at, len < sizeof(some) ? len : sizeof(some));
+		insert(b, at, some, len < sizeof(some) ? len : sizeof(some));
+		break;
+	case 5:		/* foreign */
+		for (size_t n = 0; n < sizeof(some); n++)
+			some[n] = rnd();
+		insert(b, at, some, 1 + rnd() % sizeof(some));
+		break;
+	}
+}
+
+static void put_conversation(struct bytes *b)
+{
+	u64 offset = 0;
+
+	for (int n = rnd() % 8; n >= 0; n--) {
+		struct afr_frame f = random_frame();
+
+		if (rnd() % 2)
+			f = (struct afr_frame) { .type = AFR_FRAME_DATA, .offset = offset,
+						 .length = 1 + rnd() % 60 };
+		if (f.type == AFR_FRAME_DATA && !f.length)
+			continue;
+		b->len += afr_frame_write(b->at + b->len, &f);
+		for (u32 j = 0; j < f.length; j++)
+			b->at[b->len++] = rogue_byte(offset++);
+	}
+	b->len += afr_frame_write(b->at + b->len, &(struct afr_frame) {
+		.type = AFR_FRAME_FIN, .offset = offset });
+}
+
+/* Our option alone: a spoiled list of 18 bytes and more some kernels drop. */
+static bool open_spoiled(struct peer *p)
+{
+	struct bytes option = { .len = AFR_OPT_LEN };
+	struct afr_option opt = { .server = !p->as_client };
+
+	/* As a server we must hear the nonce first. */
+	if (!p->as_client && !tcp_await_syn(&p->tcb)) {
+		wrong(p, "the victim does not connect");
+		return false;
+	}
+	if (!p->as_client && !afr_option_find(p->tcb.syn_options, p->tcb.syn_options_len, &opt))
+		p->nonce = opt.nonce;
+	opt.server = !p->as_client;
+	opt.nonce = p->as_client ? p->nonce : afr_option_answer(p->nonce);
+	afr_option_write(option.at, &opt);
+	/* another kind would be TCP's own affair */
+	for (int n = rnd() % 3; n > 0; n--)
+		spoil(&option, 1, true);
+	return peer_open_options(p, option.at, option.len);
+}
+
+static void spoiled_handshake(struct peer *p, unsigned int i)
+{
+	struct bytes said = { .len = sizeof(struct afr_wire_hello) };
+
+	(void)i;
+	if (!open_spoiled(p))
+		return;
+	peer_default_hello(p, (struct afr_wire_hello *)said.at);
+	/* behind a HELLO that is none all else is the program's: more often it is one */
+	for (int n = rnd() % 4 - 1; n > 0; n--)
+		spoil(&said, rnd() % 3 ? AFR_HELLO_MAGIC_LEN + 8 : 0, false);
+	put_conversation(&said);
+	for (int n = rnd() % 4; n > 0; n--)
+		spoil(&said, sizeof(struct afr_wire_hello) < said.len ?
+		      sizeof(struct afr_wire_hello) : 0, false);
+	peer_raw(p, said.at, said.len, rnd() % 2 ? MSS : 1 + rnd() % 100);
+}
+
 const struct rogue_row flood_rows[] = {
 	{ "flood_frames", AS_BOTH, flood_frames, 3, EXPECT_STREAM, 0, 500 },
 	{ "flood_blocked_unread", AS_BOTH | SLEEPY, flood_blocked_unread, 1, EXPECT_STREAM, 0,
@@ -200,8 +310,10 @@ const struct rogue_row flood_rows[] = {
 	{ "flood_attach", AS_CLIENT | SHORT_TIMERS, flood_attach, 1, EXPECT_EITHER, 0, 0 },
 	{ "tiny_data", AS_BOTH, tiny_data, 1, EXPECT_STREAM, 0, 500 },
 	{ "biggest_data", AS_BOTH, biggest_data, 1, EXPECT_STREAM, 0, 500 },
-	{ "random_bytes", AS_BOTH, random_bytes, 50, EXPECT_SURVIVE, 0, 500 },
-	{ "random_frames", AS_BOTH, random_frames, 200, EXPECT_SURVIVE, 0, 500 },
-	{ "one_bit", AS_BOTH | NO_HELLO, one_bit, 200, EXPECT_SURVIVE, 0, 500 },
+	{ "random_bytes", AS_BOTH | RANDOM, random_bytes, 50, EXPECT_SURVIVE, 0, 500 },
+	{ "random_frames", AS_BOTH | RANDOM, random_frames, 200, EXPECT_SURVIVE, 0, 500 },
+	{ "one_bit", AS_BOTH | NO_HELLO | RANDOM, one_bit, 200, EXPECT_SURVIVE, 0, 500 },
+	{ "spoiled_handshake", AS_BOTH | OPEN_SELF | RANDOM, spoiled_handshake, 200,
+	  EXPECT_SURVIVE, 0, 500 },
 	{ }
 };

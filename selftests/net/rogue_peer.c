@@ -234,11 +234,13 @@ void peer_settle(struct peer *p, double seconds)
 {
 	bool framed = !(p->row->flags & RAW_BACK) &&
 		      (p->row->expect == EXPECT_STREAM || p->row->expect == EXPECT_EITHER);
+	/* of what comes late nothing is judged in a row that only has to be survived */
+	int turn = p->row->expect == EXPECT_SURVIVE ? 1 : 5;
 	double end = now() + seconds;
 	unsigned int quiet = 0;
 
 	while (now() < end && quiet < 3) {
-		bool came = tcp_turn(&p->tcb, 5);
+		bool came = tcp_turn(&p->tcb, turn);
 
 		if (framed) {
 			take_all(p);
