@@ -1,0 +1,424 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Two guests, one of which has a module that lies (net/afrdma/rogue.c).
+
+    rogue-module.py [--quick] [--only PATTERN,...] [--repeat N] [--seed N]      in both guests
+
+The honest end runs the rows of rogue_rows.py, each as client and as server, with
+bystanders beside it: one over plain TCP, one over RDMA within the honest host, one
+over RDMA to the lying host. What it must see is told by the row; foreign bytes are
+never right. KTAP on stdout.
+"""
+import argparse
+import fnmatch
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import rogue_rows as rows
+import rogue_stream as rs
+
+CONTROL, SPEAKS_RDMA, SPEAKS_TCP, LOOP, VICTIM = range(7200, 7205)
+PARAMETER = pathlib.Path("/sys/module/afrdma/parameters/rogue")
+SYSCTL = pathlib.Path("/proc/sys/net/afrdma")
+SMCTL = os.path.join(os.environ.get("AFR_SRC", "."), "build/tools/smctl")
+TRACE = pathlib.Path("/sys/kernel/tracing/instances/rogue")
+SLOW = 4 if "debug" in os.environ.get("AFR_KERNEL", "") else 1
+# Of both ends. An honest end must not wait for a liar for long, nor should the test.
+SETTINGS = {"hello_timeout_ms": 1000, "attach_timeout_ms": 1500, "detach_timeout_ms": 1500,
+            "orphan_timeout_ms": 2000, "link_linger_ms": 300, "links_per_group": 1, "link_depth": 16}
+LIARS_SETTINGS = {"detach_timeout_ms": 20000}
+
+
+def set_sysctl(name, value):
+    (SYSCTL / name).write_text(f"{value}\n")
+
+
+class Control:
+    """Lines of JSON between the two ends."""
+
+    def __init__(self, sock):
+        self.file = sock.makefile("rw")
+
+    def write(self, what):
+        self.file.write(json.dumps(what) + "\n")
+        self.file.flush()
+
+    def read(self):
+        line = self.file.readline()
+        if not line:
+            raise EOFError("the other end has gone")
+        return json.loads(line)
+
+    def ask(self, do, **what):
+        self.write({"do": do, **what})
+        answer = self.read()
+        if isinstance(answer, dict) and "failed" in answer:
+            raise RuntimeError(f"the lying end: {answer['failed']}")
+        return answer
+
+
+class Trace:
+    """Reasons that the module gave, by kind."""
+
+    EVENTS = {"abort": "afrdma_conn_abort", "down": "afrdma_link_down"}
+
+    def __init__(self):
+        TRACE.mkdir(exist_ok=True)
+        for event in self.EVENTS.values():
+            (TRACE / "events/afrdma" / event / "enable").write_text("1")
+
+    @staticmethod
+    def clear():
+        (TRACE / "trace").write_text("")
+
+    def reasons(self, kind):
+        return re.findall(self.EVENTS[kind] + r": id=\d+ reason=(\w+)",
+                          (TRACE / "trace").read_text())
+
+    def __str__(self):
+        return ", ".join(f"{kind} {' '.join(sorted(set(self.reasons(kind)))) or '-'}"
+                         for kind in self.EVENTS)
+
+    def close(self):
+        for event in self.EVENTS.values():
+            (TRACE / "events/afrdma" / event / "enable").write_text("0")
+        TRACE.rmdir()
+
+
+# --- the lying end: does what it is told ----------------------------------
+
+class Liar:
+    def __init__(self, control, peer):
+        self.control, self.peer = control, peer
+        self.sock = self.thread = None
+        self.said = "nothing"
+        self.trace = Trace()
+        rs.echo_server(rs.new_listener(True, SPEAKS_RDMA), rs.S_IN)
+        rs.echo_server(rs.new_listener(False, SPEAKS_TCP), rs.T_ANY)
+
+    def serve(self):
+        while True:
+            order = self.control.read()
+            do = order.pop("do")
+            if do == "bye":
+                self.trace.close()
+                return
+            try:
+                answer = getattr(self, "do_" + do)(**order)
+            except OSError as error:
+                answer = {"failed": repr(error)}
+            self.control.write(answer)
+
+    def do_sysctl(self, name, value):
+        set_sysctl(name, value)
+
+    def do_knob(self, text):
+        self.trace.clear()
+        PARAMETER.write_text(text)
+
+    def do_lies(self):
+        return int(PARAMETER.read_text().split()[2])
+
+    def do_knobs(self):
+        lines = PARAMETER.with_name("rogue_knobs").read_text().splitlines()
+        return [line.split(":")[0] for line in lines]
+
+    def do_victim(self, serve, warm, size, limit, pace):
+        listener = rs.new_listener(True, VICTIM) if serve else None
+        self.sock = None
+        self.thread = threading.Thread(target=self.victim, daemon=True,
+                                       args=(listener, warm, size, limit, pace))
+        self.thread.start()
+
+    def victim(self, listener, warm, size, limit, pace):
+        """Its end of the victim connection, which may see anything."""
+        end = time.monotonic() + limit
+        try:
+            if listener:
+                listener.settimeout(limit)
+                sock, _ = listener.accept()
+                listener.close()
+            else:
+                sock = rs.new_socket(True)
+                sock.settimeout(limit)
+                sock.connect((self.peer, VICTIM))
+            self.sock = sock
+            sock.settimeout(0.2)
+            if warm:
+                rs.warm_up_echo(sock, rs.V_IN, rs.V_OUT, end)
+            self.said = str(rs.Exchange(sock, rs.V_IN, rs.V_OUT, 0, size, limit, pace))
+        except (OSError, EOFError) as error:
+            self.said = repr(error)
+
+    def do_ready(self):
+        try:
+            return bool(self.sock and rs.on_rdma(self.sock))
+        except OSError:
+            return False
+
+    def do_end(self):
+        self.thread.join(120)
+        if self.thread.is_alive():
+            return {"failed": "the victim connection hangs"}
+        if self.sock:
+            self.sock.close()
+        return f"{self.said}; {self.trace}"
+
+
+# --- the honest end -------------------------------------------------------
+
+def counter(name):
+    text = subprocess.run([SMCTL, "-j", "stat", "name", name], check=True,
+                          stdout=subprocess.PIPE).stdout
+    return json.loads(text)[0]["value"]
+
+
+class Ktap:
+    def __init__(self):
+        self.file = open(os.path.join(os.environ.get("AFR_OUT", "/tmp"), "ktap"), "a",
+                         encoding="ascii")
+        self.failed = 0
+
+    def line(self, text):
+        print(text, flush=True)
+        print(text, file=self.file, flush=True)
+
+    def verdict(self, name, why, note):
+        self.failed += bool(why)
+        self.line(f"not ok - {name} # {why}" if why else f"ok - {name}")
+        print(f"# {note}", flush=True)
+
+
+def missing(wanted, seen):
+    """Is one of the @wanted reasons (words) among those @seen?"""
+    return wanted not in ("", "*") and not set(wanted.split()) & set(seen)
+
+
+class Honest:
+    def __init__(self, control, me, peer, seed):
+        self.control, self.peer, self.seed = control, peer, seed
+        self.trace = Trace()
+        self.lies = 0
+        self.before = {}
+        for name, value in SETTINGS.items():
+            set_sysctl(name, value)
+            # the liar's own clocks are not to be what ends it
+            control.ask("sysctl", name=name, value=LIARS_SETTINGS.get(name, value))
+        rs.echo_server(rs.new_listener(True, LOOP), rs.L_IN)
+        self.near = rs.Bystander("in this host", True, (me, LOOP), rs.L_OUT, rs.L_IN)
+        self.plain = rs.Bystander("over TCP", False, (peer, SPEAKS_TCP), rs.T_ANY, rs.T_ANY)
+        self.same = rs.Bystander("to the same host", True, (peer, SPEAKS_RDMA),
+                                 rs.S_OUT, rs.S_IN)
+
+    def bystanders(self):
+        return (self.near, self.plain, self.same)
+
+    def wait_for(self, what, seconds):
+        end = time.monotonic() + seconds * SLOW
+        while not what():
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.02)
+        return True
+
+    def same_on_rdma(self):
+        """A connection that loses links again and again waits longer each time: take another."""
+        if self.wait_for(self.same.on_rdma, 1.5):
+            return True
+        self.same.reopen()
+        return self.wait_for(self.same.on_rdma, 10)
+
+    def open_victim(self, role, row, warm):
+        """The victim connection, on RDMA if @warm."""
+        limit = row.limit * SLOW
+        pace = 0.004 if row.early and not row.tcp else 0
+        order = {"serve": role == rows.CLIENT, "warm": warm, "size": row.size,
+                 "limit": limit + 10 * SLOW, "pace": pace}
+        end = time.monotonic() + 10 * SLOW
+        if role == rows.CLIENT:
+            self.control.ask("victim", **order)
+            sock = rs.new_socket(True)
+            sock.settimeout(10 * SLOW)
+            sock.connect((self.peer, VICTIM))
+        else:
+            with rs.new_listener(True, VICTIM) as listener:
+                listener.settimeout(10 * SLOW)
+                self.control.ask("victim", **order)
+                sock, _ = listener.accept()
+        sock.settimeout(0.2)
+        if warm:
+            rs.warm_up(sock, rs.V_OUT, rs.V_IN, lambda: self.control.ask("ready"), end)
+        return sock
+
+    def talk(self, sock, row):
+        pace = 0.004 if row.early and not row.tcp else 0
+        return rs.Exchange(sock, rs.V_OUT, rs.V_IN, 0, row.size, row.limit * SLOW, pace)
+
+    def honest_one(self, role, row):
+        """A whole connection that nobody lies on."""
+        sock = self.open_victim(role, rows.Row("off", "whole", limit=row.limit), True)
+        got = self.talk(sock, rows.Row("off", "whole", limit=row.limit))
+        sock.close()
+        self.control.ask("end")
+        return got.outcome()
+
+    def prepare(self, role, row):
+        set_sysctl("detach_timeout_ms", row.detach_ms)
+        set_sysctl("upgrade", int(not row.tcp))
+        self.control.ask("sysctl", name="upgrade", value=int(not row.tcp))
+        if row.fresh:
+            self.same.close()
+            time.sleep(1)
+        elif not row.tcp and not self.same_on_rdma():
+            return "no bystander to the same host comes onto RDMA"
+        if row.before and self.honest_one(role, row) != "whole":
+            return "an honest connection was not whole"
+        self.trace.clear()
+        self.before = {name: counter(name) for name in ("peer_violation", row.counts) if name}
+        return None
+
+    def lie(self, role, row):
+        """The connection and the lie; what became of it."""
+        try:
+            if row.early:
+                self.control.ask("knob", text=f"{row.knob} seed {self.seed} new")
+            sock = self.open_victim(role, row, not row.early)
+            if not row.early:
+                self.control.ask("knob", text=f"{row.knob} seed {self.seed} newest")
+        except OSError as error:
+            return "error", repr(error)
+        exchange = self.talk(sock, row)
+        sock.close()
+        return exchange.outcome(), str(exchange)
+
+    def reasons_come(self, row):
+        return not missing(row.abort, self.trace.reasons("abort")) and \
+               not missing(row.down, self.trace.reasons("down"))
+
+    def more(self, name):
+        return counter(name) - self.before[name]
+
+    def told(self):
+        return sum(reason in rows.VIOLATIONS for reason in self.trace.reasons("abort"))
+
+    def judge(self, row, outcome, text):
+        if outcome not in row.ends.split():
+            return text
+        for kind, wanted in (("abort", row.abort), ("down", row.down)):
+            seen = self.trace.reasons(kind)
+            if missing(wanted, seen):
+                return f"{kind} for {', '.join(sorted(set(seen))) or 'no reason'}, not {wanted}"
+            strange = set(seen) - rows.LATE[kind]
+            if not wanted and strange:
+                return f"unexpected {kind}: {', '.join(sorted(strange))}"
+        if not self.wait_for(lambda: self.told() == self.more("peer_violation"), 2):
+            return (f"{self.told()} violations, but {self.more('peer_violation')} "
+                    "were counted")
+        if row.counts and not self.more(row.counts):
+            return f"{row.counts} did not rise"
+        return None
+
+    def judge_bystanders(self, row):
+        for one in self.bystanders():
+            why = one.lives(15 * SLOW)
+            if why:
+                one.reopen()
+            if why and one is self.same and row.hurts and not one.wrong:
+                why = one.lives(15 * SLOW)
+            if why:
+                return why
+        return None
+
+    def run(self, role, row):
+        """Returns why it failed, or None, and what there is to know."""
+        why = self.prepare(role, row)
+        if why:
+            return why, ""
+        outcome, text = self.lie(role, row)
+        self.wait_for(lambda: self.reasons_come(row), 3 + row.detach_ms / 1000)
+        time.sleep(0.1)
+        said = self.control.ask("end")
+        lies = self.control.ask("lies")
+        self.control.ask("knob", text="off")
+        self.lies += lies
+        why = self.judge(row, outcome, text)
+        note = f"{text}; {lies} lies; {self.trace}; the liar: {said}"
+        if lies < row.lies:
+            why = why or f"{lies} lies, not {row.lies}"
+        if row.fresh:
+            self.same.open()
+        return why or self.judge_bystanders(row), note
+
+    def close(self):
+        for one in self.bystanders():
+            one.close()
+        self.trace.close()
+
+
+def selected(args):
+    for row in rows.ROWS:
+        if args.only and not any(fnmatch.fnmatch(row.name, one) for one in args.only.split(",")):
+            continue
+        if args.quick and not row.quick:
+            continue
+        for role in row.roles:
+            yield role, row
+
+
+def be_honest(args):
+    ktap = Ktap()
+    with socket.create_server(("", CONTROL)) as server:
+        server.settimeout(120)
+        sock, _ = server.accept()
+    sock.settimeout(None)
+    control = Control(sock)
+    end = Honest(control, os.environ["AFR_ME"], os.environ["AFR_PEER"], args.seed)
+    print(f"# seed {args.seed}", flush=True)
+    known = {row.knob.split()[0] for row in rows.ROWS}
+    ktap.verdict("every lie has a row", " ".join(sorted(set(control.ask("knobs")) ^ known)), "")
+    for role, row in list(selected(args)) * args.repeat:
+        start = time.monotonic()
+        why, note = end.run(role, row)
+        ktap.verdict(f"{row.name}.{role}", why, f"{note}; {time.monotonic() - start:.1f} s")
+    print(f"# {end.lies} lies in all", flush=True)
+    end.close()
+    control.write({"do": "bye"})
+    return 1 if ktap.failed else 0
+
+
+def be_rogue():
+    end = time.monotonic() + 120
+    while True:
+        try:
+            sock = socket.create_connection((os.environ["AFR_PEER"], CONTROL))
+            break
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+    Liar(Control(sock), os.environ["AFR_PEER"]).serve()
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only")
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 1000000)
+    args = parser.parse_args()
+    return be_rogue() if PARAMETER.exists() else be_honest(args)
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    os._exit(code)      # threads of connections that hang are not waited for

@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# For the lab (selftests/lab/run), in both guests, one of which has the module that
+# lies (make CONFIG_AFRDMA_ROGUE=y; run --module-b or --module-a):
+#
+#	rogue-module.sh [--quick] [--only PATTERNS] [--repeat N]
+#
+# See rogue-module.py, which does it all.
+set -uo pipefail
+. "$AFR_LAB/guest-lib.sh"
+
+rogue=/sys/module/afrdma/parameters/rogue
+if [ -e $rogue ]; then
+	put lies yes
+elif [ "$(get lies 30)" != yes ]; then
+	skip "a module that lies" "neither guest has it: run --module-b build/rogue/.../afrdma.ko"
+	exit 4
+fi
+rc=0
+PYTHONDONTWRITEBYTECODE=1 python3 "$AFR_SRC/selftests/net/rogue-module.py" "$@" || rc=$?
+barrier end 3600
+exit $rc

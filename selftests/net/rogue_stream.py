@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Connections of rogue-module.py: sockets, bytes that tell whose they are, bystanders.
+
+The upper three bits of a byte are the tag of its direction, the lower five follow
+from its offset. So bytes at a wrong place and bytes of somebody else are told apart.
+"""
+import ctypes
+import os
+import random
+import socket
+import struct
+import threading
+import time
+
+AF_RDMA = int(os.environ.get("AFR_FAMILY", "27"))
+SOL_AFRDMA, AFRDMA_INFO = 427, 1
+PATH_RDMA = 1
+CHUNK = 32768
+ROUND = 4096            # of a bystander and of the warm-up
+PATTERN = 1 << 20 | 1   # odd: a lap of a ring never falls on itself
+# Tags: of the victim connection from and to the honest end, and of the bystanders.
+V_OUT, V_IN, S_OUT, S_IN, L_OUT, L_IN, T_ANY = range(1, 8)
+
+libc = ctypes.CDLL(None, use_errno=True)
+_low = random.Random(1).randbytes(PATTERN).translate(bytes(i & 31 for i in range(256)))
+_cycle = {tag: _low.translate(bytes((i & 31) | tag << 5 for i in range(256))) * 2
+          for tag in range(1, 8)}
+
+
+def stream_bytes(tag, offset, length):
+    at = offset % PATTERN
+    return _cycle[tag][at:at + length]
+
+
+def foreign_bytes(data, tag):
+    """Bytes that are neither of this direction nor of memory that was never written."""
+    own = bytes(range(tag << 5, (tag + 1) << 5)) + b"\0"
+    return data.translate(None, own)
+
+
+def new_socket(rdma):
+    if not rdma:
+        return socket.socket()
+    fd = libc.socket(AF_RDMA, socket.SOCK_STREAM, 0)
+    if fd < 0:
+        raise OSError(ctypes.get_errno(), "socket(AF_RDMA)")
+    return socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=fd)
+
+
+def new_listener(rdma, port=0):
+    sock = new_socket(rdma)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.bind(("", port))
+    sock.listen(16)
+    return sock
+
+
+def on_rdma(sock):
+    info = struct.unpack("=4I6Q2I", sock.getsockopt(SOL_AFRDMA, AFRDMA_INFO, 72))
+    return info[1] == PATH_RDMA and info[2] == PATH_RDMA
+
+
+class Wrong(Exception):
+    """Bytes that are not what was sent; foreign: nor of this direction."""
+
+    def __init__(self, text, foreign):
+        super().__init__(text)
+        self.foreign = foreign
+
+
+def check_bytes(data, tag, offset):
+    if data == stream_bytes(tag, offset, len(data)):
+        return
+    alien = foreign_bytes(data, tag)
+    if alien:
+        raise Wrong(f"{len(alien)} foreign bytes within {len(data)} at {offset}: "
+                    f"{alien[:16].hex()}", True)
+    raise Wrong(f"bytes at the wrong place within {len(data)} at {offset}", False)
+
+
+def recv_exactly(sock, length, end):
+    data = bytearray()
+    while len(data) < length:
+        try:
+            part = sock.recv(length - len(data))
+        except TimeoutError:
+            if time.monotonic() > end:
+                raise
+            continue
+        if not part:
+            raise EOFError("end of stream")
+        data += part
+    return bytes(data)
+
+
+def send_all(sock, data, end):
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[sock.send(view):]
+        except TimeoutError:
+            if time.monotonic() > end:
+                raise
+
+
+class Exchange:
+    """@size bytes each way at once, then the end; what became of them."""
+
+    def __init__(self, sock, out_tag, in_tag, offset, size, limit, pace):
+        self.sock, self.out_tag, self.in_tag = sock, out_tag, in_tag
+        self.offset, self.size, self.pace = offset, size, pace
+        self.end = time.monotonic() + limit
+        self.got = self.sent = 0
+        self.eof = self.stalled = False
+        self.error = self.wrong = None
+        sock.settimeout(0.2)
+        sender = threading.Thread(target=self.send)
+        sender.start()
+        self.receive()
+        sender.join()
+
+    def over(self):
+        return self.error or time.monotonic() > self.end
+
+    def send(self):
+        try:
+            while self.sent < self.size and not self.over():
+                part = stream_bytes(self.out_tag, self.offset + self.sent,
+                                    min(CHUNK, self.size - self.sent))
+                try:
+                    self.sent += self.sock.send(part)
+                except TimeoutError:
+                    continue
+                # The move to RDMA takes a moment, in which not all may have gone by TCP.
+                if self.pace and self.sent < self.size // 2:
+                    time.sleep(self.pace)
+            if self.sent == self.size:
+                self.sock.shutdown(socket.SHUT_WR)
+        except OSError as error:
+            self.error = self.error or error
+
+    def receive(self):
+        try:
+            while not self.over():
+                try:
+                    data = self.sock.recv(65536)
+                except TimeoutError:
+                    continue
+                if not data:
+                    self.eof = True
+                    return
+                self.look(data)
+                self.got += len(data)
+            self.stalled = not self.error
+        except OSError as error:
+            self.error = self.error or error
+
+    def look(self, data):
+        """After the first wrong byte only foreign ones are of interest."""
+        try:
+            check_bytes(data, self.in_tag, self.offset + self.got)
+        except Wrong as wrong:
+            if wrong.foreign or not self.wrong:
+                self.wrong = self.wrong if self.wrong and self.wrong.foreign else wrong
+
+    def outcome(self):
+        if self.wrong and self.wrong.foreign:
+            return "foreign"
+        if self.error:
+            return "error"
+        if self.stalled or self.sent < self.size:
+            return "stall"
+        if self.wrong:
+            return "bent"
+        return "whole" if self.got == self.size else "short"
+
+    def __str__(self):
+        return (f"{self.outcome()}: sent {self.sent}, got {self.got} of {self.size}"
+                + (f", {self.error}" if self.error else "")
+                + (f", {self.wrong}" if self.wrong else ""))
+
+
+def warm_up_echo(sock, out_tag, in_tag, end):
+    """The end that answers, until the other one says that it was the last."""
+    last = False
+    while not last:
+        data = recv_exactly(sock, ROUND, end)
+        last = data[0] & 1
+        send_all(sock, bytes([out_tag << 5]) * ROUND, end)
+
+
+def warm_up(sock, out_tag, in_tag, ready, end):
+    """Rounds until both ends are on RDMA; ready() asks the other one."""
+    last = False
+    while not last:
+        if time.monotonic() > end:
+            raise TimeoutError("never on RDMA")
+        last = on_rdma(sock) and ready()
+        send_all(sock, bytes([out_tag << 5 | last]) + bytes([out_tag << 5]) * (ROUND - 1), end)
+        data = recv_exactly(sock, ROUND, end)
+        if foreign_bytes(data, in_tag):
+            raise Wrong("foreign bytes in the warm-up", True)
+
+
+# --- bystanders -----------------------------------------------------------
+
+def echo_server(listener, out_tag):
+    """For each connection: an answer to each round, as long as it lives."""
+    def serve(sock):
+        offset = 0
+        try:
+            while True:
+                recv_exactly(sock, ROUND, time.monotonic() + 3600)
+                sock.sendall(stream_bytes(out_tag, offset, ROUND))
+                offset += ROUND
+        except (OSError, EOFError):
+            sock.close()
+
+    def accept():
+        while True:
+            try:
+                sock, _ = listener.accept()
+            except OSError:
+                return
+            sock.settimeout(None)
+            threading.Thread(target=serve, args=(sock,), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+
+
+class Bystander:
+    """A connection that has nothing to do with it, always at work."""
+
+    def __init__(self, name, rdma, address, out_tag, in_tag, pause=0.02):
+        self.name, self.rdma, self.address = name, rdma, address
+        self.out_tag, self.in_tag, self.pause = out_tag, in_tag, pause
+        self.wrong = None
+        self.sock = None
+        self.open()
+
+    def open(self):
+        self.rounds, self.error, self.stop = 0, None, False
+        self.sock = new_socket(self.rdma)
+        self.sock.settimeout(10)
+        self.sock.connect(self.address)
+        self.sock.settimeout(0.5)
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        end = time.monotonic() + 3600
+        try:
+            while not self.stop:
+                offset = self.rounds * ROUND
+                send_all(self.sock, stream_bytes(self.out_tag, offset, ROUND), end)
+                data = self.receive()
+                if data is None:
+                    return
+                check_bytes(data, self.in_tag, offset)
+                self.rounds += 1
+                time.sleep(self.pause)
+        except (OSError, EOFError, Wrong) as error:
+            self.error = error
+            if isinstance(error, Wrong) and error.foreign:
+                self.wrong = error
+
+    def receive(self):
+        data = b""
+        while len(data) < ROUND:
+            try:
+                part = self.sock.recv(ROUND - len(data))
+            except TimeoutError:
+                if self.stop:
+                    return None
+                continue
+            if not part:
+                raise EOFError("end of stream")
+            data += part
+        return data
+
+    def lives(self, seconds):
+        """Two more rounds, in time, and nothing wrong before."""
+        goal, end = self.rounds + 2, time.monotonic() + seconds
+        while self.rounds < goal and not self.error:
+            if time.monotonic() > end:
+                return f"bystander {self.name} stands still after {self.rounds} rounds"
+            time.sleep(0.01)
+        return f"bystander {self.name}: {self.error!r}" if self.error else None
+
+    def on_rdma(self):
+        try:
+            return on_rdma(self.sock)
+        except OSError:
+            return False
+
+    def close(self):
+        self.stop = True
+        self.thread.join(5)
+        self.sock.close()
+
+    def reopen(self):
+        self.close()
+        self.open()
