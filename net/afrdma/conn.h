@@ -262,10 +262,10 @@ static inline enum afr_mode afr_conn_rx_mode(const struct afr_conn *conn)
 	return smp_load_acquire(&conn->rx_mode);
 }
 
-/* Once it is decided, it is (I14). */
+/* Once it is decided, it is (I14); but a plain socket may be disconnected, as TCP's may. */
 static inline bool afr_conn_mode_open(u8 was, enum afr_mode mode)
 {
-	return was < AFR_RAW || was == mode;
+	return was < AFR_RAW || was == mode || (was == AFR_RAW && mode == AFR_NONE);
 }
 
 static inline void afr_conn_set_tx_mode(struct afr_conn *conn, enum afr_mode mode)
