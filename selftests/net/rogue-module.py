@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Two guests, one of which has a module that lies (net/afrdma/rogue.c).
 
-    rogue-module.py [--quick] [--only PATTERN,...] [--repeat N] [--seed N]      in both guests
+    rogue-module.py [--quick] [--only PATTERN,...] [--repeat N] [--seed N] [--lies N]
+                                                                    in both guests
 
 The honest end runs the rows of rogue_rows.py, each as client and as server, with
 bystanders beside it: one over plain TCP, one over RDMA within the honest host, one
@@ -32,8 +33,9 @@ TRACE = pathlib.Path("/sys/kernel/tracing/instances/rogue")
 SLOW = 4 if "debug" in os.environ.get("AFR_KERNEL", "") else 1
 # Of both ends. An honest end must not wait for a liar for long, nor should the test.
 SETTINGS = {"hello_timeout_ms": 1000, "attach_timeout_ms": 1500, "detach_timeout_ms": 1500,
-            "orphan_timeout_ms": 2000, "link_linger_ms": 300, "links_per_group": 1, "link_depth": 16}
-LIARS_SETTINGS = {"detach_timeout_ms": 20000}
+            "orphan_timeout_ms": 2000, "link_linger_ms": 300, "links_per_group": 1,
+            "link_depth": 16}
+LIARS_SETTINGS = {"detach_timeout_ms": 60000}
 
 
 def set_sysctl(name, value):
@@ -180,6 +182,12 @@ def counter(name):
     return json.loads(text)[0]["value"]
 
 
+def received():
+    """Packets that our RDMA device has taken."""
+    port = f"/sys/class/infiniband/{os.environ['AFR_DEV']}/ports/1/hw_counters"
+    return int(pathlib.Path(port, "rcvd_pkts").read_text())
+
+
 class Ktap:
     def __init__(self):
         self.file = open(os.path.join(os.environ.get("AFR_OUT", "/tmp"), "ktap"), "a",
@@ -207,6 +215,7 @@ class Honest:
         self.trace = Trace()
         self.lies = 0
         self.before = {}
+        self.packets = 0
         for name, value in SETTINGS.items():
             set_sysctl(name, value)
             # the liar's own clocks are not to be what ends it
@@ -269,8 +278,13 @@ class Honest:
         self.control.ask("end")
         return got.outcome()
 
+    @staticmethod
+    def detach_ms(row):
+        """A flood lasts until then, and has to have told its lies."""
+        return row.detach_ms * (SLOW if row.lies > 1 else 1)
+
     def prepare(self, role, row):
-        set_sysctl("detach_timeout_ms", row.detach_ms)
+        set_sysctl("detach_timeout_ms", self.detach_ms(row))
         set_sysctl("upgrade", int(not row.tcp))
         self.control.ask("sysctl", name="upgrade", value=int(not row.tcp))
         if row.fresh:
@@ -281,6 +295,7 @@ class Honest:
         if row.before and self.honest_one(role, row) != "whole":
             return "an honest connection was not whole"
         self.trace.clear()
+        self.packets = received()
         self.before = {name: counter(name) for name in ("peer_violation", row.counts) if name}
         return None
 
@@ -342,16 +357,19 @@ class Honest:
         if why:
             return why, ""
         outcome, text = self.lie(role, row)
-        self.wait_for(lambda: self.reasons_come(row), 3 + row.detach_ms / 1000)
+        self.wait_for(lambda: self.reasons_come(row), 3 + self.detach_ms(row) / 1000)
         time.sleep(0.1)
         said = self.control.ask("end")
         lies = self.control.ask("lies")
+        came = received() - self.packets
         self.control.ask("knob", text="off")
         self.lies += lies
         why = self.judge(row, outcome, text)
         note = f"{text}; {lies} lies; {self.trace}; the liar: {said}"
         if lies < row.lies:
             why = why or f"{lies} lies, not {row.lies}"
+        if row.lies > 1 and came < lies:
+            why = why or f"{came} packets came, not {lies}"
         if row.fresh:
             self.same.open()
         return why or self.judge_bystanders(row), note
@@ -381,13 +399,15 @@ def be_honest(args):
     control = Control(sock)
     end = Honest(control, os.environ["AFR_ME"], os.environ["AFR_PEER"], args.seed)
     print(f"# seed {args.seed}", flush=True)
+    packets = received()
     known = {row.knob.split()[0] for row in rows.ROWS}
     ktap.verdict("every lie has a row", " ".join(sorted(set(control.ask("knobs")) ^ known)), "")
     for role, row in list(selected(args)) * args.repeat:
         start = time.monotonic()
         why, note = end.run(role, row)
         ktap.verdict(f"{row.name}.{role}", why, f"{note}; {time.monotonic() - start:.1f} s")
-    print(f"# {end.lies} lies in all", flush=True)
+    ktap.verdict(f"lies told: {end.lies}", end.lies < args.lies and f"not {args.lies}",
+                 f"{received() - packets} packets came")
     end.close()
     control.write({"do": "bye"})
     return 1 if ktap.failed else 0
@@ -413,6 +433,7 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only")
     parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--lies", type=int, default=1, help="that have to be told at least")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1000000)
     args = parser.parse_args()
     return be_rogue() if PARAMETER.exists() else be_honest(args)
