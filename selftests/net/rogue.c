@@ -34,7 +34,8 @@ static const char usage[] =
 	"  --quick             a few cases of each row\n"
 	"  --patience S        an error must show within S seconds (default 2)\n"
 	"  --seed N            of what is random\n"
-	"  --cases N           of each row at random; case I has seed N + I\n"
+	"  --cases N           of each row at random; case I has the seed of --seed + I\n"
+	"  --role ROLE         of ours: client or server alone\n"
 	"  --list              print the rows and stop\n";
 
 double now(void)
@@ -122,7 +123,7 @@ static bool bystander_lives(void)
 
 /* ---- rows ---- */
 
-static const char *only;
+static const char *only, *role;
 static int number, failed;
 
 static bool selected(const char *name)
@@ -148,11 +149,14 @@ static unsigned int count_of(const struct rogue_row *row)
 	return row->flags & RANDOM && rogue.cases ? rogue.cases : row->count;
 }
 
+static unsigned int cases_run;	/* of the row at hand */
+
 static const char *run_cases(const struct rogue_row *row, bool as_client)
 {
 	static char text[512];
 	unsigned int count = count_of(row);
 
+	cases_run = 0;
 	for (unsigned int i = 0; i < count; i += step_of(count)) {
 		const char *why;
 
@@ -160,6 +164,7 @@ static const char *run_cases(const struct rogue_row *row, bool as_client)
 		if (row->flags & RANDOM)
 			rnd_start(rogue.seed + i);
 		why = peer_run(row, i, as_client);
+		cases_run++;
 		if (!why && !bystander_lives())
 			why = "the bystander connection is dead or wrong";
 		if (!why)
@@ -201,7 +206,13 @@ static void run_row(const struct rogue_row *row, bool as_client)
 	printf("%sok %d %s\n", why ? "not " : "", number, name);
 	if (why)
 		printf("# %s: %s\n", name, why);
-	printf("# %s took %.2f s\n", name, now() - start);
+	printf("# %s took %.2f s for %u cases\n", name, now() - start, cases_run);
+}
+
+static bool has_role(const struct rogue_row *row, bool as_client)
+{
+	return row->flags & (as_client ? AS_CLIENT : AS_SERVER) &&
+	       (!role || !strcmp(role, as_client ? "client" : "server"));
 }
 
 static int for_each(void (*act)(const struct rogue_row *row, bool as_client))
@@ -211,8 +222,7 @@ static int for_each(void (*act)(const struct rogue_row *row, bool as_client))
 	for (int i = 0; tables[i]; i++)
 		for (const struct rogue_row *row = tables[i]; row->name; row++)
 			for (int side = 0; side < 2; side++) {
-				if (!(row->flags & (side ? AS_SERVER : AS_CLIENT)) ||
-				    !selected(row->name))
+				if (!has_role(row, !side) || !selected(row->name))
 					continue;
 				count++;
 				if (act)
@@ -237,6 +247,7 @@ static void parse(int argc, char **argv, bool *v6, const char **host, bool *list
 		{ "patience", required_argument, NULL, 'p' },
 		{ "seed", required_argument, NULL, 's' },
 		{ "cases", required_argument, NULL, 'c' },
+		{ "role", required_argument, NULL, 'r' },
 		{ "list", no_argument, NULL, 'l' },
 		{ }
 	};
@@ -250,6 +261,7 @@ static void parse(int argc, char **argv, bool *v6, const char **host, bool *list
 		case 'o': only = optarg; break;
 		case 'q': rogue.quick = true; break;
 		case 'p': rogue.patience = atof(optarg); break;
+		case 'r': role = optarg; break;
 		case 'c': rogue.cases = atoi(optarg); break;
 		case 's': rogue.seed = strtoull(optarg, NULL, 0); break;
 		case 'l': *list = true; break;

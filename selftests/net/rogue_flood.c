@@ -263,11 +263,15 @@ static void put_conversation(struct bytes *b)
 		.type = AFR_FRAME_FIN, .offset = offset });
 }
 
-/* Our option alone: a spoiled list of 18 bytes and more some kernels drop. */
-static bool open_spoiled(struct peer *p)
+/*
+ * Our option alone, spoiled or not: a spoiled list of 18 bytes and more some kernels
+ * drop. Returns false if there is nobody to talk to.
+ */
+static bool open_spoiled(struct peer *p, bool *spoiled)
 {
 	struct bytes option = { .len = AFR_OPT_LEN };
 	struct afr_option opt = { .server = !p->as_client };
+	u8 honest[AFR_OPT_LEN];
 
 	/* As a server we must hear the nonce first. */
 	if (!p->as_client && !tcp_await_syn(&p->tcb)) {
@@ -279,23 +283,30 @@ static bool open_spoiled(struct peer *p)
 	opt.server = !p->as_client;
 	opt.nonce = p->as_client ? p->nonce : afr_option_answer(p->nonce);
 	afr_option_write(option.at, &opt);
+	memcpy(honest, option.at, sizeof(honest));
 	/* another kind would be TCP's own affair */
 	for (int n = rnd() % 3; n > 0; n--)
 		spoil(&option, 1, true);
+	*spoiled = memcmp(honest, option.at, sizeof(honest));
 	return peer_open_options(p, option.at, option.len);
 }
 
+/* Spoiled are option or HELLO, and often what follows as well. */
 static void spoiled_handshake(struct peer *p, unsigned int i)
 {
-	struct bytes said = { .len = sizeof(struct afr_wire_hello) };
+	struct bytes said = { .len = sizeof(struct afr_wire_hello) }, honest;
+	bool spoiled;
 
 	(void)i;
-	if (!open_spoiled(p))
+	if (!open_spoiled(p, &spoiled))
 		return;
 	peer_default_hello(p, (struct afr_wire_hello *)said.at);
+	honest = said;
 	/* behind a HELLO that is none all else is the program's: more often it is one */
 	for (int n = rnd() % 4 - 1; n > 0; n--)
 		spoil(&said, rnd() % 3 ? AFR_HELLO_MAGIC_LEN + 8 : 0, false);
+	while (!spoiled && said.len == honest.len && !memcmp(said.at, honest.at, said.len))
+		spoil(&said, AFR_HELLO_MAGIC_LEN + 8, false);
 	put_conversation(&said);
 	for (int n = rnd() % 4; n > 0; n--)
 		spoil(&said, sizeof(struct afr_wire_hello) < said.len ?

@@ -1,0 +1,84 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# For the lab, in both guests, one of which has the module that lies (run --module-b):
+#
+#	forged.sh [quick|full] [SEED]
+#
+# The honest host meets malformed handshakes, as client and as server, and forged
+# cursors and immediates: 10,000 for each role and 100,000 in "full", some in "quick",
+# which is the default and takes half a minute. What was told and what came is read
+# from counters of both hosts; the honest one must have given all back afterwards.
+set -uo pipefail
+# shellcheck source=selftests/lab/guest-lib.sh
+. "$AFR_LAB/guest-lib.sh"
+# shellcheck source=selftests/lab/ledger.sh
+. "$AFR_LAB/ledger.sh"
+# shellcheck source=selftests/net/table-lib.sh
+. "$AFR_SRC/selftests/net/table-lib.sh"
+
+set_subset full
+case ${1:-quick} in
+full)	cases=10000 lies=100000 rows=(--only 'imm_*,flood_*') ;;
+*)	cases=100 lies=2000 rows=(--only 'flood_cursor_after_3_count_2000,imm_*' --quick) ;;
+esac
+seed=${2:-$((RANDOM + 1))}
+me=$AFR_SRC/selftests/net/rogue-module
+timeouts=/proc/sys/net/afrdma
+
+# The lies are told by the other host, which does as it is told.
+if [ -e /sys/module/afrdma/parameters/rogue ]; then
+	put lies yes
+	barrier handshakes 7200
+	PYTHONDONTWRITEBYTECODE=1 python3 "$me.py" || failures=1
+	barrier end 7200
+	exit $failures
+fi
+
+counters() { "$AFR_SRC/build/tools/smctl" -j stat | python3 -c '
+import json, sys
+for one in json.load(sys.stdin):
+    print(one["name"], one["value"])'; }
+
+# counted NAME: how far it has gone since the file "before" was written
+counted() {
+	awk -v name="$1" '$1 == name { n = $2 - n } END { print n }' \
+		"$AFR_OUT/before" "$AFR_OUT/after"
+}
+
+# at_least NAME LEAST SEEN
+at_least() {
+	if [ "$3" -ge "$2" ]; then ok "$1: $3"; else not_ok "$1" "$3, not $2"; fi
+}
+
+# handshakes ROLE SOCKETS: that many victims' sockets for each case
+handshakes() {
+	counters >"$AFR_OUT/before"
+	run_part "handshakes.$1" "$rogue" --host "$AFR_ME" "${slow_rogue[@]}" --seed "$seed" \
+		--only spoiled_handshake --role "$1" --cases "$cases"
+	counters >"$AFR_OUT/after"
+	at_least "sockets that met a malformed handshake, rogue as $1" $((cases * $2)) \
+		"$(counted sock_created)"
+	for name in conn_plain conn_framed peer_violation option_bad; do
+		at_least "of these, rogue as $1, $name" $((cases / 50)) "$(counted $name)"
+	done
+}
+
+say "seed $seed"
+modprobe -q tun 2>/dev/null
+ledger_dir=$(mktemp -d)
+ledger_take test
+before=$(cat $timeouts/orphan_timeout_ms)
+echo 1000 >$timeouts/orphan_timeout_ms
+handshakes client 2
+handshakes server 1
+echo "$before" >$timeouts/orphan_timeout_ms
+barrier handshakes 7200
+if [ "$(get lies 30)" = yes ]; then
+	PYTHONDONTWRITEBYTECODE=1 python3 "$me.py" "${rows[@]}" --seed "$seed" --lies $lies || failures=1
+else
+	skip "forged cursors and immediates" "neither guest has a module that lies: run --module-b"
+fi
+ledger_compare test
+barrier end 7200
+exit $failures
