@@ -213,10 +213,13 @@ static void insert(struct bytes *b, unsigned int at, const u8 *from, unsigned in
 static void spoil(struct bytes *b, unsigned int first, bool keep)
 {
 	static const u8 values[] = { 0, 1, 2, 0x7f, 0x80, 0xfe, 0xff };
-	unsigned int at = first + rnd() % (b->len - first);
-	unsigned int len = 1 + rnd() % (b->len - at);
+	unsigned int at, len;
 	u8 some[16];
 
+	if (first >= b->len)	/* what was behind it has been lost before */
+		first = 0;
+	at = first + rnd() % (b->len - first);
+	len = 1 + rnd() % (b->len - at);
 	switch (rnd() % (keep ? 3 : 6)) {
 	case 0:
 		b->at[at] ^= 1u << (rnd() % 8);

@@ -168,6 +168,7 @@ static void live(const struct tun *tun, const struct victim_plan *plan, int list
 void victim_start(struct victim *victim, const struct tun *tun, const struct victim_plan *plan)
 {
 	int listener = plan->listens ? open_listener(tun, plan) : -1;
+	pid_t parent = getpid();
 
 	victim->report = mmap(NULL, sizeof(*victim->report), PROT_READ | PROT_WRITE,
 			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -175,6 +176,8 @@ void victim_start(struct victim *victim, const struct tun *tun, const struct vic
 	victim->pid = fork();
 	if (!victim->pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(1);
 		close(tun->fd);
 		live(tun, plan, listener, victim->report);
 		__atomic_store_n(&victim->report->state, VICTIM_ENDED, __ATOMIC_RELEASE);
