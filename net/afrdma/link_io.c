@@ -333,6 +333,7 @@ static void send_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct afr_link *link = container_of(wc->wr_cqe, struct afr_link, send_cqe);
 	struct afr_link_mark mark;
 
+	AFR_CHECK(READ_ONCE(link->state) != AFR_LINK_DEAD);	/* it was drained (I9) */
 	if (unlikely(wc->status != IB_WC_SUCCESS)) {
 		completion_error(link, wc);
 		return;
@@ -429,6 +430,7 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct afr_link *link = container_of(wc->wr_cqe, struct afr_link, recv_cqe);
 
+	AFR_CHECK(READ_ONCE(link->state) != AFR_LINK_DEAD);	/* I9 */
 	if (unlikely(wc->status != IB_WC_SUCCESS)) {
 		completion_error(link, wc);
 		return;
@@ -571,7 +573,7 @@ void afr_link_io_down_ports(struct afr_link *link)
 	const struct afr_port_ops *ops;
 	struct afr_port *port;
 
-	AFR_CHECK(link->state == AFR_LINK_DEAD);	/* I9 */
+	AFR_CHECK(link->state == AFR_LINK_DEAD);	/* nothing lands any more (I9) */
 	while ((port = next_port(link))) {
 		ops = port->ops;
 		ops->down(port, link->reason);

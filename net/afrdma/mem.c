@@ -19,6 +19,7 @@
 
 #include "mem.h"
 #include "netns.h"
+#include "pure.h"
 #include "stats.h"
 
 static unsigned long mem_max;
@@ -86,6 +87,7 @@ static void drop_page(struct afr_mem *mem, unsigned long i)
 
 	if (!page)
 		return;
+	AFR_CHECK(!mem->pinned);	/* a device may write to it (I9) */
 	mem->pages[i] = NULL;
 	__free_page(page);
 	give_page(mem->an);

@@ -68,6 +68,7 @@ int afr_port_join(struct afr_port *port, struct afr_link *link, const struct afr
 		afr_link_put(link);
 		return ret;
 	}
+	AFR_CHECK(!xa_load(&link->slots, slot));	/* not found before it is whole (I6) */
 	xa_store(&link->slots, slot, port, GFP_KERNEL);
 	return 0;
 }
