@@ -9,6 +9,7 @@
 # make check-STAGE      one stage of it: "selftests/check.sh list" has the names
 # make faults           the fault rows: ROWS=F8,F15@a and SEED=7 repeat some of them
 # make unit lint        the same for these two
+# make mutations        put bugs in, one at a time: which test turns red?
 # make clean
 
 release := $(shell uname -r)
@@ -52,6 +53,9 @@ check-%:
 unit lint:
 	@selftests/check.sh $@
 
+mutations:
+	@selftests/mutations.py $(if $(ONLY),--only '$(ONLY)')
+
 demo:
 	@selftests/demo/run.sh
 
@@ -61,4 +65,4 @@ faults:
 help:
 	@sed -n '2,/^$$/s/^# //p' Makefile
 
-.PHONY: all modules modules_install kdir tools install clean unit lint check demo faults help
+.PHONY: all modules modules_install kdir tools install clean unit lint check mutations demo faults help

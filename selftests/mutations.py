@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Do the tests bite? Put a bug into the module, and see which test turns red.
+
+    mutations.py [--only PATTERN,...] [--list] [--no-baseline]
+
+Each patch in selftests/mutations/ is a bug: a class of CVE of net/smc in our code,
+or a check less on what a peer says. Its head tells what it stands for and which rows
+have to turn red:
+
+    Rows: lies PATTERN,...      of rogue-module.py, against a module that lies
+          table PATTERN,...     of the socket table
+          rogue PATTERN,...     of rogue
+          SCRIPT                of selftests/net, without the ".sh"
+
+First all these rows pass without any patch. Then each patch alone is built with
+every checker there is (uml-debug). Prints KTAP, then a table and the score; not_smc.txt
+there says which CVE has no like here, and why. Half a minute for each patch.
+"""
+import argparse
+import fnmatch
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+SRC = pathlib.Path(__file__).resolve().parent.parent
+LAB = SRC / "selftests/lab"
+PATCHES = SRC / "selftests/mutations"
+WORK = SRC / "build/mutations"
+GUEST = "uml-debug"
+TIMEOUT = 150           # seconds: a bug may be one that hangs
+# What reports look like, worst first.
+SPLATS = (("KASAN", r"KASAN: ([\w-]+)"), ("oops", r"(Kernel panic|Unable to handle|Oops)"),
+          ("lockdep", r"(possible \w+ lock|suspicious RCU|inconsistent lock|bad unlock)"),
+          ("sleep", r"(sleeping function|scheduling while)"),
+          ("refcount", r"refcount_t: ([\w -]+)"), ("objects", r"ODEBUG: (\w+)"),
+          ("list", r"(list_\w+ corruption)"), ("kmemleak", r"not ok - ledger: kmemleak"),
+          ("assertion", r"WARNING: .* (afr_\w+|[\w.]+)\+0x\w+/.*afrdma"),
+          ("warning", r"WARNING: (.*)"))
+
+
+@dataclass
+class Mutation:
+    name: str
+    path: pathlib.Path
+    stands_for: str
+    here: str
+    rows: str
+
+
+def read_mutation(path):
+    head = dict(re.findall(r"^([\w-]+): (.*)$", path.read_text().split("\n---\n")[0], re.M))
+    return Mutation(path.stem, path, head["Stands-for"], head["Here"], head["Rows"])
+
+
+def call(command, log, **env):
+    """Exit code; what it printed is kept."""
+    with open(WORK / log, "w", encoding="utf-8") as out:
+        return subprocess.run([str(word) for word in command], check=False, stdout=out,
+                              stderr=subprocess.STDOUT, env={**os.environ, **env}).returncode
+
+
+def build(source, where, *words):
+    """Path of the module made from @source in @where."""
+    log = f"{where}.build"
+    if call([LAB / "build-module.sh", GUEST, *words], log, AFRDMA_SRC=str(source),
+            AFRDMA_BUILD=str(WORK / where)):
+        sys.exit(f"mutations: {where} does not build: see {WORK / log}")
+    return WORK / where / GUEST / "net/afrdma/afrdma.ko"
+
+
+def patched_source(mutation):
+    source = WORK / "source"
+    shutil.rmtree(source, ignore_errors=True)
+    source.mkdir(parents=True)
+    shutil.copy2(SRC / "Kbuild", source)
+    for part in ("net", "include"):
+        shutil.copytree(SRC / part, source / part)
+    if call(["patch", "-p1", "--no-backup-if-mismatch", "-d", source, "-i", mutation.path],
+            "patch.log"):
+        sys.exit(f"mutations: {mutation.name} does not apply: see {WORK}/patch.log")
+    return source
+
+
+def script_of(rows):
+    """What the lab is to run for Rows, and whether one guest has to lie."""
+    kind, _, what = rows.partition(" ")
+    net = SRC / "selftests/net"
+    if kind == "lies":
+        return [net / "rogue-module.sh", "--only", what, "--seed", 1], True
+    if kind == "table":
+        return [net / "run-table.sh", "quick", "--no-rogue", "--only", what], False
+    if kind == "rogue":
+        return [net / "run-table.sh", "full", "--only-rogue", "--only", what], False
+    return [net / f"{kind}.sh", *what.split()], False
+
+
+def lab(rows, module, liar, log, timeout=TIMEOUT):
+    """The lab's exit code: 0 passed, 1 failed."""
+    script, lies = script_of(rows)
+    command = [LAB / "run", "--guest", GUEST, "--parallel", "--timeout", timeout, "--tail", 400,
+               "--module-a", module, "--module-b", liar if lies else module, "--", *script]
+    return call(command, log)
+
+
+def red_by(log):
+    """What has noticed, and the first test that failed."""
+    text = (WORK / log).read_text(errors="replace")
+    folder = re.search(r", (\S+/build/lab/\S+)$", text, re.M)
+    for dmesg in pathlib.Path(folder[1]).glob("[ab]/console") if folder else ():
+        text += dmesg.read_text(errors="replace")
+    splat = next((f"{name} ({found[1]})" if found.re.groups else name
+                  for name, found in ((name, re.search(pattern, text)) for name, pattern in SPLATS)
+                  if found), "")
+    rows = [line for line in re.findall(r"not ok - (.*)", text) if "ledger:" not in line]
+    ledger = re.findall(r"not ok - (ledger: [^#]*)", text)
+    why = (rows or ledger or re.findall(r"lab: .*(?:timeout|silent|panic|died|time is over).*", text)
+           or ["the lab: see the log"])[0]
+    return splat, why.split(" # ")[0].strip()[:60]
+
+
+def baseline(todo, honest, liar):
+    """All rows without any patch; a list of what is wrong."""
+    kinds = {}
+    for one in todo:
+        kind, _, what = one.rows.partition(" ")
+        kinds.setdefault(kind, []).extend(what.split(",") if what else [])
+    for kind, words in kinds.items():
+        log = f"whole-{kind}.log"
+        rows = f"{kind} {','.join(dict.fromkeys(words))}".strip()
+        if lab(rows, honest, liar, log, 1200):
+            yield f"{kind}: {' '.join(red_by(log))}: see {WORK / log}"
+
+
+def selected(only):
+    found = [read_mutation(path) for path in sorted(PATCHES.glob("*.patch"))]
+    return [one for one in found
+            if not only or any(fnmatch.fnmatch(one.name, word) for word in only.split(","))]
+
+
+def try_one(number, one, liar):
+    """A line of the table: was it noticed, and by what."""
+    module = build(patched_source(one), "mutant")
+    start = time.monotonic()
+    code = lab(one.rows, module, liar, f"{one.name}.log")
+    splat, row = red_by(f"{one.name}.log") if code else ("", "not caught")
+    print(f"{'ok' if code == 1 else 'not ok'} {number} {one.name}: {one.here}")
+    print(f"#   {splat + '; ' if splat else ''}{row}; {time.monotonic() - start:.0f} s", flush=True)
+    return code == 1, (one.name, one.rows, splat or "-", row)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", help="names or patterns")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--no-baseline", action="store_true", help="the rows are known to pass")
+    args = parser.parse_args()
+    todo = selected(args.only)
+    if args.list:
+        print("\n".join(f"{one.name:20} {one.stands_for:26} {one.rows}" for one in todo))
+        return 0
+    WORK.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["make", "-s", "-C", SRC / "selftests/net"], check=True)
+    subprocess.run(["make", "-s", "-C", SRC, "tools"], check=True)
+    liar = build(SRC, "liar", "CONFIG_AFRDMA_ROGUE=y")
+    honest = build(SRC, "honest")
+    print(f"KTAP version 1\n1..{len(todo)}", flush=True)
+    for why in () if args.no_baseline else baseline(todo, honest, liar):
+        print(f"Bail out! without any patch: {why}")
+        return 2
+    results = [try_one(number, one, liar) for number, one in enumerate(todo, 1)]
+    found = sum(red for red, _ in results)
+    print("#\n" + "\n".join("# {:20} {:42} {:32} {}".format(*line) for _, line in results))
+    print(f"#\n# {found} of {len(todo)} turn a test red; logs are in {WORK.relative_to(SRC)}")
+    return 0 if found == len(todo) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
