@@ -18,10 +18,10 @@ stages() {
 	lint		600	layers, style, symbols, scripts, documents
 	lint-quick	120	layers, scripts, documents
 	kernels		2400	guest kernels: built while the above ran
-	uml		900	two User-Mode Linux guests: the socket table, quick	+uml
-	uml-debug	1500	the same with KASAN, lockdep and kmemleak; 1,000 connections in a row	+uml-debug
+	uml		900	two User-Mode Linux guests: the socket table, quick; a module that lies	+uml
+	uml-debug	2100	the same with KASAN, lockdep and kmemleak; 1,000 connections in a row	+uml-debug
 	siw		600	the socket table, quick, and devices that die, over iWARP	+uml
-	uml-full	2400	all rows of the socket table, both ways (not in "all")	+uml
+	uml-full	5400	all rows of the socket table, both ways, and all lies (not in "all")	+uml
 	programs	1500	Python's own socket, TLS, HTTP and asyncio tests, as on TCP (not in "all")	+uml
 	faults		600	faults under streams, those that take little time	+uml
 	vm-6.12		1200	two VMs, Debian's 6.12: table, 1,000 in a row, 200 at once, smctl	+vm-6.12
@@ -133,15 +133,28 @@ stage_lint() {
 	stage_lint_quick
 }
 
-# in_guests GUEST SECONDS SCRIPT...; $rdma is the kind of device
+# in_guests GUEST SECONDS SCRIPT...; $rdma is the kind of device, $more are words for the lab
 rdma=rxe
+more=()
 in_guests() {
 	local guest=$1 seconds=$2 rc=0
 	shift 2
 	# Verbose: the end of the log is what is shown of a stage that is at work.
-	"$lab/run" --guest "$guest" --rdma $rdma --build --verbose --timeout "$seconds" -- "$@" || rc=$?
+	"$lab/run" --guest "$guest" --rdma $rdma --build --verbose --timeout "$seconds" \
+		"${more[@]}" -- "$@" || rc=$?
 	# 4 is a script that could not do its work here, and has said so.
 	[ $rc -eq 0 ] || [ $rc -eq 4 ] || failures=1
+	return "$failures"
+}
+
+# The same, and guest b has the module that lies.
+against_liar() {
+	local liar
+	liar=$(AFRDMA_BUILD=$src/build/rogue "$lab/build-module.sh" "$1" CONFIG_AFRDMA_ROGUE=y) ||
+		{ failures=1; return 1; }
+	more=(--module-b "$liar")
+	in_guests "$@"
+	more=()
 	return "$failures"
 }
 
@@ -153,11 +166,14 @@ programs() { make -s -C selftests/net && make -s tools; }
 stage_uml() {
 	programs || return
 	in_guests uml 400 selftests/check/one-way.sh quick --no-rogue
+	against_liar uml 200 selftests/net/forged.sh quick
 }
 
 stage_uml_full() {
 	programs || return
 	in_guests uml 2000 selftests/net/run-table.sh full
+	against_liar uml 1500 selftests/net/rogue-module.sh
+	against_liar uml 1500 selftests/net/forged.sh full
 }
 
 # siw is in no kernel of Debian's.
@@ -181,6 +197,8 @@ stage_uml_debug() {
 	in_guests uml-debug 300 selftests/tools/guest.sh
 	in_guests uml-debug 400 selftests/net/death.sh
 	in_guests uml-debug 300 selftests/net/limits.sh
+	in_guests uml-debug 200 selftests/net/dumps.sh
+	against_liar uml-debug 400 selftests/net/rogue-module.sh --quick
 	return "$failures"
 }
 
