@@ -77,7 +77,7 @@ def check_functions(sources, docs):
 
 def check_files(sources, docs):
     for name, text in docs.items():
-        pattern = r"(?<![\w/<])\w[\w./-]*\.(?:[ch]|py|sh|rst|yaml)\b"
+        pattern = r"(?<![\w/<])\w[\w./-]*\.(?:[ch]|py|sh|rst|yaml|patch)\b"
         for path in sorted(set(re.findall(pattern, text))):
             if not (ROOT / path).exists() and ("/" in path or path not in sources.files):
                 yield f"{name}: there is no {path}"
