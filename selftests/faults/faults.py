@@ -110,7 +110,8 @@ class Context:
         for host in self.hosts.values():
             self.log(f"{host.role}\n" + host.sh(
                 f"S={SRC}/build/tools/smctl; $S conn; $S link; $S stats; ss -ti;"
-                "rdma res show qp; tail -n 60 /sys/kernel/tracing/trace")[1])
+                "rdma res show qp; cd /sys/kernel/tracing; grep conn_abort trace | tail -n 20;"
+                "tail -n 60 trace")[1])
 
     @staticmethod
     def words(host):

@@ -110,7 +110,7 @@ HANDSHAKES = [
               NO_DROP, PLAIN, (("OPTION_BAD", "NO_HELLO"), ("PEER_PLAIN", "OPTION_BAD"))),
     handshake("F36.1", "segments with the option dropped",
               arrivals("tcp flags syn tcp option 254 exists drop"), NO_DROP, PLAIN,
-              (("OPTION_DROPPED|PEER_PLAIN", "OPTION_DROPPED|CLIENT_PLAIN"),
+              (("OPTION_DROPPED|PEER_PLAIN", "NO_HELLO|OPTION_DROPPED|CLIENT_PLAIN"),
                ("OPTION_DROPPED", "CLIENT_PLAIN"))),
     handshake("F36.2", "switched off", set_to("enabled", 0), set_to("enabled", 1), PLAIN,
               (("FAMILY_OFF", "CLIENT_PLAIN"), ("PEER_PLAIN", "FAMILY_OFF"))),
