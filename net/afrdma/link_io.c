@@ -367,6 +367,7 @@ static int got_message(struct afr_link *link, u16 slot, u32 len, u16 cursor, boo
 {
 	struct afr_port *port;
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "a port is found under RCU (I7)");
 	port = xa_load(&link->slots, slot);
 	if (!port || port->ended)
 		return -EPROTO;
