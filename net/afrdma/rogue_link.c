@@ -107,7 +107,8 @@ static bool imm_bytes(struct afr_link *link, struct ib_rdma_wr *wr)
 {
 	if (!is_data(wr) || !afr_rogue_due())
 		return false;
-	set_low(wr, afr_rogue_slot(wr));
+	/* but for the bytes it is what an honest end may say */
+	set_low(wr, afr_rogue.has_arg ? afr_rogue_slot(wr) : link->credit.told);
 	set_slot(wr, afr_rogue.has_arg ? AFR_SLOT_DETACH : AFR_SLOT_CREDITS);
 	return false;
 }

@@ -17,7 +17,8 @@ VIOLATIONS = set("HELLO_BAD HELLO_CUT FRAME_BAD FRAME_UNKNOWN DATA_OFFSET WINDOW
                  "DATA_AFTER_FIN FIN_BAD FINACK_BAD CREDIT_BAD ATTACH_BAD MOVE_BAD RESUME_BAD "
                  "MOVE_DATA".split())
 # Rows before may end late.
-LATE = {"abort": {"ORPHAN_TIMEOUT"}, "down": {"LINK_DETACH_TIMEOUT", "LINK_IDLE"} | set(LOST.split())}
+LATE = {"abort": {"ORPHAN_TIMEOUT", "ORPHAN_DATA"},
+        "down": {"LINK_DETACH_TIMEOUT", "LINK_IDLE"} | set(LOST.split())}
 
 
 @dataclass
@@ -55,6 +56,8 @@ ROWS = [
     Row("imm_any after 3 count 1", "whole", "", "LINK_PROTOCOL", **QUICK),
     Row("imm_slot after 3 count 1", "whole", "", "LINK_PROTOCOL"),
     Row("imm_slot arg 65535 after 3 count 1", "whole stall error bent", "*", "*", hurts=True),
+    Row("imm_slot arg 65535 after 4 count 1", "whole stall error bent", "*", "*", before=True,
+        hurts=True),
     Row("imm_slot arg 1 after 3 count 1", "whole stall error bent", "*", "*", hurts=True),
     Row("imm_reserved after 3 count 1", "whole", "", "LINK_PROTOCOL"),
     Row("imm_cursor after 3", "error", "CREDIT_BAD", **QUICK),
