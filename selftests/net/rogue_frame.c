@@ -184,6 +184,19 @@ static void ends_without_fin(struct peer *p, unsigned int i)
 	tcp_fin(&p->tcb);
 }
 
+/* Its rest is waited for, and never comes. */
+static void unknown_cut(struct peer *p, unsigned int i)
+{
+	struct afr_frame f = {
+		.type = unknown_types[i], .flags = AFR_FRAME_OPTIONAL, .length = 1000,
+	};
+
+	peer_data(p, 10);
+	peer_frame(p, &f);
+	peer_raw_bytes(p, 1 + 100 * i);
+	tcp_fin(&p->tcb);
+}
+
 static void dribble(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = { .type = AFR_FRAME_DATA, .length = 100 };
@@ -302,6 +315,7 @@ const struct rogue_row frame_rows[] = {
 	{ "frame_cut", AS_BOTH, cut, TYPES * CUTS, EXPECT_ERROR, 0, 0 },
 	{ "frame_ends_without_fin", AS_BOTH, ends_without_fin, 2, EXPECT_ERROR,
 	  AFR_REASON_TCP_EOF, 0 },
+	{ "frame_unknown_cut", AS_BOTH, unknown_cut, 4, EXPECT_ERROR, AFR_REASON_TCP_EOF, 0 },
 	{ "frame_dribble", AS_BOTH, dribble, 1, EXPECT_STREAM, 0, 500 },
 	{ "frame_far_offset", AS_BOTH, far_offset, 12, BAD, 0 },
 	{ "frame_attach", AS_BOTH, false_attach, 2 * ATTACH_BENDS, BAD, 0 },
