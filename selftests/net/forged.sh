@@ -5,10 +5,10 @@
 #
 #	forged.sh [quick|full] [SEED]
 #
-# The honest host meets malformed handshakes, as client and as server, and forged
-# cursors and immediates: 10,000 for each role and 100,000 in "full", some in "quick",
-# which is the default and takes half a minute. What was told and what came is read
-# from counters of both hosts; the honest one must have given all back afterwards.
+# Malformed handshakes, host a as server and host b as client, then forged cursors and
+# immediates for the honest one: 10,000 for each role and 100,000 in "full", some in
+# "quick", which is the default and takes half a minute. What was told and what came is
+# read from counters of both hosts; both must have given all back afterwards.
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"
@@ -23,17 +23,8 @@ full)	cases=10000 lies=100000 rows=(--only 'imm_*,flood_*') ;;
 *)	cases=100 lies=2000 rows=(--only 'flood_cursor_after_3_count_2000,imm_any*') ;;
 esac
 seed=${2:-$((RANDOM + 1))}
-me=$AFR_SRC/selftests/net/rogue-module
-timeouts=/proc/sys/net/afrdma
-
-# The lies are told by the other host, which does as it is told.
-if [ -e /sys/module/afrdma/parameters/rogue ]; then
-	put lies yes
-	barrier handshakes 7200
-	PYTHONDONTWRITEBYTECODE=1 python3 "$me.py" || failures=1
-	barrier end 7200
-	exit $failures
-fi
+module=$AFR_SRC/selftests/net/rogue-module.py
+timeout=/proc/sys/net/afrdma/orphan_timeout_ms
 
 counters() { "$AFR_SRC/build/tools/smctl" -j stat | python3 -c '
 import json, sys
@@ -65,17 +56,22 @@ handshakes() {
 }
 
 say "seed $seed"
-modprobe -q tun 2>/dev/null
 ledger_dir=$(mktemp -d)
 ledger_take test
-before=$(cat $timeouts/orphan_timeout_ms)
-echo 1000 >$timeouts/orphan_timeout_ms
-handshakes client 2
-handshakes server 1
-echo "$before" >$timeouts/orphan_timeout_ms
+modprobe -q tun 2>/dev/null
+before=$(cat $timeout)
+echo 1000 >$timeout
+# Both hosts at once: one is asked, the other one asks. Without a lie both are honest.
+if [ "$AFR_ROLE" = a ]; then handshakes client 2; else handshakes server 1; fi
+echo "$before" >$timeout
 barrier handshakes 7200
-if [ "$(get lies 30)" = yes ]; then
-	PYTHONDONTWRITEBYTECODE=1 python3 "$me.py" "${rows[@]}" --seed "$seed" --lies $lies || failures=1
+
+export PYTHONDONTWRITEBYTECODE=1
+if [ -e /sys/module/afrdma/parameters/rogue ]; then
+	put lies yes
+	python3 "$module" || failures=1
+elif [ "$(get lies 30)" = yes ]; then
+	python3 "$module" "${rows[@]}" --seed "$seed" --lies $lies || failures=1
 else
 	skip "forged cursors and immediates" "neither guest has a module that lies: run --module-b"
 fi
