@@ -18,6 +18,7 @@ every checker there is (uml-debug). Prints KTAP, then a table and the score; not
 there says which CVE has no like here, and why. Half a minute for each patch.
 """
 import argparse
+import concurrent.futures
 import fnmatch
 import os
 import pathlib
@@ -39,7 +40,7 @@ SPLATS = (("KASAN", r"KASAN: ([\w-]+)"), ("oops", r"(Kernel panic|Unable to hand
           ("lockdep", r"(possible \w+ lock|suspicious RCU|inconsistent lock|bad unlock)"),
           ("sleep", r"(sleeping function|scheduling while)"),
           ("refcount", r"refcount_t: ([\w -]+)"), ("objects", r"ODEBUG: (\w+)"),
-          ("list", r"(list_\w+ corruption)"), ("kmemleak", r"not ok - ledger: kmemleak"),
+          ("list", r"(list_\w+ corruption)"), ("leak", r"not ok - ledger: (kmemleak)"),
           ("assertion", r"WARNING: .* (afr_\w+|[\w.]+)\+0x\w+/.*afrdma"),
           ("warning", r"WARNING: (.*)"))
 
@@ -96,32 +97,55 @@ def script_of(rows):
     if kind == "table":
         return [net / "run-table.sh", "quick", "--no-rogue", "--only", what], False
     if kind == "rogue":
-        return [net / "run-table.sh", "full", "--only-rogue", "--only", what], False
+        return [net / "run-table.sh", "quick", "--only-rogue", "--only", what,
+                "--patience", 4], False
     return [net / f"{kind}.sh", *what.split()], False
 
 
+def said(folder):
+    """What both guests have said so far."""
+    return "".join(path.read_text(errors="replace")
+                   for name in ("console", "ktap") for path in sorted(folder.glob(f"[ab]/{name}")))
+
+
+def splat_in(text):
+    for name, pattern in SPLATS:
+        found = re.search(pattern, text)
+        if found:
+            return f"{name} ({found[1]})"
+    return ""
+
+
 def lab(rows, module, liar, log, timeout=TIMEOUT):
-    """The lab's exit code: 0 passed, 1 failed."""
+    """None if all passed; else the report and the row that were first."""
     script, lies = script_of(rows)
-    command = [LAB / "run", "--guest", GUEST, "--parallel", "--timeout", timeout, "--tail", 400,
+    command = [LAB / "run", "--guest", GUEST, "--parallel", "--timeout", timeout,
                "--module-a", module, "--module-b", liar if lies else module, "--", *script]
-    return call(command, log)
+    latest = SRC / "build/lab/latest"
+    before = latest.resolve()
+    with open(WORK / log, "w", encoding="utf-8") as out:
+        run = subprocess.Popen([str(word) for word in command], stdout=out,
+                               stderr=subprocess.STDOUT)
+        while run.poll() is None:
+            time.sleep(0.5)
+            text = said(latest.resolve()) if latest.resolve() != before else ""
+            if "not ok" in text or splat_in(text):
+                time.sleep(2)       # for the rest of the report
+                run.terminate()
+                run.wait()
+    if run.returncode == 0:
+        return None
+    return first_red(said(latest.resolve()), (WORK / log).read_text(errors="replace"))
 
 
-def red_by(log):
+def first_red(text, log):
     """What has noticed, and the first test that failed."""
-    text = (WORK / log).read_text(errors="replace")
-    folder = re.search(r", (\S+/build/lab/\S+)$", text, re.M)
-    for dmesg in pathlib.Path(folder[1]).glob("[ab]/console") if folder else ():
-        text += dmesg.read_text(errors="replace")
-    splat = next((f"{name} ({found[1]})" if found.re.groups else name
-                  for name, found in ((name, re.search(pattern, text)) for name, pattern in SPLATS)
-                  if found), "")
-    rows = [line for line in re.findall(r"not ok - (.*)", text) if "ledger:" not in line]
-    ledger = re.findall(r"not ok - (ledger: [^#]*)", text)
-    why = (rows or ledger or re.findall(r"lab: .*(?:timeout|silent|panic|died|time is over).*", text)
-           or ["the lab: see the log"])[0]
-    return splat, why.split(" # ")[0].strip()[:60]
+    rows = re.findall(r"not ok - (.*)", text)
+    rows = [row for row in rows if "ledger:" not in row] or rows
+    died = re.findall(r"lab: .*(?:failed|no end|silent).*", log)
+    splat = splat_in(text)
+    why = (rows or died or ["" if splat else "the lab: see its log"])[0]
+    return splat, why.split(" # ")[0].replace("lab: ", "").strip()[:60]
 
 
 def baseline(todo, honest, liar):
@@ -133,8 +157,9 @@ def baseline(todo, honest, liar):
     for kind, words in kinds.items():
         log = f"whole-{kind}.log"
         rows = f"{kind} {','.join(dict.fromkeys(words))}".strip()
-        if lab(rows, honest, liar, log, 1200):
-            yield f"{kind}: {' '.join(red_by(log))}: see {WORK / log}"
+        red = lab(rows, honest, liar, log, 1200)
+        if red:
+            yield f"{kind}: {' '.join(red)}: see {WORK / log}"
 
 
 def selected(only):
@@ -143,15 +168,28 @@ def selected(only):
             if not only or any(fnmatch.fnmatch(one.name, word) for word in only.split(","))]
 
 
-def try_one(number, one, liar):
+def make_mutant(one):
+    """Its module, out of the way of the next one's."""
+    return shutil.copy2(build(patched_source(one), "mutant"), WORK / f"{one.name}.ko")
+
+
+def try_one(number, one, module, liar):
     """A line of the table: was it noticed, and by what."""
-    module = build(patched_source(one), "mutant")
     start = time.monotonic()
-    code = lab(one.rows, module, liar, f"{one.name}.log")
-    splat, row = red_by(f"{one.name}.log") if code else ("", "not caught")
-    print(f"{'ok' if code == 1 else 'not ok'} {number} {one.name}: {one.here}")
-    print(f"#   {splat + '; ' if splat else ''}{row}; {time.monotonic() - start:.0f} s", flush=True)
-    return code == 1, (one.name, one.rows, splat or "-", row)
+    red = lab(one.rows, module, liar, f"{one.name}.log")
+    splat, row = red or ("", "not caught")
+    print(f"{'ok' if red else 'not ok'} {number} {one.name}: {one.here}")
+    red_by = "; ".join(filter(None, (splat, row)))
+    print(f"#   {red_by}; {time.monotonic() - start:.0f} s", flush=True)
+    return bool(red), (one.name, one.rows, red_by)
+
+
+def try_all(todo, liar):
+    """While one is tried, the next is built."""
+    with concurrent.futures.ThreadPoolExecutor(1) as builder:
+        modules = [builder.submit(make_mutant, one) for one in todo]
+        for number, (one, module) in enumerate(zip(todo, modules), 1):
+            yield try_one(number, one, module.result(), liar)
 
 
 def main():
@@ -174,9 +212,9 @@ def main():
     for why in () if args.no_baseline else baseline(todo, honest, liar):
         print(f"Bail out! without any patch: {why}")
         return 2
-    results = [try_one(number, one, liar) for number, one in enumerate(todo, 1)]
+    results = list(try_all(todo, liar))
     found = sum(red for red, _ in results)
-    print("#\n" + "\n".join("# {:20} {:42} {:32} {}".format(*line) for _, line in results))
+    print("#\n" + "\n".join("# {:20} {:42} {}".format(*line) for _, line in results))
     print(f"#\n# {found} of {len(todo)} turn a test red; logs are in {WORK.relative_to(SRC)}")
     return 0 if found == len(todo) else 1
 
