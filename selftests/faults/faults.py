@@ -57,9 +57,12 @@ SETTINGS = """
 cd /proc/sys/net/afrdma
 echo {link_timeout} >link_timeout_ms || :
 for name in *; do echo "$name $(cat $name)"; done >/run/afr/settings
-for event in conn_abort link_down conn_move; do
-	echo 1 >/sys/kernel/tracing/events/afrdma/afrdma_$event/enable || :
+cd /sys/kernel/tracing/events
+for event in conn_abort link_down conn_move conn_upgrade; do
+	echo 1 >afrdma/afrdma_$event/enable || :
 done
+echo 1 >tcp/tcp_send_reset/enable || :
+echo 1 >tcp/tcp_receive_reset/enable || :
 """
 
 # The part of the kernel log that was not there at the last look.
@@ -110,8 +113,9 @@ class Context:
         for host in self.hosts.values():
             self.log(f"{host.role}\n" + host.sh(
                 f"S={SRC}/build/tools/smctl; $S conn; $S link; $S stats; ss -ti;"
-                "rdma res show qp; cd /sys/kernel/tracing; grep conn_abort trace | tail -n 20;"
-                "tail -n 60 trace")[1])
+                "rdma res show qp; cd /sys/kernel/tracing;"
+                "for id in $(grep -oP 'conn_abort: \\Kid=\\d+ ' trace | tail -n 5); do"
+                " grep \"$id \" trace; done; grep _reset: trace | tail -n 10; tail -n 60 trace")[1])
 
     @staticmethod
     def words(host):
