@@ -446,6 +446,7 @@ int afr_attach_asked(struct afr_conn *conn, const struct afr_frame *frame)
 	if (!conn->server || conn->attach != AFR_DETACHED ||
 	    frame->attach.epoch <= conn->tx.epoch || conn->tx.where != AFR_ON_TCP ||
 	    frame->attach.ring != conn->tx.window || frame->attach.reason ||
+	    conn->rx.fin != AFR_NO_FIN ||
 	    take_cursor(conn, frame->attach.consumed))
 		return AFR_REASON_ATTACH_BAD;
 	conn->attach_req = *frame;
@@ -474,6 +475,37 @@ static void client_refused(struct afr_conn *conn, enum afr_reason reason)
 	afr_attach_end(conn);
 	attach_failed(conn, reason);
 	afr_control_want(conn, AFR_WANT_CREDIT);	/* what the closed books counted as told */
+}
+
+/**
+ * afr_attach_unsaid() - client: drop an ATTACH that was not written yet
+ * @conn: connection
+ *
+ * Context: the work.
+ * Return: true if there was one: the peer knows nothing of the epoch, and never will.
+ */
+bool afr_attach_unsaid(struct afr_conn *conn)
+{
+	bool unsaid;
+
+	spin_lock_bh(&conn->tx_lock);	/* build_attach() may put it back */
+	unsaid = test_and_clear_bit(AFR_WANT_ATTACH, &conn->want);
+	spin_unlock_bh(&conn->tx_lock);
+	return unsaid;
+}
+
+/**
+ * afr_attach_take_back() - client: the connection ends before its ATTACH was written
+ * @conn: connection, attaching
+ *
+ * Context: the work.
+ */
+void afr_attach_take_back(struct afr_conn *conn)
+{
+	if (!afr_attach_unsaid(conn))
+		return;
+	client_refused(conn, AFR_REASON_CLOSING);
+	afr_conn_schedule(conn);
 }
 
 /**

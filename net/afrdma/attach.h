@@ -13,6 +13,9 @@
 void afr_attach_start(struct afr_conn *conn);
 void afr_attach_joined(struct afr_conn *conn);
 void afr_attach_cancel(struct afr_conn *conn);
+/* The ATTACH that was not written yet never will be: drop it; drop it and end the attach. */
+bool afr_attach_unsaid(struct afr_conn *conn);
+void afr_attach_take_back(struct afr_conn *conn);
 /* Steps of the server: answer an ATTACH when its link is up; refuse it. */
 void afr_attach_answer(struct afr_conn *conn);
 void afr_attach_refuse(struct afr_conn *conn, enum afr_reason reason);

@@ -58,10 +58,16 @@ static void fill_attach(struct afr_conn *conn, struct afr_frame *frame)
 	spin_unlock(&conn->rx_lock);
 }
 
+/* Behind our FIN the peer may shut TCP, and could not answer: afr_attach_take_back(). */
 static bool build_attach(struct afr_conn *conn, struct afr_frame *frame)
 {
 	if (conn->attach != AFR_ATTACHING)
 		return false;
+	if (conn->tx.fin != AFR_NO_FIN) {
+		set_bit(AFR_WANT_ATTACH, &conn->want);
+		afr_conn_schedule(conn);
+		return false;
+	}
 	frame->type = AFR_FRAME_ATTACH;
 	fill_attach(conn, frame);
 	return true;

@@ -83,7 +83,7 @@ static void go_on_with_tcp(struct afr_conn *conn)
 {
 	enum afr_reason reason = conn->resume_reason;
 	/* an ATTACH that was not written yet never will be: the peer knows nothing of the epoch */
-	bool told = !test_and_clear_bit(AFR_WANT_ATTACH, &conn->want);
+	bool told = !afr_attach_unsaid(conn);
 
 	conn->resume_epoch = conn->tx.epoch;
 	conn->resume_received = afr_attach_close_epoch(conn, told);
@@ -154,6 +154,11 @@ void afr_move_detach(struct afr_conn *conn)
 	case AFR_REQUESTED:
 		afr_attach_refuse(conn, AFR_REASON_CLOSING);
 		return;
+	case AFR_ATTACHING:
+		afr_attach_take_back(conn);
+		if (conn->attach == AFR_DETACHED)
+			return;
+		break;
 	case AFR_ATTACHED:
 		conn->attach = AFR_LEAVING;
 		break;
@@ -211,6 +216,8 @@ void afr_move_run(struct afr_conn *conn)
 
 	if (conn->attach == AFR_JOINING && test_and_clear_bit(AFR_F_JOINED, &conn->flags))
 		afr_attach_joined(conn);
+	else if (conn->attach == AFR_ATTACHING && conn->tx.fin != AFR_NO_FIN)
+		afr_attach_take_back(conn);
 	else if (conn->attach == AFR_REQUESTED)
 		afr_attach_answer(conn);
 	else if (conn->attach == AFR_DETACHED && !conn->server)

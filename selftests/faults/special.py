@@ -214,10 +214,10 @@ def half_closed(ctx, row):
 # --- F26, F27: scarce things -------------------------------------------------
 
 def full_backlog(ctx, row):
-    """30 clients, a backlog of one, and a server that does not accept for a while: less
+    """8 clients, a backlog of one, and a server that does not accept for a while: less
     than it takes TCP to forget one of so many handshakes, and to reset its client."""
     ctx.do(ctx.at_fault, row.fault)
-    streams = Streams(ctx, conns=30, words=["--limit", 50000], server=["--backlog", 1])
+    streams = Streams(ctx, conns=8, words=["--limit", 50000], server=["--backlog", 1])
     ctx.streams = streams
     streams.server.signal("SIGSTOP")
     time.sleep(0.9)
