@@ -184,6 +184,7 @@ ROWS = [
     Row("F15.1", "rdma link del, add", LINK_DEL, LINK_ADD, moves=True, stall=2000, quick=True),
     Row("F15.2", "device deleted, another is there", "rdma link del {dev}",
         how="another_device", before="rdma link add siw0 type siw netdev eth0", stall=2000,
+        roles="a",      # the client's rdma_cm chooses: it would go on to ask b's rxe0
         not_in=(("vm-6.12", "no siw in Debian's kernels"),
                 ("vm-6.1", "no siw in Debian's kernels"))),
     Row("F16", "interface deleted, made again", "ip link del mv0", MV_ADD, before=MV_ADD,
