@@ -245,6 +245,7 @@ ROWS = [
         before=set_to("attach_retry_ms", 1), seconds=300),
     Row("X2", "1,000 connections at once", how="many_at_once", conns=1000, roles="a", seconds=60),
     Row("X3", "20,000 connections under faults of many kinds", how="storm", cycles=20000,
+        errors=frozenset({"ENETUNREACH"}),
         faults=((LINK_DEL, LINK_ADD), LOSS, UDP, ("ip link set eth0 down",
                 "ip link set eth0 up; {address6}")), seconds=240),
 ]
