@@ -121,7 +121,7 @@ void afr_hook_install(struct afr_conn *conn)
  *
  * Credits bound what the peer may send, so a small SO_RCVBUF needs to bound nothing
  * here. It would do harm: a window below one segment is filled by TCP's probes alone,
- * and every acknowledgement of our own data makes the peer put its probe off (RFC 9293,
+ * and every acknowledgment of our own data makes the peer put its probe off (RFC 9293,
  * 3.8.6.1; tcp_ack_probe()).
  *
  * Context: process.
