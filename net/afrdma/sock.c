@@ -291,7 +291,8 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 	if (conn->inner->sk->sk_state == TCP_CLOSE) {
 		/* refused before a SYN, or failed: the next connect() starts afresh */
 		afr_offer_disarm(&afr_sk(sk)->offer, conn->inner->sk);
-		if (!test_bit(AFR_F_ALIVE, &conn->flags))
+		/* but not what was framed, and may have ended before we came to look */
+		if (!test_bit(AFR_F_STARTED, &conn->flags))
 			set_modes(conn, AFR_NONE, AFR_NONE);
 	}
 	release_sock(conn->inner->sk);
