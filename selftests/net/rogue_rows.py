@@ -97,7 +97,7 @@ ROWS = [
     Row("flood_any after 3", "whole", "", "LINK_PROTOCOL", **QUICK),
     Row("flood_slot after 3", "whole", "", "LINK_PROTOCOL"),
     Row("flood_cursor after 3 count 50000", "error", "CREDIT_BAD", "LINK_DETACH_TIMEOUT",
-        detach_ms=9000, lies=50000),
+        detach_ms=30000, lies=50000),
     Row("flood_cursor after 3 count 2000", "error", "CREDIT_BAD", "LINK_DETACH_TIMEOUT",
         detach_ms=4000, lies=2000, **QUICK),
     Row("flood_empty after 3 count 20000", "whole", limit=30),
