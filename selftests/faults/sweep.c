@@ -256,13 +256,22 @@ static void carry(struct life *l, int from, size_t len, const char *send_name,
 	free(buf);
 }
 
-static bool on_rdma(int fd)
+static struct afrdma_info info_of(int fd)
 {
 	struct afrdma_info info = { 0 };
 	socklen_t len = sizeof(info);
 
-	if (getsockopt(fd, SOL_AFRDMA, AFRDMA_INFO, &info, &len))
-		return false;
+	getsockopt(fd, SOL_AFRDMA, AFRDMA_INFO, &info, &len);
+	return info;
+}
+
+/* Where it will get: on RDMA; or it is plain, because its SYN had no memory for the option. */
+static bool settled(int fd)
+{
+	struct afrdma_info info = info_of(fd);
+
+	if (info.mode == AFRDMA_MODE_PLAIN)
+		return info.reason != 0;
 	return info.tx_path == AFRDMA_PATH_RDMA && info.rx_path == AFRDMA_PATH_RDMA;
 }
 
@@ -271,7 +280,7 @@ static void upgrade(struct life *l)
 	for (int i = 0; i < ROUNDS_MAX && !l->dead; i++) {
 		carry(l, 0, PIECE, "send.tcp", "recv.tcp");
 		carry(l, 1, PIECE, "send.tcp", "recv.tcp");
-		if (on_rdma(l->client) && on_rdma(l->server))
+		if (settled(l->client) && settled(l->server))
 			return;
 		poll(NULL, 0, 1);
 	}
