@@ -124,7 +124,7 @@ class Context:
                 "me": ADDRESS[host.role], "peer": ADDRESS[peer], "mtu": MTU,
                 "address6": f"ip addr replace {ADDRESS6[host.role]}/64 dev eth0 nodad",
                 "verbfault": SRC / "build/faults" / os.environ["AFR_KERNEL"] / "verbfault.ko",
-                "link_timeout": rows.LINK_TIMEOUT_MS}
+                "smctl": SRC / "build/tools/smctl", "link_timeout": rows.LINK_TIMEOUT_MS}
 
     def do(self, host, command, seconds=60):
         """Commands of a row, which must succeed."""

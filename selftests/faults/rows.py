@@ -144,7 +144,9 @@ GONE = RESETS | {"ECONNREFUSED", "ENODATA", "ENOTCONN"}
 HOGS = """for i in 1 2 3 4 5 6; do timeout 6 sh -c 'while :; do :; done' >/dev/null 2>&1 & done
 renice 19 -p $(pgrep kworker) >/dev/null 2>&1 || :"""
 SS_KILL = "ss -K state established '( sport = 7300 or dport = 7300 )' | grep -q 7300"
-VERBS_IN = "insmod {verbfault}; echo 100 >/proc/sys/net/afrdma/link_linger_ms"
+# It knows the queue pairs that come after it: links of the row before must have gone.
+VERBS_IN = ("insmod {verbfault}; echo 100 >/proc/sys/net/afrdma/link_linger_ms\n"
+            "for i in {1..150}; do [ -n \"$({smctl} link)\" ] || break; sleep 0.1; done")
 NO_VERBFAULT = (("vm-6.12", "verbfault.ko is for User-Mode Linux"),
                 ("vm-6.1", "verbfault.ko is for User-Mode Linux"))
 LOSS = ("tc qdisc add dev eth0 root netem loss 2% limit 100000", NO_NETEM)
