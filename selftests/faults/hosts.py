@@ -54,8 +54,11 @@ class Local:
             done = subprocess.run(["bash", "-c", command], stdin=subprocess.DEVNULL, check=False,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                   timeout=seconds, encoding="utf-8", errors="replace")
-        except subprocess.TimeoutExpired:
-            return 124, f"no end after {seconds} s"
+        except subprocess.TimeoutExpired as late:
+            said = late.stdout or ""
+            if isinstance(said, bytes):
+                said = said.decode(errors="replace")
+            return 124, f"{said}\nno end after {seconds} s"
         return done.returncode, done.stdout
 
     def start(self, argv):
