@@ -2,7 +2,6 @@
 /* What the connections of afr_load have come to. */
 #define _GNU_SOURCE
 #include "load.h"
-#include "reason.h"
 
 #define ERRNO_MAX	200
 
@@ -118,16 +117,6 @@ static void tally_conn(struct tally *t, struct conn *c)
 	if (c->rx.worst > t->stall)
 		t->stall = c->rx.worst;
 	tally_path(t, c->fd);
-}
-
-static const char *reason_name(unsigned int reason)
-{
-	switch (reason) {
-#define AFR_REASON(number, name, sentence) case number: return #name;
-	AFR_REASONS
-#undef AFR_REASON
-	}
-	return "unknown";
 }
 
 static void print_lists(const struct tally *t)

@@ -23,16 +23,6 @@ struct warm_up {
 	uint8_t fill[WARM_UP_SIZE - 8];
 };
 
-static const char *reason_name(unsigned int reason)
-{
-	switch (reason) {
-#define AFR_REASON(number, name, sentence) case number: return #name;
-	AFR_REASONS
-#undef AFR_REASON
-	}
-	return "unknown";
-}
-
 const char *path_mode_name(unsigned int mode)
 {
 	static const char *const names[] = { "none", "undecided", "plain", "half", "framed" };

@@ -188,6 +188,8 @@ void await(int fd, int events);
 pid_t fork_row(void);			/* fork; the child dies with the row */
 void join_row(pid_t pid);		/* wait; the child must have exited with 0 */
 pthread_t thread_start(void *(*body)(void *), void *arg);
+/* Of an enum afr_reason, as smctl names it. */
+const char *reason_name(unsigned int reason);
 
 /* ---- control channel (control.c) ---- */
 

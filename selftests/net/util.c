@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "main.h"
+#include "reason.h"
 #include "test.h"
 
 struct run run;
@@ -200,4 +201,14 @@ pthread_t thread_start(void *(*body)(void *), void *arg)
 	if (err)
 		fail("pthread_create: %s", strerror(err));
 	return thread;
+}
+
+const char *reason_name(unsigned int reason)
+{
+	switch (reason) {
+#define AFR_REASON(number, name, sentence) case number: return #name;
+	AFR_REASONS
+#undef AFR_REASON
+	}
+	return "unknown";
 }
