@@ -22,11 +22,10 @@ serve() {
 	wait_for 20 listening "serve.$1"
 }
 
-served() {
-	wait "$server"
-	local rc=$?
-	sed 's/^/# /' "$work/serve.$1"
-	return $rc
+# verdict NAME PID FILE: how the process ended, and what it had to say in its last line
+verdict() {
+	if wait "$2"; then ok "$1"; else not_ok "$1" "$(tail -n 1 "$3")"; fi
+	sed 's/^/# /' "$3"
 }
 
 delete_device() { rdma link del "$AFR_DEV"; }
@@ -50,20 +49,22 @@ stream_survives() {
 	if [ "$AFR_ROLE" = b ]; then
 		serve "$port"
 		barrier "listens $port"
-		barrier "half $port"
+		barrier "on RDMA $port"
 		[ "$who" != b ] || "$fault"
-		check "$what: the server has seen it all" served "$port"
+		barrier "fault $port"
+		verdict "$what: the server has seen it all" "$server" "$work/serve.$port"
 	else
 		barrier "listens $port"
-		timeout 120 python3 "$death" stream "$AFR_PEER" "$port" "$mib" "$work/half" \
+		timeout 120 python3 "$death" stream "$AFR_PEER" "$port" "$mib" "$work/mark" \
 			>"$work/stream" 2>&1 &
 		local client=$!
-		wait_for 60 test -e "$work/half"
-		rm -f "$work/half"
-		barrier "half $port"
+		wait_for 60 test -e "$work/mark"
+		barrier "on RDMA $port"
 		[ "$who" != a ] || "$fault"
-		check "$what: every byte came back once" wait "$client"
-		sed 's/^/# /' "$work/stream"
+		barrier "fault $port"
+		touch "$work/mark.done"
+		verdict "$what: every byte came back once" "$client" "$work/stream"
+		rm -f "$work/mark" "$work/mark.done"
 	fi
 	barrier "streamed $port"
 	[ "$AFR_ROLE" != "$who" ] || check "$what, and back again" "$undo"
@@ -99,9 +100,8 @@ host_dies() {
 		barrier "ready $port"
 		barrier "down $port"
 		echo >&5
-		check "peer's host gone: an error, in time" wait "$client"
+		verdict "peer's host gone: an error, in time" "$client" "$work/orphaned"
 		exec 5>&-
-		sed 's/^/# /' "$work/orphaned"
 		barrier "gave up $port"
 	fi
 	barrier "host $port"

@@ -200,8 +200,9 @@ class Ktap:
 
     def verdict(self, name, why, note):
         self.failed += bool(why)
-        self.line(f"not ok - {name} # {why}" if why else f"ok - {name}")
-        print(f"# {note}", flush=True)
+        self.line(f"not ok - {name} # {why}; {note}" if why else f"ok - {name}")
+        if not why:
+            print(f"# {note}", flush=True)
 
 
 def missing(wanted, seen):
@@ -364,10 +365,9 @@ class Honest:
         came = received() - self.packets
         self.control.ask("knob", text="off")
         self.lies += lies
-        why = self.judge(row, outcome, text)
+        why = f"{lies} lies, not {row.lies}" if lies < row.lies else None
+        why = why or self.judge(row, outcome, text)
         note = f"{text}; {lies} lies; {self.trace}; the liar: {said}"
-        if lies < row.lies:
-            why = why or f"{lies} lies, not {row.lies}"
         if row.lies > 1 and came < lies:
             why = why or f"{came} packets came, not {lies}"
         if row.fresh:

@@ -34,7 +34,7 @@ class Row:
     before: bool = False    # one connection was made and ended on the link
     hurts: bool = False     # it may touch other connections of the same two hosts
     roles: tuple = BOTH
-    size: int = MIB
+    size: int = 4 * MIB     # so much that the lie is told in the midst of it
     limit: float = 3        # seconds until a stall is one
     detach_ms: int = 1500   # how long the honest end waits for DETACH
     lies: int = 1           # at least

@@ -54,7 +54,7 @@ struct afrdma_info {
 	__u64	tx_bytes_rdma;	/* application bytes sent by RDMA writes */
 	__u64	rx_bytes_tcp;	/* application bytes received over TCP */
 	__u64	rx_bytes_rdma;	/* application bytes received by RDMA writes */
-	__u64	moves;		/* path changes, both directions */
+	__u64	moves;		/* times that sending went onto a link, or left one */
 	__u64	link;		/* link id, 0 = none */
 	__u32	tx_ring;	/* send ring size in bytes */
 	__u32	rx_ring;	/* receive ring size in bytes */
