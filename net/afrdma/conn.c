@@ -44,17 +44,19 @@ static void timer_fired(struct timer_list *timer)
 }
 
 /**
- * afr_conn_create() - a connection around an inner TCP socket
+ * afr_conn_alloc() - a connection that has no inner TCP socket yet
  * @an: namespace
- * @inner: inner socket, owned by the connection on success
  * @front: socket in front
  * @ops: upcalls to it
+ *
+ * All that may fail for want of memory is done here, so that an accept() fails before
+ * it takes a connection from the queue, not with one in its hands.
  *
  * Context: process.
  * Return: the connection with one reference, or NULL without memory.
  */
-struct afr_conn *afr_conn_create(struct afr_net *an, struct socket *inner, struct sock *front,
-				 const struct afr_front_ops *ops)
+struct afr_conn *afr_conn_alloc(struct afr_net *an, struct sock *front,
+				const struct afr_front_ops *ops)
 {
 	struct afr_conn *conn = kmem_cache_zalloc(cache, GFP_KERNEL_ACCOUNT);
 
@@ -71,15 +73,28 @@ struct afr_conn *afr_conn_create(struct afr_net *an, struct socket *inner, struc
 	spin_lock_init(&conn->rx_lock);
 	mutex_init(&conn->ctl_mutex);
 	conn->reason = AFR_REASON_NONE;
-	conn->inner = inner;
 	RCU_INIT_POINTER(conn->front, front);
-	/* whole from here on: a dump may find it (I6) */
-	if (xa_err(xa_store(&conns, conn->id, conn, GFP_KERNEL))) {
+	if (xa_reserve(&conns, conn->id, GFP_KERNEL)) {
+		mutex_destroy(&conn->ctl_mutex);
 		kmem_cache_free(cache, conn);
 		return NULL;
 	}
-	trace_afrdma_conn_create(conn->id);
 	return conn;
+}
+
+/**
+ * afr_conn_create() - the connection is whole
+ * @conn: of afr_conn_alloc()
+ * @inner: inner socket, owned by the connection from now on
+ *
+ * Context: process.
+ */
+void afr_conn_create(struct afr_conn *conn, struct socket *inner)
+{
+	conn->inner = inner;
+	trace_afrdma_conn_create(conn->id);
+	/* a dump may find it from here on (I6); the place is reserved */
+	WARN_ON_ONCE(xa_err(xa_store(&conns, conn->id, conn, GFP_KERNEL)));
 }
 
 static void conn_release(struct kref *ref)
@@ -91,8 +106,10 @@ static void conn_release(struct kref *ref)
 	xa_erase(&conns, conn->id);
 	afr_mem_destroy(&conn->snd);
 	afr_mem_destroy(&conn->rcv);
-	sock_release(conn->inner);
-	trace_afrdma_conn_destroy(conn->id);
+	if (conn->inner) {
+		sock_release(conn->inner);
+		trace_afrdma_conn_destroy(conn->id);
+	}
 	mutex_destroy(&conn->ctl_mutex);
 	kmem_cache_free(cache, conn);
 }

@@ -218,8 +218,9 @@ int afr_conn_keep_tcp(struct afr_conn *conn, bool keep);
  * A connection for @inner, which it takes over on success. Not framed yet: its
  * calls are the inner socket's. @front is the socket in front.
  */
-struct afr_conn *afr_conn_create(struct afr_net *an, struct socket *inner, struct sock *front,
-				 const struct afr_front_ops *ops);
+struct afr_conn *afr_conn_alloc(struct afr_net *an, struct sock *front,
+				const struct afr_front_ops *ops);
+void afr_conn_create(struct afr_conn *conn, struct socket *inner);
 void afr_conn_put(struct afr_conn *conn);
 static inline void afr_conn_get(struct afr_conn *conn)
 {

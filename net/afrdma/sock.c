@@ -37,7 +37,17 @@ static void sock_destruct(struct sock *sk)
 	atomic_dec(&an->sockets);
 }
 
-/* A front without a connection yet. */
+/* Undo front_alloc(). */
+static void front_free(struct socket *sock, struct sock *sk)
+{
+	if (afr_sk(sk)->conn)
+		afr_conn_put(afr_sk(sk)->conn);
+	sock_orphan(sk);
+	sock->sk = NULL;
+	sock_put(sk);
+}
+
+/* A front and its connection, with no inner socket yet. */
 static struct sock *front_alloc(struct net *net, struct socket *sock, int protocol, int kern)
 {
 	struct sock *sk = sk_alloc(net, family, GFP_KERNEL, &afr_proto, kern);
@@ -49,34 +59,25 @@ static struct sock *front_alloc(struct net *net, struct socket *sock, int protoc
 	sk->sk_destruct = sock_destruct;
 	sock_set_flag(sk, SOCK_RCU_FREE);	/* upcalls find it under RCU */
 	atomic_inc(&afr_net(net)->sockets);
+	afr_sk(sk)->conn = afr_conn_alloc(afr_net(net), sk, &afr_front_ops);
+	if (!afr_sk(sk)->conn) {
+		front_free(sock, sk);
+		return NULL;
+	}
 	sock->ops = &afr_ops;
 	set_bit(SOCK_CUSTOM_SOCKOPT, &sock->flags);
 	return sk;
 }
 
-/* Give @sk its connection around @inner, which is taken over in any case. */
-static int front_adopt(struct socket *sock, struct sock *sk, struct socket *inner)
+/* From now on @sk stands before @inner, and owns it. */
+static void front_adopt(struct socket *sock, struct sock *sk, struct socket *inner)
 {
 	struct afr_net *an = afr_net(sock_net(sk));
-	struct afr_conn *conn = afr_conn_create(an, inner, sk, &afr_front_ops);
 
-	if (!conn) {
-		sock_release(inner);
-		return -ENOMEM;
-	}
-	afr_sk(sk)->conn = conn;
+	afr_conn_create(afr_sk(sk)->conn, inner);
 	afr_inner_graft(inner, sock);
 	afr_service_get(an);
 	afr_stat_inc(an->net, AFR_STAT_SOCK_CREATED);
-	return 0;
-}
-
-/* Undo front_alloc(). */
-static void front_free(struct socket *sock, struct sock *sk)
-{
-	sock_orphan(sk);
-	sock->sk = NULL;
-	sock_put(sk);
 }
 
 static int protocol_family(int protocol)
@@ -109,11 +110,12 @@ static int afr_create(struct net *net, struct socket *sock, int protocol, int ke
 	if (!sk)
 		return -ENOBUFS;
 	err = afr_inner_create(net, inet, &inner);
-	if (!err)
-		err = front_adopt(sock, sk, inner);
-	if (err)
+	if (err) {
 		front_free(sock, sk);
-	return err;
+		return err;
+	}
+	front_adopt(sock, sk, inner);
+	return 0;
 }
 
 /* --- release ------------------------------------------------------------ */
@@ -365,19 +367,16 @@ static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_AR
 	int err;
 
 	afr_sockopt_sync(listener);
-	err = kernel_accept(afr_inner(listener), &inner, AFR_ACCEPT_FLAGS);
-	if (err)
-		return err;
+	/* first: a connection that was taken from the queue must not be lost for memory */
 	sk = front_alloc(sock_net(listener), newsock, listener->sk_protocol, 0);
-	if (!sk) {
-		sock_release(inner);
+	if (!sk)
 		return -ENOMEM;
-	}
-	err = front_adopt(newsock, sk, inner);
+	err = kernel_accept(afr_inner(listener), &inner, AFR_ACCEPT_FLAGS);
 	if (err) {
 		front_free(newsock, sk);
 		return err;
 	}
+	front_adopt(newsock, sk, inner);
 	afr_sockopt_inherit(sk, listener);
 	WRITE_ONCE(sk->sk_state, TCP_ESTABLISHED);
 	newsock->state = SS_CONNECTED;

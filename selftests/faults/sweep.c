@@ -23,6 +23,7 @@
 
 #define NTH_MAX		2000
 #define PIECE		20000
+#define HANG		60	/* seconds, after which a call is interrupted, and fails */
 #define ROUNDS_MAX	2000	/* of PIECE both ways, until the connection is on RDMA */
 
 /* What flow.c wants to know of a row; there are no others. */
@@ -326,6 +327,7 @@ static void pass(void)
 {
 	struct life l;
 
+	alarm(HANG);
 	begin(&l);
 	if (!l.dead)
 		upgrade(&l);
@@ -483,6 +485,7 @@ int main(int argc, char **argv)
 		printf("ok - sweep # SKIP this kernel has no fault injection\n");
 		return 4;
 	}
+	on_signal(SIGALRM, 0);
 	sweep.call = "";
 	pass();		/* all works when nothing fails; modules and caches are there */
 	for (size_t i = 0; !steps && i < ARRAY_SIZE(calls); i++)
