@@ -11,6 +11,7 @@
 
 #include <net/dst.h>
 #include <net/sock.h>
+#include <uapi/linux/af_rdma.h>
 
 #include "control.h"
 #include "path_rdma.h"
@@ -227,6 +228,8 @@ enum afr_reason afr_attach_barred(struct afr_conn *conn)
 
 	if (test_bit(AFR_F_KEEP_TCP, &conn->flags))
 		return AFR_REASON_OPERATOR;
+	if (READ_ONCE(conn->wish) == AFRDMA_RDMA_NEVER)
+		return AFR_REASON_SOCKET_OPTION;
 	if (rcu_access_pointer(isk->sk_filter))
 		return AFR_REASON_SOCKET_FILTER;
 #ifdef CONFIG_XFRM

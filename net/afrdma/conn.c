@@ -164,6 +164,8 @@ void afr_conn_start(struct afr_conn *conn, bool server, u32 nonce, u32 sndbuf, u
 	conn->server = server;
 	conn->nonce = nonce;
 	conn->reason = AFR_REASON_NOT_YET;
+	conn->urgent = AFR_NO_URGENT;
+	conn->urgent_gone = AFR_NO_URGENT;
 	afr_conn_get(conn);	/* of the living, see afr_conn_finish() */
 	__module_get(THIS_MODULE);	/* an orphan has no socket that would hold it (T19) */
 	set_bit(AFR_F_STARTED, &conn->flags);
@@ -313,6 +315,17 @@ void afr_conn_writable(struct afr_conn *conn)
 }
 
 /**
+ * afr_conn_urgent() - the peer marked an urgent byte
+ * @conn: connection
+ *
+ * Context: any but hard irq.
+ */
+void afr_conn_urgent(struct afr_conn *conn)
+{
+	upcall(conn, conn->front_ops->urgent);
+}
+
+/**
  * afr_conn_changed() - mode, error or end of stream
  * @conn: connection
  *
@@ -430,6 +443,25 @@ int afr_conn_keep_tcp(struct afr_conn *conn, bool keep)
 	}
 	afr_conn_schedule(conn);
 	return 0;
+}
+
+/**
+ * afr_conn_set_wish() - the program says where its connection shall be
+ * @conn: connection
+ * @wish: enum afrdma_rdma
+ *
+ * Context: process. Of a connection that lives, the work does it.
+ */
+void afr_conn_set_wish(struct afr_conn *conn, u8 wish)
+{
+	u8 was = READ_ONCE(conn->wish);
+
+	WRITE_ONCE(conn->wish, wish);
+	if (!test_bit(AFR_F_STARTED, &conn->flags))
+		return;
+	if (wish == AFRDMA_RDMA_ALWAYS || (wish != was && was == AFRDMA_RDMA_NEVER))
+		set_bit(AFR_F_RETRY_NOW, &conn->flags);
+	afr_conn_schedule(conn);
 }
 
 /**

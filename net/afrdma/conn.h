@@ -56,6 +56,7 @@ enum afr_mode {
 struct afr_front_ops {
 	void (*readable)(struct sock *sk);
 	void (*writable)(struct sock *sk);
+	void (*urgent)(struct sock *sk);	/* an urgent byte is on its way */
 	void (*changed)(struct sock *sk);	/* mode, error or end of stream */
 	void (*plain)(struct afr_conn *conn);	/* process context: both directions are raw */
 };
@@ -67,11 +68,13 @@ enum afr_want {
 	AFR_WANT_RESUME,
 	AFR_WANT_ATTACH,
 	AFR_WANT_ATTACHED,
+	AFR_WANT_URGENT,
 	AFR_WANT_MOVE,
 	AFR_WANT_CREDIT,
 	AFR_WANT_FINACK,
 	AFR_WANT_FIN,
 	AFR_WANT_BLOCKED,
+	AFR_WANT_URGENTACK,
 };
 
 /* Things that happened, for the work (conn->flags). */
@@ -139,6 +142,7 @@ struct afr_conn {
 	int			err;		/* what calls report, once AFR_F_ABORTED */
 	u8			abort_reason;	/* enum afr_reason */
 	u32			reason;		/* why not RDMA, now; may come from the peer */
+	u8			wish;		/* enum afrdma_rdma: the program's */
 
 	/* agreement */
 	bool			server;
@@ -179,6 +183,10 @@ struct afr_conn {
 	bool			rx_busy;	/* the reader is putting bytes behind rx.visible */
 	u64			rx_bytes[2];
 	u64			deaf_at;
+	u64			urgent;		/* offset of the byte, AFR_NO_URGENT; see urgent.h */
+	u64			urgent_ack;	/* what URGENTACK will say */
+	u64			urgent_gone;	/* where a byte is that the next read goes over */
+	bool			urgent_read;	/* by recv(MSG_OOB) */
 	bool			credit_imm;	/* cursors go by immediate (PC3) */
 
 	/* frames in, the work only */
@@ -213,6 +221,8 @@ struct afr_conn {
 struct afr_conn *afr_conn_find(struct afr_net *an, u64 id);
 /* An administrator's will: no RDMA, or (again) RDMA. 0, or -EOPNOTSUPP if it is not framed. */
 int afr_conn_keep_tcp(struct afr_conn *conn, bool keep);
+/* The program's will: AFRDMA_RDMA_*. */
+void afr_conn_set_wish(struct afr_conn *conn, u8 wish);
 
 /*
  * A connection for @inner, which it takes over on success. Not framed yet: its
@@ -249,6 +259,7 @@ void afr_conn_orphan(struct afr_conn *conn);
 /* Any context but hard irq. Upcalls to the front, if there is one. */
 void afr_conn_readable(struct afr_conn *conn);
 void afr_conn_writable(struct afr_conn *conn);
+void afr_conn_urgent(struct afr_conn *conn);
 void afr_conn_changed(struct afr_conn *conn);
 
 static inline enum afr_mode afr_conn_tx_mode(const struct afr_conn *conn)

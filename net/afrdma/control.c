@@ -100,6 +100,13 @@ static bool build_attached(struct afr_conn *conn, struct afr_frame *frame)
 	return true;
 }
 
+static bool build_urgent(struct afr_conn *conn, struct afr_frame *frame)
+{
+	frame->type = AFR_FRAME_URGENT;
+	frame->offset = conn->tx.urgent;
+	return true;
+}
+
 static bool build_move(struct afr_conn *conn, struct afr_frame *frame)
 {
 	if (!conn->tx.open)
@@ -147,16 +154,27 @@ static bool build_blocked(struct afr_conn *conn, struct afr_frame *frame)
 	return true;
 }
 
+static bool build_urgentack(struct afr_conn *conn, struct afr_frame *frame)
+{
+	frame->type = AFR_FRAME_URGENTACK;
+	spin_lock(&conn->rx_lock);
+	frame->offset = conn->urgent_ack;
+	spin_unlock(&conn->rx_lock);
+	return !conn->rx.eof_told;	/* TCP may be shut behind FINACK */
+}
+
 static bool (*const builders[])(struct afr_conn *conn, struct afr_frame *frame) = {
 	[AFR_WANT_ERROR]	= build_error,
 	[AFR_WANT_RESUME]	= build_resume,
 	[AFR_WANT_ATTACH]	= build_attach,
 	[AFR_WANT_ATTACHED]	= build_attached,
+	[AFR_WANT_URGENT]	= build_urgent,
 	[AFR_WANT_MOVE]		= build_move,
 	[AFR_WANT_CREDIT]	= build_credit,
 	[AFR_WANT_FINACK]	= build_finack,
 	[AFR_WANT_FIN]		= build_fin,
 	[AFR_WANT_BLOCKED]	= build_blocked,
+	[AFR_WANT_URGENTACK]	= build_urgentack,
 };
 
 static bool build_wanted(struct afr_conn *conn, struct afr_frame *frame)
@@ -169,10 +187,14 @@ static bool build_wanted(struct afr_conn *conn, struct afr_frame *frame)
 	return false;
 }
 
-/* A frame boundary with every promised byte taken is where a direction may enter the link. */
+/*
+ * A frame boundary with every promised byte taken is where a direction may enter the
+ * link. URGENT goes first: on the link its byte could overtake it.
+ */
 static void consider_move(struct afr_conn *conn)
 {
-	if (!conn->may_post || !afr_tx_may_move(&conn->tx))
+	if (!conn->may_post || test_bit(AFR_WANT_URGENT, &conn->want) ||
+	    !afr_tx_may_move(&conn->tx))
 		return;
 	conn->move_start = afr_tx_move(&conn->tx);
 	conn->moves++;

@@ -39,6 +39,7 @@ static const struct frame_fact frame_facts[] = {
 	FACT(FINACK, offset, OFFSET),
 	FACT(URGENT, offset, OFFSET),
 	FACT(ERROR, error, ERROR),
+	FACT(URGENTACK, offset, OFFSET),
 };
 
 static const struct frame_fact *fact_of(u8 type)

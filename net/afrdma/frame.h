@@ -47,7 +47,7 @@ struct afr_frame {
 	u8	flags;
 	u32	length;		/* DATA: stream bytes; unknown optional: body bytes to skip */
 	union {
-		u64	offset;	/* DATA, CREDIT, BLOCKED, FIN, FINACK, URGENT */
+		u64	offset;	/* DATA, CREDIT, BLOCKED, FIN, FINACK, URGENT, URGENTACK */
 		u32	reason;	/* ERROR */
 		struct {
 			u32	epoch, reason;

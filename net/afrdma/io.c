@@ -8,6 +8,7 @@
  */
 #include <linux/net.h>
 #include <linux/poll.h>
+#include <linux/sched/clock.h>
 #include <linux/sched/signal.h>
 #include <linux/sockios.h>
 #include <net/sock.h>
@@ -23,6 +24,7 @@
 #include "send.h"
 #include "sock.h"
 #include "trace.h"
+#include "urgent.h"
 
 #define MEMORY_RETRY_MS	10
 
@@ -44,6 +46,15 @@ static void front_writable(struct sock *sk)
 		wake_up_interruptible_poll(&wq->wait, EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND);
 	if (wq && wq->fasync_list)
 		sock_wake_async(wq, SOCK_WAKE_SPACE, POLL_OUT);
+}
+
+/* SIGURG comes with the mark, which may be long before the byte. */
+static void front_urgent(struct sock *sk)
+{
+	read_lock_bh(&sk->sk_callback_lock);	/* the socket in front of @sk stays */
+	sk_send_sigurg(sk);
+	read_unlock_bh(&sk->sk_callback_lock);
+	sk->sk_data_ready(sk);
 }
 
 /* The error of an abort becomes the socket's, once. Returns true the first time. */
@@ -98,6 +109,7 @@ static void front_plain(struct afr_conn *conn)
 const struct afr_front_ops afr_front_ops = {
 	.readable	= front_readable,
 	.writable	= front_writable,
+	.urgent		= front_urgent,
 	.changed	= front_changed,
 	.plain		= front_plain,
 };
@@ -177,13 +189,11 @@ static int send_framed(struct sock *sk, struct msghdr *msg, size_t len, long tim
 	size_t done = 0;
 	ssize_t ret = 0;
 
-	if (msg->msg_flags & MSG_OOB)
-		return -EOPNOTSUPP;
 	lock_sock(sk);
 	if (send_over(sk))
 		ret = send_error(sk, msg->msg_flags);
 	while (!ret && done < len) {
-		ret = afr_send_some(conn, &msg->msg_iter, len - done);
+		ret = afr_send_some(conn, &msg->msg_iter, len - done, msg->msg_flags & MSG_OOB);
 		if (ret > 0) {
 			done += ret;
 			ret = 0;
@@ -264,27 +274,83 @@ static int recv_end(struct sock *sk, size_t seen, bool *end)
 	return 0;
 }
 
+/* Look for a while before a sleep, if the program asked for that: waking costs more. */
+static void busy_poll(struct sock *sk, size_t seen)
+{
+	unsigned int us = afr_sockopt_busy_poll(sk);
+	const struct afr_motion_rx *rx = &afr_sk(sk)->conn->rx;
+	u64 end;
+
+	if (!us)
+		return;
+	end = local_clock() + (u64)us * NSEC_PER_USEC;
+	while (READ_ONCE(rx->visible) - READ_ONCE(rx->consumed) <= seen && local_clock() < end &&
+	       !READ_ONCE(sk->sk_err) && !signal_pending(current) && !need_resched())
+		cpu_relax();
+}
+
+/* recv(MSG_OOB): never waits, and is over when the stream is. */
+static int recv_urgent(struct sock *sk, struct msghdr *msg, int flags)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	int ret = -EINVAL;
+
+	if (sock_flag(sk, SOCK_URGINLINE))
+		return ret;
+	lock_sock(sk);
+	ret = afr_urgent_take(conn, &msg->msg_iter, flags & MSG_PEEK);
+	if (ret >= 0)
+		msg->msg_flags |= ret ? MSG_OOB : MSG_OOB | MSG_TRUNC;
+	else if (ret == -EAGAIN &&
+		 (recv_over(conn, 0) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN))
+		ret = 0;
+	release_sock(sk);
+	return ret;
+}
+
+/*
+ * How far a read may go that has passed @seen bytes of which @done are the program's: 0
+ * at the urgent byte, which ends a read that has something, and which other reads go
+ * over; that they do so is told by @skip.
+ */
+static u64 to_mark(struct sock *sk, size_t seen, size_t done, bool *skip)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	u64 mark = afr_urgent_mark(conn), at = conn->rx.consumed + seen;
+	bool here = mark == at && !done;
+
+	*skip = (here || READ_ONCE(conn->urgent_gone) == at) && afr_recv_readable(conn) > seen &&
+		!sock_flag(sk, SOCK_URGINLINE);
+	return mark == AFR_NO_URGENT || mark < at || here ? U64_MAX : mark - at;
+}
+
 static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flags, long timeo)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	struct iov_iter *to = flags & MSG_TRUNC ? NULL : &msg->msg_iter;
-	bool peek = flags & MSG_PEEK, end;
-	size_t done = 0, target;
+	bool peek = flags & MSG_PEEK, end, skip;
+	size_t done = 0, seen = 0, target;	/* seen: what a peek has passed */
 	ssize_t ret = 0;
+	u64 most;
 
-	if (flags & MSG_OOB)
-		return -EINVAL;
 	if (flags & MSG_ERRQUEUE)
 		return -EAGAIN;
+	if (flags & MSG_OOB)
+		return recv_urgent(sk, msg, flags);
 	lock_sock(sk);
 	target = recv_target(sk, len, flags);
 	for (;;) {
-		ret = afr_recv_copy(conn, peek ? done : 0, to, len - done);
+		most = to_mark(sk, seen, done, &skip);
+		if (!most)
+			break;
+		ret = skip ? 1 : afr_recv_copy(conn, seen, to, min_t(u64, len - done, most));
 		if (done == len && (len || afr_recv_readable(conn)))
 			break;	/* a read of nothing waits for something, as TCP's does */
 		if (ret > 0) {
-			done += ret;
-			if (!peek)
+			done += skip ? 0 : ret;
+			if (peek)
+				seen += ret;
+			else
 				afr_recv_consume(conn, ret);
 			continue;
 		}
@@ -292,12 +358,13 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 			break;
 		if (done && READ_ONCE(sk->sk_err))
 			break;		/* the next call reports it */
-		ret = recv_end(sk, peek ? done : 0, &end);
+		ret = recv_end(sk, seen, &end);
 		if (ret || end || (peek && done >= target))
 			break;
 		release_sock(sk);
-		ret = front_wait(sk, &timeo, afr_recv_readable(conn) > (peek ? done : 0) ||
-				 recv_over(conn, peek ? done : 0) || READ_ONCE(sk->sk_err) ||
+		busy_poll(sk, seen);
+		ret = front_wait(sk, &timeo, afr_recv_readable(conn) > seen ||
+				 recv_over(conn, seen) || READ_ONCE(sk->sk_err) ||
 				 READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
 		lock_sock(sk);
 		if (ret)
@@ -348,14 +415,32 @@ int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
 
 /* --- polling ------------------------------------------------------------ */
 
+/* What a read would find: not the urgent byte that it stops at, or goes over. */
+static u32 readable_to_mark(struct sock *sk, bool over)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	u32 readable = afr_recv_readable(conn);
+	u64 at = READ_ONCE(conn->rx.consumed), mark = afr_urgent_mark(conn);
+
+	if (!readable || sock_flag(sk, SOCK_URGINLINE))
+		return readable;
+	if (READ_ONCE(conn->urgent_gone) == at || (mark == at && over)) {
+		readable--;
+		at++;
+	}
+	if (mark == AFR_NO_URGENT || mark < at)
+		return readable;
+	return min_t(u64, readable, mark - at);
+}
+
 static __poll_t poll_framed_rx(struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
-	__poll_t mask = 0;
+	__poll_t mask = afr_urgent_waits(conn) ? EPOLLPRI : 0;
 
 	if (afr_recv_fin(conn) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
 		mask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
-	else if (afr_recv_readable(conn) >= recv_target(sk, INT_MAX, 0))
+	else if (readable_to_mark(sk, true) >= recv_target(sk, INT_MAX, 0))
 		mask |= EPOLLIN | EPOLLRDNORM;
 	return mask;
 }
@@ -468,13 +553,13 @@ static int ioctl_rings(struct sock *sk, unsigned int cmd, int __user *arg)
 
 	queued = afr_send_queued(conn, &unsent);
 	if (cmd == SIOCINQ && !rx_raw)
-		return put_user((int)afr_recv_readable(conn), arg);
+		return put_user((int)readable_to_mark(sk, false), arg);
 	if (cmd == SIOCOUTQ && !tx_raw)
 		return put_user((int)queued, arg);
 	if (cmd == SIOCOUTQNSD && !tx_raw)
 		return put_user((int)unsent, arg);
 	if (cmd == SIOCATMARK && !rx_raw)
-		return put_user(0, arg);
+		return put_user(afr_urgent_mark(conn) == READ_ONCE(conn->rx.consumed), arg);
 	return -ENOIOCTLCMD;
 }
 

@@ -158,13 +158,15 @@ static enum afr_reason open_qp(struct afr_link *link)
  * afr_link_cm_drain() - fence and drain
  * @link: the link, nothing is posted any more
  *
- * Afterwards nothing lands and nothing completes any more (PM3).
+ * Afterwards nothing lands and nothing completes any more (PM3). What never came up
+ * has no keys that a peer could use, and may be a queue pair that the device could not
+ * set up: rxe never flushes one for which it had no memory. To destroy it is enough.
  *
  * Context: The work. Waits for the device, not for the peer.
  */
 void afr_link_cm_drain(struct afr_link *link)
 {
-	if (link->qp)
+	if (link->qp && link->used)
 		ib_drain_qp(link->qp);
 	afr_link_io_abort_ops(link);
 }

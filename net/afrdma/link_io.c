@@ -121,8 +121,10 @@ bool afr_link_io_up(struct afr_link *link)
 
 	spin_lock_bh(&link->lock);
 	first = link->state == AFR_LINK_CONNECTING && !link->retrying;
-	if (first)
+	if (first) {
 		link->state = AFR_LINK_UP;
+		link->used = true;
+	}
 	up = link->state == AFR_LINK_UP;
 	spin_unlock_bh(&link->lock);
 	if (first)
@@ -333,7 +335,7 @@ static void send_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct afr_link *link = container_of(wc->wr_cqe, struct afr_link, send_cqe);
 	struct afr_link_mark mark;
 
-	AFR_CHECK(READ_ONCE(link->state) != AFR_LINK_DEAD);	/* it was drained (I9) */
+	AFR_CHECK(READ_ONCE(link->state) != AFR_LINK_DEAD || !link->used);	/* drained (I9) */
 	if (unlikely(wc->status != IB_WC_SUCCESS)) {
 		completion_error(link, wc);
 		return;
@@ -431,7 +433,7 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct afr_link *link = container_of(wc->wr_cqe, struct afr_link, recv_cqe);
 
-	AFR_CHECK(READ_ONCE(link->state) != AFR_LINK_DEAD);	/* I9 */
+	AFR_CHECK(READ_ONCE(link->state) != AFR_LINK_DEAD || !link->used);	/* I9 */
 	if (unlikely(wc->status != IB_WC_SUCCESS)) {
 		completion_error(link, wc);
 		return;

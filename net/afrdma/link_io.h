@@ -90,6 +90,7 @@ struct afr_link {
 	unsigned long connect_end;
 	bool settled;			/* the group was told ... */
 	bool was_up;			/* ... that it is up */
+	bool used;			/* it was up: there may be keys that a peer knows */
 	bool accepted;			/* passive: the queue pair may send */
 
 	spinlock_t lock;		/* everything from here to the next comment; BH */

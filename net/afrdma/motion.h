@@ -40,6 +40,7 @@
 #include "reason.h"
 
 #define AFR_NO_FIN	U64_MAX
+#define AFR_NO_URGENT	U64_MAX
 
 /* Where the bytes of a direction go; values as enum afrdma_path of the uapi. */
 enum afr_where {
@@ -59,6 +60,8 @@ struct afr_motion_tx {
 	u64	consumed;	/* peer's consumer cursor, as told */
 	u64	start;		/* S: where this direction entered the current epoch */
 	u64	fin;		/* end of the stream, AFR_NO_FIN while it is open */
+	u64	urgent;		/* offset of the last urgent byte, AFR_NO_URGENT before one */
+	u64	hold;		/* on a link nothing goes from here on, AFR_NO_URGENT = all */
 	u32	ring;		/* size of the send ring */
 	u32	window;		/* size of the peer's receive ring */
 	u32	epoch;		/* current or last epoch, 0 before the first */
@@ -75,6 +78,13 @@ void afr_tx_set_window(struct afr_motion_tx *tx, u32 window);
 u32 afr_tx_space(const struct afr_motion_tx *tx);
 /* The application handed over @len bytes (<= space, and only while fin is AFR_NO_FIN). */
 void afr_tx_write(struct afr_motion_tx *tx, u32 len);
+/*
+ * The last byte written is urgent: URGENT has to reach the peer before the byte does.
+ * On TCP it is written first; on a link the byte waits until the peer has it.
+ */
+void afr_tx_urgent(struct afr_motion_tx *tx);
+/* URGENTACK(@offset) came. */
+void afr_tx_urgent_ack(struct afr_motion_tx *tx, u64 offset);
 /* Bytes that may be promised now on the current path: 0 on hold or without window. */
 u32 afr_tx_ready(const struct afr_motion_tx *tx);
 /* Is there enough free to wake a writer or a poller for? They must not wait for more. */

@@ -26,6 +26,8 @@ bool afr_tx_sane(const struct afr_motion_tx *tx)
 		return false;
 	if (tx->fin != AFR_NO_FIN && tx->fin != tx->written)
 		return false;
+	if (tx->where == AFR_ON_LINK && tx->sent > tx->hold)
+		return false;
 	if (tx->finacked && (tx->una != tx->fin || tx->where != AFR_ON_TCP))
 		return false;
 
@@ -51,6 +53,8 @@ void afr_tx_init(struct afr_motion_tx *tx, u32 ring, u32 window)
 {
 	memset(tx, 0, sizeof(*tx));
 	tx->fin = AFR_NO_FIN;
+	tx->urgent = AFR_NO_URGENT;
+	tx->hold = AFR_NO_URGENT;
 	tx->ring = ring;
 	tx->window = window;
 	tx->where = AFR_ON_TCP;
@@ -89,6 +93,37 @@ void afr_tx_write(struct afr_motion_tx *tx, u32 len)
 	AFR_CHECK(afr_tx_sane(tx));
 }
 
+/**
+ * afr_tx_urgent() - the last byte written is urgent
+ * @tx: the books, something was written
+ *
+ * Bytes that are held back already stay so: those behind them, too.
+ */
+void afr_tx_urgent(struct afr_motion_tx *tx)
+{
+	tx->urgent = tx->written - 1;
+	if (tx->where == AFR_ON_LINK && tx->hold == AFR_NO_URGENT)
+		tx->hold = tx->urgent;
+	AFR_CHECK(afr_tx_sane(tx));
+}
+
+/**
+ * afr_tx_urgent_ack() - the peer knows of an urgent byte
+ * @tx: the books
+ * @offset: which; of a later one it may not know yet
+ */
+void afr_tx_urgent_ack(struct afr_motion_tx *tx, u64 offset)
+{
+	if (tx->hold != AFR_NO_URGENT && offset >= tx->hold)
+		tx->hold = offset < tx->urgent ? tx->urgent : AFR_NO_URGENT;
+	AFR_CHECK(afr_tx_sane(tx));
+}
+
+static u64 may_go(const struct afr_motion_tx *tx)
+{
+	return tx->where == AFR_ON_LINK ? min(tx->written, tx->hold) : tx->written;
+}
+
 static u32 window_left(const struct afr_motion_tx *tx)
 {
 	return tx->window - (u32)(tx->sent - tx->consumed);
@@ -107,7 +142,7 @@ u32 afr_tx_ready(const struct afr_motion_tx *tx)
 {
 	if (tx->where == AFR_ON_HOLD)
 		return 0;
-	return min((u32)(tx->written - tx->sent), window_left(tx));
+	return min((u32)(may_go(tx) - tx->sent), window_left(tx));
 }
 
 /**
@@ -140,7 +175,7 @@ bool afr_tx_blocked(const struct afr_motion_tx *tx)
 {
 	if (tx->where == AFR_ON_HOLD || afr_tx_ready(tx))
 		return false;
-	if (tx->written > tx->sent)
+	if (may_go(tx) > tx->sent)
 		return true;
 	return tx->where == AFR_ON_LINK && tx->fin == AFR_NO_FIN && !afr_tx_writable(tx);
 }
@@ -254,6 +289,7 @@ bool afr_tx_may_move(const struct afr_motion_tx *tx)
 u64 afr_tx_move(struct afr_motion_tx *tx)
 {
 	tx->where = AFR_ON_LINK;
+	tx->hold = AFR_NO_URGENT;	/* URGENT is on TCP, before MOVE */
 	tx->start = tx->sent;
 	AFR_CHECK(afr_tx_sane(tx));
 	return tx->start;

@@ -2,6 +2,8 @@
 /* Move to a link and off it again: MOVE, RESUME, DETACH. */
 #include "move.h"
 
+#include <uapi/linux/af_rdma.h>
+
 #include "attach.h"
 #include "control.h"
 #include "stats.h"
@@ -237,7 +239,8 @@ void afr_move_consider(struct afr_conn *conn)
 
 	if (conn->server || test_bit(AFR_F_UPGRADE, &conn->flags) || !afr_conn_framed(conn))
 		return;
-	if (READ_ONCE(conn->msgs) < READ_ONCE(set->upgrade_msgs) &&
+	if (READ_ONCE(conn->wish) != AFRDMA_RDMA_ALWAYS &&
+	    READ_ONCE(conn->msgs) < READ_ONCE(set->upgrade_msgs) &&
 	    READ_ONCE(conn->tx.written) + READ_ONCE(conn->rx.visible) <
 	    READ_ONCE(set->upgrade_bytes))
 		return;

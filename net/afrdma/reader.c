@@ -20,6 +20,7 @@
 #include "send.h"
 #include "stats.h"
 #include "trace.h"
+#include "urgent.h"
 
 #define BUDGET		(512 * 1024)	/* bytes a work reads before others get their turn */
 #define MEMORY_RETRY_MS	10
@@ -238,11 +239,6 @@ static int on_finack(struct afr_conn *conn, const struct afr_frame *frame)
 	return bad;
 }
 
-static int on_urgent(struct afr_conn *conn, const struct afr_frame *frame)
-{
-	return 0;	/* urgent data is sent in band by this version */
-}
-
 static int on_error(struct afr_conn *conn, const struct afr_frame *frame)
 {
 	return AFR_REASON_PEER_ERROR;
@@ -258,8 +254,9 @@ static int (*const handlers[])(struct afr_conn *conn, const struct afr_frame *fr
 	[AFR_FRAME_RESUME]	= afr_move_resume,
 	[AFR_FRAME_FIN]		= on_fin,
 	[AFR_FRAME_FINACK]	= on_finack,
-	[AFR_FRAME_URGENT]	= on_urgent,
+	[AFR_FRAME_URGENT]	= afr_urgent_came,
 	[AFR_FRAME_ERROR]	= on_error,
+	[AFR_FRAME_URGENTACK]	= afr_urgent_acked,
 };
 
 /* A whole head is in @in: returns 0, or why the connection ends. */

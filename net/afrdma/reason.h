@@ -20,6 +20,7 @@
 	AFR_REASON(9, FAMILY_OFF, "forbidden here: sysctl net.afrdma.enabled is 0") \
 	AFR_REASON(10, NO_NETFILTER, "the netfilter hook that carries our TCP option could not be registered") \
 	AFR_REASON(11, MIGRATION, "the listener shares its port (SO_REUSEPORT) and connections may migrate to one that is a TCP program") \
+	AFR_REASON(12, SOCKET_OPTION, "forbidden here: the program, or a rule for it, wants TCP on this socket (AFRDMA_RDMA_NEVER)") \
 	/* framed, but not on RDMA */ \
 	AFR_REASON(20, NOT_YET, "not on RDMA yet: the connection has not moved upgrade_bytes or upgrade_msgs") \
 	AFR_REASON(21, UPGRADE_OFF, "forbidden here: sysctl net.afrdma.upgrade is 0") \

@@ -22,12 +22,16 @@ static u32 write_begin(struct afr_conn *conn)
 	return n;
 }
 
-static void write_end(struct afr_conn *conn, u32 len)
+static void write_end(struct afr_conn *conn, u32 len, bool urgent)
 {
 	spin_lock_bh(&conn->tx_lock);
 	conn->tx_busy = false;
 	if (len)
 		afr_tx_write(&conn->tx, len);
+	if (len && urgent) {
+		afr_tx_urgent(&conn->tx);
+		set_bit(AFR_WANT_URGENT, &conn->want);
+	}
 	spin_unlock_bh(&conn->tx_lock);
 }
 
@@ -36,11 +40,12 @@ static void write_end(struct afr_conn *conn, u32 len)
  * @conn: connection, our direction framed
  * @iter: where they come from
  * @len: how many are left
+ * @urgent: the last one taken is an urgent byte
  *
  * Context: process, one sender at a time.
  * Return: bytes taken (> 0), -EAGAIN without room, -ENOMEM, -EDQUOT or -EFAULT.
  */
-ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len)
+ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len, bool urgent)
 {
 	u32 n = min3((size_t)write_begin(conn), len, (size_t)PIECE);
 	u64 at = conn->tx.written;	/* ours alone to move */
@@ -51,7 +56,7 @@ ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len)
 		if (!n)
 			err = -EFAULT;
 	}
-	write_end(conn, err ? 0 : n);
+	write_end(conn, err ? 0 : n, urgent);
 	if (err)
 		return err;
 	return n;
@@ -84,6 +89,8 @@ void afr_send_kick(struct afr_conn *conn)
 		afr_path_rdma_push(conn);
 	else
 		afr_control_push(conn);
+	if (test_bit(AFR_WANT_URGENT, &conn->want))
+		afr_control_push(conn);	/* which does not wait for the bytes before it */
 	/* the push may have moved the direction */
 	if (READ_ONCE(conn->tx.where) == AFR_ON_LINK)
 		afr_path_rdma_push(conn);

@@ -12,7 +12,8 @@ struct iov_iter;
  * bytes out of @iter. Returns bytes taken, -EAGAIN when the ring is full, -ENOMEM,
  * -EFAULT, -EPIPE after afr_send_fin().
  */
-ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len);
+ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len,
+		      bool urgent);
 /* Process context. Let the current path take what it can. */
 void afr_send_kick(struct afr_conn *conn);
 /* Process context. The stream ends with what was written so far. Idempotent. */

@@ -249,7 +249,9 @@ static void offer(struct sock *sk)
 
 	if (inet_sk_state_load(isk) != TCP_CLOSE)
 		return;
-	if (!READ_ONCE(conn->an->set.enabled))
+	if (READ_ONCE(conn->wish) == AFRDMA_RDMA_NEVER)
+		reason = AFR_REASON_SOCKET_OPTION;
+	else if (!READ_ONCE(conn->an->set.enabled))
 		reason = AFR_REASON_FAMILY_OFF;
 	else if (afr_tcpopt_use(sock_net(sk)))
 		reason = AFR_REASON_NO_NETFILTER;
@@ -320,6 +322,7 @@ static int afr_listen(struct socket *sock, int backlog)
 	afr_inner_graft(inner, sock);	/* now there is a file to lend */
 	afr_sockopt_sync(sk);
 	if (!as->mark && READ_ONCE(as->conn->an->set.enabled) &&
+	    READ_ONCE(as->conn->wish) != AFRDMA_RDMA_NEVER &&
 	    inner->sk->sk_state == TCP_CLOSE && !afr_tcpopt_use(sock_net(sk))) {
 		lock_sock(inner->sk);
 		mark = afr_tcpopt_listen(inner->sk);
@@ -343,6 +346,8 @@ static void accepted(struct sock *listener, struct sock *sk)
 	enum afr_reason reason = AFR_REASON_FAMILY_OFF;
 	u32 nonce;
 
+	if (READ_ONCE(conn->wish) == AFRDMA_RDMA_NEVER)
+		reason = AFR_REASON_SOCKET_OPTION;
 	if (afr_sk(listener)->mark)
 		reason = afr_tcpopt_accepted(isk, &nonce);
 	if (!reason && isk->sk_user_data)

@@ -19,6 +19,8 @@ struct afr_sock {
 	struct afr_listen_mark	*mark;	/* listening with our option */
 	bool			blocking_connect;	/* connect() itself reports the error */
 	u8			nodelay, cork;	/* what the program set */
+	u32			sndring, rcvring;	/* the same, 0 = by SO_SNDBUF, SO_RCVBUF */
+	u32			busy_poll;	/* microseconds */
 };
 
 static inline struct afr_sock *afr_sk(const struct sock *sk)
@@ -31,6 +33,10 @@ static inline struct socket *afr_inner(const struct sock *sk)
 	return afr_sk(sk)->conn->inner;
 }
 
+/* own.c: SOL_AFRDMA */
+int afr_own_set(struct sock *sk, int name, sockptr_t from, unsigned int len);
+int afr_own_get(struct sock *sk, int name, char __user *to, int __user *len);
+
 /* sockopt.c */
 int afr_setsockopt(struct socket *sock, int level, int name, sockptr_t value, unsigned int len);
 int afr_getsockopt(struct socket *sock, int level, int name, char __user *value, int __user *len);
@@ -42,6 +48,8 @@ void afr_sockopt_sync(struct sock *sk);
 /* The ring a socket asked for by SO_SNDBUF / SO_RCVBUF, or the default. */
 u32 afr_sockopt_sndbuf(const struct sock *sk);
 u32 afr_sockopt_rcvbuf(const struct sock *sk);
+/* SO_BUSY_POLL or AFRDMA_BUSY_POLL: microseconds. */
+unsigned int afr_sockopt_busy_poll(const struct sock *sk);
 /* Options of a listener that an accepted socket has, too. */
 void afr_sockopt_inherit(struct sock *child, const struct sock *listener);
 

@@ -155,51 +155,12 @@ int afr_setsockopt(struct socket *sock, int level, int name, sockptr_t value, un
 	if (what == REFUSE)
 		return -EOPNOTSUPP;
 	if (level == SOL_AFRDMA)
-		return -ENOPROTOOPT;
+		return afr_own_set(sock->sk, name, value, len);
 	if (level == SOL_SOCKET)
 		return set_socket(sock, name, value, len, inner);
 	if (level == IPPROTO_TCP && what == STORE)
 		return set_tcp(sock, name, value, len, inner);
 	return set_inner(conn->inner, level, name, value, len);
-}
-
-static void fill_info(struct afr_conn *conn, struct afrdma_info *out)
-{
-	struct afr_conn_info info;
-
-	afr_conn_info(conn, &info);
-	*out = (struct afrdma_info) {
-		.mode		= info.mode,
-		.tx_path	= info.tx_path,
-		.rx_path	= info.rx_path,
-		.reason		= info.reason,
-		.tx_bytes_tcp	= info.tx_bytes[AFR_ON_TCP],
-		.tx_bytes_rdma	= info.tx_bytes[AFR_ON_LINK],
-		.rx_bytes_tcp	= info.rx_bytes[AFR_ON_TCP],
-		.rx_bytes_rdma	= info.rx_bytes[AFR_ON_LINK],
-		.moves		= info.moves,
-		.link		= info.link,
-		.tx_ring	= info.tx_ring,
-		.rx_ring	= info.rx_ring,
-	};
-}
-
-static int get_own(struct afr_conn *conn, int name, char __user *value, int __user *len)
-{
-	struct afrdma_info info;
-	int room;
-
-	if (name != AFRDMA_INFO)
-		return -ENOPROTOOPT;
-	if (get_user(room, len))
-		return -EFAULT;
-	if (room < 0)
-		return -EINVAL;
-	fill_info(conn, &info);
-	room = min_t(int, room, sizeof(info));
-	if (put_user(room, len) || copy_to_user(value, &info, room))
-		return -EFAULT;
-	return 0;
 }
 
 static int get_stored(struct afr_sock *as, int name, char __user *value, int __user *len)
@@ -233,7 +194,7 @@ int afr_getsockopt(struct socket *sock, int level, int name, char __user *value,
 	struct socket *inner = as->conn->inner;
 
 	if (level == SOL_AFRDMA)
-		return get_own(as->conn, name, value, len);
+		return afr_own_get(sock->sk, name, value, len);
 	switch (rule_of(level, name)) {
 	case REFUSE:
 		return -EOPNOTSUPP;
@@ -297,6 +258,8 @@ u32 afr_sockopt_sndbuf(const struct sock *sk)
 {
 	struct afr_net *an = afr_sk(sk)->conn->an;
 
+	if (afr_sk(sk)->sndring)
+		return afr_sk(sk)->sndring;
 	return sk->sk_userlocks & SOCK_SNDBUF_LOCK ? sk->sk_sndbuf / 2 : READ_ONCE(an->set.sndbuf);
 }
 
@@ -310,7 +273,26 @@ u32 afr_sockopt_rcvbuf(const struct sock *sk)
 {
 	struct afr_net *an = afr_sk(sk)->conn->an;
 
+	if (afr_sk(sk)->rcvring)
+		return afr_sk(sk)->rcvring;
 	return sk->sk_userlocks & SOCK_RCVBUF_LOCK ? sk->sk_rcvbuf / 2 : READ_ONCE(an->set.rcvbuf);
+}
+
+/**
+ * afr_sockopt_busy_poll() - how long a receiver is to look before it sleeps
+ * @sk: front; SO_BUSY_POLL is for those who may do so, AFRDMA_BUSY_POLL goes before it
+ *
+ * Return: microseconds, 0 = not at all.
+ */
+unsigned int afr_sockopt_busy_poll(const struct sock *sk)
+{
+	unsigned int us = READ_ONCE(afr_sk(sk)->busy_poll);
+
+#ifdef CONFIG_NET_RX_BUSY_POLL
+	if (!us)
+		us = READ_ONCE(sk->sk_ll_usec);
+#endif
+	return us;
 }
 
 /**
@@ -338,4 +320,8 @@ void afr_sockopt_inherit(struct sock *child, const struct sock *listener)
 	child->sk_mark = listener->sk_mark;
 	afr_sk(child)->nodelay = afr_sk(listener)->nodelay;
 	afr_sk(child)->cork = afr_sk(listener)->cork;
+	afr_sk(child)->sndring = afr_sk(listener)->sndring;
+	afr_sk(child)->rcvring = afr_sk(listener)->rcvring;
+	afr_sk(child)->busy_poll = READ_ONCE(afr_sk(listener)->busy_poll);
+	afr_conn_set_wish(afr_sk(child)->conn, READ_ONCE(afr_sk(listener)->conn->wish));
 }

@@ -72,6 +72,7 @@ enum afr_frame_type {
 	AFR_FRAME_FINACK	= 9,	/* I have received all of it */
 	AFR_FRAME_URGENT	= 10,	/* urgent byte at this offset */
 	AFR_FRAME_ERROR		= 11,	/* I end the connection: reason */
+	AFR_FRAME_URGENTACK	= 12,	/* I know of the urgent byte at this offset */
 };
 
 #define AFR_FRAME_OPTIONAL	0x01	/* flags: skip me if my type is unknown */
@@ -91,7 +92,7 @@ struct afr_wire_data {
 } __packed;
 static_assert(sizeof(struct afr_wire_data) == 8, "DATA size");
 
-/* CREDIT, BLOCKED, FIN, FINACK, URGENT: one offset each. */
+/* CREDIT, BLOCKED, FIN, FINACK, URGENT, URGENTACK: one offset each. */
 struct afr_wire_offset {
 	__be64	offset;
 } __packed;

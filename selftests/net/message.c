@@ -729,58 +729,6 @@ static void outq_recv(void)
 	barrier("queue empty");
 }
 
-/* ---- urgent data ---- */
-
-static void urgent_send(void)
-{
-	int fd = open_conn();
-	ssize_t done;
-
-	barrier("nothing yet");
-	SYS(send(fd, "abc", 3, MSG_NOSIGNAL));
-	done = send(fd, "X", 1, MSG_OOB | MSG_NOSIGNAL);
-	if (done < 0 && errno != EOPNOTSUPP)
-		fail("MSG_OOB: %s", strerror(errno));
-	control_send_number("URGENT", done > 0);
-	SYS(send(fd, "def", 3, MSG_NOSIGNAL));
-	barrier("sent");
-	barrier("read");
-}
-
-/* A read stops at the mark, once; the urgent byte is not in the stream. */
-static void urgent_read(int fd)
-{
-	char buf[10];
-
-	await(fd, POLLPRI);
-	WANT_EQ(SYS(recv(fd, buf, 1, MSG_OOB)), 1);
-	WANT(buf[0] == 'X');
-	WANT_EQ(queued(fd, SIOCATMARK), 0);
-	WANT_EQ(SYS(recv(fd, buf, 10, MSG_WAITALL)), 3);
-	WANT(!memcmp(buf, "abc", 3));
-	WANT_EQ(queued(fd, SIOCATMARK), 1);
-	WANT_EQ(SYS(recv(fd, buf, 3, MSG_WAITALL)), 3);
-	WANT(!memcmp(buf, "def", 3));
-}
-
-static void urgent_recv(void)
-{
-	int fd = open_conn();
-	char buf[10];
-
-	SYS_ERRNO(recv(fd, buf, 1, MSG_OOB), EINVAL);
-	barrier("nothing yet");
-	if (control_get_number("URGENT")) {
-		barrier("sent");
-		urgent_read(fd);
-	} else {
-		barrier("sent");
-		WANT_EQ(SYS(recv(fd, buf, 6, MSG_WAITALL)), 6);
-		WANT(!memcmp(buf, "abcdef", 6));
-	}
-	barrier("read");
-}
-
 const struct row message_rows[] = {
 	{ "pingpong_sizes", pingpong_sizes, pingpong_sizes, ON_ALL | QUICK_ALL },
 	{ "pingpong_byte", pingpong_byte, pingpong_byte, ON_ALL | QUICK },
@@ -809,7 +757,5 @@ const struct row message_rows[] = {
 	{ "eintr_send", eintr_full_send, eintr_full_recv, ON_ALL },
 	{ "inq", dontwait_send, inq_recv, ON_ALL | QUICK },
 	{ "outq", outq_send, outq_recv, ON_ALL | QUICK },
-	{ "urgent", urgent_send, urgent_recv, ON_ALL },
-	{ "urgent_back", urgent_recv, urgent_send, ON_ALL },
 	{ }
 };

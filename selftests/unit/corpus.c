@@ -77,6 +77,7 @@ static void save_frames(void)
 		{ .type = AFR_FRAME_FIN, .offset = 82 },
 		{ .type = AFR_FRAME_FINACK, .offset = 82 },
 		{ .type = AFR_FRAME_URGENT, .offset = 6 },
+		{ .type = AFR_FRAME_URGENTACK, .offset = 6 },
 		{ .type = AFR_FRAME_ERROR, .reason = 7 },
 		{ .type = 200, .flags = AFR_FRAME_OPTIONAL, .length = 3 },
 	};

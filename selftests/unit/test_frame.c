@@ -158,6 +158,7 @@ static const struct afr_frame good[] = {
 	{ .type = AFR_FRAME_FIN, .offset = 1ull << 40 },
 	{ .type = AFR_FRAME_FINACK, .offset = 1ull << 40 },
 	{ .type = AFR_FRAME_URGENT, .offset = 6 },
+	{ .type = AFR_FRAME_URGENTACK, .offset = 7 },
 	{ .type = AFR_FRAME_ERROR, .reason = U32_MAX },
 };
 
@@ -232,11 +233,11 @@ TEST(frame_parse__longest_body)
 
 TEST(frame_parse__unknown_types)
 {
-	u8 bytes[16] = { 12, AFR_FRAME_OPTIONAL, 0, 0, 0, 0, 0, 5 };
+	u8 bytes[16] = { 13, AFR_FRAME_OPTIONAL, 0, 0, 0, 0, 0, 5 };
 	struct afr_frame out;
 	unsigned int need, type;
 
-	for (type = 12; type < 257; type++) {
+	for (type = 13; type < 257; type++) {
 		bytes[0] = type;
 		bytes[1] = AFR_FRAME_OPTIONAL;
 		EXPECT_EQ(parse(bytes, 8, &out, &need), 8);
@@ -408,6 +409,6 @@ TEST(frame_name__table)
 	EXPECT(!strcmp(afr_frame_name(AFR_FRAME_DATA), "DATA"));
 	EXPECT(!strcmp(afr_frame_name(AFR_FRAME_ERROR), "ERROR"));
 	EXPECT(!strcmp(afr_frame_name(0), "unknown"));
-	EXPECT(!strcmp(afr_frame_name(12), "unknown"));
+	EXPECT(!strcmp(afr_frame_name(13), "unknown"));
 	EXPECT(!strcmp(afr_frame_name(255), "unknown"));
 }

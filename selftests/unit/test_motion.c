@@ -154,6 +154,61 @@ TEST(tx_ready__nothing_on_hold)
 	EXPECT(!afr_tx_blocked(&tx));
 }
 
+TEST(tx_urgent__goes_at_once_on_tcp)
+{
+	struct afr_motion_tx tx = tx_of(RING, RING, 10, 0);
+
+	afr_tx_urgent(&tx);
+	EXPECT_EQ(tx.urgent, 9);
+	EXPECT_EQ(afr_tx_ready(&tx), 10);
+}
+
+TEST(tx_urgent__waits_on_a_link_for_the_ack)
+{
+	struct afr_motion_tx tx = tx_on_link();	/* 600 written, 500 sent */
+
+	afr_tx_urgent(&tx);
+	afr_tx_write(&tx, 50);
+	EXPECT_EQ(afr_tx_ready(&tx), 99);
+	afr_tx_sent(&tx, 99);
+	EXPECT_EQ(afr_tx_ready(&tx), 0);
+	EXPECT(!afr_tx_blocked(&tx));
+	afr_tx_urgent_ack(&tx, 598);	/* of an earlier one */
+	EXPECT_EQ(afr_tx_ready(&tx), 0);
+	afr_tx_urgent_ack(&tx, 599);
+	EXPECT_EQ(afr_tx_ready(&tx), 51);
+}
+
+TEST(tx_urgent__a_second_one_waits_for_its_own_ack)
+{
+	struct afr_motion_tx tx = tx_on_link();
+
+	afr_tx_urgent(&tx);
+	afr_tx_write(&tx, 50);
+	afr_tx_urgent(&tx);
+	EXPECT_EQ(tx.urgent, 649);
+	afr_tx_urgent_ack(&tx, 599);
+	EXPECT_EQ(afr_tx_ready(&tx), 149);
+	afr_tx_urgent_ack(&tx, 649);
+	EXPECT_EQ(afr_tx_ready(&tx), 150);
+}
+
+TEST(tx_urgent__off_the_link_nothing_is_held)
+{
+	struct afr_motion_tx tx = tx_on_link();
+
+	afr_tx_urgent(&tx);
+	afr_tx_leave(&tx);
+	EXPECT_EQ(afr_tx_resume(&tx, 1, 500, 400), 0);
+	EXPECT_EQ(afr_tx_ready(&tx), 100);
+	afr_tx_sent(&tx, 100);
+	afr_tx_taken(&tx, 100);
+	afr_tx_write(&tx, 10);
+	afr_tx_open(&tx);
+	afr_tx_move(&tx);
+	EXPECT_EQ(afr_tx_ready(&tx), 10);
+}
+
 TEST(tx_writable__a_third_of_the_ring)
 {
 	struct afr_motion_tx tx = tx_of(RING, RING, RING, RING);

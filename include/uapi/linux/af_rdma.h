@@ -26,8 +26,19 @@
 /* setsockopt/getsockopt level of this family. */
 #define SOL_AFRDMA	427
 
-/* getsockopt(SOL_AFRDMA, AFRDMA_INFO): struct afrdma_info, read only. */
-#define AFRDMA_INFO	1
+/* Options of that level. */
+#define AFRDMA_INFO		1	/* struct afrdma_info, read only */
+#define AFRDMA_RDMA		2	/* int: enum afrdma_rdma */
+#define AFRDMA_SNDRING		3	/* int: bytes of the send ring, before connect and listen */
+#define AFRDMA_RCVRING		4	/* int: the same of the receive ring */
+#define AFRDMA_BUSY_POLL	5	/* int: microseconds that recv() looks before it sleeps */
+
+/* What the program wants. It can be changed at any time, and is inherited by accept(). */
+enum afrdma_rdma {
+	AFRDMA_RDMA_AUTO,	/* the sysctls decide when a connection deserves RDMA */
+	AFRDMA_RDMA_NEVER,	/* TCP; said before connect or listen, plain TCP on the wire */
+	AFRDMA_RDMA_ALWAYS,	/* RDMA as soon as there is a connection, if we are the client */
+};
 
 /* How the connection speaks on its inner TCP connection. */
 enum afrdma_mode {
