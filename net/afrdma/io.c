@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sending, receiving, waiting: the calls a connected socket gets.
+ * Upcalls, waiting, sending, shutdown: half of the calls a connected socket gets;
+ * io_recv.c has the other half.
  *
  * A direction is undecided, raw or framed. Undecided: wait. Raw: the call goes
  * to the inner TCP socket, without any lock of ours. Framed: the rings, under
@@ -19,6 +20,7 @@
 #include "control.h"
 #include "hook.h"
 #include "inner.h"
+#include "io.h"
 #include "move.h"
 #include "recv.h"
 #include "send.h"
@@ -57,8 +59,14 @@ static void front_urgent(struct sock *sk)
 	sk->sk_data_ready(sk);
 }
 
-/* The error of an abort becomes the socket's, once. Returns true the first time. */
-static bool take_abort(struct sock *sk)
+/**
+ * afr_io_take_abort() - the error of an abort becomes the socket's, once
+ * @sk: front
+ *
+ * Context: any.
+ * Return: true the first time.
+ */
+bool afr_io_take_abort(struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	bool first;
@@ -78,7 +86,7 @@ static bool take_abort(struct sock *sk)
 
 static void front_changed(struct sock *sk)
 {
-	if (take_abort(sk))
+	if (afr_io_take_abort(sk))
 		sk_error_report(sk);
 	sk->sk_state_change(sk);
 	if (sk->sk_shutdown == SHUTDOWN_MASK)
@@ -116,8 +124,14 @@ const struct afr_front_ops afr_front_ops = {
 
 /* --- waiting ------------------------------------------------------------ */
 
-/* What a wait of @left jiffies to go ended with: 0, -EAGAIN, -ERESTARTSYS or -EINTR. */
-static int waited(long *timeo, long left)
+/**
+ * afr_io_waited() - what became of a wait
+ * @timeo: how long it could last; set to what is left
+ * @left: what wait_event_interruptible_timeout() returned
+ *
+ * Return: 0, -EAGAIN, -ERESTARTSYS or -EINTR.
+ */
+int afr_io_waited(long *timeo, long left)
 {
 	if (left < 0)
 		return sock_intr_errno(*timeo);
@@ -128,29 +142,22 @@ static int waited(long *timeo, long left)
 	return 0;
 }
 
-/* Sleep until @condition, without any lock; with no time left, only look. */
-#define front_wait(sk, timeo, condition)						\
-({											\
-	long *__timeo = (timeo);							\
-											\
-	waited(__timeo, wait_event_interruptible_timeout(*sk_sleep(sk), condition,	\
-							 *__timeo));			\
-})
-
-static bool aborted(const struct afr_conn *conn)
-{
-	return test_bit(AFR_F_ABORTED, &conn->flags);
-}
-
-/* The mode of a direction once it is decided (or the connection is over). */
-static int wait_mode(struct sock *sk, enum afr_mode (*mode)(const struct afr_conn *conn),
+/**
+ * afr_io_wait_mode() - wait until it is decided what a direction is
+ * @sk: front
+ * @mode: which direction
+ * @timeo: jiffies, set to what is left
+ *
+ * Return: enum afr_mode, AFR_UNDECIDED of a connection that is over; or -errno.
+ */
+int afr_io_wait_mode(struct sock *sk, enum afr_mode (*mode)(const struct afr_conn *conn),
 		     long *timeo)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	int err = 0;
 
 	if (mode(conn) == AFR_UNDECIDED)
-		err = front_wait(sk, timeo, mode(conn) != AFR_UNDECIDED || aborted(conn));
+		err = afr_io_wait(sk, timeo, mode(conn) != AFR_UNDECIDED || afr_io_aborted(conn));
 	return err ? err : mode(conn);
 }
 
@@ -183,14 +190,41 @@ static int wait_for_memory(struct sock *sk, long timeo)
 	return signal_pending(current) ? sock_intr_errno(timeo) : -EAGAIN;
 }
 
+/*
+ * MSG_ZEROCOPY: the bytes are copied, and the notice that says so is on the error queue
+ * when the call returns. Made before the first byte is taken: nobody waits in vain.
+ */
+static int notice_begin(struct sock *sk, const struct msghdr *msg, struct ubuf_info **notice)
+{
+	*notice = NULL;
+	/* one who brings his own, as io_uring does, drops it himself */
+	if (!(msg->msg_flags & MSG_ZEROCOPY) || msg->msg_ubuf || !sock_flag(sk, SOCK_ZEROCOPY))
+		return 0;
+	*notice = msg_zerocopy_realloc(sk, 0, NULL);
+	return *notice ? 0 : -ENOBUFS;
+}
+
+static void notice_end(struct ubuf_info *notice, bool sent)
+{
+	if (!notice)
+		return;
+	uarg_to_msgzc(notice)->zerocopy = 0;
+	if (sent)
+		net_zcopy_put(notice);
+	else
+		net_zcopy_put_abort(notice, true);
+}
+
 static int send_framed(struct sock *sk, struct msghdr *msg, size_t len, long timeo)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
+	struct ubuf_info *notice;
 	size_t done = 0;
-	ssize_t ret = 0;
+	ssize_t ret;
 
 	lock_sock(sk);
-	if (send_over(sk))
+	ret = notice_begin(sk, msg, &notice);
+	if (!ret && send_over(sk))
 		ret = send_error(sk, msg->msg_flags);
 	while (!ret && done < len) {
 		ret = afr_send_some(conn, &msg->msg_iter, len - done, msg->msg_flags & MSG_OOB);
@@ -205,7 +239,7 @@ static int send_framed(struct sock *sk, struct msghdr *msg, size_t len, long tim
 		if (ret != -EAGAIN)
 			break;
 		release_sock(sk);
-		ret = front_wait(sk, &timeo, afr_send_room(conn) || send_over(sk));
+		ret = afr_io_wait(sk, &timeo, afr_send_room(conn) || send_over(sk));
 		lock_sock(sk);
 		if (!ret && send_over(sk) && done)
 			break;		/* the next call reports it */
@@ -213,6 +247,7 @@ static int send_framed(struct sock *sk, struct msghdr *msg, size_t len, long tim
 			ret = send_error(sk, msg->msg_flags);
 	}
 	conn->msgs++;
+	notice_end(notice, done);
 	release_sock(sk);
 	afr_move_consider(conn);
 	return done ? done : ret;
@@ -231,7 +266,7 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	struct sock *sk = sock->sk;
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	long timeo = sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT);
-	int mode = wait_mode(sk, afr_conn_tx_mode, &timeo);
+	int mode = afr_io_wait_mode(sk, afr_conn_tx_mode, &timeo);
 
 	if (mode < 0)
 		return mode;
@@ -244,264 +279,7 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	return sock_sendmsg(conn->inner, msg);
 }
 
-/* --- receiving ---------------------------------------------------------- */
-
-/* The most a reader may wait for: the sender cannot tell a ring without its last unit (PC5). */
-static size_t recv_target(struct sock *sk, size_t len, int flags)
-{
-	size_t target = sock_rcvlowat(sk, flags & MSG_WAITALL, len);
-
-	return min_t(size_t, target, afr_rx_lowat_max(&afr_sk(sk)->conn->rx));
-}
-
-/* Has all come that ever will, and is it no more than the @seen bytes that are peeked at? */
-static bool recv_over(struct afr_conn *conn, size_t seen)
-{
-	return afr_recv_fin(conn) && afr_recv_readable(conn) <= seen;
-}
-
-/* Nothing more will come: 0 for the end of the stream, or the error. */
-static int recv_end(struct sock *sk, size_t seen, bool *end)
-{
-	struct afr_conn *conn = afr_sk(sk)->conn;
-
-	*end = true;
-	if (recv_over(conn, seen) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
-		return aborted(conn) ? sock_error(sk) : 0;
-	if (READ_ONCE(sk->sk_err))
-		return sock_error(sk);
-	*end = false;
-	return 0;
-}
-
-/* Look for a while before a sleep, if the program asked for that: waking costs more. */
-static void busy_poll(struct sock *sk, size_t seen)
-{
-	unsigned int us = afr_sockopt_busy_poll(sk);
-	const struct afr_motion_rx *rx = &afr_sk(sk)->conn->rx;
-	u64 end;
-
-	if (!us)
-		return;
-	end = local_clock() + (u64)us * NSEC_PER_USEC;
-	while (READ_ONCE(rx->visible) - READ_ONCE(rx->consumed) <= seen && local_clock() < end &&
-	       !READ_ONCE(sk->sk_err) && !signal_pending(current) && !need_resched())
-		cpu_relax();
-}
-
-/* recv(MSG_OOB): never waits, and is over when the stream is. */
-static int recv_urgent(struct sock *sk, struct msghdr *msg, int flags)
-{
-	struct afr_conn *conn = afr_sk(sk)->conn;
-	int ret = -EINVAL;
-
-	if (sock_flag(sk, SOCK_URGINLINE))
-		return ret;
-	lock_sock(sk);
-	ret = afr_urgent_take(conn, &msg->msg_iter, flags & MSG_PEEK);
-	if (ret >= 0)
-		msg->msg_flags |= ret ? MSG_OOB : MSG_OOB | MSG_TRUNC;
-	else if (ret == -EAGAIN &&
-		 (recv_over(conn, 0) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN))
-		ret = 0;
-	release_sock(sk);
-	return ret;
-}
-
-/*
- * How far a read may go that has passed @seen bytes of which @done are the program's: 0
- * at the urgent byte, which ends a read that has something, and which other reads go
- * over; that they do so is told by @skip.
- */
-static u64 to_mark(struct sock *sk, size_t seen, size_t done, bool *skip)
-{
-	struct afr_conn *conn = afr_sk(sk)->conn;
-	u64 mark = afr_urgent_mark(conn), at = conn->rx.consumed + seen;
-	bool here = mark == at && !done;
-
-	*skip = (here || READ_ONCE(conn->urgent_gone) == at) && afr_recv_readable(conn) > seen &&
-		!sock_flag(sk, SOCK_URGINLINE);
-	return mark == AFR_NO_URGENT || mark < at || here ? U64_MAX : mark - at;
-}
-
-static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flags, long timeo)
-{
-	struct afr_conn *conn = afr_sk(sk)->conn;
-	struct iov_iter *to = flags & MSG_TRUNC ? NULL : &msg->msg_iter;
-	bool peek = flags & MSG_PEEK, end, skip;
-	size_t done = 0, seen = 0, target;	/* seen: what a peek has passed */
-	ssize_t ret = 0;
-	u64 most;
-
-	if (flags & MSG_ERRQUEUE)
-		return -EAGAIN;
-	if (flags & MSG_OOB)
-		return recv_urgent(sk, msg, flags);
-	lock_sock(sk);
-	target = recv_target(sk, len, flags);
-	for (;;) {
-		most = to_mark(sk, seen, done, &skip);
-		if (!most)
-			break;
-		ret = skip ? 1 : afr_recv_copy(conn, seen, to, min_t(u64, len - done, most));
-		if (done == len && (len || afr_recv_readable(conn)))
-			break;	/* a read of nothing waits for something, as TCP's does */
-		if (ret > 0) {
-			done += skip ? 0 : ret;
-			if (peek)
-				seen += ret;
-			else
-				afr_recv_consume(conn, ret);
-			continue;
-		}
-		if (ret < 0 || (done >= target && !(flags & MSG_WAITALL)))
-			break;
-		if (done && READ_ONCE(sk->sk_err))
-			break;		/* the next call reports it */
-		ret = recv_end(sk, seen, &end);
-		if (ret || end || (peek && done >= target))
-			break;
-		release_sock(sk);
-		busy_poll(sk, seen);
-		ret = front_wait(sk, &timeo, afr_recv_readable(conn) > seen ||
-				 recv_over(conn, seen) || READ_ONCE(sk->sk_err) ||
-				 READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
-		lock_sock(sk);
-		if (ret)
-			break;
-	}
-	release_sock(sk);
-	afr_move_consider(conn);
-	return done ? done : ret;
-}
-
-static int recv_raw(struct sock *sk, struct msghdr *msg, int flags)
-{
-	int ret;
-
-	afr_sockopt_sync(sk);
-	ret = sock_recvmsg(afr_inner(sk), msg, flags);
-	/* another thread's poll may have moved the error to the front */
-	if (ret <= 0 && ret != -EAGAIN && READ_ONCE(sk->sk_err))
-		ret = sock_error(sk);
-	return ret;
-}
-
-/**
- * afr_recvmsg() - proto_ops.recvmsg
- * @sock: socket
- * @msg: message
- * @len: room in it
- * @flags: MSG_*
- *
- * Return: bytes, 0 at the end of the stream, or -errno, as tcp(7).
- */
-int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
-{
-	struct sock *sk = sock->sk;
-	long timeo = sock_rcvtimeo(sk, flags & MSG_DONTWAIT);
-	int mode = wait_mode(sk, afr_conn_rx_mode, &timeo);
-
-	if (mode < 0)
-		return mode;
-	if (mode == AFR_FRAMED)
-		return recv_framed(sk, msg, len, flags, timeo);
-	if (mode == AFR_UNDECIDED) {	/* aborted, maybe before the front was told */
-		take_abort(sk);
-		return sock_error(sk);
-	}
-	return recv_raw(sk, msg, flags);
-}
-
-/* --- polling ------------------------------------------------------------ */
-
-/* What a read would find: not the urgent byte that it stops at, or goes over. */
-static u32 readable_to_mark(struct sock *sk, bool over)
-{
-	struct afr_conn *conn = afr_sk(sk)->conn;
-	u32 readable = afr_recv_readable(conn);
-	u64 at = READ_ONCE(conn->rx.consumed), mark = afr_urgent_mark(conn);
-
-	if (!readable || sock_flag(sk, SOCK_URGINLINE))
-		return readable;
-	if (READ_ONCE(conn->urgent_gone) == at || (mark == at && over)) {
-		readable--;
-		at++;
-	}
-	if (mark == AFR_NO_URGENT || mark < at)
-		return readable;
-	return min_t(u64, readable, mark - at);
-}
-
-static __poll_t poll_framed_rx(struct sock *sk)
-{
-	struct afr_conn *conn = afr_sk(sk)->conn;
-	__poll_t mask = afr_urgent_waits(conn) ? EPOLLPRI : 0;
-
-	if (afr_recv_fin(conn) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
-		mask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
-	else if (readable_to_mark(sk, true) >= recv_target(sk, INT_MAX, 0))
-		mask |= EPOLLIN | EPOLLRDNORM;
-	return mask;
-}
-
-static __poll_t poll_framed_tx(struct sock *sk)
-{
-	if (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN || afr_send_room(afr_sk(sk)->conn))
-		return EPOLLOUT | EPOLLWRNORM;
-	return 0;
-}
-
-#define POLL_TX	(EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND)
-
-/**
- * afr_poll() - proto_ops.poll
- * @file: file of the socket
- * @sock: socket
- * @wait: poll table
- *
- * We wait on one queue only, our own: the inner socket's events arrive there, too.
- *
- * Return: events, as tcp(7).
- */
-__poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_struct *wait)
-{
-	struct sock *sk = sock->sk;
-	struct afr_conn *conn = afr_sk(sk)->conn;
-	u8 tx, rx;
-	__poll_t mask = 0, tcp = 0;
-	u8 down;
-
-	sock_poll_wait(file, sock, wait);
-	tx = afr_conn_tx_mode(conn);
-	rx = afr_conn_rx_mode(conn);
-	if (tx == AFR_RAW || rx == AFR_RAW || tx == AFR_NONE) {
-		afr_inner_take_error(conn->inner, sk);
-		if (!AFR_SOL_SOCKET_IS_OURS)	/* as afr_sockopt_sync(), without its lock */
-			WRITE_ONCE(conn->inner->sk->sk_rcvlowat, sk->sk_rcvlowat);
-		tcp = READ_ONCE(conn->inner->ops)->poll(file, conn->inner, NULL);
-		mask |= tcp & (EPOLLERR | EPOLLHUP);
-	}
-	if (tx == AFR_RAW || tx == AFR_NONE)
-		mask |= tcp & POLL_TX;
-	if (rx == AFR_RAW || rx == AFR_NONE)
-		mask |= tcp & ~POLL_TX;
-	if (rx == AFR_FRAMED)
-		mask |= poll_framed_rx(sk);
-	if (tx == AFR_FRAMED)	/* a client may send before the peer's HELLO */
-		mask |= poll_framed_tx(sk);
-
-	down = READ_ONCE(sk->sk_shutdown);
-	if (rx == AFR_FRAMED && afr_recv_fin(conn))
-		down |= RCV_SHUTDOWN;
-	if (tx != AFR_NONE && down == SHUTDOWN_MASK)
-		mask |= EPOLLHUP | EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
-	if (READ_ONCE(sk->sk_err))
-		mask |= EPOLLERR;
-	return mask;
-}
-
-/* --- the rest ----------------------------------------------------------- */
+/* --- shutdown ----------------------------------------------------------- */
 
 /**
  * afr_shutdown() - proto_ops.shutdown
@@ -522,13 +300,13 @@ int afr_shutdown(struct socket *sock, int how)
 		return -EINVAL;
 	if (tx == AFR_NONE || (tx == AFR_RAW && rx == AFR_RAW))
 		return READ_ONCE(conn->inner->ops)->shutdown(conn->inner, how);
-	if (aborted(conn))
+	if (afr_io_aborted(conn))
 		return -ENOTCONN;
 
 	lock_sock(sk);
 	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | (how + 1));
 	smp_mb();	/* front_changed() takes no lock: what it wrote meanwhile counts */
-	if (aborted(conn))
+	if (afr_io_aborted(conn))
 		WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
 	if (sk->sk_shutdown == SHUTDOWN_MASK)
 		afr_recv_refuse(conn);
@@ -541,45 +319,4 @@ int afr_shutdown(struct socket *sock, int how)
 	}
 	sk->sk_state_change(sk);
 	return 0;
-}
-
-/* A direction that is not raw answers from its ring; before it is decided that is empty. */
-static int ioctl_rings(struct sock *sk, unsigned int cmd, int __user *arg)
-{
-	struct afr_conn *conn = afr_sk(sk)->conn;
-	bool tx_raw = afr_conn_tx_mode(conn) == AFR_RAW;
-	bool rx_raw = afr_conn_rx_mode(conn) == AFR_RAW;
-	u64 queued, unsent;
-
-	queued = afr_send_queued(conn, &unsent);
-	if (cmd == SIOCINQ && !rx_raw)
-		return put_user((int)readable_to_mark(sk, false), arg);
-	if (cmd == SIOCOUTQ && !tx_raw)
-		return put_user((int)queued, arg);
-	if (cmd == SIOCOUTQNSD && !tx_raw)
-		return put_user((int)unsent, arg);
-	if (cmd == SIOCATMARK && !rx_raw)
-		return put_user(afr_urgent_mark(conn) == READ_ONCE(conn->rx.consumed), arg);
-	return -ENOIOCTLCMD;
-}
-
-/**
- * afr_ioctl() - proto_ops.ioctl
- * @sock: socket
- * @cmd: command
- * @arg: argument
- *
- * Return: 0 or -errno.
- */
-int afr_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
-{
-	struct sock *sk = sock->sk;
-	struct afr_conn *conn = afr_sk(sk)->conn;
-	int ret = -ENOIOCTLCMD;
-
-	if (test_bit(AFR_F_STARTED, &conn->flags))
-		ret = ioctl_rings(sk, cmd, (int __user *)arg);
-	if (ret == -ENOIOCTLCMD)
-		ret = READ_ONCE(conn->inner->ops)->ioctl(conn->inner, cmd, arg);
-	return ret;
 }

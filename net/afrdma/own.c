@@ -8,6 +8,53 @@
 #include "ring.h"
 #include "sock.h"
 
+/**
+ * afr_own_sndbuf() - the send ring to make
+ * @sk: front; SO_SNDBUF stores twice what was asked for
+ *
+ * Return: bytes.
+ */
+u32 afr_own_sndbuf(const struct sock *sk)
+{
+	struct afr_net *an = afr_sk(sk)->conn->an;
+
+	if (afr_sk(sk)->sndring)
+		return afr_sk(sk)->sndring;
+	return sk->sk_userlocks & SOCK_SNDBUF_LOCK ? sk->sk_sndbuf / 2 : READ_ONCE(an->set.sndbuf);
+}
+
+/**
+ * afr_own_rcvbuf() - the receive ring to make
+ * @sk: front
+ *
+ * Return: bytes.
+ */
+u32 afr_own_rcvbuf(const struct sock *sk)
+{
+	struct afr_net *an = afr_sk(sk)->conn->an;
+
+	if (afr_sk(sk)->rcvring)
+		return afr_sk(sk)->rcvring;
+	return sk->sk_userlocks & SOCK_RCVBUF_LOCK ? sk->sk_rcvbuf / 2 : READ_ONCE(an->set.rcvbuf);
+}
+
+/**
+ * afr_own_busy_poll() - how long a receiver is to look before it sleeps
+ * @sk: front; SO_BUSY_POLL is for those who may do so, AFRDMA_BUSY_POLL goes before it
+ *
+ * Return: microseconds, 0 = not at all.
+ */
+unsigned int afr_own_busy_poll(const struct sock *sk)
+{
+	unsigned int us = READ_ONCE(afr_sk(sk)->busy_poll);
+
+#ifdef CONFIG_NET_RX_BUSY_POLL
+	if (!us)
+		us = READ_ONCE(sk->sk_ll_usec);
+#endif
+	return us;
+}
+
 static int set_rdma(struct sock *sk, int value)
 {
 	if (value < AFRDMA_RDMA_AUTO || value > AFRDMA_RDMA_ALWAYS)
@@ -50,7 +97,7 @@ static int get_sndring(const struct sock *sk)
 	const struct afr_conn *conn = afr_sk(sk)->conn;
 
 	return test_bit(AFR_F_STARTED, &conn->flags) ? conn->tx.ring :
-	       afr_ring_size(afr_sockopt_sndbuf(sk), READ_ONCE(conn->an->set.ring_max));
+	       afr_ring_size(afr_own_sndbuf(sk), READ_ONCE(conn->an->set.ring_max));
 }
 
 static int get_rcvring(const struct sock *sk)
@@ -58,7 +105,7 @@ static int get_rcvring(const struct sock *sk)
 	const struct afr_conn *conn = afr_sk(sk)->conn;
 
 	return test_bit(AFR_F_STARTED, &conn->flags) ? conn->rx.ring :
-	       afr_ring_size(afr_sockopt_rcvbuf(sk), READ_ONCE(conn->an->set.ring_max));
+	       afr_ring_size(afr_own_rcvbuf(sk), READ_ONCE(conn->an->set.ring_max));
 }
 
 /* Who may keep a CPU busy by SO_BUSY_POLL may by this; up to a millisecond everybody may. */
@@ -74,7 +121,7 @@ static int set_busy_poll(struct sock *sk, int value)
 
 static int get_busy_poll(const struct sock *sk)
 {
-	return afr_sockopt_busy_poll(sk);
+	return afr_own_busy_poll(sk);
 }
 
 static const struct own_option {

@@ -106,6 +106,7 @@ const struct afr_rogue_knob afr_rogue_frame_knobs[] = {
 	MORE("more_fin", FIN, "FIN"),
 	MORE("more_finack", FINACK, "FINACK"),
 	MORE("more_urgent", URGENT, "URGENT"),
+	MORE("more_urgentack", URGENTACK, "URGENTACK"),
 	CM("req_depth", afr_wire_cm_req, depth, "receives, in the connect request"),
 	CM("req_secret", afr_wire_cm_req, secret, "the secret in it"),
 	CM("req_instance", afr_wire_cm_req, instance, "who asks"),

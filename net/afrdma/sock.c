@@ -33,7 +33,8 @@ static void sock_destruct(struct sock *sk)
 {
 	struct afr_net *an = afr_net(sock_net(sk));
 
-	/* the connection goes in afr_release(); only the count is left to settle */
+	/* the connection goes in afr_release(); notices that nobody read, and the count, stay */
+	skb_queue_purge(&sk->sk_error_queue);
 	atomic_dec(&an->sockets);
 }
 
@@ -227,8 +228,8 @@ static void settled(struct afr_offer *offer, struct sock *isk, enum afr_reason r
 	} else if (reason) {
 		set_plain(conn, reason);
 	} else {
-		afr_conn_start(conn, false, afr_offer_nonce(offer), afr_sockopt_sndbuf(sk),
-			       afr_sockopt_rcvbuf(sk));
+		afr_conn_start(conn, false, afr_offer_nonce(offer), afr_own_sndbuf(sk),
+			       afr_own_rcvbuf(sk));
 		afr_control_want(conn, AFR_WANT_HELLO);
 		set_modes(conn, AFR_FRAMED, AFR_UNDECIDED);
 		afr_hook_install(conn);
@@ -356,7 +357,7 @@ static void accepted(struct sock *listener, struct sock *sk)
 		set_plain(conn, reason);
 		return;
 	}
-	afr_conn_start(conn, true, nonce, afr_sockopt_sndbuf(sk), afr_sockopt_rcvbuf(sk));
+	afr_conn_start(conn, true, nonce, afr_own_sndbuf(sk), afr_own_rcvbuf(sk));
 	set_modes(conn, AFR_UNDECIDED, AFR_UNDECIDED);
 	afr_conn_timer(conn, AFR_T_HELLO, READ_ONCE(conn->an->set.hello_timeout_ms));
 	lock_sock(isk);
@@ -399,6 +400,8 @@ static const struct proto_ops afr_ops = {
 	.getname	= afr_getname,
 	.poll		= afr_poll,
 	.ioctl		= afr_ioctl,
+	/* as TCP's: not of kernels that keep SOL_SOCKET to themselves */
+	.set_peek_off	= AFR_SOL_SOCKET_IS_OURS ? sk_set_peek_off : NULL,
 	.gettstamp	= sock_gettstamp,
 	.listen		= afr_listen,
 	.shutdown	= afr_shutdown,

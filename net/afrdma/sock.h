@@ -36,6 +36,11 @@ static inline struct socket *afr_inner(const struct sock *sk)
 /* own.c: SOL_AFRDMA */
 int afr_own_set(struct sock *sk, int name, sockptr_t from, unsigned int len);
 int afr_own_get(struct sock *sk, int name, char __user *to, int __user *len);
+/* The ring a socket asked for, by that or by SO_SNDBUF and SO_RCVBUF, or the default. */
+u32 afr_own_sndbuf(const struct sock *sk);
+u32 afr_own_rcvbuf(const struct sock *sk);
+/* SO_BUSY_POLL or AFRDMA_BUSY_POLL: microseconds. */
+unsigned int afr_own_busy_poll(const struct sock *sk);
 
 /* sockopt.c */
 int afr_setsockopt(struct socket *sock, int level, int name, sockptr_t value, unsigned int len);
@@ -45,15 +50,10 @@ int afr_getsockopt(struct socket *sock, int level, int name, char __user *value,
  * the inner socket up to that, before it is asked for something. Process context.
  */
 void afr_sockopt_sync(struct sock *sk);
-/* The ring a socket asked for by SO_SNDBUF / SO_RCVBUF, or the default. */
-u32 afr_sockopt_sndbuf(const struct sock *sk);
-u32 afr_sockopt_rcvbuf(const struct sock *sk);
-/* SO_BUSY_POLL or AFRDMA_BUSY_POLL: microseconds. */
-unsigned int afr_sockopt_busy_poll(const struct sock *sk);
 /* Options of a listener that an accepted socket has, too. */
 void afr_sockopt_inherit(struct sock *child, const struct sock *listener);
 
-/* io.c: sendmsg, recvmsg, poll, shutdown, ioctl */
+/* io.c: sendmsg, shutdown; io_recv.c: recvmsg, poll, ioctl */
 int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len);
 int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags);
 __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_struct *wait);

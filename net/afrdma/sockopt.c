@@ -53,7 +53,6 @@ static const struct rule {
 	{ SOL_SOCKET, SO_RCVTIMEO_NEW, STORE },
 	{ SOL_SOCKET, SO_SNDTIMEO_NEW, STORE },
 	{ SOL_SOCKET, SO_LINGER, STORE },
-	{ SOL_SOCKET, SO_ZEROCOPY, REFUSE },
 };
 
 static enum what rule_of(int level, int name)
@@ -97,6 +96,14 @@ static bool front_has(int name)
 	return true;
 }
 
+/* Options that the core refuses to families it does not know; the inner socket has them. */
+static int take_from_inner(struct sock *sk, const struct sock *isk)
+{
+	sk->sk_reuseport = isk->sk_reuseport;
+	sock_valbool_flag(sk, SOCK_ZEROCOPY, sock_flag(isk, SOCK_ZEROCOPY));
+	return 0;
+}
+
 static int set_socket(struct socket *sock, int name, sockptr_t value, unsigned int len, bool inner)
 {
 	int err = 0;
@@ -108,11 +115,8 @@ static int set_socket(struct socket *sock, int name, sockptr_t value, unsigned i
 	if (err || !front_has(name))
 		return err;
 	err = sock_setsockopt(sock, SOL_SOCKET, name, value, len);
-	if (name == SO_REUSEPORT && err == -EOPNOTSUPP) {
-		/* the core refuses it to families it does not know; the inner socket has it */
-		sock->sk->sk_reuseport = afr_inner(sock->sk)->sk->sk_reuseport;
-		err = 0;
-	}
+	if ((name == SO_REUSEPORT || name == SO_ZEROCOPY) && err == -EOPNOTSUPP)
+		err = take_from_inner(sock->sk, afr_inner(sock->sk)->sk);
 	return err;
 }
 
@@ -246,53 +250,6 @@ void afr_sockopt_sync(struct sock *sk)
 	if (!inner_is_ours(conn))
 		sync_plain(isk, sk);
 	release_sock(isk);
-}
-
-/**
- * afr_sockopt_sndbuf() - the send ring to make
- * @sk: front; SO_SNDBUF stores twice what was asked for
- *
- * Return: bytes.
- */
-u32 afr_sockopt_sndbuf(const struct sock *sk)
-{
-	struct afr_net *an = afr_sk(sk)->conn->an;
-
-	if (afr_sk(sk)->sndring)
-		return afr_sk(sk)->sndring;
-	return sk->sk_userlocks & SOCK_SNDBUF_LOCK ? sk->sk_sndbuf / 2 : READ_ONCE(an->set.sndbuf);
-}
-
-/**
- * afr_sockopt_rcvbuf() - the receive ring to make
- * @sk: front
- *
- * Return: bytes.
- */
-u32 afr_sockopt_rcvbuf(const struct sock *sk)
-{
-	struct afr_net *an = afr_sk(sk)->conn->an;
-
-	if (afr_sk(sk)->rcvring)
-		return afr_sk(sk)->rcvring;
-	return sk->sk_userlocks & SOCK_RCVBUF_LOCK ? sk->sk_rcvbuf / 2 : READ_ONCE(an->set.rcvbuf);
-}
-
-/**
- * afr_sockopt_busy_poll() - how long a receiver is to look before it sleeps
- * @sk: front; SO_BUSY_POLL is for those who may do so, AFRDMA_BUSY_POLL goes before it
- *
- * Return: microseconds, 0 = not at all.
- */
-unsigned int afr_sockopt_busy_poll(const struct sock *sk)
-{
-	unsigned int us = READ_ONCE(afr_sk(sk)->busy_poll);
-
-#ifdef CONFIG_NET_RX_BUSY_POLL
-	if (!us)
-		us = READ_ONCE(sk->sk_ll_usec);
-#endif
-	return us;
 }
 
 /**

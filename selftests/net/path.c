@@ -203,6 +203,9 @@ void path_check_alone(int fd, uint64_t tx, uint64_t rx)
 		check_rdma(fd, &info, tx, rx);
 		break;
 	case VAR_COLD:
+		/* who only sent may not have heard of the peer yet */
+		EVENTUALLY(path_info(fd).mode != AFRDMA_MODE_UNDECIDED);
+		info = path_info(fd);
 		check_cold(&info, tx, rx);
 		break;
 	default:

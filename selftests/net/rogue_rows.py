@@ -183,6 +183,8 @@ ROWS = [
     Row("more_fin after 3 count 100", "error", HEARD + "FIN_BAD FRAME_BAD DATA_AFTER_FIN", **EARLY),
     Row("more_finack after 3 count 100", "error", HEARD + "FINACK_BAD FRAME_BAD", **EARLY),
     Row("more_urgent arg 0 after 3 count 5000", "whole", "", "*", **EARLY),
+    Row("more_urgent after 3 count 5000", "whole", "", "*", **EARLY),
+    Row("more_urgentack after 3 count 5000", "whole", "", "*", **EARLY),
     # private data of rdma_cm
     # 3 receives, and so many are never told of to one who thinks it has 16; or 768
     Row("req_depth arg 0x300", "whole stall", "*", "*", roles=(SERVER,), hurts=True, **FRESH),

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Receiving, polling, ioctls. */
+#include <linux/errqueue.h>
+#include <linux/in.h>
+#include <linux/net.h>
+#include <linux/poll.h>
+#include <linux/sched/clock.h>
+#include <linux/sched/signal.h>
+#include <linux/sockios.h>
+#include <net/sock.h>
+#include <uapi/linux/af_rdma.h>
+#include <uapi/linux/in6.h>
+#include <asm/ioctls.h>
+
+#include "compat.h"
+#include "inner.h"
+#include "io.h"
+#include "move.h"
+#include "recv.h"
+#include "send.h"
+#include "sock.h"
+#include "urgent.h"
+
+/* --- receiving ---------------------------------------------------------- */
+
+/* The most a reader may wait for: the sender cannot tell a ring without its last unit (PC5). */
+static size_t recv_target(struct sock *sk, size_t len, int flags)
+{
+	size_t target = sock_rcvlowat(sk, flags & MSG_WAITALL, len);
+
+	return min_t(size_t, target, afr_rx_lowat_max(&afr_sk(sk)->conn->rx));
+}
+
+/* Has all come that ever will, and is it no more than the @seen bytes that are peeked at? */
+static bool recv_over(struct afr_conn *conn, size_t seen)
+{
+	return afr_recv_fin(conn) && afr_recv_readable(conn) <= seen;
+}
+
+/* Nothing more will come: 0 for the end of the stream, or the error. */
+static int recv_end(struct sock *sk, size_t seen, bool *end)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+
+	*end = true;
+	if (recv_over(conn, seen) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
+		return afr_io_aborted(conn) ? sock_error(sk) : 0;
+	if (READ_ONCE(sk->sk_err))
+		return sock_error(sk);
+	*end = false;
+	return 0;
+}
+
+/* Look for a while before a sleep, if the program asked for that: waking costs more. */
+static void busy_poll(struct sock *sk, size_t seen)
+{
+	unsigned int us = afr_own_busy_poll(sk);
+	const struct afr_motion_rx *rx = &afr_sk(sk)->conn->rx;
+	u64 end;
+
+	if (!us)
+		return;
+	end = local_clock() + (u64)us * NSEC_PER_USEC;
+	while (READ_ONCE(rx->visible) - READ_ONCE(rx->consumed) <= seen && local_clock() < end &&
+	       !READ_ONCE(sk->sk_err) && !signal_pending(current) && !need_resched())
+		cpu_relax();
+}
+
+/* recv(MSG_OOB): never waits, and is over when the stream is. */
+static int recv_urgent(struct sock *sk, struct msghdr *msg, int flags)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	int ret = -EINVAL;
+
+	if (sock_flag(sk, SOCK_URGINLINE))
+		return ret;
+	lock_sock(sk);
+	ret = afr_urgent_take(conn, &msg->msg_iter, flags & MSG_PEEK);
+	if (ret >= 0)
+		msg->msg_flags |= ret ? MSG_OOB : MSG_OOB | MSG_TRUNC;
+	else if (ret == -EAGAIN &&
+		 (recv_over(conn, 0) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN))
+		ret = 0;
+	release_sock(sk);
+	return ret;
+}
+
+/*
+ * How far a read may go that has passed @seen bytes of which @done are the program's: 0
+ * at the urgent byte, which ends a read that has something, and which other reads go
+ * over; that they do so is told by @skip.
+ */
+static u64 to_mark(struct sock *sk, size_t seen, size_t done, bool *skip)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	u64 mark = afr_urgent_mark(conn), at = conn->rx.consumed + seen;
+	bool here = mark == at && !done;
+
+	*skip = (here || READ_ONCE(conn->urgent_gone) == at) && afr_recv_readable(conn) > seen &&
+		!sock_flag(sk, SOCK_URGINLINE);
+	return mark == AFR_NO_URGENT || mark < at || here ? U64_MAX : mark - at;
+}
+
+/* SO_PEEK_OFF: a peek goes on where the last one ended, a read takes that back. */
+static void peeked(struct sock *sk, bool peek, size_t done)
+{
+	if (peek)
+		sk_peek_offset_fwd(sk, done);
+	else
+		sk_peek_offset_bwd(sk, done);
+}
+
+static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flags, long timeo)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	struct iov_iter *to = flags & MSG_TRUNC ? NULL : &msg->msg_iter;
+	bool peek = flags & MSG_PEEK, end, skip;
+	size_t done = 0, seen, target;	/* seen: what a peek has passed */
+	ssize_t ret = 0;
+	u64 most;
+
+	if (flags & MSG_OOB)
+		return recv_urgent(sk, msg, flags);
+	lock_sock(sk);
+	seen = max(sk_peek_offset(sk, flags), 0);
+	target = recv_target(sk, len, flags);
+	for (;;) {
+		most = to_mark(sk, seen, done, &skip);
+		if (!most)
+			break;
+		ret = skip ? 1 : afr_recv_copy(conn, seen, to, min_t(u64, len - done, most));
+		if (done == len && (len || afr_recv_readable(conn)))
+			break;	/* a read of nothing waits for something, as TCP's does */
+		if (ret > 0) {
+			done += skip ? 0 : ret;
+			if (peek)
+				seen += ret;
+			else
+				afr_recv_consume(conn, ret);
+			continue;
+		}
+		if (ret < 0 || (done >= target && !(flags & MSG_WAITALL)))
+			break;
+		if (done && READ_ONCE(sk->sk_err))
+			break;		/* the next call reports it */
+		ret = recv_end(sk, seen, &end);
+		if (ret || end || (peek && done >= target))
+			break;
+		release_sock(sk);
+		busy_poll(sk, seen);
+		ret = afr_io_wait(sk, &timeo, afr_recv_readable(conn) > seen ||
+				 recv_over(conn, seen) || READ_ONCE(sk->sk_err) ||
+				 READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
+		lock_sock(sk);
+		if (ret)
+			break;
+	}
+	peeked(sk, peek, done);
+	release_sock(sk);
+	afr_move_consider(conn);
+	return done ? done : ret;
+}
+
+/* What sendmsg() of a framed connection has to tell; of a raw one the inner socket has it. */
+static int recv_notice(struct sock *sk, struct msghdr *msg, size_t len, int flags)
+{
+	struct socket *inner = afr_inner(sk);
+
+	if (skb_queue_empty_lockless(&sk->sk_error_queue))
+		return sock_recvmsg(inner, msg, flags);
+	if (sk->sk_protocol == AFRDMA_PROTO_INET6)
+		return sock_recv_errqueue(sk, msg, len, SOL_IPV6, IPV6_RECVERR);
+	return sock_recv_errqueue(sk, msg, len, SOL_IP, IP_RECVERR);
+}
+
+static int recv_raw(struct sock *sk, struct msghdr *msg, int flags)
+{
+	int ret;
+
+	afr_sockopt_sync(sk);
+	ret = sock_recvmsg(afr_inner(sk), msg, flags);
+	if (READ_ONCE(sk->sk_peek_off) >= 0)	/* getsockopt() asks the front */
+		WRITE_ONCE(sk->sk_peek_off, READ_ONCE(afr_inner(sk)->sk->sk_peek_off));
+	/* another thread's poll may have moved the error to the front */
+	if (ret <= 0 && ret != -EAGAIN && READ_ONCE(sk->sk_err))
+		ret = sock_error(sk);
+	return ret;
+}
+
+/**
+ * afr_recvmsg() - proto_ops.recvmsg
+ * @sock: socket
+ * @msg: message
+ * @len: room in it
+ * @flags: MSG_*
+ *
+ * Return: bytes, 0 at the end of the stream, or -errno, as tcp(7).
+ */
+int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
+{
+	struct sock *sk = sock->sk;
+	long timeo = sock_rcvtimeo(sk, flags & MSG_DONTWAIT);
+	int mode;
+
+	if (flags & MSG_ERRQUEUE)
+		return recv_notice(sk, msg, len, flags);
+	mode = afr_io_wait_mode(sk, afr_conn_rx_mode, &timeo);
+	if (mode < 0)
+		return mode;
+	if (mode == AFR_FRAMED)
+		return recv_framed(sk, msg, len, flags, timeo);
+	if (mode == AFR_UNDECIDED) {	/* aborted, maybe before the front was told */
+		afr_io_take_abort(sk);
+		return sock_error(sk);
+	}
+	return recv_raw(sk, msg, flags);
+}
+
+/* --- polling ------------------------------------------------------------ */
+
+/* What a read would find: not the urgent byte that it stops at, or goes over. */
+static u32 readable_to_mark(struct sock *sk, bool over)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	u32 readable = afr_recv_readable(conn);
+	u64 at = READ_ONCE(conn->rx.consumed), mark = afr_urgent_mark(conn);
+
+	if (!readable || sock_flag(sk, SOCK_URGINLINE))
+		return readable;
+	if (READ_ONCE(conn->urgent_gone) == at || (mark == at && over)) {
+		readable--;
+		at++;
+	}
+	if (mark == AFR_NO_URGENT || mark < at)
+		return readable;
+	return min_t(u64, readable, mark - at);
+}
+
+static __poll_t poll_framed_rx(struct sock *sk)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	__poll_t mask = afr_urgent_waits(conn) ? EPOLLPRI : 0;
+
+	if (afr_recv_fin(conn) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
+		mask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
+	else if (readable_to_mark(sk, true) >= recv_target(sk, INT_MAX, 0))
+		mask |= EPOLLIN | EPOLLRDNORM;
+	return mask;
+}
+
+static __poll_t poll_framed_tx(struct sock *sk)
+{
+	if (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN || afr_send_room(afr_sk(sk)->conn))
+		return EPOLLOUT | EPOLLWRNORM;
+	return 0;
+}
+
+#define POLL_TX	(EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND)
+
+/**
+ * afr_poll() - proto_ops.poll
+ * @file: file of the socket
+ * @sock: socket
+ * @wait: poll table
+ *
+ * We wait on one queue only, our own: the inner socket's events arrive there, too.
+ *
+ * Return: events, as tcp(7).
+ */
+__poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_struct *wait)
+{
+	struct sock *sk = sock->sk;
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	u8 tx, rx;
+	__poll_t mask = 0, tcp = 0;
+	u8 down;
+
+	sock_poll_wait(file, sock, wait);
+	tx = afr_conn_tx_mode(conn);
+	rx = afr_conn_rx_mode(conn);
+	if (tx == AFR_RAW || rx == AFR_RAW || tx == AFR_NONE) {
+		afr_inner_take_error(conn->inner, sk);
+		if (!AFR_SOL_SOCKET_IS_OURS)	/* as afr_sockopt_sync(), without its lock */
+			WRITE_ONCE(conn->inner->sk->sk_rcvlowat, sk->sk_rcvlowat);
+		tcp = READ_ONCE(conn->inner->ops)->poll(file, conn->inner, NULL);
+		mask |= tcp & (EPOLLERR | EPOLLHUP);
+	}
+	if (tx == AFR_RAW || tx == AFR_NONE)
+		mask |= tcp & POLL_TX;
+	if (rx == AFR_RAW || rx == AFR_NONE)
+		mask |= tcp & ~POLL_TX;
+	if (rx == AFR_FRAMED)
+		mask |= poll_framed_rx(sk);
+	if (tx == AFR_FRAMED)	/* a client may send before the peer's HELLO */
+		mask |= poll_framed_tx(sk);
+
+	down = READ_ONCE(sk->sk_shutdown);
+	if (rx == AFR_FRAMED && afr_recv_fin(conn))
+		down |= RCV_SHUTDOWN;
+	if (tx != AFR_NONE && down == SHUTDOWN_MASK)
+		mask |= EPOLLHUP | EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
+	if (READ_ONCE(sk->sk_err) || !skb_queue_empty_lockless(&sk->sk_error_queue))
+		mask |= EPOLLERR;
+	return mask;
+}
+
+/* --- ioctl -------------------------------------------------------------- */
+
+/* A direction that is not raw answers from its ring; before it is decided that is empty. */
+static int ioctl_rings(struct sock *sk, unsigned int cmd, int __user *arg)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	bool tx_raw = afr_conn_tx_mode(conn) == AFR_RAW;
+	bool rx_raw = afr_conn_rx_mode(conn) == AFR_RAW;
+	u64 queued, unsent;
+
+	queued = afr_send_queued(conn, &unsent);
+	if (cmd == SIOCINQ && !rx_raw)
+		return put_user((int)readable_to_mark(sk, false), arg);
+	if (cmd == SIOCOUTQ && !tx_raw)
+		return put_user((int)queued, arg);
+	if (cmd == SIOCOUTQNSD && !tx_raw)
+		return put_user((int)unsent, arg);
+	if (cmd == SIOCATMARK && !rx_raw)
+		return put_user(afr_urgent_mark(conn) == READ_ONCE(conn->rx.consumed), arg);
+	return -ENOIOCTLCMD;
+}
+
+/**
+ * afr_ioctl() - proto_ops.ioctl
+ * @sock: socket
+ * @cmd: command
+ * @arg: argument
+ *
+ * Return: 0 or -errno.
+ */
+int afr_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
+{
+	struct sock *sk = sock->sk;
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	int ret = -ENOIOCTLCMD;
+
+	if (test_bit(AFR_F_STARTED, &conn->flags))
+		ret = ioctl_rings(sk, cmd, (int __user *)arg);
+	if (ret == -ENOIOCTLCMD)
+		ret = READ_ONCE(conn->inner->ops)->ioctl(conn->inner, cmd, arg);
+	return ret;
+}

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0
+/* SOL_AFRDMA; and options whose answer is on the error queue, or is where peeking goes on. */
+#include <time.h>	/* which <linux/errqueue.h> wants before it */
+#include <linux/errqueue.h>
+#include <sys/utsname.h>
+
+#include "test.h"
+
+#ifndef SO_ZEROCOPY
+#define SO_ZEROCOPY	60
+#endif
+#ifndef MSG_ZEROCOPY
+#define MSG_ZEROCOPY	0x4000000
+#endif
+#ifndef SO_PEEK_OFF
+#define SO_PEEK_OFF	42
+#endif
+
+/* ---- the error queue ---- */
+
+static void errqueue(void)
+{
+	int fd = open_conn();
+	char byte;
+
+	SYS_ERRNO(recv(fd, &byte, 1, MSG_ERRQUEUE), EAGAIN);
+	WANT_EQ(poll_one(fd, POLLERR, 0), 0);
+	barrier("looked");
+}
+
+/* Does the kernel keep SOL_SOCKET to itself? */
+static bool old_kernel(void)
+{
+	struct utsname name;
+	int major, minor;
+
+	SYS(uname(&name));
+	return sscanf(name.release, "%d.%d", &major, &minor) == 2 && major * 100 + minor < 608;
+}
+
+static void zerocopy_recv(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+
+	flow_recv(fd, &in, 8 * 20000, 20000);
+	barrier("noticed");
+	path_check(fd, 0, in.off);
+}
+
+/* The number of the last call that the next notice on the queue is about. */
+static unsigned int next_notice(int fd, bool copied)
+{
+	char control[CMSG_SPACE(sizeof(struct sock_extended_err) + sizeof(struct sockaddr_in6))];
+	struct msghdr msg = { .msg_control = control, .msg_controllen = sizeof(control) };
+	struct sock_extended_err err;
+	struct cmsghdr *cmsg;
+
+	await(fd, POLLERR);
+	SYS(recvmsg(fd, &msg, MSG_ERRQUEUE));
+	cmsg = CMSG_FIRSTHDR(&msg);
+	WANT(cmsg);
+	memcpy(&err, CMSG_DATA(cmsg), sizeof(err));
+	WANT_EQ(err.ee_origin, SO_EE_ORIGIN_ZEROCOPY);
+	WANT_EQ(err.ee_errno, 0);
+	if (copied)
+		WANT_EQ(err.ee_code, SO_EE_CODE_ZEROCOPY_COPIED);
+	return err.ee_data;
+}
+
+static void zerocopy_send(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn(), one = 1;
+	unsigned int calls = 0, seen;
+	uint8_t buf[20000];
+
+	/* of older kernels we are not asked, and they let no family but TCP's have it */
+	if (setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one))) {
+		WANT_EQ(errno, EOPNOTSUPP);
+		WANT(speaks_rdma() && old_kernel());
+		one = 0;
+	}
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_ZEROCOPY), one);
+	while (out.off < 8 * sizeof(buf)) {
+		uint64_t from = out.off;
+		size_t done = 0;
+
+		flow_fill(&out, buf, sizeof(buf));
+		for (; done < sizeof(buf); calls++)
+			done += SYS(send(fd, buf + done, sizeof(buf) - done, MSG_ZEROCOPY));
+		WANT_EQ(out.off, from + sizeof(buf));
+		/* the buffer is ours again when the notice is there */
+		for (seen = 0; one && seen + 1 < calls; )
+			seen = next_notice(fd, run.variant == VAR_RDMA);
+	}
+	barrier("noticed");
+	path_check(fd, out.off, 0);
+}
+
+/* ---- SO_PEEK_OFF ---- */
+
+static void peek_off_send(void)
+{
+	int fd = open_conn();
+
+	SYS(send(fd, "0123456789", 10, MSG_NOSIGNAL));
+	barrier("sent");
+	barrier("read");
+	path_check(fd, 10, 0);
+}
+
+static void peek_off_recv(void)
+{
+	int fd = open_conn(), zero = 0;
+	bool has = !setsockopt(fd, SOL_SOCKET, SO_PEEK_OFF, &zero, sizeof(zero));
+	char buf[16];
+
+	barrier("sent");
+	if (!has)
+		WANT_EQ(errno, EOPNOTSUPP);
+	WANT(has || old_kernel());
+	EVENTUALLY(recv(fd, buf, 3, MSG_PEEK) == 3);
+	WANT(!memcmp(buf, "012", 3));
+	if (has) {
+		WANT_EQ(SYS(recv(fd, buf, 3, MSG_PEEK)), 3);
+		WANT(!memcmp(buf, "345", 3));
+		WANT_EQ(get_int(fd, SOL_SOCKET, SO_PEEK_OFF), 6);
+		WANT_EQ(SYS(recv(fd, buf, 2, 0)), 2);
+		WANT(!memcmp(buf, "01", 2));
+		WANT_EQ(get_int(fd, SOL_SOCKET, SO_PEEK_OFF), 4);
+		WANT_EQ(SYS(recv(fd, buf, 3, MSG_PEEK)), 3);
+		WANT(!memcmp(buf, "678", 3));
+	} else {
+		WANT_EQ(SYS(recv(fd, buf, 2, 0)), 2);
+	}
+	WANT_EQ(SYS(recv(fd, buf, 8, MSG_WAITALL)), 8);
+	WANT(!memcmp(buf, "23456789", 8));
+	barrier("read");
+	path_check(fd, 0, 10);
+}
+
+/* ---- SO_TIMESTAMP: taken, and no time comes with bytes that came by RDMA ---- */
+
+static void timestamp_recv(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+
+	set_int(fd, SOL_SOCKET, SO_TIMESTAMP, 1);
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_TIMESTAMP), 1);
+	barrier("set");
+	flow_recv(fd, &in, 30000, 30000);
+	path_check(fd, 0, in.off);
+}
+
+static void timestamp_send(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+
+	barrier("set");
+	flow_send(fd, &out, 30000, 30000);
+	path_check(fd, out.off, 0);
+}
+
+/* ---- AFRDMA_RDMA ---- */
+
+static int connect_wishing(int port, int wish)
+{
+	union addr addr;
+	socklen_t len = addr_server(&addr, port);
+	int fd = new_socket(0);
+
+	if (wish >= 0)
+		set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, wish);
+	SYS(connect(fd, &addr.sa, len));
+	return fd;
+}
+
+static void echo(int fd, bool first)
+{
+	char buf[64] = "";
+
+	if (first)
+		WANT_EQ(SYS(send(fd, buf, sizeof(buf), MSG_NOSIGNAL)), (long)sizeof(buf));
+	WANT_EQ(SYS(recv(fd, buf, sizeof(buf), MSG_WAITALL)), (long)sizeof(buf));
+	if (!first)
+		WANT_EQ(SYS(send(fd, buf, sizeof(buf), MSG_NOSIGNAL)), (long)sizeof(buf));
+}
+
+static bool on_rdma(int fd)
+{
+	struct afrdma_info info = path_info(fd);
+
+	return info.tx_path == AFRDMA_PATH_RDMA && info.rx_path == AFRDMA_PATH_RDMA;
+}
+
+static void wish_client(void)
+{
+	int port = server_port(), fd;
+
+	/* not once 64 bytes have made it worth while by the sysctls */
+	fd = connect_wishing(port, AFRDMA_RDMA_ALWAYS);
+	echo(fd, true);
+	EVENTUALLY(on_rdma(fd));
+	barrier("always");
+
+	/* a change of mind */
+	set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
+	WANT_EQ(get_int(fd, SOL_AFRDMA, AFRDMA_RDMA), AFRDMA_RDMA_NEVER);
+	EVENTUALLY(path_info(fd).tx_path == AFRDMA_PATH_TCP &&
+		   path_info(fd).rx_path == AFRDMA_PATH_TCP);
+	WANT(!strcmp(reason_name(path_info(fd).reason), "SOCKET_OPTION"));
+	echo(fd, true);
+	set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_ALWAYS);
+	EVENTUALLY(on_rdma(fd));
+	echo(fd, true);
+	close(fd);
+
+	/* said in time, there is no RDMA to be seen on the wire */
+	fd = connect_wishing(port, AFRDMA_RDMA_NEVER);
+	echo(fd, true);
+	WANT_EQ(path_info(fd).mode, AFRDMA_MODE_PLAIN);
+	WANT(!strcmp(reason_name(path_info(fd).reason), "SOCKET_OPTION"));
+	barrier("never");
+	close(fd);
+
+	/* the listener does not want it */
+	port = server_port();
+	fd = connect_wishing(port, AFRDMA_RDMA_ALWAYS);
+	echo(fd, true);
+	WANT_EQ(path_info(fd).mode, AFRDMA_MODE_PLAIN);
+	WANT(!strcmp(reason_name(path_info(fd).reason), "PEER_PLAIN"));
+	barrier("not the listener");
+}
+
+static void wish_server(void)
+{
+	int listener = open_listener(4), fd;
+
+	fd = SYS(accept(listener, NULL, NULL));
+	echo(fd, false);
+	barrier("always");
+	echo(fd, false);
+	echo(fd, false);
+	want_eof(fd);
+	close(fd);
+
+	fd = SYS(accept(listener, NULL, NULL));
+	echo(fd, false);
+	WANT_EQ(path_info(fd).mode, AFRDMA_MODE_PLAIN);
+	barrier("never");
+	close(fd);
+	close(listener);
+
+	listener = new_socket(0);
+	set_int(listener, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
+	SYS(listen(listener, 1));
+	control_send_number("PORT", local_port(listener));
+	fd = SYS(accept(listener, NULL, NULL));
+	WANT_EQ(get_int(fd, SOL_AFRDMA, AFRDMA_RDMA), AFRDMA_RDMA_NEVER);
+	echo(fd, false);
+	WANT(!strcmp(reason_name(path_info(fd).reason), "SOCKET_OPTION"));
+	barrier("not the listener");
+}
+
+/* ---- the others ---- */
+
+static void own_options(void)
+{
+	int fd = new_socket(0), value = 100000;
+	socklen_t len = sizeof(value);
+
+	SYS_ERRNO(setsockopt(fd, SOL_AFRDMA, AFRDMA_SNDRING, &value, len), EINVAL);
+	value = -1;
+	SYS_ERRNO(setsockopt(fd, SOL_AFRDMA, AFRDMA_RDMA, &value, len), EINVAL);
+	SYS_ERRNO(setsockopt(fd, SOL_AFRDMA, AFRDMA_BUSY_POLL, &value, len), EINVAL);
+	SYS_ERRNO(setsockopt(fd, SOL_AFRDMA, AFRDMA_INFO, &value, len), ENOPROTOOPT);
+	SYS_ERRNO(setsockopt(fd, SOL_AFRDMA, 1000, &value, len), ENOPROTOOPT);
+	SYS_ERRNO(getsockopt(fd, SOL_AFRDMA, -1, &value, &len), ENOPROTOOPT);
+	SYS_ERRNO(setsockopt(fd, SOL_AFRDMA, AFRDMA_RDMA, &value, 1), EINVAL);
+	SYS_ERRNO(setsockopt(fd, SOL_AFRDMA, AFRDMA_RDMA, NULL, len), EFAULT);
+	close(fd);
+}
+
+static void ring_client(void)
+{
+	union addr addr;
+	socklen_t len = addr_server(&addr, server_port());
+	int fd = new_socket(0), value = 65536;
+
+	own_options();
+	set_int(fd, SOL_AFRDMA, AFRDMA_SNDRING, 65536);
+	set_int(fd, SOL_AFRDMA, AFRDMA_RCVRING, 32768);
+	WANT_EQ(get_int(fd, SOL_AFRDMA, AFRDMA_SNDRING), 65536);
+	SYS(connect(fd, &addr.sa, len));
+	echo(fd, true);
+	WANT_EQ(path_info(fd).tx_ring, 65536);
+	WANT_EQ(path_info(fd).rx_ring, 32768);
+	WANT_EQ(get_int(fd, SOL_AFRDMA, AFRDMA_RCVRING), 32768);
+	SYS_ERRNO(setsockopt(fd, SOL_AFRDMA, AFRDMA_SNDRING, &value, sizeof(value)), EISCONN);
+	barrier("rings");
+}
+
+static void ring_server(void)
+{
+	int listener = new_socket(0), fd;
+
+	set_int(listener, SOL_AFRDMA, AFRDMA_SNDRING, 16384);
+	SYS(listen(listener, 1));
+	control_send_number("PORT", local_port(listener));
+	fd = SYS(accept(listener, NULL, NULL));
+	echo(fd, false);
+	WANT_EQ(path_info(fd).tx_ring, 16384);
+	barrier("rings");
+}
+
+/* Rounds of a reader that looks before it sleeps: what it reads is right, however it waits. */
+static void busy_poll(void)
+{
+	int fd = open_conn();
+	struct flow in = flow_in(0), out = flow_out(0);
+
+	if (speaks_rdma()) {
+		set_int(fd, SOL_AFRDMA, AFRDMA_BUSY_POLL, 500);
+		WANT_EQ(get_int(fd, SOL_AFRDMA, AFRDMA_BUSY_POLL), 500);
+	}
+	for (size_t i = 0; i < amount(2000, 200); i++) {
+		if (!run.server)
+			flow_send(fd, &out, 100, 100);
+		flow_recv(fd, &in, 100, 100);
+		if (run.server)
+			flow_send(fd, &out, 100, 100);
+	}
+	path_check(fd, out.off, in.off);
+}
+
+const struct row own_rows[] = {
+	{ "errqueue", errqueue, errqueue, ON_ALL | QUICK },
+	{ "zerocopy", zerocopy_send, zerocopy_recv, ON_ALL | QUICK_ALL },
+	{ "zerocopy_back", zerocopy_recv, zerocopy_send, ON_ALL },
+	{ "peek_off", peek_off_send, peek_off_recv, ON_ALL | QUICK },
+	{ "timestamp", timestamp_send, timestamp_recv, ON_ALL | QUICK },
+	{ "rdma_option", wish_client, wish_server, ON_COLD | ONLY_RDMA | QUICK },
+	{ "ring_option", ring_client, ring_server, ON_COLD | ONLY_RDMA | QUICK },
+	{ "busy_poll", busy_poll, busy_poll, ON_ALL | QUICK },
+	{ }
+};
