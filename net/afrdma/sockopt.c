@@ -15,44 +15,18 @@
 #include "control.h"
 #include "inner.h"
 #include "sock.h"
+#include "support.h"
 
-enum what {
-	PASS,		/* to the inner socket */
-	STORE,		/* ours; to the inner socket only while it is not framed */
-	REFUSE,		/* EOPNOTSUPP: it would take the inner socket away from us */
-};
+/* What becomes of an option: support.h says what each means. */
+enum what { PASS, STORE, REFUSE, CORE, OWN };
 
-/* Options with a rule of their own; all others are PASS. */
 static const struct rule {
 	int level, name;
 	enum what what;
 } rules[] = {
-	{ IPPROTO_TCP, TCP_NODELAY, STORE },
-	{ IPPROTO_TCP, TCP_CORK, STORE },
-	{ IPPROTO_TCP, TCP_ULP, REFUSE },
-	{ IPPROTO_TCP, TCP_REPAIR, REFUSE },
-	{ IPPROTO_TCP, TCP_REPAIR_QUEUE, REFUSE },
-	{ IPPROTO_TCP, TCP_REPAIR_OPTIONS, REFUSE },
-	{ IPPROTO_TCP, TCP_REPAIR_WINDOW, REFUSE },
-	{ IPPROTO_TCP, TCP_QUEUE_SEQ, REFUSE },
-	{ IPPROTO_TCP, TCP_SAVE_SYN, REFUSE },
-	{ IPPROTO_TCP, TCP_SAVED_SYN, REFUSE },
-	{ IPPROTO_TCP, TCP_FASTOPEN, REFUSE },
-	{ IPPROTO_TCP, TCP_FASTOPEN_CONNECT, REFUSE },
-	{ IPPROTO_TCP, TCP_FASTOPEN_KEY, REFUSE },
-	{ IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE, REFUSE },
-	{ IPPROTO_IPV6, IPV6_ADDRFORM, REFUSE },
-	/* of a framed connection these are the front's alone: the inner socket is ours */
-	{ SOL_SOCKET, SO_RCVBUF, STORE },
-	{ SOL_SOCKET, SO_SNDBUF, STORE },
-	{ SOL_SOCKET, SO_RCVBUFFORCE, STORE },
-	{ SOL_SOCKET, SO_SNDBUFFORCE, STORE },
-	{ SOL_SOCKET, SO_RCVLOWAT, STORE },
-	{ SOL_SOCKET, SO_RCVTIMEO_OLD, STORE },
-	{ SOL_SOCKET, SO_SNDTIMEO_OLD, STORE },
-	{ SOL_SOCKET, SO_RCVTIMEO_NEW, STORE },
-	{ SOL_SOCKET, SO_SNDTIMEO_NEW, STORE },
-	{ SOL_SOCKET, SO_LINGER, STORE },
+#define AFR_OPTION(level, name, rule, ...) { level, name, rule },
+	AFR_SUPPORT_OPTIONS
+#undef AFR_OPTION
 };
 
 static enum what rule_of(int level, int name)
@@ -90,7 +64,6 @@ static bool front_has(int name)
 	case SO_ATTACH_REUSEPORT_EBPF:
 	case SO_DETACH_FILTER:
 	case SO_DETACH_REUSEPORT_BPF:
-	case SO_LOCK_FILTER:
 		return false;
 	}
 	return true;
@@ -154,7 +127,7 @@ int afr_setsockopt(struct socket *sock, int level, int name, sockptr_t value, un
 {
 	struct afr_conn *conn = afr_sk(sock->sk)->conn;
 	enum what what = rule_of(level, name);
-	bool inner = what == PASS || !inner_is_ours(conn);
+	bool inner = what != STORE || !inner_is_ours(conn);
 
 	if (what == REFUSE)
 		return -EOPNOTSUPP;

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What works, and how: one row for each socket option, message flag, ioctl and call
+ * that programs rely on. The rules of sockopt.c, a test and
+ * Documentation/networking/afrdma-support.rst come from it.
+ *
+ * AFR_OPTION(level, NAME, RULE, on RDMA, framed on TCP, plain, row of selftests/net, note)
+ * The others are the same without level and rule. A cell is "yes" (as TCP), "no", or a few
+ * words. Rules:
+ *
+ * PASS		to the inner socket; SOL_SOCKET to both
+ * STORE	ours; to the inner socket only while it is not framed
+ * REFUSE	EOPNOTSUPP: it would take the inner socket away from us
+ * CORE		the socket core answers, as it does for TCP
+ * OWN		the answer is that of this family
+ *
+ * An option without a row is PASS.
+ */
+#ifndef AFR_SUPPORT_H
+#define AFR_SUPPORT_H
+
+#define AFR_SUPPORT_OPTIONS \
+	/* waiting */ \
+	AFR_OPTION(SOL_SOCKET, SO_RCVLOWAT, STORE, \
+		"up to a bound", "up to a bound", "yes", "rcvlowat", \
+		"the bound is what both rings can hold; poll() keeps to it, too") \
+	AFR_OPTION(SOL_SOCKET, SO_RCVTIMEO_OLD, STORE, "yes", "yes", "yes", "rcvtimeo", \
+		"SO_RCVTIMEO of programs") \
+	AFR_OPTION(SOL_SOCKET, SO_RCVTIMEO_NEW, STORE, "yes", "yes", "yes", "rcvtimeo", "") \
+	AFR_OPTION(SOL_SOCKET, SO_SNDTIMEO_OLD, STORE, "yes", "yes", "yes", "sndtimeo", \
+		"SO_SNDTIMEO of programs") \
+	AFR_OPTION(SOL_SOCKET, SO_SNDTIMEO_NEW, STORE, "yes", "yes", "yes", "sndtimeo", "") \
+	AFR_OPTION(SOL_SOCKET, SO_LINGER, STORE, "yes", "yes", "yes", "linger", \
+		"close() waits for the peer to have all; 0 s resets") \
+	AFR_OPTION(SOL_SOCKET, SO_BUSY_POLL, PASS, "no", "no", "yes", "busy_poll", \
+		"kept, and without effect on rings") \
+	AFR_OPTION(SOL_SOCKET, SO_PEEK_OFF, REFUSE, "no", "no", "no", "peek_off", "") \
+	/* room */ \
+	AFR_OPTION(SOL_SOCKET, SO_SNDBUF, STORE, "send ring", "send ring", "yes", "info_rings", \
+		"a power of two from 16384 to ring_max, as set when framing begins") \
+	AFR_OPTION(SOL_SOCKET, SO_SNDBUFFORCE, STORE, \
+		"send ring", "send ring", "yes", "info_rings", "") \
+	AFR_OPTION(SOL_SOCKET, SO_RCVBUF, STORE, \
+		"receive ring", "receive ring", "yes", "info_rings", \
+		"a power of two from 16384 to ring_max, as set when framing begins") \
+	AFR_OPTION(SOL_SOCKET, SO_RCVBUFFORCE, STORE, \
+		"receive ring", "receive ring", "yes", "info_rings", "") \
+	AFR_OPTION(SOL_SOCKET, SO_ZEROCOPY, REFUSE, "no", "no", "no", "zerocopy", \
+		"bytes are copied; on 6.1 the core takes it, without effect") \
+	/* addresses and ports */ \
+	AFR_OPTION(SOL_SOCKET, SO_REUSEADDR, PASS, "yes", "yes", "yes", "time_wait", "") \
+	AFR_OPTION(SOL_SOCKET, SO_REUSEPORT, PASS, "yes", "yes", "yes", "reuseport", "") \
+	AFR_OPTION(SOL_SOCKET, SO_BINDTODEVICE, PASS, "yes", "yes", "yes", "bind_device", \
+		"RDMA goes by the route that TCP has") \
+	AFR_OPTION(SOL_SOCKET, SO_BINDTOIFINDEX, PASS, "yes", "yes", "yes", "bind_device", "") \
+	AFR_OPTION(SOL_SOCKET, SO_DONTROUTE, PASS, \
+		"TCP packets only", "yes", "yes", "option_table", "") \
+	AFR_OPTION(SOL_SOCKET, SO_BROADCAST, PASS, "yes", "yes", "yes", "option_table", \
+		"without meaning for a stream, as with TCP") \
+	/* packets */ \
+	AFR_OPTION(SOL_SOCKET, SO_MARK, PASS, "TCP packets only", "yes", "yes", "option_table", \
+		"") \
+	AFR_OPTION(SOL_SOCKET, SO_PRIORITY, PASS, \
+		"TCP packets only", "yes", "yes", "option_table", "") \
+	AFR_OPTION(SOL_SOCKET, SO_MAX_PACING_RATE, PASS, \
+		"TCP packets only", "yes", "yes", "pacing", "") \
+	AFR_OPTION(SOL_SOCKET, SO_TIMESTAMP_OLD, PASS, "no", "no", "yes", "timestamp", \
+		"SO_TIMESTAMP of programs; kept, and nothing is stamped") \
+	AFR_OPTION(SOL_SOCKET, SO_TIMESTAMP_NEW, PASS, "no", "no", "yes", "timestamp", "") \
+	AFR_OPTION(SOL_SOCKET, SO_TIMESTAMPNS_OLD, PASS, "no", "no", "yes", "timestamp", "") \
+	AFR_OPTION(SOL_SOCKET, SO_TIMESTAMPNS_NEW, PASS, "no", "no", "yes", "timestamp", "") \
+	AFR_OPTION(SOL_SOCKET, SO_TIMESTAMPING_OLD, PASS, "no", "no", "yes", "timestamp", "") \
+	AFR_OPTION(SOL_SOCKET, SO_TIMESTAMPING_NEW, PASS, "no", "no", "yes", "timestamp", "") \
+	AFR_OPTION(SOL_SOCKET, SO_INCOMING_CPU, PASS, \
+		"as set", "as set", "as set", "option_table", \
+		"never the CPU of the last packet") \
+	AFR_OPTION(SOL_SOCKET, SO_ATTACH_FILTER, PASS, \
+		"goes to TCP", "sees frames", "yes", "option_table", \
+		"keeps a connection on TCP, or takes it there") \
+	AFR_OPTION(SOL_SOCKET, SO_ATTACH_BPF, PASS, \
+		"goes to TCP", "sees frames", "yes", "option_table", "") \
+	AFR_OPTION(SOL_SOCKET, SO_DETACH_FILTER, PASS, "yes", "yes", "yes", "option_table", "") \
+	AFR_OPTION(SOL_SOCKET, SO_LOCK_FILTER, PASS, "yes", "yes", "yes", "option_table", "") \
+	/* the peer, and its silence */ \
+	AFR_OPTION(SOL_SOCKET, SO_KEEPALIVE, PASS, \
+		"inner connection", "inner connection", "yes", "options_before_connect", \
+		"it watches the peer, whatever path the bytes take") \
+	AFR_OPTION(SOL_SOCKET, SO_OOBINLINE, PASS, "no", "no", "yes", "urgent", \
+		"urgent data is refused") \
+	AFR_OPTION(SOL_SOCKET, SO_PEERCRED, CORE, "as TCP", "as TCP", "as TCP", "option_table", \
+		"what TCP answers: nobody") \
+	AFR_OPTION(SOL_SOCKET, SO_PEERGROUPS, CORE, \
+		"as TCP", "as TCP", "as TCP", "option_table", "") \
+	AFR_OPTION(SOL_SOCKET, SO_PEERSEC, CORE, "as TCP", "as TCP", "as TCP", "option_table", \
+		"") \
+	AFR_OPTION(SOL_SOCKET, SO_PASSCRED, PASS, "as TCP", "as TCP", "as TCP", "option_table", \
+		"kept; no message of a stream carries them") \
+	/* answers */ \
+	AFR_OPTION(SOL_SOCKET, SO_ERROR, CORE, "yes", "yes", "yes", "so_error", "") \
+	AFR_OPTION(SOL_SOCKET, SO_TYPE, CORE, "yes", "yes", "yes", "family", "") \
+	AFR_OPTION(SOL_SOCKET, SO_DOMAIN, OWN, "27", "27", "27", "family", \
+		"the family number; TCP's under smctl run") \
+	AFR_OPTION(SOL_SOCKET, SO_PROTOCOL, OWN, "0 or 1", "0 or 1", "0 or 1", "family", \
+		"which addresses; TCP's under smctl run") \
+	AFR_OPTION(SOL_SOCKET, SO_ACCEPTCONN, CORE, "yes", "yes", "yes", "family", "") \
+	AFR_OPTION(SOL_SOCKET, SO_COOKIE, CORE, "yes", "yes", "yes", "cookie", \
+		"of the AF_RDMA socket; the inner one in ss -e has another") \
+	AFR_OPTION(SOL_SOCKET, SO_NETNS_COOKIE, CORE, "yes", "yes", "yes", "option_table", "") \
+	/* TCP: when bytes go */ \
+	AFR_OPTION(IPPROTO_TCP, TCP_NODELAY, STORE, \
+		"always so", "as set before framing", "yes", "pingpong_byte", "") \
+	AFR_OPTION(IPPROTO_TCP, TCP_CORK, STORE, "no", "as set before framing", "yes", "cork", \
+		"every write into the ring goes at once") \
+	AFR_OPTION(IPPROTO_TCP, TCP_QUICKACK, PASS, \
+		"inner connection", "inner connection", "yes", "option_table", "") \
+	AFR_OPTION(IPPROTO_TCP, TCP_NOTSENT_LOWAT, PASS, "no", "no", "yes", "option_table", \
+		"the send ring bounds what is not sent") \
+	AFR_OPTION(IPPROTO_TCP, TCP_CONGESTION, PASS, \
+		"inner connection", "inner connection", "yes", "congestion", "") \
+	AFR_OPTION(IPPROTO_TCP, TCP_TX_DELAY, PASS, \
+		"TCP packets only", "yes", "yes", "option_table", "") \
+	AFR_OPTION(IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, PASS, \
+		"inner connection", "inner connection", "yes", "option_table", "") \
+	/* TCP: handshake and packets */ \
+	AFR_OPTION(IPPROTO_TCP, TCP_DEFER_ACCEPT, PASS, "no", "no", "yes", "defer_accept", \
+		"the client's HELLO counts as data") \
+	AFR_OPTION(IPPROTO_TCP, TCP_SYNCNT, PASS, "yes", "yes", "yes", "option_table", "") \
+	AFR_OPTION(IPPROTO_TCP, TCP_MAXSEG, PASS, \
+		"inner connection", "inner connection", "yes", "option_table", "") \
+	AFR_OPTION(IPPROTO_TCP, TCP_WINDOW_CLAMP, PASS, \
+		"inner connection", "inner connection", "yes", "option_table", "") \
+	AFR_OPTION(IPPROTO_TCP, TCP_FASTOPEN, REFUSE, "no", "no", "no", "option_table", \
+		"data in a SYN cannot be framed") \
+	AFR_OPTION(IPPROTO_TCP, TCP_FASTOPEN_CONNECT, REFUSE, "no", "no", "no", "option_table", \
+		"") \
+	AFR_OPTION(IPPROTO_TCP, TCP_FASTOPEN_KEY, REFUSE, "no", "no", "no", "option_table", "") \
+	AFR_OPTION(IPPROTO_TCP, TCP_SAVE_SYN, REFUSE, "no", "no", "no", "option_table", \
+		"the module reads the saved SYN itself") \
+	AFR_OPTION(IPPROTO_TCP, TCP_SAVED_SYN, REFUSE, "no", "no", "no", "option_table", "") \
+	/* TCP: silence and the end */ \
+	AFR_OPTION(IPPROTO_TCP, TCP_KEEPIDLE, PASS, \
+		"inner connection", "inner connection", "yes", "options_before_connect", "") \
+	AFR_OPTION(IPPROTO_TCP, TCP_KEEPINTVL, PASS, \
+		"inner connection", "inner connection", "yes", "option_table", "") \
+	AFR_OPTION(IPPROTO_TCP, TCP_KEEPCNT, PASS, \
+		"inner connection", "inner connection", "yes", "option_table", "") \
+	AFR_OPTION(IPPROTO_TCP, TCP_USER_TIMEOUT, PASS, \
+		"inner connection", "inner connection", "yes", "option_table", "") \
+	AFR_OPTION(IPPROTO_TCP, TCP_LINGER2, PASS, \
+		"inner connection", "inner connection", "yes", "option_table", "") \
+	/* TCP: answers, and what would take the inner socket away */ \
+	AFR_OPTION(IPPROTO_TCP, TCP_INFO, PASS, \
+		"inner connection", "inner connection", "yes", "tcp_info", "") \
+	AFR_OPTION(IPPROTO_TCP, TCP_INQ, PASS, "no", "no", "yes", "option_table", \
+		"kept; no control message comes: use SIOCINQ") \
+	AFR_OPTION(IPPROTO_TCP, TCP_ULP, REFUSE, "no", "no", "no", "option_table", \
+		"no kernel TLS") \
+	AFR_OPTION(IPPROTO_TCP, TCP_REPAIR, REFUSE, "no", "no", "no", "option_table", \
+		"no checkpoint of a connection") \
+	AFR_OPTION(IPPROTO_TCP, TCP_REPAIR_QUEUE, REFUSE, "no", "no", "no", "option_table", "") \
+	AFR_OPTION(IPPROTO_TCP, TCP_REPAIR_OPTIONS, REFUSE, "no", "no", "no", "option_table", \
+		"") \
+	AFR_OPTION(IPPROTO_TCP, TCP_REPAIR_WINDOW, REFUSE, "no", "no", "no", "option_table", "") \
+	AFR_OPTION(IPPROTO_TCP, TCP_QUEUE_SEQ, REFUSE, "no", "no", "no", "option_table", "") \
+	AFR_OPTION(IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE, REFUSE, "no", "no", "no", "option_table", \
+		"bytes are copied") \
+	/* IP */ \
+	AFR_OPTION(IPPROTO_IP, IP_TOS, PASS, "TCP packets only", "yes", "yes", "option_table", \
+		"") \
+	AFR_OPTION(IPPROTO_IP, IP_TTL, PASS, "TCP packets only", "yes", "yes", "option_table", \
+		"") \
+	AFR_OPTION(IPPROTO_IP, IP_FREEBIND, PASS, "yes", "yes", "yes", "option_table", "") \
+	AFR_OPTION(IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, PASS, \
+		"yes", "yes", "yes", "option_table", "") \
+	AFR_OPTION(IPPROTO_IPV6, IPV6_TCLASS, PASS, \
+		"TCP packets only", "yes", "yes", "option_table", "") \
+	AFR_OPTION(IPPROTO_IPV6, IPV6_UNICAST_HOPS, PASS, \
+		"TCP packets only", "yes", "yes", "option_table", "") \
+	AFR_OPTION(IPPROTO_IPV6, IPV6_V6ONLY, PASS, "yes", "yes", "yes", "v6only", "") \
+	AFR_OPTION(IPPROTO_IPV6, IPV6_ADDRFORM, REFUSE, "no", "no", "no", "option_table", \
+		"the socket stays IPv6")
+
+#define AFR_SUPPORT_OWN \
+	AFR_OWN(AFRDMA_INFO, "yes", "yes", "yes", "info_calls", "struct afrdma_info, read only") \
+	AFR_OWN(AFRDMA_RDMA, "yes", "yes", "yes", "rdma_option", "auto, never or always")
+
+#define AFR_SUPPORT_FLAGS \
+	AFR_FLAG(MSG_PEEK, "yes", "yes", "yes", "peek", \
+		"MSG_WAITALL with it waits for as much as SO_RCVLOWAT may") \
+	AFR_FLAG(MSG_WAITALL, "yes", "yes", "yes", "waitall", "") \
+	AFR_FLAG(MSG_TRUNC, "yes", "yes", "yes", "trunc", "bytes are thrown away unread") \
+	AFR_FLAG(MSG_DONTWAIT, "yes", "yes", "yes", "dontwait", "") \
+	AFR_FLAG(MSG_MORE, "no", "no", "yes", "more", "every write goes at once") \
+	AFR_FLAG(MSG_NOSIGNAL, "yes", "yes", "yes", "sigpipe", "SIGPIPE without it") \
+	AFR_FLAG(MSG_WAITFORONE, "yes", "yes", "yes", "mmsg_one", "") \
+	AFR_FLAG(MSG_OOB, "no", "no", "yes", "urgent", \
+		"EOPNOTSUPP to send, EINVAL to receive; no SIGURG, no EPOLLPRI") \
+	AFR_FLAG(MSG_ERRQUEUE, "empty", "empty", "yes", "errqueue", "EAGAIN") \
+	AFR_FLAG(MSG_ZEROCOPY, "copies", "copies", "copies", "zerocopy", "")
+
+#define AFR_SUPPORT_IOCTLS \
+	AFR_IOCTL(SIOCINQ, "yes", "yes", "yes", "inq", "FIONREAD is the same") \
+	AFR_IOCTL(SIOCOUTQ, "yes", "yes", "yes", "outq", \
+		"what the peer is not known to have, by ring cursors") \
+	AFR_IOCTL(SIOCOUTQNSD, "yes", "yes", "yes", "outq", "") \
+	AFR_IOCTL(SIOCATMARK, "always 0", "always 0", "yes", "urgent", "") \
+	AFR_IOCTL(FIOASYNC, "yes", "yes", "yes", "fioasync", "O_ASYNC of fcntl() is the same")
+
+#define AFR_SUPPORT_CALLS \
+	AFR_CALL("socket(), its flags", "yes", "yes", "yes", "family", "") \
+	AFR_CALL("bind() errors", "yes", "yes", "yes", "misuse", "") \
+	AFR_CALL("bind(), port in use", "yes", "yes", "yes", "port_in_use", "") \
+	AFR_CALL("connect() refused", "yes", "yes", "yes", "refused", "") \
+	AFR_CALL("connect() twice", "yes", "yes", "yes", "misuse_connected", "EISCONN") \
+	AFR_CALL("connect(AF_UNSPEC)", "no", "no", "yes", "unspec_framed", \
+		"EOPNOTSUPP while a framed connection lives") \
+	AFR_CALL("connect() to itself", "no", "no", "yes", "connect_self", \
+		"such a connection is plain") \
+	AFR_CALL("connect() without waiting", "yes", "yes", "yes", "connect_epoll_edge", "") \
+	AFR_CALL("connect() and signals", "yes", "yes", "yes", "connect_interrupted", "") \
+	AFR_CALL("dual stack, IPv4-mapped", "yes", "yes", "yes", "mapped_server", "") \
+	AFR_CALL("link-local with scope", "yes", "yes", "yes", "link_local", "") \
+	AFR_CALL("listen(), backlog overflow", "yes", "yes", "yes", "backlog_overflow", "") \
+	AFR_CALL("accept4() flags", "yes", "yes", "yes", "accept_flags", "") \
+	AFR_CALL("accept() by processes", "yes", "yes", "yes", "accept_processes", "") \
+	AFR_CALL("accept() by threads", "yes", "yes", "yes", "accept_threads", "") \
+	AFR_CALL("zero-length calls", "yes", "yes", "yes", "zero_length", "") \
+	AFR_CALL("sendmmsg(), recvmmsg()", "yes", "yes", "yes", "mmsg", "") \
+	AFR_CALL("readv(), writev(), sendmsg()", "yes", "yes", "yes", "vectors_to_server", "") \
+	AFR_CALL("SIGPIPE", "yes", "yes", "yes", "sigpipe", "") \
+	AFR_CALL("signals, SA_RESTART", "yes", "yes", "yes", "eintr_recv", "") \
+	AFR_CALL("signals in a full send()", "yes", "yes", "yes", "eintr_send", "") \
+	AFR_CALL("sendfile()", "yes", "yes", "yes", "sendfile", "") \
+	AFR_CALL("splice() both ways", "yes", "yes", "yes", "splice_both", "") \
+	AFR_CALL("vmsplice()", "yes", "yes", "yes", "vmsplice", \
+		"pages are copied when the pipe is emptied") \
+	AFR_CALL("tee()", "yes", "yes", "yes", "tee", "") \
+	AFR_CALL("io_uring send, recv", "yes", "yes", "yes", "uring_both", "") \
+	AFR_CALL("io_uring, many rings long", "yes", "yes", "yes", "uring_large", "") \
+	AFR_CALL("io_uring accept, connect", "yes", "yes", "yes", "uring_accept", "") \
+	AFR_CALL("io_uring poll", "yes", "yes", "yes", "uring_poll", "") \
+	AFR_CALL("io_uring multishot recv", "yes", "yes", "yes", "uring_multishot", "") \
+	AFR_CALL("io_uring cancel", "yes", "yes", "yes", "uring_cancel", "") \
+	AFR_CALL("select(), poll(), epoll", "yes", "yes", "yes", "masks", "") \
+	AFR_CALL("epoll, edge-triggered", "yes", "yes", "yes", "edge_each_arrival", "") \
+	AFR_CALL("epoll, EPOLLONESHOT", "yes", "yes", "yes", "oneshot", "") \
+	AFR_CALL("epoll, EPOLLEXCLUSIVE", "yes", "yes", "yes", "epoll_exclusive", "") \
+	AFR_CALL("EPOLLRDHUP", "yes", "yes", "yes", "edge_late", "") \
+	AFR_CALL("EPOLLPRI, SIGURG", "no", "no", "yes", "urgent", "urgent data is refused") \
+	AFR_CALL("SIGIO", "yes", "yes", "yes", "sigio", "") \
+	AFR_CALL("shutdown(SHUT_WR), client first", "yes", "yes", "yes", "half_close", \
+		"the end travels in a frame, or on the ring") \
+	AFR_CALL("shutdown(SHUT_WR), server first", "yes", "yes", "yes", "half_close_back", "") \
+	AFR_CALL("shutdown(SHUT_RD)", "yes", "yes", "yes", "shutdown_read", "") \
+	AFR_CALL("close() over unread bytes", "yes", "yes", "yes", "close_unread", "reset") \
+	AFR_CALL("close(), bytes unsent", "yes", "yes", "yes", "close_with_data", \
+		"delivered for orphan_timeout_ms, then reset") \
+	AFR_CALL("fork()", "yes", "yes", "yes", "fork_both", "") \
+	AFR_CALL("dup()", "yes", "yes", "yes", "dup", "") \
+	AFR_CALL("SCM_RIGHTS", "yes", "yes", "yes", "rights_send", "") \
+	AFR_CALL("threads in one call", "yes", "yes", "yes", "writers", "")
+
+#endif /* AFR_SUPPORT_H */
