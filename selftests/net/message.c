@@ -175,6 +175,48 @@ static void mmsg_recv(void)
 	free(buf);
 }
 
+/* What is there is enough when the caller says so. */
+static void mmsg_one_recv(void)
+{
+	struct mmsghdr msgs[MANY] = { 0 };
+	struct iovec iov[MANY];
+	struct flow in = flow_in(0);
+	uint8_t buf[MANY * 10];
+	int fd = open_conn();
+
+	for (int i = 0; i < MANY; i++) {
+		iov[i] = (struct iovec) { buf + i * 10, 10 };
+		msgs[i].msg_hdr.msg_iov = &iov[i];
+		msgs[i].msg_hdr.msg_iovlen = 1;
+	}
+	SYS_ERRNO(recvmmsg(fd, msgs, MANY, MSG_DONTWAIT, NULL), EAGAIN);
+	barrier("nothing there");
+	await(fd, POLLIN);
+	WANT_EQ(SYS(recvmmsg(fd, msgs, MANY, MSG_WAITFORONE, NULL)), 1);
+	WANT_EQ(msgs[0].msg_len, 10);
+	flow_check(&in, buf, 10);
+	path_check(fd, 0, 10);
+}
+
+static void mmsg_one_send(void)
+{
+	struct mmsghdr msgs[3] = { 0 };
+	struct flow out = flow_out(0);
+	struct iovec iov;
+	uint8_t buf[10];
+	int fd = open_conn();
+
+	barrier("nothing there");
+	flow_fill(&out, buf, sizeof(buf));
+	iov = (struct iovec) { buf, sizeof(buf) };
+	msgs[1].msg_hdr.msg_iov = &iov;
+	msgs[1].msg_hdr.msg_iovlen = 1;
+	/* messages of nothing before and behind it are sent, and nothing of them comes */
+	WANT_EQ(SYS(sendmmsg(fd, msgs, 3, MSG_NOSIGNAL)), 3);
+	WANT_EQ(msgs[0].msg_len + msgs[2].msg_len, 0);
+	path_check(fd, 10, 0);
+}
+
 /* ---- files and pipes ---- */
 
 #define FILE_SIZE	(3 * MIB + 123)
@@ -280,6 +322,47 @@ static void vmsplice_recv(void)
 
 	flow_recv(fd, &in, 16 * KIB, 16 * KIB);
 	path_check(fd, 0, in.off);
+}
+
+#define TEE_ROUNDS	20
+#define TEE_LEN		3000
+
+/* What comes is seen here and sent back at once, without a copy by the program. */
+static void tee_back(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn(), pipes[2][2];
+	uint8_t buf[TEE_LEN];
+	size_t got, left;
+
+	SYS(pipe(pipes[0]));
+	SYS(pipe(pipes[1]));
+	while (in.off < TEE_ROUNDS * TEE_LEN) {
+		got = SYS(splice(fd, NULL, pipes[0][1], NULL, TEE_LEN, 0));
+		WANT(got);
+		WANT_EQ(SYS(tee(pipes[0][0], pipes[1][1], got, 0)), got);
+		for (left = got; left;)
+			left -= SYS(splice(pipes[0][0], NULL, fd, NULL, left, 0));
+		for (left = got; left;) {
+			size_t part = SYS(read(pipes[1][0], buf, left));
+
+			flow_check(&in, buf, part);
+			left -= part;
+		}
+	}
+	path_check(fd, TEE_ROUNDS * TEE_LEN, TEE_ROUNDS * TEE_LEN);
+}
+
+static void tee_there(void)
+{
+	struct flow out = flow_out(0), in = out;
+	int fd = open_conn();
+
+	for (int i = 0; i < TEE_ROUNDS; i++) {
+		flow_send(fd, &out, TEE_LEN, TEE_LEN);
+		flow_recv(fd, &in, TEE_LEN, TEE_LEN);
+	}
+	path_check(fd, TEE_ROUNDS * TEE_LEN, TEE_ROUNDS * TEE_LEN);
 }
 
 static void splice_empty(void)
@@ -735,12 +818,14 @@ const struct row message_rows[] = {
 	{ "vectors_to_server", vectors_send, vectors_recv, ON_ALL | QUICK },
 	{ "vectors_to_client", vectors_recv, vectors_send, ON_ALL },
 	{ "mmsg", mmsg_send, mmsg_recv, ON_ALL },
+	{ "mmsg_one", mmsg_one_send, mmsg_one_recv, ON_ALL | QUICK },
 	{ "sendfile", sendfile_send, file_recv, ON_ALL | QUICK },
 	{ "splice_out", splice_send, file_recv, ON_ALL },
 	{ "splice_in", sendfile_send, splice_recv, ON_ALL },
 	{ "splice_both", splice_recv, splice_send, ON_ALL | QUICK },
 	{ "splice_empty", splice_empty, splice_empty, ON_ALL },
 	{ "vmsplice", vmsplice_send, vmsplice_recv, ON_ALL },
+	{ "tee", tee_there, tee_back, ON_ALL | QUICK },
 	{ "peek", plain_send, peek_recv, ON_ALL | QUICK },
 	{ "peek_back", peek_recv, plain_send, ON_ALL },
 	{ "peek_at_end", peek_end_send, peek_end_recv, ON_ALL | QUICK },

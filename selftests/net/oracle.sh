@@ -18,6 +18,7 @@ if [ -z "${AFR_ORACLE_INSIDE:-}" ]; then
 fi
 
 ip link set lo up
+ip addr add fe80::1/64 dev lo nodad
 "$build/afr_test" --server --port 7000 >"$build/oracle.server" 2>&1 &
 server=$!
 "$build/afr_test" --client 127.0.0.1 --port 7000 --family tcp "$@"

@@ -2,6 +2,7 @@
 /* What poll() and epoll say in each state, and that nobody sleeps for ever. */
 #define _GNU_SOURCE
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/select.h>
 #include <sys/ioctl.h>
 
@@ -479,6 +480,84 @@ static void sigio(void)
 	barrier("end");
 }
 
+/* FIOASYNC is the same by another name, and can be taken back. */
+static void fioasync(void)
+{
+	int fd = open_conn();
+
+	on_signal(SIGIO, SA_RESTART);
+	SYS(ioctl(fd, FIOSETOWN, &(int) { getpid() }));
+	SYS(ioctl(fd, FIOASYNC, &(int) { 1 }));
+	WANT(fcntl(fd, F_GETFL) & O_ASYNC);
+	signals_seen = 0;
+	barrier("send");
+	EVENTUALLY(signals_seen > 0);
+	SYS(ioctl(fd, FIOASYNC, &(int) { 0 }));
+	signals_seen = 0;
+	barrier("end");
+	await(fd, POLLRDHUP);
+	WANT_EQ(signals_seen, 0);
+}
+
+/* ---- EPOLLEXCLUSIVE ---- */
+
+#define CALLS	10
+
+struct acceptor {
+	int listener;
+	unsigned int *served;
+};
+
+static void *exclusive_body(void *arg)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLEXCLUSIVE };
+	int ep = SYS(epoll_create1(0));
+	struct acceptor *a = arg;
+	int fd;
+
+	SYS(epoll_ctl(ep, EPOLL_CTL_ADD, a->listener, &ev));
+	while (__atomic_load_n(a->served, __ATOMIC_ACQUIRE) < CALLS) {
+		if (!SYS(epoll_wait(ep, &ev, 1, 100)))
+			continue;
+		fd = accept4(a->listener, NULL, NULL, SOCK_CLOEXEC);
+		if (fd < 0)
+			continue;	/* another was quicker */
+		__atomic_add_fetch(a->served, 1, __ATOMIC_ACQ_REL);
+		SYS(send(fd, "x", 1, MSG_NOSIGNAL));
+		SYS(close(fd));
+	}
+	SYS(close(ep));
+	return NULL;
+}
+
+/* Not all are woken for one caller, but no caller is left waiting. */
+static void exclusive(void)
+{
+	struct acceptor a = { open_listener(8), &(unsigned int) { 0 } };
+	pthread_t threads[4];
+
+	nonblocking(a.listener, true);
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+		threads[i] = thread_start(exclusive_body, &a);
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+		pthread_join(threads[i], NULL);
+	WANT_EQ(*a.served, CALLS);
+}
+
+static void exclusive_callers(void)
+{
+	int port = server_port();
+
+	for (int i = 0; i < CALLS; i++) {
+		int fd = connect_port(port);
+		char byte;
+
+		SYS(send(fd, "y", 1, MSG_NOSIGNAL));
+		WANT_EQ(SYS(recv(fd, &byte, 1, 0)), 1);
+		SYS(close(fd));
+	}
+}
+
 #define BOTH(name, first, second, flags)		\
 	{ name, first, second, flags },			\
 	{ name "_back", second, first, (flags) & ~(QUICK | QUICK_ALL) }
@@ -493,5 +572,7 @@ const struct row poll_rows[] = {
 	BOTH("edge_late", edge_late, edge_late_peer, ON_ALL),
 	{ "oneshot", oneshot, edge_late_peer, ON_ALL },
 	{ "sigio", sigio, edge_late_peer, ON_ALL },
+	{ "fioasync", fioasync, edge_late_peer, ON_ALL | QUICK },
+	{ "epoll_exclusive", exclusive_callers, exclusive, ON_COLD | ON_PLAIN | QUICK },
 	{ }
 };

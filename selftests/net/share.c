@@ -103,6 +103,59 @@ static void last_close_peer(void)
 	want_eof(fd);
 }
 
+/* ---- processes at one listener ---- */
+
+#define PROCESSES	3
+#define CALLS_EACH	4
+
+static void serve_calls(int listener)
+{
+	for (int i = 0; i < CALLS_EACH; i++) {
+		int fd = SYS(accept(listener, NULL, NULL));
+		char byte;
+
+		WANT_EQ(SYS(recv(fd, &byte, 1, 0)), 1);
+		WANT_EQ(SYS(send(fd, &byte, 1, MSG_NOSIGNAL)), 1);
+		SYS(close(fd));
+	}
+}
+
+/* Each caller has one of them, and each of them as many callers as it waits for. */
+static void accept_processes(void)
+{
+	int listener = open_listener(8);
+	pid_t pids[PROCESSES];
+
+	for (int i = 0; i < PROCESSES; i++) {
+		pids[i] = fork_row();
+		if (!pids[i]) {
+			serve_calls(listener);
+			_exit(0);
+		}
+	}
+	SYS(close(listener));
+	for (int i = 0; i < PROCESSES; i++)
+		join_row(pids[i]);
+}
+
+static void call_processes(void)
+{
+	int port = server_port();
+
+	for (int i = 0; i < PROCESSES * CALLS_EACH; i++) {
+		int fd = connect_port(port);
+		char byte = i;
+
+		SYS(send(fd, &byte, 1, MSG_NOSIGNAL));
+		WANT_EQ(SYS(recv(fd, &byte, 1, 0)), 1);
+		WANT_EQ(byte, i);
+		want_eof(fd);
+		if (speaks_rdma() && run.variant == VAR_COLD)
+			WANT_EQ(path_info(fd).mode, AFRDMA_MODE_FRAMED);
+		SYS(close(fd));
+	}
+}
+
 /* ---- dup ---- */
 
 static void dup_send(void)
@@ -355,6 +408,7 @@ const struct row share_rows[] = {
 	BOTH("fork_send", fork_send, recv_whole, ON_ALL | QUICK),
 	BOTH("fork_recv", send_whole, fork_recv, ON_ALL),
 	{ "fork_both", fork_both, fork_both, ON_ALL | QUICK },
+	{ "accept_processes", call_processes, accept_processes, ON_COLD | ON_PLAIN | QUICK },
 	BOTH("last_close", last_close, last_close_peer, ON_ALL),
 	BOTH("dup", dup_send, recv_whole, ON_ALL),
 	BOTH("rights_send", rights_send, recv_whole, ON_ALL | QUICK),

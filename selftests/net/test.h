@@ -64,6 +64,7 @@ extern const struct row connect_rows[], listen_rows[], message_rows[], option_ro
 extern const struct row stream_rows[], close_rows[], poll_rows[], ring_rows[];
 extern const struct row many_rows[], share_rows[], upgrade_rows[], hostile_rows[];
 extern const struct row urgent_rows[], own_rows[];
+extern const struct row uring_rows[], address_rows[], support_rows[];
 
 /* Which row this process runs, and how. */
 struct run {

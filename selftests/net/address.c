@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Out of the ordinary: one's own address, those of one link, one interface only. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+
+#include "test.h"
+
+#define LEN	10000
+
+/* ---- a socket that calls itself ---- */
+
+/* Two SYNs cross, and meet in one socket: what it sends it receives. */
+static void connect_self(void)
+{
+	struct flow out = flow_out(0), in = out;
+	int fd = new_socket(0);
+	union addr addr;
+	socklen_t len = addr_loopback(&addr, 0);
+
+	SYS(bind(fd, &addr.sa, len));
+	len = addr_loopback(&addr, local_port(fd));
+	SYS(connect(fd, &addr.sa, len));
+	for (int i = 0; i < 5; i++) {
+		flow_send(fd, &out, LEN, LEN);
+		flow_recv(fd, &in, LEN, LEN);
+	}
+	if (speaks_rdma())
+		WANT_EQ(path_info(fd).mode, AFRDMA_MODE_PLAIN);
+	SYS(shutdown(fd, SHUT_WR));
+	want_eof(fd);
+	SYS_ERRNO(connect(fd, &addr.sa, len), EISCONN);
+}
+
+/* ---- link-local addresses ---- */
+
+/* The interface that the control connection uses here. */
+static unsigned int control_interface(char *name)
+{
+	struct sockaddr_in own;
+	socklen_t len = sizeof(own);
+	struct ifaddrs *all, *one;
+	unsigned int index = 0;
+
+	SYS(getsockname(run.control, (struct sockaddr *)&own, &len));
+	SYS(getifaddrs(&all));
+	for (one = all; one; one = one->ifa_next) {
+		struct sockaddr_in *addr = (struct sockaddr_in *)one->ifa_addr;
+
+		if (!addr || addr->sin_family != AF_INET ||
+		    addr->sin_addr.s_addr != own.sin_addr.s_addr)
+			continue;
+		snprintf(name, IF_NAMESIZE, "%s", one->ifa_name);
+		index = if_nametoindex(name);
+	}
+	freeifaddrs(all);
+	WANT(index);
+	return index;
+}
+
+static bool link_local_of(const char *name, struct sockaddr_in6 *to)
+{
+	struct ifaddrs *all, *one;
+	bool found = false;
+
+	SYS(getifaddrs(&all));
+	for (one = all; one; one = one->ifa_next) {
+		struct sockaddr_in6 *addr = (struct sockaddr_in6 *)one->ifa_addr;
+
+		if (!addr || addr->sin6_family != AF_INET6 || strcmp(name, one->ifa_name) ||
+		    !IN6_IS_ADDR_LINKLOCAL(&addr->sin6_addr))
+			continue;
+		*to = *addr;
+		found = true;
+	}
+	freeifaddrs(all);
+	return found;
+}
+
+static void exchange(int fd)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+
+	if (run.variant == VAR_RDMA)
+		path_warm_up(fd);
+	flow_send(fd, &out, LEN, LEN);
+	flow_recv(fd, &in, LEN, LEN);
+	path_check(fd, LEN, LEN);
+}
+
+static void link_local_server(void)
+{
+	int fd = new_socket_of(speaks_rdma(), true, 0);
+	char name[IF_NAMESIZE], text[INET6_ADDRSTRLEN];
+	struct sockaddr_in6 addr;
+	socklen_t len = sizeof(addr);
+
+	control_interface(name);
+	if (!link_local_of(name, &addr))
+		skip("%s has no link-local address", name);
+	SYS(bind(fd, (struct sockaddr *)&addr, sizeof(addr)));
+	SYS(listen(fd, 1));
+	inet_ntop(AF_INET6, &addr.sin6_addr, text, sizeof(text));
+	SYS(getsockname(fd, (struct sockaddr *)&addr, &len));
+	control_send_number("PORT", ntohs(addr.sin6_port));
+	control_writef("%s", text);
+	exchange(SYS(accept(fd, NULL, NULL)));
+}
+
+/* Without its scope such an address names nobody. */
+static void link_local_client(void)
+{
+	struct sockaddr_in6 addr = { .sin6_family = AF_INET6 }, own;
+	int fd = new_socket_of(speaks_rdma(), true, 0);
+	char name[IF_NAMESIZE], text[100];
+	socklen_t len = sizeof(own);
+
+	addr.sin6_port = htons(server_port());
+	control_readline(text, sizeof(text));
+	WANT_EQ(inet_pton(AF_INET6, text, &addr.sin6_addr), 1);
+	SYS_ERRNO(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), EINVAL);
+	addr.sin6_scope_id = control_interface(name);
+	SYS(connect(fd, (struct sockaddr *)&addr, sizeof(addr)));
+	SYS(getpeername(fd, (struct sockaddr *)&own, &len));
+	WANT_EQ(own.sin6_scope_id, addr.sin6_scope_id);
+	SYS(getsockname(fd, (struct sockaddr *)&own, &len));
+	WANT_EQ(own.sin6_scope_id, addr.sin6_scope_id);
+	exchange(fd);
+}
+
+/* ---- bound to an interface ---- */
+
+/* The one that leads to the server leads there still; one that is not there cannot. */
+static void bind_device(void)
+{
+	int fd = new_socket(0), other = new_socket(0);
+	char name[IF_NAMESIZE], got[IF_NAMESIZE] = "";
+	unsigned int index = control_interface(name);
+	socklen_t len = sizeof(got);
+	union addr addr;
+
+	SYS_ERRNO(setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, "afr-nobody", 10), ENODEV);
+	SYS(setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, strlen(name)));
+	SYS(getsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, got, &len));
+	WANT(!strcmp(name, got));
+	set_int(other, SOL_SOCKET, SO_BINDTOIFINDEX, index);
+	WANT_EQ(get_int(other, SOL_SOCKET, SO_BINDTOIFINDEX), index);
+	len = addr_server(&addr, server_port());
+	SYS(connect(fd, &addr.sa, len));
+	exchange(fd);
+}
+
+static void bind_device_server(void)
+{
+	exchange(SYS(accept(open_listener(2), NULL, NULL)));
+}
+
+const struct row address_rows[] = {
+	{ "connect_self", connect_self, connect_self, ON_COLD | QUICK },
+	{ "link_local", link_local_client, link_local_server, ON_ALL | QUICK_ALL },
+	{ "bind_device", bind_device, bind_device_server, ON_ALL | QUICK },
+	{ }
+};

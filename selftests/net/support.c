@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Options that net/afrdma/support.h says work, or are refused: they do, and are. */
+#define _GNU_SOURCE
+#include <netinet/tcp.h>
+
+#include "support.h"
+#include "test.h"
+
+#define LEN	1000
+
+/* ---- all of them ---- */
+
+enum rule { PASS, STORE, REFUSE, CORE, OWN };
+
+static const struct option {
+	const char *name;
+	int level, option;
+	enum rule rule;
+} options[] = {
+#define AFR_OPTION(level, name, rule, ...) { #name, level, name, rule },
+	AFR_SUPPORT_OPTIONS
+#undef AFR_OPTION
+};
+
+struct answer {
+	int set, get, value;
+};
+
+static struct answer ask(int fd, const struct option *o)
+{
+	struct answer a = { 0 };
+	socklen_t len = sizeof(int);
+	int one = 1;
+
+	if (setsockopt(fd, o->level, o->option, &one, sizeof(one)))
+		a.set = errno;
+	if (getsockopt(fd, o->level, o->option, &a.value, &len))
+		a.get = errno;
+	return a;
+}
+
+static void compare(const struct option *o, struct answer own, struct answer tcp)
+{
+	if (own.set != tcp.set || own.get != tcp.get || own.value != tcp.value)
+		fail("%s, set to 1: %s; then read: %s, %d. With TCP: %s; %s, %d", o->name,
+		     strerror(own.set), strerror(own.get), own.value,
+		     strerror(tcp.set), strerror(tcp.get), tcp.value);
+}
+
+/* A kernel that hides SOL_SOCKET from families cannot be told to refuse there. */
+static void refused(const struct option *o, struct answer own)
+{
+	if (o->level == SOL_SOCKET)
+		return;
+	if (own.set != EOPNOTSUPP || own.get != EOPNOTSUPP)
+		fail("%s is to be refused: %s; %s", o->name, strerror(own.set),
+		     strerror(own.get));
+}
+
+static void option_table(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+		const struct option *o = &options[i];
+		bool inet6 = o->level == IPPROTO_IPV6;
+		int own = new_socket_of(speaks_rdma(), inet6, 0);
+		int tcp = new_socket_of(false, inet6, 0);
+
+		at(__FILE__, __LINE__, o->name);
+		if (o->rule == REFUSE && speaks_rdma())
+			refused(o, ask(own, o));
+		else if (o->rule != OWN)
+			compare(o, ask(own, o), ask(tcp, o));
+		SYS(close(own));
+		SYS(close(tcp));
+	}
+}
+
+/* ---- those with values of their own ---- */
+
+static void exchange(int fd)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+
+	if (run.variant == VAR_RDMA)
+		path_warm_up(fd);
+	flow_send(fd, &out, LEN, LEN);
+	flow_recv(fd, &in, LEN, LEN);
+	path_check(fd, LEN, LEN);
+}
+
+/* HELLO is data to the listener; a plain caller is let in when it has spoken. */
+static void defer_accept_server(void)
+{
+	int listener = new_socket(0);
+	bool framed = row_has_rdma() && run.variant == VAR_COLD;
+	union addr addr;
+	socklen_t len = addr_any(&addr, 0);
+	struct flow in = flow_in(0);
+
+	set_int(listener, IPPROTO_TCP, TCP_DEFER_ACCEPT, 30);
+	SYS(bind(listener, &addr.sa, len));
+	SYS(listen(listener, 1));
+	control_send_number("PORT", local_port(listener));
+	barrier("connected");
+	if (framed)
+		await(listener, POLLIN);
+	else
+		WANT_EQ(poll_one(listener, POLLIN, 200), 0);
+	barrier("seen");
+	await(listener, POLLIN);
+	flow_recv(SYS(accept(listener, NULL, NULL)), &in, LEN, LEN);
+	barrier("read");
+}
+
+static void defer_accept_client(void)
+{
+	struct flow out = flow_out(0);
+	int fd = connect_port(server_port());
+
+	barrier("connected");
+	barrier("seen");
+	flow_send(fd, &out, LEN, LEN);
+	barrier("read");
+}
+
+static uint64_t cookie_of(int fd)
+{
+	uint64_t cookie = 0;
+	socklen_t len = sizeof(cookie);
+
+	SYS(getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len));
+	WANT_EQ(len, sizeof(cookie));
+	return cookie;
+}
+
+static void cookie(void)
+{
+	int fd = open_conn(), other = new_socket(0);
+	uint64_t one = cookie_of(fd);
+
+	WANT(one);
+	WANT(cookie_of(other) != one);
+	exchange(fd);
+	WANT(cookie_of(fd) == one);
+}
+
+static void congestion(void)
+{
+	char name[16] = "";
+	socklen_t len = sizeof(name);
+	int fd = open_conn();
+
+	SYS_ERRNO(setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "no-such-one", 11), ENOENT);
+	SYS(setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4));
+	SYS(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len));
+	WANT(!strcmp(name, "reno"));
+	exchange(fd);
+}
+
+static void pacing(void)
+{
+	int fd = open_conn();
+
+	set_int(fd, SOL_SOCKET, SO_MAX_PACING_RATE, 10000000);
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_MAX_PACING_RATE), 10000000);
+	exchange(fd);
+}
+
+const struct row support_rows[] = {
+	{ "option_table", option_table, option_table, ON_COLD | QUICK },
+	{ "defer_accept", defer_accept_client, defer_accept_server, ON_COLD | ON_PLAIN | QUICK_ALL },
+	{ "cookie", cookie, cookie, ON_ALL | QUICK },
+	{ "congestion", congestion, congestion, ON_ALL | QUICK },
+	{ "pacing", pacing, pacing, ON_ALL | QUICK },
+	{ }
+};
