@@ -244,6 +244,7 @@ def installs(_):
         files = {str(path.relative_to(f"{folder}/root"))
                  for path in pathlib.Path(f"{folder}/root").rglob("*") if path.is_file()}
         assert files == {"usr/sbin/smctl", "usr/lib/libafrdma-preload.so",
+                         "usr/share/man/man7/afrdma.7",
                          "usr/share/man/man8/smctl.8"}, files
         done = run(f"{folder}/root/usr/sbin/smctl", "run", "true")
         assert "no /usr/lib/libafrdma-preload.so" in done.stderr or done.returncode == 0, done
