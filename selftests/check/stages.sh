@@ -123,7 +123,7 @@ stage_build_quick() {
 }
 
 stage_lint_quick() {
-	step selftests/lint/lint.sh layers ynl shell docs wire_doc gen_reference doc_names patches
+	step selftests/lint/lint.sh layers ynl shell docs wire_doc gen_reference gen_support doc_names patches
 	step selftests/check/readme.sh
 }
 

@@ -4,8 +4,8 @@
 
     doc_names.py            check, KTAP
 
-Names are looked up in the sources without their comments; settings, reasons and
-options are those that gen_reference.py and sockopt.c know.
+Names are looked up in the sources without their comments; settings and reasons are
+those that gen_reference.py knows.
 """
 
 import pathlib
@@ -58,8 +58,6 @@ class Sources:
                          gen_reference.SETTING.findall(table.split("\n};", 1)[0])}
         self.reasons = {name: int(number) for number, name, _, _ in
                         gen_reference.REASON.findall(gen_reference.read("reason.h")) if name}
-        self.options = re.findall(r"\{ (?:IPPROTO_\w+|SOL_SOCKET), (\w+), (STORE|REFUSE) \}",
-                                  self.code)
 
 
 # Checks: each yields what is wrong.
@@ -121,9 +119,6 @@ def check_whole(sources, docs):
     for reason, number in sources.reasons.items():
         if 0 < number < 50 and f"``{reason}``" not in docs[USERS]:
             yield f"{USERS}: what to do about {reason} is missing"
-    for option, _ in sources.options:
-        if f"``{option}``" not in docs[USERS]:
-            yield f"{USERS}: socket option {option} is missing"
     for enum in ENUMS:
         found = re.search(rf"enum {enum} \{{(.*?)\}}", sources.code, re.S)
         for entry in re.findall(r"\bAFR_\w+", found[1] if found else ""):
@@ -145,7 +140,7 @@ CHECKS = [
     ("files named exist, and all are named", check_files),
     ("settings exist, and are listed with default and bounds", check_settings),
     ("counters, reasons and other names exist", check_names),
-    ("reasons, options and states are all there", check_whole),
+    ("reasons and states are all there", check_whole),
     (f"lines have at most {COLUMNS} columns", check_columns),
 ]
 

@@ -554,6 +554,8 @@ static void exclusive_callers(void)
 
 		SYS(send(fd, "y", 1, MSG_NOSIGNAL));
 		WANT_EQ(SYS(recv(fd, &byte, 1, 0)), 1);
+		if (speaks_rdma() && run.variant == VAR_COLD)
+			WANT_EQ(path_info(fd).mode, AFRDMA_MODE_FRAMED);
 		SYS(close(fd));
 	}
 }
