@@ -32,9 +32,10 @@
 	AFR_OPTION(SOL_SOCKET, SO_SNDTIMEO_NEW, STORE, "yes", "yes", "yes", "sndtimeo", "") \
 	AFR_OPTION(SOL_SOCKET, SO_LINGER, STORE, "yes", "yes", "yes", "linger", \
 		"close() waits for the peer to have all; 0 s resets") \
-	AFR_OPTION(SOL_SOCKET, SO_BUSY_POLL, PASS, "no", "no", "yes", "busy_poll", \
-		"kept, and without effect on rings") \
-	AFR_OPTION(SOL_SOCKET, SO_PEEK_OFF, REFUSE, "no", "no", "no", "peek_off", "") \
+	AFR_OPTION(SOL_SOCKET, SO_BUSY_POLL, PASS, "recv() only", "recv() only", "yes", \
+		"busy_poll", "looks at the ring before it sleeps") \
+	AFR_OPTION(SOL_SOCKET, SO_PEEK_OFF, PASS, "yes", "yes", "yes", "peek_off", \
+		"EOPNOTSUPP on 6.1, as TCP there") \
 	/* room */ \
 	AFR_OPTION(SOL_SOCKET, SO_SNDBUF, STORE, "send ring", "send ring", "yes", "info_rings", \
 		"a power of two from 16384 to ring_max, as set when framing begins") \
@@ -45,8 +46,9 @@
 		"a power of two from 16384 to ring_max, as set when framing begins") \
 	AFR_OPTION(SOL_SOCKET, SO_RCVBUFFORCE, STORE, \
 		"receive ring", "receive ring", "yes", "info_rings", "") \
-	AFR_OPTION(SOL_SOCKET, SO_ZEROCOPY, REFUSE, "no", "no", "no", "zerocopy", \
-		"bytes are copied; on 6.1 the core takes it, without effect") \
+	AFR_OPTION(SOL_SOCKET, SO_ZEROCOPY, PASS, "copies, and says so", \
+		"copies, and says so", "yes", "zerocopy", \
+		"the notice has SO_EE_CODE_ZEROCOPY_COPIED; EOPNOTSUPP on 6.1") \
 	/* addresses and ports */ \
 	AFR_OPTION(SOL_SOCKET, SO_REUSEADDR, PASS, "yes", "yes", "yes", "time_wait", "") \
 	AFR_OPTION(SOL_SOCKET, SO_REUSEPORT, PASS, "yes", "yes", "yes", "reuseport", "") \
@@ -85,8 +87,7 @@
 	AFR_OPTION(SOL_SOCKET, SO_KEEPALIVE, PASS, \
 		"inner connection", "inner connection", "yes", "options_before_connect", \
 		"it watches the peer, whatever path the bytes take") \
-	AFR_OPTION(SOL_SOCKET, SO_OOBINLINE, PASS, "no", "no", "yes", "urgent", \
-		"urgent data is refused") \
+	AFR_OPTION(SOL_SOCKET, SO_OOBINLINE, PASS, "yes", "yes", "yes", "urgent_inline", "") \
 	AFR_OPTION(SOL_SOCKET, SO_PEERCRED, CORE, "as TCP", "as TCP", "as TCP", "option_table", \
 		"what TCP answers: nobody") \
 	AFR_OPTION(SOL_SOCKET, SO_PEERGROUPS, CORE, \
@@ -182,7 +183,12 @@
 
 #define AFR_SUPPORT_OWN \
 	AFR_OWN(AFRDMA_INFO, "yes", "yes", "yes", "info_calls", "struct afrdma_info, read only") \
-	AFR_OWN(AFRDMA_RDMA, "yes", "yes", "yes", "rdma_option", "auto, never or always")
+	AFR_OWN(AFRDMA_RDMA, "yes", "yes", "yes", "rdma_option", "auto, never or always") \
+	AFR_OWN(AFRDMA_SNDRING, "read", "read", "before", "ring_option", \
+		"bytes, a power of two; to be set before connect or listen") \
+	AFR_OWN(AFRDMA_RCVRING, "read", "read", "before", "ring_option", "the same") \
+	AFR_OWN(AFRDMA_BUSY_POLL, "recv() only", "recv() only", "no", "busy_poll", \
+		"microseconds; more than 1000 need CAP_NET_ADMIN")
 
 #define AFR_SUPPORT_FLAGS \
 	AFR_FLAG(MSG_PEEK, "yes", "yes", "yes", "peek", \
@@ -193,17 +199,17 @@
 	AFR_FLAG(MSG_MORE, "no", "no", "yes", "more", "every write goes at once") \
 	AFR_FLAG(MSG_NOSIGNAL, "yes", "yes", "yes", "sigpipe", "SIGPIPE without it") \
 	AFR_FLAG(MSG_WAITFORONE, "yes", "yes", "yes", "mmsg_one", "") \
-	AFR_FLAG(MSG_OOB, "no", "no", "yes", "urgent", \
-		"EOPNOTSUPP to send, EINVAL to receive; no SIGURG, no EPOLLPRI") \
-	AFR_FLAG(MSG_ERRQUEUE, "empty", "empty", "yes", "errqueue", "EAGAIN") \
-	AFR_FLAG(MSG_ZEROCOPY, "copies", "copies", "copies", "zerocopy", "")
+	AFR_FLAG(MSG_OOB, "yes", "yes", "yes", "urgent", "") \
+	AFR_FLAG(MSG_ERRQUEUE, "notices of MSG_ZEROCOPY", "notices of MSG_ZEROCOPY", "yes", \
+		"errqueue", "no time stamps") \
+	AFR_FLAG(MSG_ZEROCOPY, "copies, and says so", "copies, and says so", "yes", "zerocopy", "")
 
 #define AFR_SUPPORT_IOCTLS \
 	AFR_IOCTL(SIOCINQ, "yes", "yes", "yes", "inq", "FIONREAD is the same") \
 	AFR_IOCTL(SIOCOUTQ, "yes", "yes", "yes", "outq", \
 		"what the peer is not known to have, by ring cursors") \
 	AFR_IOCTL(SIOCOUTQNSD, "yes", "yes", "yes", "outq", "") \
-	AFR_IOCTL(SIOCATMARK, "always 0", "always 0", "yes", "urgent", "") \
+	AFR_IOCTL(SIOCATMARK, "yes", "yes", "yes", "urgent", "") \
 	AFR_IOCTL(FIOASYNC, "yes", "yes", "yes", "fioasync", "O_ASYNC of fcntl() is the same")
 
 #define AFR_SUPPORT_CALLS \
@@ -246,7 +252,7 @@
 	AFR_CALL("epoll, EPOLLONESHOT", "yes", "yes", "yes", "oneshot", "") \
 	AFR_CALL("epoll, EPOLLEXCLUSIVE", "yes", "yes", "yes", "epoll_exclusive", "") \
 	AFR_CALL("EPOLLRDHUP", "yes", "yes", "yes", "edge_late", "") \
-	AFR_CALL("EPOLLPRI, SIGURG", "no", "no", "yes", "urgent", "urgent data is refused") \
+	AFR_CALL("EPOLLPRI, SIGURG", "yes", "yes", "yes", "urgent_signal", "") \
 	AFR_CALL("SIGIO", "yes", "yes", "yes", "sigio", "") \
 	AFR_CALL("shutdown(SHUT_WR), client first", "yes", "yes", "yes", "half_close", \
 		"the end travels in a frame, or on the ring") \
