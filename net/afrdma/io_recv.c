@@ -149,8 +149,8 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 		release_sock(sk);
 		busy_poll(sk, seen);
 		ret = afr_io_wait(sk, &timeo, afr_recv_readable(conn) > seen ||
-				 recv_over(conn, seen) || READ_ONCE(sk->sk_err) ||
-				 READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
+				  recv_over(conn, seen) || READ_ONCE(sk->sk_err) ||
+				  READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
 		lock_sock(sk);
 		if (ret)
 			break;
