@@ -285,6 +285,9 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 		return -EOPNOTSUPP;
 	if (test_bit(AFR_F_ABORTED, &conn->flags) || test_bit(AFR_F_FINISHED, &conn->flags))
 		return -EISCONN;
+	/* ended or not, what was connected once offers nothing again until it is taken down */
+	if (!unspec && READ_ONCE(conn->inner->state) == SS_CONNECTED)
+		return -EISCONN;
 	if (!unspec)
 		offer(sk);
 

@@ -926,6 +926,31 @@ static void family(void)
 	WANT_EQ(get_int(plain, SOL_SOCKET, SO_ACCEPTCONN), 1);
 }
 
+/* Both ends are over, and TCP with them; the socket still does not connect again. */
+static void connect_ended(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	int fd = open_conn();
+	union addr addr;
+	socklen_t len = addr_loopback(&addr, 9);
+
+	flow_send(fd, &out, LEN, LEN);
+	flow_recv(fd, &in, LEN, LEN);
+	path_check(fd, LEN, LEN);
+	if (run.server)
+		want_eof(fd);
+	SYS(shutdown(fd, SHUT_WR));
+	want_eof(fd);
+	await(fd, POLLHUP);
+	barrier("both ended");
+	if (run.server)
+		EVENTUALLY(getpeername(fd, &addr.sa, &(socklen_t) { sizeof(addr) }));
+	len = addr_loopback(&addr, 9);
+	SYS_ERRNO(connect(fd, &addr.sa, len), EISCONN);
+	path_check_alone(fd, LEN, LEN);
+	want_eof(fd);
+}
+
 /* connect(AF_UNSPEC) takes a connection down, and the socket connects again. */
 static void unspec(void)
 {
@@ -1074,6 +1099,7 @@ const struct row connect_rows[] = {
 	{ "refused_then_good", refused_then_good, refused_then_good_server, ON_COLD },
 	{ "misuse", misuse, misuse, ON_COLD | QUICK },
 	{ "misuse_connected", misuse_connected, misuse_connected, ON_ALL | QUICK },
+	{ "connect_ended", connect_ended, connect_ended, ON_COLD | ON_PLAIN | QUICK_ALL },
 	{ "unspec", unspec, unspec_server, ON_PLAIN },
 	{ "unspec_framed", unspec_framed, accept_exchange_conn,
 	  ON_RDMA | ON_COLD | ONLY_RDMA },
