@@ -51,7 +51,8 @@
 		"the notice has SO_EE_CODE_ZEROCOPY_COPIED; EOPNOTSUPP on 6.1") \
 	/* addresses and ports */ \
 	AFR_OPTION(SOL_SOCKET, SO_REUSEADDR, PASS, "yes", "yes", "yes", "time_wait", "") \
-	AFR_OPTION(SOL_SOCKET, SO_REUSEPORT, PASS, "yes", "yes", "yes", "reuseport", "") \
+	AFR_OPTION(SOL_SOCKET, SO_REUSEPORT, PASS, "yes", "yes", "yes", "reuseport", \
+		"EOPNOTSUPP on 6.1, which keeps it to families it knows") \
 	AFR_OPTION(SOL_SOCKET, SO_BINDTODEVICE, PASS, "yes", "yes", "yes", "bind_device", \
 		"RDMA goes by the route that TCP has") \
 	AFR_OPTION(SOL_SOCKET, SO_BINDTOIFINDEX, PASS, "yes", "yes", "yes", "bind_device", "") \

@@ -513,6 +513,7 @@ static void *exclusive_body(void *arg)
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLEXCLUSIVE };
 	int ep = SYS(epoll_create1(0));
 	struct acceptor *a = arg;
+	char byte;
 	int fd;
 
 	SYS(epoll_ctl(ep, EPOLL_CTL_ADD, a->listener, &ev));
@@ -523,6 +524,7 @@ static void *exclusive_body(void *arg)
 		if (fd < 0)
 			continue;	/* another was quicker */
 		__atomic_add_fetch(a->served, 1, __ATOMIC_ACQ_REL);
+		WANT_EQ(SYS(recv(fd, &byte, 1, 0)), 1);
 		SYS(send(fd, "x", 1, MSG_NOSIGNAL));
 		SYS(close(fd));
 	}
