@@ -9,12 +9,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "run.h"
 #include "smctl.h"
 
 #define LIBRARY		"libafrdma-preload.so"
 
-/* As shells do when a program cannot be started. */
-enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
+enum via { VIA_CHOICE, VIA_PRELOAD, VIA_SECCOMP };
+
+struct run {
+	struct run_rules	rules;
+	const char		*library;
+	enum via		via;
+};
 
 /* Beside this program (a build tree), or where it was installed. */
 static const char *find_library(void)
@@ -48,47 +54,146 @@ static int preload(const char *library)
 	return ret;
 }
 
-static int usage(void)
+int cannot_run(const char *program, int err)
 {
-	fputs("smctl: no program given: smctl run [--preload PATH] -- PROGRAM [ARGS]\n", stderr);
-	return EXIT_USAGE;
+	fprintf(stderr, "smctl: cannot run %s: %s\n", program, strerror(err));
+	return err == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }
 
-int run_program(int argc, char **argv)
+static int run_preloaded(const struct run *run, char **argv)
 {
-	static const struct option options[] = {
-		{ "preload", required_argument, NULL, 'p' },
-		{ NULL, 0, NULL, 0 }
-	};
+	const char *path = run->library ? run->library : find_library();
 	char library[PATH_MAX];
-	const char *path = NULL;
-	int option;
 
-	optind = 0;	/* again, from the start */
-	while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
-		if (option != 'p')
-			return usage();
-		path = optarg;
-	}
-	if (optind == argc)
-		return usage();
-	if (!path)
-		path = find_library();
 	/* The program may change its directory and start others. */
 	if (!realpath(path, library)) {
 		fprintf(stderr, "smctl: no %s: %s: install it, or say --preload PATH\n",
 			path, strerror(errno));
 		return EXIT_USAGE;
 	}
-	if (access("/sys/module/afrdma", F_OK))
-		fputs("smctl: afrdma is not loaded, so this will be plain TCP: run modprobe afrdma\n",
-		      stderr);
-	if (preload(library)) {
+	if (preload(library) || setenv(RULES_VARIABLE, run->rules.lines, 1)) {
 		perror("smctl: LD_PRELOAD");
 		return EXIT_USAGE;
 	}
-	execvp(argv[optind], argv + optind);
-	option = errno;
-	fprintf(stderr, "smctl: cannot run %s: %s\n", argv[optind], strerror(option));
-	return option == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+	execvp(argv[0], argv);
+	return cannot_run(argv[0], errno);
+}
+
+static enum via choose(const char *program)
+{
+	static const struct {
+		enum via	via;
+		const char	*but;
+	} means[] = {
+		[PROGRAM_DYNAMIC]	= { VIA_PRELOAD, NULL },
+		[PROGRAM_STATIC]	= { VIA_SECCOMP, NULL },
+		[PROGRAM_GO]		= { VIA_SECCOMP, NULL },
+		[PROGRAM_FOREIGN]	= { VIA_PRELOAD,
+			"is for another kind of machine than smctl: its sockets stay TCP" },
+		[PROGRAM_UNKNOWN]	= { VIA_PRELOAD,
+			"is neither an ELF file nor a script: taken for a user of the C library" },
+		[PROGRAM_MISSING]	= { VIA_PRELOAD, NULL },	/* exec says why */
+	};
+	enum program_kind kind = program_kind(program);
+
+	if (means[kind].but)
+		fprintf(stderr, "smctl: %s %s\n", program, means[kind].but);
+	return means[kind].via;
+}
+
+static int use(struct run_rules *rules, const char *rule)
+{
+	char line[RULES_TEXT];
+
+	snprintf(line, sizeof(line), "use %s", rule);
+	return run_rules_line(rules, "--use", 0, line);
+}
+
+static int take_via(struct run *run, const char *word)
+{
+	if (!strcmp(word, "preload"))
+		run->via = VIA_PRELOAD;
+	else if (!strcmp(word, "seccomp"))
+		run->via = VIA_SECCOMP;
+	else
+		fprintf(stderr, "smctl: --via is followed by preload or seccomp, not by %s\n",
+			word);
+	return run->via == VIA_CHOICE ? -1 : 0;
+}
+
+void run_help(FILE *out)
+{
+	fputs("Options of run:\n"
+	      "  --port PORTS    sockets of these ports become AF_RDMA, no others: 6379,7000-7100\n"
+	      "  --use RULE      what the sockets become that fit it; the first rule counts:\n"
+	      "                  rdma|tcp [program NAME] [cgroup PATH] [listen|connect]\n"
+	      "                  [address PREFIX] [port PORTS]\n"
+	      "  --rules FILE    rules, one a line, not those of " RULES_FILE "\n"
+	      "  --via MEANS     preload (needs the C library) or seccomp (any program);\n"
+	      "                  else what fits the program\n"
+	      "  --preload PATH  where " LIBRARY " is\n", out);
+}
+
+static int take(struct run *run, int option, const char *word)
+{
+	switch (option) {
+	case 'l':
+		run->library = word;
+		return 0;
+	case 'v':
+		return take_via(run, word);
+	case 'u':
+		return use(&run->rules, word);
+	case 'p':
+		return run_rules_ports(&run->rules, word);
+	case 'r':
+		run->rules.from_file = true;
+		return run_rules_file(&run->rules, word, true);
+	case 'h':
+		help(stdout);
+		exit(EXIT_OK);
+	}
+	fputs("smctl: see smctl help\n", stderr);
+	return -1;
+}
+
+static int options(struct run *run, int argc, char **argv)
+{
+	static const struct option known[] = {
+		{ "preload",	required_argument,	NULL, 'l' },
+		{ "via",	required_argument,	NULL, 'v' },
+		{ "use",	required_argument,	NULL, 'u' },
+		{ "port",	required_argument,	NULL, 'p' },
+		{ "rules",	required_argument,	NULL, 'r' },
+		{ "help",	no_argument,		NULL, 'h' },
+		{ NULL, 0, NULL, 0 }
+	};
+	int option;
+
+	optind = 0;	/* again, from the start */
+	while ((option = getopt_long(argc, argv, "+h", known, NULL)) != -1)
+		if (take(run, option, optarg))
+			return -1;
+	return run->rules.from_file ? 0 : run_rules_file(&run->rules, RULES_FILE, false);
+}
+
+int run_program(int argc, char **argv)
+{
+	static struct run run;
+
+	opterr = 1;
+	if (options(&run, argc, argv))
+		return EXIT_USAGE;
+	argv += optind;
+	if (!*argv) {
+		fputs("smctl: no program given: smctl run [OPTIONS] -- PROGRAM [ARGS]\n", stderr);
+		return EXIT_USAGE;
+	}
+	if (access("/sys/module/afrdma", F_OK))
+		fputs("smctl: afrdma is not loaded, so this will be plain TCP: run modprobe afrdma\n",
+		      stderr);
+	if (run.via == VIA_CHOICE)
+		run.via = choose(*argv);
+	return run.via == VIA_PRELOAD ? run_preloaded(&run, argv) :
+					supervise(argv, &run.rules.rules);
 }

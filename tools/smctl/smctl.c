@@ -33,13 +33,13 @@ static const struct object {
 	  AFRDMA_CMD_INFO_GET, true },
 };
 
-static void help(FILE *out)
+void help(FILE *out)
 {
 	const struct object *object;
 
 	fputs("Usage: smctl [-j|-p] OBJECT [show] [FIELD VALUE]...\n", out);
 	act_help(out);
-	fputs("       smctl run [--preload PATH] -- PROGRAM [ARGS]\n"
+	fputs("       smctl run [OPTIONS] -- PROGRAM [ARGS]\n"
 	      "       smctl help\n\n"
 	      "Objects:\n", out);
 	for (object = objects; object < objects + ARRAY_SIZE(objects); object++)
@@ -47,7 +47,8 @@ static void help(FILE *out)
 	fputs("\nOptions:\n"
 	      "  -j       JSON: an array of objects with the fields of the text\n"
 	      "  -p       the same, indented\n\n"
-	      "FIELD VALUE shows only what has that value: smctl conn path tcp dport 5201\n", out);
+	      "FIELD VALUE shows only what has that value: smctl conn path tcp dport 5201\n\n", out);
+	run_help(out);
 }
 
 static int usage(const char *what, const char *word)

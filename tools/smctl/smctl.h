@@ -27,8 +27,12 @@ struct smctl {
 /* nl_message_fn's: print one object, @arg is the struct smctl. */
 nl_message_fn conn_show, link_show, dev_show, stat_show, reason_show, info_show;
 
-/* smctl run [--preload PATH] [--] PROGRAM [ARGS]: returns only if it cannot. */
+/* What smctl help says. */
+void help(FILE *out);
+
+/* smctl run [OPTIONS] [--] PROGRAM [ARGS]: the status for exit(). */
 int run_program(int argc, char **argv);
+void run_help(FILE *out);
 
 /* Is "@words" something to do to an @object? Then do it; *@status is for exit(). */
 bool act_on(const char *object, char **words, int n, int *status);

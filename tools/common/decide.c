@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What the rules say of a socket. The first that matches decides; without one: RDMA. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <linux/af_rdma.h>
+
+#include "family.h"
+#include "rules.h"
+
+/* Programs may be short of stack: a signal handler's, a thread's. */
+struct who {
+	char	program[NAME_MAX + 1];
+	char	cgroup[1024];
+};
+
+/* The end of a connection that a rule looks at. */
+struct where {
+	enum rule_side		side;
+	int			family;
+	const unsigned char	*address;
+	uint16_t		port;
+};
+
+static void path_of(char path[static 64], const char *proc, const char *file)
+{
+	stpcpy(stpcpy(path, proc), file);
+}
+
+/* The name of the program's file. */
+static void look_program(struct who *who, const char *proc)
+{
+	char *link = who->cgroup, *name, path[64];
+	ssize_t len;
+
+	path_of(path, proc, "/exe");
+	len = syscall(SYS_readlinkat, AT_FDCWD, path, link, sizeof(who->cgroup) - 1);
+	if (len <= 0 || len == sizeof(who->cgroup) - 1)
+		return;
+	link[len] = '\0';
+	name = strstr(link, " (deleted)");
+	if (name)
+		*name = '\0';
+	name = strrchr(link, '/');
+	if (name && strlen(name + 1) < sizeof(who->program))
+		strcpy(who->program, name + 1);
+}
+
+/* Its place in the unified hierarchy, which is the line that begins with "0::". */
+static void look_cgroup(struct who *who, const char *proc)
+{
+	char path[64], *text = who->cgroup, *line = text;
+	ssize_t len = -1;
+	int fd;
+
+	path_of(path, proc, "/cgroup");
+	fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		len = syscall(SYS_read, fd, text, sizeof(who->cgroup) - 1);
+		syscall(SYS_close, fd);
+	}
+	text[len > 0 ? len : 0] = '\0';
+	while (line && strncmp(line, "0::", 3)) {
+		line = strchr(line, '\n');
+		line = line ? line + 1 : NULL;
+	}
+	if (!line || !strchr(line, '\n')) {
+		*text = '\0';
+		return;
+	}
+	*strchr(line, '\n') = '\0';
+	memmove(text, line + 3, strlen(line + 3) + 1);
+}
+
+static void look_who(struct who *who, const struct rules *rules, const char *proc)
+{
+	who->program[0] = '\0';
+	who->cgroup[0] = '\0';
+	if (!rules->who)
+		return;
+	look_program(who, proc);
+	look_cgroup(who, proc);
+}
+
+/* The cgroup itself, or one below it. */
+static bool in_cgroup(const char *cgroup, const char *top)
+{
+	size_t len = strlen(top);
+
+	while (len && top[len - 1] == '/')
+		len--;
+	return *cgroup && !strncmp(cgroup, top, len) && (!cgroup[len] || cgroup[len] == '/');
+}
+
+static bool match_who(const struct rule *rule, const struct who *who)
+{
+	return (!rule->program || !strcmp(rule->program, who->program)) &&
+	       (!rule->cgroup || in_cgroup(who->cgroup, rule->cgroup));
+}
+
+static bool in_prefix(const unsigned char *address, const struct rule *rule)
+{
+	unsigned int bytes = rule->bits / 8, rest = rule->bits % 8;
+
+	if (memcmp(address, rule->prefix, bytes))
+		return false;
+	return !rest || !((address[bytes] ^ rule->prefix[bytes]) >> (8 - rest));
+}
+
+static bool match_where(const struct rule *rule, const struct where *where)
+{
+	if (rule->side != SIDE_ANY && rule->side != where->side)
+		return false;
+	if (rule->last && (where->port < rule->first || where->port > rule->last))
+		return false;
+	return !rule->family ||
+	       (rule->family == where->family && in_prefix(where->address, rule));
+}
+
+static bool asks_where(const struct rule *rule)
+{
+	return rule->side != SIDE_ANY || rule->family || rule->last;
+}
+
+/* Does any rule say rdma, or could it once the address is known? */
+static bool may_rdma(const struct rules *rules, const struct who *who)
+{
+	const struct rule *rule;
+
+	for (rule = rules->rule; rule < rules->rule + rules->n; rule++) {
+		if (!match_who(rule, who))
+			continue;
+		if (rule->rdma || !asks_where(rule))
+			return rule->rdma;
+	}
+	return true;
+}
+
+static bool says_rdma(const struct rules *rules, const struct who *who, const struct where *where)
+{
+	const struct rule *rule;
+
+	for (rule = rules->rule; rule < rules->rule + rules->n; rule++)
+		if (match_who(rule, who) && match_where(rule, where))
+			return rule->rdma;
+	return true;
+}
+
+bool rules_want(const struct rules *rules, const char *proc, int domain, int type, int protocol)
+{
+	struct who who;
+
+	if ((domain != AF_INET && domain != AF_INET6) ||
+	    (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != SOCK_STREAM ||
+	    (protocol != 0 && protocol != IPPROTO_TCP))
+		return false;
+	if (!rules->n)
+		return true;
+	look_who(&who, rules, proc);
+	return may_rdma(rules, &who);
+}
+
+/* False for what is no address of TCP. */
+static bool look_where(struct where *where, const struct sockaddr *addr, socklen_t len)
+{
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+	const struct sockaddr_in *in = (const void *)addr;
+
+	if (len >= sizeof(*in) && addr->sa_family == AF_INET) {
+		where->family = AF_INET;
+		where->address = (const void *)&in->sin_addr;
+		where->port = ntohs(in->sin_port);
+		return true;
+	}
+	if (len < sizeof(*in6) || addr->sa_family != AF_INET6)
+		return false;
+	where->family = AF_INET6;
+	where->address = (const void *)&in6->sin6_addr;
+	where->port = ntohs(in6->sin6_port);
+	if (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) {
+		where->family = AF_INET;
+		where->address += 12;
+	}
+	return true;
+}
+
+static void apply(const struct rules *rules, const char *proc, int fd,
+		  const struct sockaddr *addr, socklen_t len)
+{
+	struct where where = { .side = addr ? SIDE_CONNECT : SIDE_LISTEN };
+	struct sockaddr_storage own;
+	int never = AFRDMA_RDMA_NEVER;
+	struct who who;
+
+	if (!addr) {
+		len = sizeof(own);
+		addr = (const void *)&own;
+		if (getsockname(fd, (void *)&own, &len))
+			return;
+	}
+	if (!look_where(&where, addr, len))
+		return;
+	look_who(&who, rules, proc);
+	/* Other sockets do not know the option, and an older module neither. */
+	if (!says_rdma(rules, &who, &where))
+		syscall(SYS_setsockopt, fd, SOL_AFRDMA, AFRDMA_RDMA, &never, sizeof(never));
+}
+
+void rules_apply(const struct rules *rules, const char *proc, int fd,
+		 const struct sockaddr *addr, socklen_t len)
+{
+	int saved = errno;
+
+	if (rules->where)
+		apply(rules, proc, fd, addr, len);
+	errno = saved;
+}

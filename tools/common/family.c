@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What AF_RDMA is called here, and how its sockets pass for TCP. */
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <linux/af_rdma.h>
+
+#include "family.h"
+
+#define FAMILY_FILE	"/sys/module/afrdma/parameters/family"
+
+/* Not open(), read() and close(): those are cancellation points, and socket() is not. */
+static int family_from_module(void)
+{
+	int fd = syscall(SYS_openat, AT_FDCWD, FAMILY_FILE, O_RDONLY | O_CLOEXEC);
+	int family = 0;
+	char digit;
+
+	if (fd < 0)
+		return -1;
+	while (syscall(SYS_read, fd, &digit, 1) == 1 && digit >= '0' && digit <= '9')
+		family = family * 10 + digit - '0';
+	syscall(SYS_close, fd);
+	return family;
+}
+
+/* The kernel is not asked for an unknown family: it would start modprobe for every socket. */
+int family_number(void)
+{
+	int family = family_from_module();
+
+	if (family > 0)
+		return family;
+	if (family < 0 && !access("/sys/module", F_OK) && access("/sys/module/afrdma", F_OK))
+		return -1;
+	return AF_RDMA;		/* no parameter, or no /sys to read it from */
+}
+
+int family_protocol(int domain)
+{
+	return domain == AF_INET6 ? AFRDMA_PROTO_INET6 : AFRDMA_PROTO_INET;
+}
+
+/* Not getsockopt(): the preload library is that. */
+static int own_option(int fd, int name)
+{
+	socklen_t len = sizeof(int);
+	int value = -1;
+
+	if (syscall(SYS_getsockopt, fd, SOL_SOCKET, name, &value, &len))
+		return -1;
+	return value;
+}
+
+bool family_tcp_answer(int fd, int name, int *answer)
+{
+	int family;
+
+	if (name != SO_DOMAIN && name != SO_PROTOCOL)
+		return false;
+	family = family_number();
+	if (family < 0 || own_option(fd, SO_DOMAIN) != family)
+		return false;
+	*answer = IPPROTO_TCP;
+	if (name == SO_DOMAIN)
+		*answer = own_option(fd, SO_PROTOCOL) == AFRDMA_PROTO_INET6 ? AF_INET6 : AF_INET;
+	return true;
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * smctl run without the C library's help: the program is a child of smctl, with a
+ * seccomp filter, and smctl answers its socket calls until all that it has started
+ * is gone.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "run.h"
+#include "smctl.h"
+
+struct supervised {
+	pid_t	program;
+	bool	ended;
+	int	status;		/* as from waitpid() */
+};
+
+/* SCM_RIGHTS. @fd is -1 when the program has no filter of its own. */
+static int send_fd(int to, int fd)
+{
+	union {
+		struct cmsghdr	head;
+		char		room[CMSG_SPACE(sizeof(int))];
+	} control = { .room = "" };
+	struct iovec word = { "", 1 };
+	struct msghdr message = { .msg_iov = &word, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		control.head.cmsg_level = SOL_SOCKET;
+		control.head.cmsg_type = SCM_RIGHTS;
+		control.head.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.head), &fd, sizeof(int));
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+	}
+	return sendmsg(to, &message, MSG_NOSIGNAL) == 1 ? 0 : -1;
+}
+
+static int receive_fd(int from)
+{
+	union {
+		struct cmsghdr	head;
+		char		room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec word = { &(char){ 0 }, 1 };
+	struct msghdr message = {
+		.msg_iov = &word, .msg_iovlen = 1,
+		.msg_control = &control, .msg_controllen = sizeof(control),
+	};
+	int fd = -1;
+
+	if (recvmsg(from, &message, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&message))
+		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
+	return fd;
+}
+
+/* In the child. */
+static int become_program(char **argv, int to, bool where, const sigset_t *signals)
+{
+	int listener = filter_install(where);
+
+	if (listener < 0 && errno == EBUSY) {
+		fputs("smctl: already under a supervisor: its rules decide\n", stderr);
+	} else if (listener < 0) {
+		fprintf(stderr, "smctl: seccomp: %s\n", strerror(errno));
+		return EXIT_NOT_EXECUTABLE;
+	}
+	if (send_fd(to, listener)) {
+		perror("smctl: the seccomp listener");
+		return EXIT_NOT_EXECUTABLE;
+	}
+	if (listener >= 0)
+		close(listener);
+	close(to);
+	sigprocmask(SIG_SETMASK, signals, NULL);
+	execvp(argv[0], argv);
+	return cannot_run(argv[0], errno);
+}
+
+/* Children that ended. False when there are none left, of the program's or its children's. */
+static bool reap(struct supervised *it)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == it->program) {
+			it->ended = true;
+			it->status = status;
+		}
+	}
+	return !pid;
+}
+
+/* The terminal has told the program itself: it is in the same process group. */
+static bool hear_signal(struct supervised *it, int signals)
+{
+	struct signalfd_siginfo info;
+
+	if (read(signals, &info, sizeof(info)) != sizeof(info))
+		return true;
+	if (info.ssi_signo == SIGCHLD)
+		return reap(it);
+	if (!it->ended && info.ssi_code <= 0)
+		kill(it->program, info.ssi_signo);
+	return true;
+}
+
+static void serve(struct supervised *it, int listener, int signals, const struct rules *rules)
+{
+	struct pollfd on[] = {
+		{ .fd = signals, .events = POLLIN },
+		{ .fd = listener, .events = POLLIN },
+	};
+
+	for (;;) {
+		if (poll(on, ARRAY_SIZE(on), -1) < 0 && errno != EINTR)
+			return;
+		if (on[1].revents & POLLIN)
+			notify_answer(listener, rules);
+		else if (on[1].revents)
+			on[1].fd = -1;		/* nobody has the filter any more */
+		if (on[0].revents && !hear_signal(it, signals))
+			return;
+	}
+}
+
+/* As the program ended; by a signal, so that a shell sees the same. */
+static int end_like(const struct supervised *it)
+{
+	const struct rlimit no_core = { 0, 0 };
+	sigset_t all;
+
+	if (WIFEXITED(it->status))
+		return WEXITSTATUS(it->status);
+	setrlimit(RLIMIT_CORE, &no_core);
+	signal(WTERMSIG(it->status), SIG_DFL);
+	raise(WTERMSIG(it->status));
+	sigfillset(&all);
+	sigprocmask(SIG_UNBLOCK, &all, NULL);
+	return 128 + WTERMSIG(it->status);
+}
+
+/* Who reads what the program writes waits for its end, not for ours; the same for locks. */
+static void leave_files(int listener, int signals)
+{
+	int low = listener < signals ? listener : signals;
+	int high = listener < signals ? signals : listener;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0 || low <= STDERR_FILENO)
+		return;
+	dup2(null, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO);
+	if (!getenv("AFRDMA_PRELOAD_DEBUG"))
+		dup2(null, STDERR_FILENO);
+	close_range(STDERR_FILENO + 1, low - 1, 0);
+	close_range(low + 1, high - 1, 0);
+	close_range(high + 1, ~0U, 0);
+}
+
+/* All that is not about this process itself. */
+static int block_signals(sigset_t *before)
+{
+	static const int own[] = { SIGTSTP, SIGTTIN, SIGTTOU, SIGSEGV, SIGBUS, SIGFPE, SIGILL,
+				   SIGABRT, SIGTRAP, SIGSYS };
+	sigset_t set;
+	unsigned int i;
+
+	sigfillset(&set);
+	for (i = 0; i < ARRAY_SIZE(own); i++)
+		sigdelset(&set, own[i]);
+	sigprocmask(SIG_BLOCK, &set, before);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int supervise(char **argv, const struct rules *rules)
+{
+	struct supervised it = { 0 };
+	int pair[2], signals, listener;
+	sigset_t before;
+
+	signals = block_signals(&before);
+	signal(SIGCHLD, SIG_DFL);	/* ignored, it would take the status away */
+	unsetenv(RULES_VARIABLE);
+	/* What the program leaves behind becomes our child: we may look into it, and wait. */
+	if (signals < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+		perror("smctl: cannot supervise");
+		return EXIT_KERNEL;
+	}
+	it.program = fork();
+	if (it.program < 0) {
+		perror("smctl: fork");
+		return EXIT_KERNEL;
+	}
+	if (!it.program)
+		_exit(become_program(argv, pair[1], rules->where, &before));
+	close(pair[1]);
+	listener = receive_fd(pair[0]);
+	close(pair[0]);
+	leave_files(listener, signals);
+	serve(&it, listener, signals, rules);
+	return end_like(&it);
+}
