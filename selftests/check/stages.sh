@@ -49,6 +49,7 @@ unit_tests() {
 	step make -C selftests/unit check "$@"
 	step make -s tools
 	step python3 selftests/tools/tools.py
+	step python3 selftests/tools/run.py
 	step make -s -C selftests/net all
 	step selftests/net/oracle.sh build/net --quick
 }
@@ -197,6 +198,7 @@ stage_uml_debug() {
 	in_guests uml-debug 900 selftests/check/one-way.sh \
 		quick -- full --no-rogue --only cycles.cold
 	in_guests uml-debug 300 selftests/tools/guest.sh
+	in_guests uml-debug 300 selftests/tools/run.sh
 	in_guests uml-debug 400 selftests/net/death.sh
 	in_guests uml-debug 300 selftests/net/limits.sh
 	in_guests uml-debug 200 selftests/net/dumps.sh
@@ -211,6 +213,7 @@ vm() {
 	programs || return
 	in_guests "$1" 900 selftests/check/one-way.sh quick -- full --no-rogue --only "$many"
 	in_guests "$1" 300 selftests/tools/guest.sh
+	in_guests "$1" 400 selftests/tools/run.sh
 	in_guests "$1" 400 selftests/net/death.sh
 	return "$failures"
 }

@@ -5,12 +5,14 @@
     program.py listen ADDRESS PORT FILE     creates FILE once it listens
     program.py connect ADDRESS PORT
     program.py idle ADDRESS PORT NUMBER     opens NUMBER connections to itself
+    program.py echo ADDRESS PORT PORT...    echoes what comes to any of the ports
 
 It prints "ready" when its bytes have arrived, and ends when its input does.
 """
 
 import socket
 import sys
+import threading
 
 BLOCK = 65536
 BLOCKS = 32
@@ -41,6 +43,17 @@ def exchange(sock):
         receive(sock, BLOCK)
 
 
+def echo(sock):
+    with sock:
+        while data := sock.recv(BLOCK):
+            sock.sendall(data)
+
+
+def serve(server):
+    while True:
+        threading.Thread(target=echo, args=[server.accept()[0]], daemon=True).start()
+
+
 def main():
     what, address, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
     keep = []
@@ -53,6 +66,9 @@ def main():
     elif what == "connect":
         keep = [socket.create_connection((address, port))]
         exchange(keep[0])
+    elif what == "echo":
+        for each in sys.argv[3:]:
+            threading.Thread(target=serve, args=[listen(address, int(each))], daemon=True).start()
     else:
         server = listen(address, port)
         for _ in range(int(sys.argv[4])):

@@ -1,0 +1,342 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""smctl run, as far as it goes without the module: KTAP.
+
+What rules say, which means a program gets, status and signals through the
+supervisor. That bytes go where the rules have them is tested in guests: run.sh.
+"""
+
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from tools import HERE, LOADED, PROBE, SMCTL, SRC, Skip, fails, main, run
+
+SECCOMP = (SMCTL, "run", "--rules", "/dev/null", "--via", "seccomp")
+PRELOAD = (SMCTL, "run", "--rules", "/dev/null", "--via", "preload")
+SOCKET = {"inet": "socket 2 1 0", "inet6": "socket 10 526337 6", "udp": "socket 2 2 0",
+          "unix": "socket 1 1 0", "icmp": "socket 2 1 1"}
+
+
+def compile_c(to, source, *flags):
+    built = run(os.environ.get("CC", "cc"), "-g", "-D_GNU_SOURCE", f"-I{SRC}/include/uapi",
+                "-o", to, HERE / source, *flags)
+    assert built.returncode == 0, built.stderr
+    return to
+
+
+def build(folder):
+    """What the cases have: a folder with the programs that they look at."""
+    compile_c(folder / "rules", "rules_probe.c", "-fsanitize=address,undefined",
+              SRC / "tools/common/rules.c", SRC / "tools/common/family.c")
+    compile_c(folder / "static", "socket_probe.c", "-static")
+    compile_c(folder / "static-pie", "socket_probe.c", "-static-pie")
+    compile_c(folder / "dynamic", "socket_probe.c")
+    # What Go's linker leaves in a dynamic program, and in one that was stripped.
+    for section in ".go.buildinfo", ".note.go.buildid":
+        done = run("objcopy", "--add-section", f"{section}={SRC / 'COPYING'}",
+                   folder / "dynamic", folder / f"go{section}")
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+def answers(folder, rules, *questions, **env):
+    done = run(folder / "rules", *rules, input="\n".join(questions), env=env)
+    assert done.returncode == 0 and not done.stderr, done
+    return done.stdout.split()
+
+
+def seccomp_of(*command):
+    """0: preloaded, 2: under the supervisor"""
+    done = run(SMCTL, "run", *command)
+    assert done.returncode == 0, done
+    return int(done.stdout.split()[-1])
+
+
+def no_rules(folder):
+    """rules: without any, TCP sockets and no others become AF_RDMA"""
+    asked = [SOCKET[name] for name in ("inet", "inet6", "udp", "unix", "icmp")]
+    assert answers(folder, [], *asked) == ["rdma", "rdma", "tcp", "tcp", "tcp"]
+    assert answers(folder, [], "connect 10.0.0.1 1", "listen ::1 2") == ["rdma", "rdma"]
+
+
+def first_match(folder):
+    """rules: the first that fits decides, side, address and port together"""
+    rules = ["use rdma connect address 10.1.0.0/17 port 6379", "use tcp listen port 22",
+             "use rdma port 20-30,80", "use tcp"]
+    for question, answer in {
+            "connect 10.1.0.9 6379": "rdma", "connect 10.1.128.9 6379": "tcp",
+            "listen 10.1.0.9 6379": "tcp", "connect 10.1.0.9 6380": "tcp",
+            "listen 0.0.0.0 22": "tcp", "connect 10.9.0.1 22": "rdma",
+            "listen 0.0.0.0 30": "rdma", "listen 0.0.0.0 31": "tcp",
+            "listen 0.0.0.0 80": "rdma", "connect ::ffff:10.1.0.9 6379": "rdma",
+            "connect fd00::1 6379": "tcp", SOCKET["inet"]: "rdma"}.items():
+        assert answers(folder, rules, question) == [answer], question
+
+
+def prefixes(folder):
+    """rules: prefixes of both families, down to no bit and up to all"""
+    for prefix, inside, outside in [
+            ("10.1.2.3", "10.1.2.3", "10.1.2.2"), ("10.1.2.3/31", "10.1.2.2", "10.1.2.4"),
+            ("0.0.0.0/0", "192.0.2.1", "fd00::1"), ("::/0", "fd00::1", "192.0.2.1"),
+            ("fd00::/9", "fd7f::1", "fd80::1"), ("fd00::1", "fd00::1", "fd00::2")]:
+        asked = [f"connect {inside} 1", f"connect {outside} 1"]
+        rules = [f"use tcp address {prefix}"]
+        assert answers(folder, rules, *asked) == ["tcp", "rdma"], prefix
+
+
+def who_asks(folder):
+    """rules: a program by its file's name, a cgroup with those below it"""
+    proc = folder / "proc"
+    proc.mkdir(exist_ok=True)
+    (proc / "exe").unlink(missing_ok=True)
+    (proc / "exe").symlink_to("/usr/sbin/sshd (deleted)")
+    (proc / "cgroup").write_text("1:name=x:/\n0::/system.slice/ssh.service\n", encoding="ascii")
+    for rule, answer in {
+            "use tcp program sshd": "tcp", "use tcp program ssh": "rdma",
+            "use tcp cgroup /system.slice": "tcp", "use tcp cgroup /system.sli": "rdma",
+            "use tcp cgroup /": "tcp", "use tcp program sshd cgroup /a": "rdma",
+            "use tcp program sshd cgroup /system.slice/ssh.service/": "tcp",
+            "use tcp program sshd port 5": "rdma"}.items():
+        assert answers(folder, [rule], SOCKET["inet"], PROC=str(proc)) == [answer], rule
+    asked = ["connect 10.0.0.1 5", "connect 10.0.0.1 6"]
+    rules = ["use tcp program sshd port 5", "use rdma program sshd", "use tcp"]
+    assert answers(folder, rules, *asked, PROC=str(proc)) == ["tcp", "rdma"]
+    assert answers(folder, rules, *asked, PROC="/no/such") == ["tcp", "tcp"]
+
+
+def bad_rules(folder):
+    """rules: a bad one is refused, and smctl says file, line and word"""
+    for rule, sentence in {
+            "take rdma": "begins with use, not with: take", "use": "followed by rdma or tcp",
+            "use sdp": "not by: sdp", "use tcp to 1": "not: to", "use tcp port": "nothing follows",
+            "use tcp listen connect": "said twice: connect",
+            "use tcp port 1 port 2": "said twice: port",
+            "use tcp port 0": "no port", "use tcp port 65536": "no port",
+            "use tcp port 9-8": "no port", "use tcp port 1,": "no port",
+            "use tcp port -1": "no port", "use tcp port 1-2-3": "no port",
+            "use tcp address 10.0.0.0/33": "no address", "use tcp address x": "no address",
+            "use tcp address ::/": "no address", "use tcp address 10.1.0.0/8x": "no address",
+            "use tcp program /bin/sh": "without its folder", "use tcp cgroup a": "begins with /",
+            "use tcp\nuse rdma": "one line"}.items():
+        done = run(folder / "rules", rule)
+        assert done.returncode == 1 and sentence in done.stdout, (rule, done)
+    path = folder / "bad.conf"
+    path.write_text("# all\n\nuse tcp port 22 # ssh\nuse rmda\n", encoding="ascii")
+    fails(run(SMCTL, "run", "--rules", path, "true"), 1, f"{path}:4: use is followed by rdma or")
+    fails(run(SMCTL, "run", "--rules", "/no/such", "true"), 1, "/no/such: No such file")
+    fails(run(SMCTL, "run", "--use", "tcp prot 1", "true"), 1, "--use: a rule knows")
+    fails(run(SMCTL, "run", "--port", "1-", "true"), 1, "--port: no port")
+    fails(run(SMCTL, "run", "--via", "magic", "true"), 1, "--via is followed by")
+
+
+def too_many_rules(folder):
+    """rules: more than there is room for are refused, not dropped"""
+    done = run(folder / "rules", *["use tcp port 1"] * 129)
+    assert done.returncode == 1 and "more rules" in done.stdout, done
+    done = run(folder / "rules", "use tcp port " + ",".join(["1"] * 129))
+    assert done.returncode == 1 and "more rules" in done.stdout, done
+    done = run(folder / "rules", *["use tcp program " + "x" * 200] * 50)
+    assert done.returncode == 1 and "more rules" in done.stdout, done
+
+
+def rules_are_handed_down(_):
+    """rules: options stand before the file's, and the library gets them all"""
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+        file.write("  use tcp port 5 # five\n\nuse rdma\n")
+        file.flush()
+        done = run(SMCTL, "run", "--use", "tcp port 1", "--port", "2,3", "--rules", file.name,
+                   "printenv", "AFRDMA_RUN_RULES")
+    assert [line.strip() for line in done.stdout.splitlines()] == [
+        "use tcp port 1", "use rdma port 2,3", "use tcp", "use tcp port 5", "use rdma"], done
+    assert run(*SECCOMP, "printenv", "AFRDMA_RUN_RULES").returncode == 1
+
+
+def means_by_kind(folder):
+    """run: static and Go programs get the supervisor, others the library"""
+    for name, want in {"static": 2, "static-pie": 2, "dynamic": 0, "go.go.buildinfo": 2,
+                       "go.note.go.buildid": 2}.items():
+        assert seccomp_of(folder / name) == want, name
+    assert seccomp_of("--via", "seccomp", folder / "dynamic") == 2
+    assert seccomp_of("--via", "preload", folder / "static") == 0
+    for name, want in {"static": 2, "dynamic": 0}.items():
+        inner, outer = folder / f"{name}.script", folder / f"{name}.outer"
+        inner.write_text(f"#! {folder / name}\n", encoding="ascii")
+        inner.chmod(0o755)
+        outer.write_text(f"#!{inner}\n", encoding="ascii")
+        outer.chmod(0o755)
+        assert seccomp_of(inner) == want and seccomp_of(outer) == want, name
+
+
+def means_by_path(folder):
+    """run: the program is looked for in PATH, as exec does"""
+    (folder / "empty").mkdir(exist_ok=True)
+    path = f"/no/such:{folder / 'empty'}:{folder}"
+    done = run(SMCTL, "run", "static", env={"PATH": path})
+    assert done.stdout == "seccomp 2\n", done
+
+
+def oddities(folder):
+    """run: what is no program of this machine is named so"""
+    text = folder / "text"
+    text.write_text("exit 3\n", encoding="ascii")
+    text.chmod(0o755)
+    done = run(SMCTL, "run", text)
+    assert done.returncode == 3 and "neither an ELF file nor a script" in done.stderr, done
+    other = folder / "foreign"
+    other.write_bytes((folder / "static").read_bytes()[:18] + b"\x16" + bytes(45))
+    other.chmod(0o755)
+    done = run(SMCTL, "run", other)
+    assert done.returncode and "another kind of machine" in done.stderr, done
+    (folder / "short").write_bytes(b"\x7fELF")
+    (folder / "short").chmod(0o755)
+    assert "neither an ELF" in run(SMCTL, "run", folder / "short").stderr
+
+
+def status_of_supervised(_):
+    """supervisor: the program's status, arguments, output and death"""
+    assert run(*SECCOMP, "sh", "-c", "exit 42").returncode == 42
+    assert run(*SECCOMP, "/no/such").returncode == 127
+    assert run(*SECCOMP, "/").returncode == 126
+    assert run(*SECCOMP, "--", "echo", "-n", "--", "-j").stdout == "-- -j"
+    assert run(*SECCOMP, "cat", input="through").stdout == "through"
+    for number in signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGHUP:
+        done = run(*SECCOMP, "sh", "-c", f"kill -{int(number)} $$")
+        assert done.returncode == -number, done
+    done = run("sh", "-c", "exec 0<&- 1>&-; exec \"$@\"", "sh", *SECCOMP, "sh", "-c", "exit 9")
+    assert done.returncode == 9, done
+
+
+CATCHER = """
+import signal, sys, time
+def caught(number, _):
+    print(number, flush=True)
+    if number == signal.SIGTERM:
+        raise SystemExit(5)
+for name in "HUP", "INT", "QUIT", "USR1", "USR2", "TERM", "WINCH", "ALRM", "PIPE":
+    signal.signal(getattr(signal, "SIG" + name), caught)
+print("ready", flush=True)
+while True:
+    time.sleep(60)
+"""
+
+
+def signals_of_supervised(_):
+    """supervisor: signals reach the program, which decides what comes of them"""
+    with subprocess.Popen([str(word) for word in SECCOMP] + [sys.executable, "-c", CATCHER],
+                          stdout=subprocess.PIPE, text=True) as it:
+        assert it.stdout.readline() == "ready\n"
+        for name in "HUP", "INT", "QUIT", "USR1", "USR2", "WINCH", "ALRM", "PIPE", "TERM":
+            number = getattr(signal, "SIG" + name)
+            it.send_signal(number)
+            assert it.stdout.readline() == f"{int(number)}\n", name
+        assert it.wait(30) == 5
+
+
+def mask_of_supervised(_):
+    """supervisor: the program's signal mask and files are as it would have had them"""
+    look = "grep -E 'Sig(Blk|Ign)' /proc/self/status; ls /proc/self/fd | wc -l"
+    plain, supervised = (run(*how, "sh", "-c", look).stdout for how in ((), SECCOMP))
+    assert plain == supervised, (plain, supervised)
+
+
+def what_is_left_behind(_):
+    """supervisor: it stays for what the program leaves behind, and answers that"""
+    late = ("import socket, time; time.sleep(1); socket.socket(); "
+            "open('/proc/self/fd/3', 'w').write('late')")
+    with tempfile.NamedTemporaryFile("r") as file:
+        start = time.monotonic()
+        done = run("sh", "-c", 'exec 3>"$0"; exec "$@"', file.name, *SECCOMP, "sh", "-c",
+                   f'"{sys.executable}" -c "$0" & exit 6', late)
+        assert done.returncode == 6 and file.read() == "late", done
+        assert time.monotonic() - start > 1
+
+
+def output_ends(_):
+    """supervisor: it keeps no file open that the program has closed"""
+    with subprocess.Popen([str(word) for word in SECCOMP] +
+                          ["sh", "-c", "exec >&- 2>&-; read _; exit 4"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as it:
+        assert it.stdout.read() == b"" and it.poll() is None
+        it.stdin.close()
+        assert it.wait(30) == 4
+
+
+def supervised_answers(folder):
+    """supervisor: sockets, options and threads of a program go on as TCP without AF_RDMA"""
+    done = run(*SECCOMP, sys.executable, "-c", PROBE)
+    assert done.returncode == 0, done
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+        with subprocess.Popen([str(word) for word in SECCOMP] +
+                              ["--use", "tcp port 1", folder / "static", "127.0.0.1", port,
+                               "65536"], stdout=subprocess.PIPE, text=True) as it:
+            sock = server.accept()[0]
+            with sock:
+                sock.settimeout(30)
+                left = 65536
+                while left:
+                    data = sock.recv(left)
+                    left -= len(data)
+                    sock.sendall(data)
+            assert it.stdout.read() == "seccomp 2\nechoed\n" and it.wait(30) == 0
+
+
+def supervised_go(_):
+    """supervisor: a Go program with many threads gets all its answers"""
+    hey = shutil.which("hey")
+    if not hey:
+        raise Skip("no hey")
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "page").write_text("bytes " * 1000, encoding="ascii")
+        with subprocess.Popen([str(word) for word in PRELOAD] +
+                              [sys.executable, "-u", "-m", "http.server", "--bind", "127.0.0.1",
+                               "--directory", folder, "0"], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True) as server:
+            try:
+                port = server.stdout.readline().split("port ")[1].split()[0]
+                done = run(SMCTL, "run", "--use", "tcp port 1", hey, "-n", "200", "-c", "20",
+                           f"http://127.0.0.1:{port}/page")
+            finally:
+                server.kill()
+    assert "[200]\t200 responses" in done.stdout, done
+
+
+def privileges(_):
+    """supervisor: an ordinary user's program has no_new_privs, root's has not"""
+    if os.geteuid():
+        raise Skip("not root")
+    look = ["grep", "NoNewPrivs", "/proc/self/status"]
+    assert run(*SECCOMP, *look).stdout.split() == ["NoNewPrivs:", "0"]
+    done = run("setpriv", "--reuid", "65534", "--clear-groups", *SECCOMP, *look)
+    assert done.stdout.split() == ["NoNewPrivs:", "1"], done
+
+
+def one_supervisor(folder):
+    """supervisor: one inside another leaves the answers to it"""
+    done = run(*SECCOMP, *SECCOMP, folder / "static")
+    assert done.stdout == "seccomp 2\n" and "already under a supervisor" in done.stderr, done
+
+
+def says_plain(folder):
+    """supervisor: one line with AFRDMA_PRELOAD_DEBUG where there is no AF_RDMA"""
+    if LOADED:
+        raise Skip("afrdma is loaded")
+    done = run(*SECCOMP, folder / "static", env={"AFRDMA_PRELOAD_DEBUG": "1"})
+    assert done.stderr.count("sockets are plain TCP\n") == 1, done
+
+
+CASES = [no_rules, first_match, prefixes, who_asks, bad_rules, too_many_rules,
+         rules_are_handed_down, means_by_kind, means_by_path, oddities, status_of_supervised,
+         signals_of_supervised, mask_of_supervised, what_is_left_behind, output_ends,
+         supervised_answers, supervised_go, privileges, one_supervisor, says_plain]
+
+
+if __name__ == "__main__":
+    sys.exit(main(CASES, build))

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A small program for run.py and run.sh, linked statically there: it tells whether
+ * a seccomp filter is on it, and whether its sockets say that they are TCP.
+ *
+ *	socket_probe			that alone
+ *	socket_probe ADDRESS PORT BYTES	and sends that much to an echo, from a thread
+ */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct sockaddr_in peer = { .sin_family = AF_INET };
+static size_t bytes;
+
+static int says(int fd, int name)
+{
+	socklen_t len = sizeof(int);
+	int value = -1;
+
+	return getsockopt(fd, SOL_SOCKET, name, &value, &len) || len != sizeof(int) ? -1 : value;
+}
+
+static int tcp_socket(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	if (fd < 0 || says(fd, SO_DOMAIN) != AF_INET || says(fd, SO_PROTOCOL) != IPPROTO_TCP) {
+		fprintf(stderr, "socket %d: %d, %d\n", fd, says(fd, SO_DOMAIN),
+			says(fd, SO_PROTOCOL));
+		exit(1);
+	}
+	return fd;
+}
+
+static void echo(int fd, char *block, size_t size)
+{
+	size_t got = 0;
+	ssize_t ret;
+
+	memset(block, 'x', size);
+	if (write(fd, block, size) != (ssize_t)size)
+		exit(3);
+	for (memset(block, 0, size); got < size; got += ret) {
+		ret = read(fd, block + got, size - got);
+		if (ret <= 0)
+			exit(4);
+	}
+	if (memchr(block, 0, size))
+		exit(5);
+}
+
+static void *talk(void *unused)
+{
+	static char block[65536];
+	int fd = tcp_socket();
+	size_t done;
+
+	if (connect(fd, (void *)&peer, sizeof(peer))) {
+		perror("connect");
+		exit(2);
+	}
+	for (done = 0; done < bytes; done += sizeof(block))
+		echo(fd, block, sizeof(block));
+	return unused;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+
+	close(tcp_socket());
+	printf("seccomp %d\n", prctl(PR_GET_SECCOMP));
+	fflush(stdout);
+	if (argc != 4)
+		return 0;
+	peer.sin_port = htons(atoi(argv[2]));
+	bytes = strtoul(argv[3], NULL, 10);
+	if (inet_pton(AF_INET, argv[1], &peer.sin_addr) != 1 ||
+	    pthread_create(&thread, NULL, talk, NULL) || pthread_join(thread, NULL))
+		return 6;
+	puts("echoed");
+	return 0;
+}
