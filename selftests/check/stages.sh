@@ -198,7 +198,7 @@ stage_uml_debug() {
 	in_guests uml-debug 900 selftests/check/one-way.sh \
 		quick -- full --no-rogue --only cycles.cold
 	in_guests uml-debug 300 selftests/tools/guest.sh
-	in_guests uml-debug 300 selftests/tools/run.sh
+	in_guests uml-debug 400 selftests/tools/run.sh
 	in_guests uml-debug 400 selftests/net/death.sh
 	in_guests uml-debug 300 selftests/net/limits.sh
 	in_guests uml-debug 200 selftests/net/dumps.sh

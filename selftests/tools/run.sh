@@ -101,6 +101,8 @@ client() {
 
 clients() {
 	client rdma "static" 7101 static
+	goes rdma "static, an ordinary user's" setpriv --reuid 65534 --clear-groups \
+		"$smctl" run -- /tmp/static "$AFR_PEER" 7101 4194304
 	client tcp "static, preloaded in vain" 7101 static --via preload
 	goes rdma "Go" "$smctl" run -- hey -n 24 -c 4 "http://$AFR_PEER:7107/page"
 	check "Go: all answers" grep -q '\[200\].24 responses' /tmp/counted.out
