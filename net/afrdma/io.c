@@ -180,14 +180,18 @@ static bool send_over(struct sock *sk)
 }
 
 /* No page for the ring now: TCP would wait, and so do we. -EAGAIN: look again. */
-static int wait_for_memory(struct sock *sk, long timeo)
+static int wait_for_memory(struct sock *sk, long *timeo)
 {
-	if (!timeo)
+	long nap = min_t(long, *timeo, msecs_to_jiffies(MEMORY_RETRY_MS));
+
+	if (!nap)
 		return -ENOBUFS;
 	release_sock(sk);
-	schedule_timeout_interruptible(msecs_to_jiffies(MEMORY_RETRY_MS));
+	schedule_timeout_interruptible(nap);
 	lock_sock(sk);
-	return signal_pending(current) ? sock_intr_errno(timeo) : -EAGAIN;
+	if (*timeo != MAX_SCHEDULE_TIMEOUT)
+		*timeo -= nap;
+	return signal_pending(current) ? sock_intr_errno(*timeo) : -EAGAIN;
 }
 
 /*
@@ -235,7 +239,7 @@ static int send_framed(struct sock *sk, struct msghdr *msg, size_t len, long tim
 			continue;
 		}
 		if (ret == -ENOMEM || ret == -EDQUOT)
-			ret = wait_for_memory(sk, timeo);
+			ret = wait_for_memory(sk, &timeo);
 		if (ret != -EAGAIN)
 			break;
 		release_sock(sk);

@@ -7,6 +7,7 @@
 #include <linux/sched/clock.h>
 #include <linux/sched/signal.h>
 #include <linux/sockios.h>
+#include <linux/tcp.h>
 #include <net/sock.h>
 #include <uapi/linux/af_rdma.h>
 #include <uapi/linux/in6.h>
@@ -101,6 +102,38 @@ static u64 to_mark(struct sock *sk, size_t seen, size_t done, bool *skip)
 	return mark == AFR_NO_URGENT || mark < at || here ? U64_MAX : mark - at;
 }
 
+/* What a read would find: not the urgent byte that it stops at, or goes over. */
+static u32 readable_to_mark(struct sock *sk, bool over)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	u32 readable = afr_recv_readable(conn);
+	u64 at = READ_ONCE(conn->rx.consumed), mark = afr_urgent_mark(conn);
+
+	if (!readable || sock_flag(sk, SOCK_URGINLINE))
+		return readable;
+	if (READ_ONCE(conn->urgent_gone) == at || (mark == at && over)) {
+		readable--;
+		at++;
+	}
+	if (mark == AFR_NO_URGENT || mark < at)
+		return readable;
+	return min_t(u64, readable, mark - at);
+}
+
+/* How much there still is, for who asked: TCP_INQ, or io_uring. The end counts as one. */
+static void tell_inq(struct sock *sk, struct msghdr *msg)
+{
+	bool asked = tcp_sk(afr_inner(sk)->sk)->recvmsg_inq;
+
+	if (!asked && !msg->msg_get_inq)
+		return;
+	msg->msg_inq = readable_to_mark(sk, false);
+	if (!msg->msg_inq && afr_recv_fin(afr_sk(sk)->conn))
+		msg->msg_inq = 1;
+	if (asked)
+		put_cmsg(msg, SOL_TCP, TCP_CM_INQ, sizeof(msg->msg_inq), &msg->msg_inq);
+}
+
 /* SO_PEEK_OFF: a peek goes on where the last one ended, a read takes that back. */
 static void peeked(struct sock *sk, bool peek, size_t done)
 {
@@ -156,6 +189,8 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 			break;
 	}
 	peeked(sk, peek, done);
+	if (done || !ret)
+		tell_inq(sk, msg);
 	release_sock(sk);
 	afr_move_consider(conn);
 	return done ? done : ret;
@@ -217,24 +252,6 @@ int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
 }
 
 /* --- polling ------------------------------------------------------------ */
-
-/* What a read would find: not the urgent byte that it stops at, or goes over. */
-static u32 readable_to_mark(struct sock *sk, bool over)
-{
-	struct afr_conn *conn = afr_sk(sk)->conn;
-	u32 readable = afr_recv_readable(conn);
-	u64 at = READ_ONCE(conn->rx.consumed), mark = afr_urgent_mark(conn);
-
-	if (!readable || sock_flag(sk, SOCK_URGINLINE))
-		return readable;
-	if (READ_ONCE(conn->urgent_gone) == at || (mark == at && over)) {
-		readable--;
-		at++;
-	}
-	if (mark == AFR_NO_URGENT || mark < at)
-		return readable;
-	return min_t(u64, readable, mark - at);
-}
 
 static __poll_t poll_framed_rx(struct sock *sk)
 {

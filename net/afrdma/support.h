@@ -153,8 +153,7 @@
 	/* TCP: answers, and what would take the inner socket away */ \
 	AFR_OPTION(IPPROTO_TCP, TCP_INFO, PASS, \
 		"inner connection", "inner connection", "yes", "tcp_info", "") \
-	AFR_OPTION(IPPROTO_TCP, TCP_INQ, PASS, "no", "no", "yes", "option_table", \
-		"kept; no control message comes: use SIOCINQ") \
+	AFR_OPTION(IPPROTO_TCP, TCP_INQ, PASS, "yes", "yes", "yes", "tcp_inq", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_ULP, REFUSE, "no", "no", "no", "option_table", \
 		"no kernel TLS") \
 	AFR_OPTION(IPPROTO_TCP, TCP_REPAIR, REFUSE, "no", "no", "no", "option_table", \

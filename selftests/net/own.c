@@ -2,6 +2,8 @@
 /* SOL_AFRDMA; and options whose answer is on the error queue, or is where peeking goes on. */
 #include <time.h>	/* which <linux/errqueue.h> wants before it */
 #include <linux/errqueue.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/utsname.h>
 
 #include "test.h"
@@ -136,6 +138,40 @@ static void peek_off_recv(void)
 	}
 	WANT_EQ(SYS(recv(fd, buf, 8, MSG_WAITALL)), 8);
 	WANT(!memcmp(buf, "23456789", 8));
+	barrier("read");
+	path_check(fd, 0, 10);
+}
+
+/* ---- TCP_INQ: what is left comes with what is read ---- */
+
+static int recv_inq(int fd, char *buf, size_t len)
+{
+	char control[CMSG_SPACE(sizeof(int))] = "";
+	struct iovec vec = { buf, len };
+	struct msghdr msg = {
+		.msg_iov = &vec, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *cmsg;
+	int left;
+
+	WANT_EQ(SYS(recvmsg(fd, &msg, MSG_WAITALL)), len);
+	cmsg = CMSG_FIRSTHDR(&msg);
+	WANT(cmsg && cmsg->cmsg_level == IPPROTO_TCP && cmsg->cmsg_type == TCP_CM_INQ);
+	memcpy(&left, CMSG_DATA(cmsg), sizeof(left));
+	return left;
+}
+
+static void tcp_inq_recv(void)
+{
+	int fd = open_conn(), left = 0;
+	char buf[16];
+
+	set_int(fd, IPPROTO_TCP, TCP_INQ, 1);
+	barrier("sent");
+	EVENTUALLY(!ioctl(fd, FIONREAD, &left) && left == 10);
+	WANT_EQ(recv_inq(fd, buf, 4), 6);
+	WANT_EQ(recv_inq(fd, buf, 6), 0);
 	barrier("read");
 	path_check(fd, 0, 10);
 }
@@ -341,6 +377,7 @@ const struct row own_rows[] = {
 	{ "zerocopy", zerocopy_send, zerocopy_recv, ON_ALL | QUICK_ALL },
 	{ "zerocopy_back", zerocopy_recv, zerocopy_send, ON_ALL },
 	{ "peek_off", peek_off_send, peek_off_recv, ON_ALL | QUICK },
+	{ "tcp_inq", peek_off_send, tcp_inq_recv, ON_ALL | QUICK_ALL },
 	{ "timestamp", timestamp_send, timestamp_recv, ON_ALL | QUICK },
 	{ "rdma_option", wish_client, wish_server, ON_COLD | ONLY_RDMA | QUICK },
 	{ "ring_option", ring_client, ring_server, ON_COLD | ONLY_RDMA | QUICK },
