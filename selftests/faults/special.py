@@ -362,7 +362,7 @@ def sweep(ctx, row):
     ctx.do(ctx.at_fault, INJECT)
     points = failed = 0
     seed = ctx.rng.getrandbits(40)
-    for words in ("", "--workers 200"):
+    for words in ("", "--workers 100"):
         rc, out = ctx.at_fault.sh(f"{SWEEP} --address {{me}} --seed {seed} {words}".replace(
             "{me}", ctx.address[ctx.at_fault.role]), 600)
         ctx.log(out)

@@ -25,6 +25,7 @@
 #define PIECE		20000
 #define HANG		60	/* seconds, after which a call is interrupted, and fails */
 #define ROUNDS_MAX	2000	/* of PIECE both ways, until the connection is on RDMA */
+#define ROUNDS_WORKERS	100	/* the same, when it need not get there */
 
 /* What flow.c wants to know of a row; there are no others. */
 static const struct row the_row = { .name = "sweep" };
@@ -46,6 +47,7 @@ static struct {
 
 /* Of --workers. */
 static bool workers;
+static int upgraded;
 
 /* ---- fail-nth ---- */
 
@@ -278,11 +280,13 @@ static bool settled(int fd)
 
 static void upgrade(struct life *l)
 {
-	for (int i = 0; i < ROUNDS_MAX && !l->dead; i++) {
+	for (int i = 0; i < (workers ? ROUNDS_WORKERS : ROUNDS_MAX) && !l->dead; i++) {
 		carry(l, 0, PIECE, "send.tcp", "recv.tcp");
 		carry(l, 1, PIECE, "send.tcp", "recv.tcp");
-		if (settled(l->client) && settled(l->server))
+		if (settled(l->client) && settled(l->server)) {
+			upgraded++;
 			return;
+		}
 		poll(NULL, 0, 1);
 	}
 	if (!workers)
@@ -417,6 +421,7 @@ static void sweep_workers(int steps)
 	int dead = 0;
 
 	workers = true;
+	upgraded = 0;
 	for (int i = 0; i < steps; i++) {
 		struct life l;
 
@@ -433,7 +438,10 @@ static void sweep_workers(int steps)
 			fail("workers, point %d: 20 s of silence", i + 1);
 		end(&l);
 	}
-	printf("ok - workers: %d points, %d connections ended by an error\n", steps, dead);
+	if (!upgraded)
+		fail("workers: not one connection came onto RDMA");
+	printf("ok - workers: %d points, %d connections on RDMA, %d ended by an error\n", steps,
+	       upgraded, dead);
 	fflush(stdout);
 }
 
