@@ -371,7 +371,7 @@ def sweep(ctx, row):
         for line in out.splitlines():
             numbers = [int(word) for word in line.replace(":", " ").split() if word.isdigit()]
             points += numbers[0]
-            failed += numbers[1]
+            failed += numbers[-1]
     ctx.seen(note=f"{points} points, {failed} of them were seen by the program")
 
 
