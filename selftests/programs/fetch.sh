@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# What the programs need that is not in this tree: the packages of packages.txt, and the
+# test suites that are only in Debian's source packages, unpacked and built below
+# ~/.cache/afrdma/programs (AFRDMA_CACHE). No list of the system's is changed.
+#
+#	fetch.sh packages	install them
+#	fetch.sh sources	suites: redis, memcached, libuv, socat
+#	fetch.sh where		the folder of the sources
+#
+# A suite that cannot be had is named, and its rows skip: that fails nothing.
+set -uo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+lab=$here/../lab
+cache=${AFRDMA_CACHE:-$HOME/.cache/afrdma}/programs
+say() { echo "fetch: $*" >&2; }
+
+# A server's package starts it when it is installed: not here, if we may say so.
+packages() {
+	local policy=/usr/sbin/policy-rc.d rc=0 names
+	mapfile -t names < <(sed 's/#.*//' "$here/packages.txt" | xargs -n 1)
+	if [ "$(id -u)" -eq 0 ] && [ ! -e $policy ]; then
+		printf '#!/bin/sh\nexit 101\n' >$policy
+		chmod 755 $policy
+		# shellcheck disable=SC2064 # the name as it is now
+		trap "rm -f $policy" EXIT
+	fi
+	"$lab/deps.sh" "${names[@]}" || rc=$?
+	return $rc
+}
+
+# apt with lists of its own: source packages of this release.
+apt() {
+	command apt-get -q -y -o Dir::Etc::SourceList="$cache/apt/sources.list" \
+		-o Dir::Etc::SourceParts=/dev/null -o Dir::State::Lists="$cache/apt/lists" \
+		-o Dir::Cache="$cache/apt" -o APT::Sandbox::User=root "$@"
+}
+
+source_lists() {
+	local release
+	[ ! -e "$cache/apt/done" ] || return 0
+	release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+	mkdir -p "$cache/apt/lists/partial" "$cache/apt/archives/partial"
+	cat >"$cache/apt/sources.list" <<-END
+	END
+	apt update >"$cache/apt/log" 2>&1 && touch "$cache/apt/done"
+}
+
+build_redis() { :; }		# its suite takes the packaged server
+build_socat() { ./configure && make -j"$(nproc)"; }
+build_memcached() { ./configure --disable-docs && make -j"$(nproc)" memcached timedrun sizes; }
+build_libuv1() {
+	cmake -B build -DBUILD_TESTING=ON -DCMAKE_BUILD_TYPE=Release &&
+		make -C build -j"$(nproc)" uv_run_tests
+}
+
+# one PACKAGE: unpacked as cache/PACKAGE, and built there
+one() {
+	local name=$1 dir
+	[ ! -e "$cache/$name/.built" ] || return 0
+	rm -rf "${cache:?}/$name" "$cache/tmp.$name"
+	mkdir -p "$cache/tmp.$name"
+	(cd "$cache/tmp.$name" && apt source "$name") >"$cache/$name.log" 2>&1 || return
+	dir=$(find "$cache/tmp.$name" -mindepth 1 -maxdepth 1 -type d | head -n 1)
+	mv "$dir" "$cache/$name" && rm -rf "$cache/tmp.$name"
+	(cd "$cache/$name" && "build_$name" && touch .built) >>"$cache/$name.log" 2>&1
+}
+
+sources() {
+	local name
+	mkdir -p "$cache"
+	source_lists || { say "no source packages here: $cache/apt/log"; return 0; }
+	for name in redis memcached libuv1 socat; do
+		one "$name" || say "no suite of $name: $cache/$name.log"
+	done
+}
+
+case ${1:-} in
+packages | sources)	"$1" ;;
+where)			echo "$cache" ;;
+*)			sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; exit 2 ;;
+esac

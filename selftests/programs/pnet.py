@@ -1,0 +1,61 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Tell AF_SMC which RDMA device belongs to a network device.
+
+    pnet.py NETDEV IBDEV
+
+What "smc_pnet -a" does, of which Debian has no package: one generic netlink message.
+"""
+import socket
+import struct
+import sys
+
+CTRL, GETFAMILY, FAMILY_ID, FAMILY_NAME = 16, 3, 1, 2   # of the family that knows the others
+PNETID_ADD = 2
+NAME, ETHNAME, IBNAME, IBPORT = 1, 2, 3, 4
+
+
+def attribute(kind, value):
+    size = 4 + len(value)
+    return struct.pack("=HH", size, kind) + value + bytes(-size % 4)
+
+
+def text(kind, value):
+    return attribute(kind, value.encode() + b"\0")
+
+
+def call(sock, family, command, attributes):
+    """Send one request; the answer behind its headers, or an OSError."""
+    body = struct.pack("=BBH", command, 1, 0) + attributes
+    sock.send(struct.pack("=IHHII", 16 + len(body), family, 5, 1, 0) + body)
+    answer = sock.recv(65536)
+    if struct.unpack_from("=H", answer, 4)[0] == 2:     # NLMSG_ERROR, or 0 for success
+        error = struct.unpack_from("=i", answer, 16)[0]
+        if error:
+            raise OSError(-error, "netlink refuses")
+        return b""
+    return answer[20:]
+
+
+def family_number(sock, name):
+    answer = call(sock, CTRL, GETFAMILY, text(FAMILY_NAME, name))
+    sock.recv(65536)                                    # its acknowledgement
+    while answer:
+        size, kind = struct.unpack_from("=HH", answer)
+        if kind == FAMILY_ID:
+            return struct.unpack_from("=H", answer, 4)[0]
+        answer = answer[size + 3 & ~3:]
+    raise OSError(f"no family {name}")
+
+
+def main():
+    netdev, ibdev = sys.argv[1:]
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 16) as sock:
+        sock.bind((0, 0))
+        call(sock, family_number(sock, "SMC_PNETID"), PNETID_ADD,
+             text(NAME, "AFRLAB") + text(ETHNAME, netdev) + text(IBNAME, ibdev) +
+             attribute(IBPORT, b"\1"))
+
+
+if __name__ == "__main__":
+    main()

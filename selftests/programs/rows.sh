@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2317,SC2154 # run.sh calls these and sets their variables
+#
+# The programs of run.sh: a table, and two functions for each line of it. NAME_server runs
+# in guest a and has to listen on $port, NAME_client in b and fails unless every byte was
+# right. Both are in a folder of the same name, with "${under[@]}" before what is to use the
+# family, and have the ports up to $port + 9. What they leave running is ended.
+
+# name, seconds, KiB that RDMA has to bring into a and into b, commands it needs
+rows() {
+	cat <<-'END'
+	redis		90	30000	45000	redis-server,redis-cli,redis-benchmark
+	memcached	60	8000	8000	memcached,memccp,memccat,memcslap
+	postgres	180	25000	20000	pgbench
+	nginx		90	0	45000	nginx,wrk,curl,openssl
+	haproxy		60	15000	15000	haproxy,nginx,curl
+	http2		60	15000	25000	nghttpd,nghttpx,h2load,curl
+	grpc		90	15000	15000	/usr/lib/python3/dist-packages/grpc
+	ssh		90	15000	15000	sshd,scp
+	rsync		60	15000	15000	rsync
+	git		60	0	15000	git
+	socat		60	15000	15000	socat
+	iperf3		60	15000	15000	iperf3
+	mpi		120	8000	8000	mpirun,sshd
+	mpi_ucx		120	8000	8000	mpirun,sshd
+	mpi_ofi		120	8000	8000	mpirun,sshd
+	ucx		90	12000	12000	ucx_perftest
+	libfabric	60	15000	15000	fi_pingpong
+	rpc		120	0	60000	/bin/sh
+	fetch		120	0	60000	/bin/sh
+	redis_many	200	0	0	redis-server,redis-benchmark
+	END
+}
+
+# same FILE: what arrived is what was sent
+same() {
+	local file
+	for file; do cmp "$file" "$data/$(basename "$file")" || return; done
+}
+
+# table VALUE WORDS...: a line of the tables below the verdicts
+table() { echo "TABLE $*"; }
+
+### Key-value stores and a data base
+
+redis_at() {
+	local at=$1
+	shift
+	"${under[@]}" redis-server --port "$at" --bind "$AFR_ME" --protected-mode no --save '' \
+		--enable-debug-command yes --repl-diskless-sync-delay 0 "$@"
+}
+redis_server() { redis_at "$port"; }
+# The replica is in this guest. Its digest of all keys and values has to be the server's.
+redis_client() {
+	local cli=("${under[@]}" redis-cli -h "$AFR_PEER" -p "$port" --raw)
+	local mine=(redis-cli -h "$AFR_ME" -p $((port + 1)) --raw)
+	"${under[@]}" redis-benchmark -h "$AFR_PEER" -p "$port" -c 8 -n 4000 -r 1000 \
+		-d 4096 -t set,get -q || return
+	"${cli[@]}" -x set file <$data/16M || return
+	"${cli[@]}" get file | head -c -1 >16M
+	same 16M || return
+	redis_at $((port + 1)) --replicaof "$AFR_PEER" "$port" &
+	wait_for 30 sh -c "${mine[*]} info replication | grep -q master_link_status:up" || return
+	"${cli[@]}" set last word
+	wait_for 10 sh -c "${mine[*]} get last | grep -q word" || return
+	[ "$("${cli[@]}" debug digest)" = "$("${mine[@]}" debug digest)" ]
+}
+
+redis_many_server() { redis_at "$port"; }
+redis_many_client() {
+	local connections test rest
+	for connections in 1 4 8 16 32; do
+		"${under[@]}" redis-benchmark -h "$AFR_PEER" -p "$port" -c $connections \
+			-n 3000 -d 1024 -t set,get --csv >csv || return
+		while IFS=, read -r test _ rest; do
+			case $test in '"SET"' | '"GET"')
+				table "$(grep "^$test" csv | cut -d '"' -f 4)" \
+					"${test//\"/} a second, $connections connections" ;;
+			esac
+		done <csv
+	done
+}
+
+memcached_server() { "${under[@]}" memcached -u nobody -l "$AFR_ME" -p "$port" -m 128 -U 0; }
+memcached_client() {
+	local servers=--servers=$AFR_PEER:$port n
+	for n in 0 1 2 3 4 5 6 7 8 9; do cp $data/900k "$n.900k"; done
+	"${under[@]}" memccp "$servers" ./*.900k || return
+	for n in 0 1 2 3 4 5 6 7 8 9; do
+		"${under[@]}" memccat "$servers" --file=got "$n.900k" || return
+		cmp got $data/900k || return
+	done
+	"${under[@]}" memcslap "$servers" --concurrency=4 --execute-number=200 --test=set
+}
+
+pg() {
+	local program=$1
+	shift
+	setpriv --reuid=65534 --regid=65534 --clear-groups "${under[@]}" \
+		"$(find /usr/lib/postgresql -name "$program" | sort -V | tail -n 1)" "$@"
+}
+# Not as root, and made once: that takes longer than all the rest.
+postgres_server() {
+	local under=("${under[@]}")
+	if [ ! -e /tmp/pg/made ]; then
+		mkdir /tmp/pg && chown 65534:65534 /tmp/pg
+		(under=(env) && pg initdb -D /tmp/pg/data -A trust -U test -N) || return
+		echo "host all all $AFR_PEER/32 trust" >>/tmp/pg/data/pg_hba.conf
+		touch /tmp/pg/made
+	fi
+	pg postgres -D /tmp/pg/data -p "$port" -k /tmp/pg -h "$AFR_ME" -c fsync=off
+}
+# pgbench's own invariant: balances of tellers, branches and the history are one sum.
+postgres_client() {
+	local to=(-h "$AFR_PEER" -p "$port" -U test)
+	local sql=(psql "${to[@]}" -X -q -A -t -v ON_ERROR_STOP=1 postgres)
+	chmod 777 .
+	base64 $data/16M >lines
+	pg pgbench "${to[@]}" -i -s 1 -q postgres || return
+	pg pgbench "${to[@]}" -c 4 -t 50 postgres | tee bench || return
+	table "$(awk '/^tps/ { print $3 }' bench)" "transactions a second, 4 clients"
+	[ "$(pg "${sql[@]}" -c 'select (select sum(tbalance) from pgbench_tellers) =
+		(select sum(delta) from pgbench_history) and (select count(*) = 200
+		from pgbench_history)')" = t ] || return
+	pg "${sql[@]}" -c 'drop table if exists t' -c 'create table t (line text)' \
+		-c "\\copy t from lines" -c "\\copy t to got" && cmp lines got
+}
+
+### The web
+
+nginx_at() {
+	[ -e key ] || openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
+		-subj /CN=afr -keyout key -out cert || return
+	cat >nginx.conf <<-END
+	daemon off; user root; worker_processes 1; pid $PWD/nginx.pid;
+	events { worker_connections 256; }
+	http {
+		access_log off; sendfile on; keepalive_requests 100000;
+		client_body_temp_path $PWD/b; proxy_temp_path $PWD/p; fastcgi_temp_path $PWD/f;
+		uwsgi_temp_path $PWD/u; scgi_temp_path $PWD/s;
+		server {
+			listen $AFR_ME:$1; listen $AFR_ME:$(($1 + 1)) ssl;
+			ssl_certificate $PWD/cert; ssl_certificate_key $PWD/key;
+			root $data;
+		}
+	}
+	END
+	"${under[@]}" nginx -p "$PWD" -e stderr -c "$PWD/nginx.conf"
+}
+# get URL CURL-OPTION...: all files over one connection
+get_files() {
+	local url=$1 files=() file
+	shift
+	rm -f 16M 900k 64k
+	for file in 16M 900k 64k; do files+=("$url/$file" -o "$file"); done
+	"${under[@]}" curl -sSf "$@" "${files[@]}" && same 16M 900k 64k
+}
+
+nginx_server() { nginx_at "$port"; }
+nginx_client() {
+	local url=http://$AFR_PEER:$port
+	get_files "$url" && get_files "$url" -H 'Connection: close' &&
+		get_files "https://$AFR_PEER:$((port + 1))" -k || return
+	"${under[@]}" wrk -t1 -c8 -d3s "$url/4k" | tee wrk
+	! grep -E 'Socket errors|Non-2xx' wrk || return
+	table "$(awk '/^Requests/ { print $2 }' wrk)" "requests of 4 KiB a second, 8 connections"
+}
+
+# nginx is beside the client, so that each byte passes haproxy in between, by splice.
+haproxy_server() {
+	cat >conf <<-END
+	defaults
+		mode tcp
+		option splice-auto
+		timeout connect 10s
+		timeout client 60s
+		timeout server 60s
+	listen all
+		bind $AFR_ME:$port
+		server b $AFR_PEER:$((port + 1))
+	END
+	"${under[@]}" haproxy -db -f conf
+}
+haproxy_client() {
+	nginx_at $((port + 1)) &
+	wait_for 20 listens $((port + 1)) && get_files "http://$AFR_PEER:$port" &&
+		get_files "http://$AFR_PEER:$port" -H 'Connection: close'
+}
+
+# The proxy's own connections are to this guest itself.
+http2_server() {
+	"${under[@]}" nghttpd --no-tls -a "$AFR_ME" -d $data $((port + 1)) &
+	wait_for 20 listens $((port + 1))
+	"${under[@]}" nghttpx --conf=/dev/null --workers=1 -f "$AFR_ME,$port;no-tls" \
+		-b "$AFR_ME,$((port + 1));;proto=h2" --errorlog-file=/dev/stderr
+}
+http2_client() {
+	local url=http://$AFR_PEER:$port
+	get_files "$url" --http2-prior-knowledge || return
+	"${under[@]}" h2load -n 200 -c 4 -m 8 "$url/64k" | tee load
+	grep -q '200 succeeded, 0 failed' load || return
+	table "$(awk '/^finished/ { print $4 }' load)" "requests of 64 KiB a second, 4 connections"
+}
+
+grpc_server() { "${under[@]}" /usr/bin/python3 "$here/grpc_stream.py" serve "$AFR_ME:$port"; }
+grpc_client() {
+	"${under[@]}" /usr/bin/python3 "$here/grpc_stream.py" echo "$AFR_PEER:$port" $data/16M
+}
+
+### Copies
+
+sshd_at() {
+	mkdir -p /run/sshd
+	ssh-keygen -q -t ed25519 -N '' -f host && ssh-keygen -q -t ed25519 -N '' -f user || return
+	cp user "$AFR_SHARED/$key.user"
+	"$@" /usr/sbin/sshd -D -e -f /dev/null -h "$PWD/host" -o "ListenAddress=$AFR_ME:$port" \
+		-o "AuthorizedKeysFile=$PWD/user.pub" -o StrictModes=no -o UsePAM=no \
+		-o PermitRootLogin=yes -o Subsystem="sftp internal-sftp"
+}
+ssh_words() {
+	install -m 600 "$AFR_SHARED/$key.user" user
+	words=(-F /dev/null -i "$PWD/user" -o StrictHostKeyChecking=no -o LogLevel=ERROR
+		-o UserKnownHostsFile=/dev/null)
+}
+ssh_server() { sshd_at "${under[@]}"; }
+ssh_client() {
+	local words
+	ssh_words
+	"${under[@]}" scp "${words[@]}" -P "$port" $data/16M "root@$AFR_PEER:$PWD/up" &&
+		"${under[@]}" scp "${words[@]}" -P "$port" "root@$AFR_PEER:$PWD/up" 16M && same 16M
+}
+
+rsync_server() {
+	printf '%s\n' "[w]" "path = $PWD" "use chroot = no" "read only = no" "uid = root" \
+		"gid = root" >conf
+	"${under[@]}" rsync --daemon --no-detach --config=conf --address="$AFR_ME" --port="$port"
+}
+rsync_client() {
+	local url=rsync://$AFR_PEER:$port/w
+	"${under[@]}" rsync -a $data/ "$url/up/" && "${under[@]}" rsync -a "$url/up/" down/ &&
+		diff -r $data down
+}
+
+git_server() {
+	git init -q repo && cp $data/* repo/ || return
+	git -C repo -c core.compression=0 add . && git -C repo -c user.name=a -c user.email=a@a \
+		commit -q -m files || return
+	"${under[@]}" git daemon --export-all --reuseaddr --base-path="$PWD" \
+		--listen="$AFR_ME" --port="$port"
+}
+git_client() {
+	"${under[@]}" git clone -q "git://$AFR_PEER:$port/repo" repo &&
+		git -C repo fsck --full && rm -rf repo/.git && diff -r $data repo
+}
+
+socat_server() { "${under[@]}" socat "TCP-LISTEN:$port,bind=$AFR_ME,fork,reuseaddr" PIPE; }
+socat_client() {
+	"${under[@]}" socat -t 30 - "TCP:$AFR_PEER:$port" <$data/16M >16M && same 16M
+}
+
+# The server writes what it gets into a file; the other way, bytes are counted.
+iperf3_server() {
+	"${under[@]}" iperf3 -s -1 -B "$AFR_ME" -p $((port + 1)) &
+	"${under[@]}" iperf3 -s -1 -B "$AFR_ME" -p "$port" -F got
+	put "$key.sum" "$(sha256sum <got)"
+	wait
+}
+iperf3_client() {
+	"${under[@]}" iperf3 -c "$AFR_PEER" -p "$port" -F $data/16M -n 16M || return
+	[ "$(get "$key.sum" 10)" = "$(sha256sum <$data/16M)" ] || return
+	"${under[@]}" iperf3 -c "$AFR_PEER" -p $((port + 1)) -R -n 32M -J >json || return
+	/usr/bin/python3 -c 'import json; r = json.load(open("json"))["end"]["sum_received"]
+print("TABLE %.1f MB/s, from server to client" % (r["bits_per_second"] / 8e6))
+assert r["bytes"] >= 32 << 20'
+}
+
+### Our own, in the manner of others: bulk.c
+
+bulk() {
+	"${under[@]}" "$built/bulk" "$1" "$AFR_PEER" "$port" 8 >sizes || return
+	awk '{ print "TABLE", $3, "MB/s,", $1, "bytes" }' sizes
+}
+rpc_server() { "${under[@]}" "$built/bulk" serve "$AFR_ME" "$port"; }
+rpc_client() { bulk rpc; }
+fetch_server() { rpc_server; }
+fetch_client() { bulk fetch; }
+
+### Message passing
+
+# The two processes are started by ssh, which has no part in the rest.
+mpi_server() { sshd_at; }
+mpi_run() {
+	local words
+	ssh_words
+	words+=(-p "$port")
+	mpirun --allow-run-as-root --host afr-b,afr-a -np 2 --mca plm_rsh_args "${words[*]}" \
+		--mca oob_tcp_if_include eth0 --mca mpi_yield_when_idle 1 "$@" \
+		"${under[@]}" "$built/mpi_ring" | tee ring
+	grep -q '^all bytes right' ring || return
+	sed -n 's/^ *\([0-9]*\) bytes: ring *\([0-9]*\).*/TABLE \2 us, ring of \1 bytes/p' ring
+}
+mpi_client() { mpi_run --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include eth0; }
+mpi_ucx_server() { mpi_server; }
+mpi_ucx_client() {
+	mpi_run --mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any \
+		-x UCX_TLS=tcp,self -x UCX_NET_DEVICES=eth0
+}
+mpi_ofi_server() { mpi_server; }
+mpi_ofi_client() {
+	mpi_run --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include 'tcp;ofi_rxm' \
+		-x FI_TCP_IFACE=eth0
+}
+
+# It does not look at the bytes: mpi_ucx does.
+ucx_server() {
+	UCX_TLS=tcp UCX_NET_DEVICES=eth0 "${under[@]}" ucx_perftest -p "$port"
+}
+ucx_client() {
+	UCX_TLS=tcp UCX_NET_DEVICES=eth0 "${under[@]}" ucx_perftest "$AFR_PEER" -p "$port" \
+		-t tag_lat -s 65536 -n 250 -w 10
+}
+
+libfabric_server() {
+	FI_TCP_IFACE=eth0 "${under[@]}" fi_pingpong -p tcp -e msg -c -I 32 -S 1048576 -B "$port"
+}
+libfabric_client() {
+	FI_TCP_IFACE=eth0 "${under[@]}" fi_pingpong -p tcp -e msg -c -I 32 -S 1048576 \
+		-P "$port" "$AFR_PEER"
+}

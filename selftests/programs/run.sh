@@ -1,0 +1,210 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# For selftests/lab/run: programs that nobody here wrote, between the two guests, the same
+# row on TCP, on AF_SMC and on AF_RDMA. Guest a serves, b is the client and prints the table.
+#
+#	run.sh [--on "tcp rdma"] [ROW...]	rows.sh has the names; all of them
+#
+# A row passes when the client has found every byte right, and on AF_RDMA only when at least
+# the row's share has come by RDMA into each guest. What a row that passes on TCP does
+# elsewhere is judged by programs.differences.
+set -uo pipefail
+set -m			# each job a process group, which ends as one
+# shellcheck source=selftests/lab/guest-lib.sh
+. "$AFR_LAB/guest-lib.sh"
+here=$AFR_SRC/selftests/programs
+built=$AFR_SRC/build/programs
+smctl=/tmp/bin/smctl
+data=/tmp/data
+# shellcheck source=selftests/programs/rows.sh
+. "$here/rows.sh"
+
+families="tcp smc rdma"
+[ "${1:-}" != --on ] || { families=$2; shift 2; }
+[ -n "$AFR_MODULE" ] || { skip "programs" "no afrdma.ko"; exit 4; }
+[ -x "$AFR_SRC/build/tools/smctl" ] && [ -x "$built/bulk" ] ||
+	{ skip "programs" "not built: make tools; make -C selftests/programs"; exit 4; }
+
+### The guest
+
+# The same bytes in both, so that each can tell whether it got the other's.
+make_data() {
+	local size
+	mkdir -p $data
+	for size in 4k 64k 900k 16M; do
+		head -c "$size" /dev/zero | openssl enc -aes-128-ctr -nosalt \
+			-K 00112233445566778899aabbccddeeff -iv 0 2>/dev/null >"$data/$size"
+	done
+	chmod -R a+rX $data
+}
+
+# Packets of RoCE as the packet filter sees them: of the peer, whichever family sent them.
+set_up_guest() {
+	local a=$AFR_ME b=$AFR_PEER
+	[ "$AFR_ROLE" = a ] || { a=$AFR_PEER; b=$AFR_ME; }
+	printf '%s\n' "127.0.0.1 localhost" "$a afr-a" "$b afr-b" >/tmp/hosts
+	mount --bind /tmp/hosts /etc/hosts || exit 1
+	sysctl -qw net.afrdma.upgrade_bytes=0
+	nft 'add table inet programs
+		add counter inet programs roce
+		add chain inet programs in { type filter hook input priority 0; }
+		add rule inet programs in udp dport 4791 counter name roce' || exit 1
+	make_data
+	# Where every user may read them.
+	mkdir /tmp/bin && cp "$AFR_SRC"/build/tools/{smctl,libafrdma-preload.so} \
+		"$built/smc.so" /tmp/bin
+}
+
+roce_bytes() { nft list counter inet programs roce | awk '/packets/ { print $4 }'; }
+counter() { "$smctl" stats | awk -v name="$1" '$1 == name { print $2 }'; }
+listens() { ss -Htln "sport = :$1" | grep -q .; }
+rdma_bytes() {
+	case $1 in
+	tcp)	echo 0 ;;
+	smc)	roce_bytes ;;
+	rdma)	counter rx_bytes_rdma ;;
+	esac
+}
+
+has_smc() {
+	python3 -c 'import socket; socket.socket(43, socket.SOCK_STREAM, 0)' 2>/dev/null
+}
+
+### A row
+
+# field ROW N, of the table in rows.sh
+field() { rows | awk -v name="$1" -v n="$2" '$1 == name { print $n }'; }
+
+missing() {
+	local command
+	for command in $(field "$1" 5 | tr , ' '); do
+		command -v "$command" >/dev/null || [ -e "$command" ] ||
+			{ echo "$command"; return; }
+	done
+	# Not built where there was no mpicc.
+	case $1 in mpi*) [ -x "$built/mpi_ring" ] || echo mpi_ring ;; esac
+}
+
+end_group() {
+	local pid=$1 t
+	kill -TERM -- "-$pid" 2>/dev/null
+	for ((t = 0; t < 100; t++)); do
+		kill -0 -- "-$pid" 2>/dev/null || break
+		sleep 0.1
+	done
+	kill -KILL -- "-$pid" 2>/dev/null
+	wait "$pid" 2>/dev/null
+}
+
+# limited SECONDS PID: its status; 124 when it had to be ended.
+limited() {
+	local end=$((SECONDS + $1)) pid=$2
+	while kill -0 "$pid" 2>/dev/null; do
+		if ((SECONDS > end)); then
+			end_group "$pid"
+			return 124
+		fi
+		sleep 0.1
+	done
+	wait "$pid"
+}
+
+serve() {
+	local row=$1 seconds=$2
+	("${row}_server") >"$log" 2>&1 &
+	server=$!
+	if ! wait_for 60 listens "$port"; then
+		say "$row: the server does not listen: $(tail -n 1 "$log")"
+	fi
+	barrier "$key.up" 90
+	barrier "$key.end" $((seconds + 60))
+	end_group "$server"
+}
+
+ask() {
+	local row=$1 seconds=$2 rc=0 from
+	barrier "$key.up" 90
+	from=$(date +%s%N)
+	("${row}_client") >"$log" 2>&1 &
+	client=$!
+	limited "$seconds" $client || rc=$?
+	took=$(((($(date +%s%N) - from)) / 1000000))
+	verdict=pass
+	[ $rc -eq 0 ] || verdict="fail($rc)"
+	end_group $client	# and what it has left
+	barrier "$key.end"
+}
+
+under() {
+	case $1 in
+	tcp)	under=(env) ;;
+	smc)	under=(env "LD_PRELOAD=/tmp/bin/smc.so") ;;
+	rdma)	under=("$smctl" run --) ;;
+	esac
+}
+
+# Every row on each family has a port of its own, and nine more behind it.
+port=7300
+one() {
+	local row=$1 family=$2 before seconds
+	key=$row.$family
+	log=$AFR_OUT/$key.log
+	port=$((port + 10))
+	seconds=$(field "$row" 2)
+	under "$family"
+	mkdir -p "/tmp/work/$key" && cd "/tmp/work/$key" || return
+	before=$(rdma_bytes "$family")
+	if [ "$AFR_ROLE" = a ]; then serve "$row" "$seconds"; else ask "$row" "$seconds"; fi
+	put "$key" $(($(rdma_bytes "$family") - before))
+	cd / && rm -rf "/tmp/work/$key"
+	[ "$AFR_ROLE" = a ] || judge "$row" "$family" "$before"
+}
+
+# listed ROW FAMILY: why it may fail there
+listed() {
+	awk -v row="$1" -v family="$2" '$1 == row && $2 == family {
+		sub(/^[^\t ]+[\t ]+[^\t ]+[\t ]+/, ""); print }' "$here/programs.differences"
+}
+
+judge() {
+	local row=$1 family=$2 into_a into_b why
+	into_a=$(get "$key") || into_a=0
+	into_b=$(cat "$AFR_SHARED/key.$key.b")
+	why=$(listed "$row" "$family")
+	if [ "$family" = rdma ] && [ "$verdict" = pass ] && ((
+		into_a < $(field "$row" 3) << 10 || into_b < $(field "$row" 4) << 10)); then
+		verdict="too-little-by-RDMA"
+	fi
+	printf '%-10s %-5s %-10s %9d %9d %7d.%d\n' "$row" "$family" "$verdict" \
+		$((into_a >> 10)) $((into_b >> 10)) $((took / 1000)) $((took / 100 % 10)) |
+		tee -a "$AFR_OUT/table"
+	grep -h '^TABLE ' "$log" | sed "s/^TABLE /$row $family /" >>"$AFR_OUT/tables"
+	if [ "$verdict" = pass ]; then
+		ok "$row on $family"
+	elif [ "$family" = smc ]; then
+		skip "$row on smc" "$verdict: $(tail -n 1 "$log")"
+	elif [ -n "$why" ]; then
+		skip "$row on $family" "listed: $why"
+	else
+		not_ok "$row on $family" "$verdict: $(tail -n 1 "$log")"
+	fi
+}
+
+set_up_guest
+case $families in *smc*)
+	python3 "$here/pnet.py" eth0 "$AFR_DEV" >"$AFR_OUT/pnet.log" 2>&1
+	has_smc || { skip "AF_SMC" "not in this kernel"; families=${families/smc/}; } ;;
+esac
+[ $# -gt 0 ] || mapfile -t all < <(rows | awk '{ print $1 }')
+[ $# -gt 0 ] && all=("$@")
+barrier begin
+printf '%-10s %-5s %-10s %9s %9s %9s\n' program on verdict KiB-to-a KiB-to-b seconds \
+	>"$AFR_OUT/table"
+for row in "${all[@]}"; do
+	lacks=$(missing "$row")
+	[ -z "$lacks" ] || { skip "$row" "$lacks is not here"; continue; }
+	for family in $families; do one "$row" "$family"; done
+done
+[ "$AFR_ROLE" = a ] || cat "$AFR_OUT/tables" 2>/dev/null
+barrier end 240
