@@ -8,6 +8,7 @@
 # make check-quick      the inner loop: less than two minutes once it is warm
 # make check-STAGE      one stage of it: "selftests/check.sh list" has the names
 # make faults           the fault rows: ROWS=F8,F15@a and SEED=7 repeat some of them
+# make programs         suites and programs of others, on TCP and on AF_RDMA: tables
 # make unit lint        the same for these two
 # make mutations        put bugs in, one at a time: which test turns red?
 # make clean
@@ -62,7 +63,10 @@ demo:
 faults:
 	@selftests/faults/run $(if $(ROWS),--rows $(ROWS)) $(if $(SEED),--seed $(SEED))
 
+programs:
+	@selftests/programs/programs.sh
+
 help:
 	@sed -n '2,/^$$/s/^# //p' Makefile
 
-.PHONY: all modules modules_install kdir tools install clean unit lint check mutations demo faults help
+.PHONY: all modules modules_install kdir tools install clean unit lint check mutations demo faults programs help

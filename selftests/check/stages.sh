@@ -22,7 +22,8 @@ stages() {
 	uml-debug	2100	the same with KASAN, lockdep and kmemleak; 1,000 connections in a row	+uml-debug
 	siw		600	the socket table, quick, and devices that die, over iWARP	+uml
 	uml-full	5400	all rows of the socket table, both ways, and all lies (not in "all")	+uml
-	programs	1500	Python's own socket, TLS, HTTP and asyncio tests, as on TCP (not in "all")	+uml
+	programs	6000	suites and programs of others, as on TCP; tables (not in "all")	+uml
+	programs-quick	300	four programs between two guests, as on TCP and by RDMA	+uml
 	faults		600	faults under streams, those that take little time	+uml
 	vm-6.12		1200	two VMs with 2 CPUs, Debian's 6.12: table, 1,000 in a row, 200 at once, smctl	+vm-6.12
 	vm-6.1		1200	the same on Debian's 6.1, with one CPU	+vm-6.1
@@ -188,10 +189,8 @@ stage_siw() {
 	return "$failures"
 }
 
-stage_programs() {
-	programs || return
-	in_guests uml 1300 selftests/programs/python.sh
-}
+stage_programs() { selftests/programs/programs.sh; }
+stage_programs_quick() { selftests/programs/programs.sh quick; }
 
 stage_uml_debug() {
 	programs || return

@@ -71,28 +71,8 @@ for name in "${used[@]}"; do before+=("$(counter "$name")"); done
 suite rdma "$smctl" run --
 for i in "${!used[@]}"; do went_up "${used[i]}" "${before[i]}"; done
 
-# Of what passes on TCP: differences that are not listed, and listed ones that are gone.
-awk -v listed="$here/python.differences" '
-	BEGIN { while ((getline <listed) > 0) if ($1 !~ /^#/) known["test." $1] = $2 }
-	$2 == "begins" { next }
-	FILENAME ~ /tcp$/ { tcp[$1] = $2 }
-	FILENAME ~ /rdma$/ { rdma[$1] = $2 }
-	END {
-		for (name in tcp) {
-			if (tcp[name] != "pass")
-				continue
-			all++
-			word = name in rdma ? rdma[name] : "not run"
-			passed += word == "pass"
-			if (word == "pass" && known[name] == "always")
-				print "listed, but passes: " name
-			else if (word != "pass" && known[name])
-				print "# as listed, " word ": " name
-			else if (word != "pass")
-				print "passes on TCP, here " word ": " name
-		}
-		printf "# %d pass on TCP, %d of these on AF_RDMA\n", all, passed
-	}' "$AFR_OUT/python.tcp" "$AFR_OUT/python.rdma" >"$AFR_OUT/python.delta"
+awk -v listed="$here/python.differences" -v prefix="test." -f "$here/compare.awk" \
+	"$AFR_OUT/python.tcp" "$AFR_OUT/python.rdma" >"$AFR_OUT/python.delta"
 cat "$AFR_OUT/python.delta"
 check "no difference that is not listed" sh -c \
 	"[ -s '$AFR_OUT/python.delta' ] && ! grep -v '^#' '$AFR_OUT/python.delta'"

@@ -23,8 +23,9 @@ data=/tmp/data
 families="tcp smc rdma"
 [ "${1:-}" != --on ] || { families=$2; shift 2; }
 [ -n "$AFR_MODULE" ] || { skip "programs" "no afrdma.ko"; exit 4; }
-[ -x "$AFR_SRC/build/tools/smctl" ] && [ -x "$built/bulk" ] ||
-	{ skip "programs" "not built: make tools; make -C selftests/programs"; exit 4; }
+for file in "$AFR_SRC/build/tools/smctl" "$built/bulk"; do
+	[ -x "$file" ] || { skip "programs" "no $file: make tools programs"; exit 4; }
+done
 
 ### The guest
 
@@ -110,26 +111,27 @@ limited() {
 	wait "$pid"
 }
 
+listens_or_gone() { listens "$port" || ! kill -0 "$server" 2>/dev/null; }
+
 serve() {
 	local row=$1 seconds=$2
 	("${row}_server") >"$log" 2>&1 &
 	server=$!
-	if ! wait_for 60 listens "$port"; then
-		say "$row: the server does not listen: $(tail -n 1 "$log")"
-	fi
-	barrier "$key.up" 90
+	wait_for 60 listens_or_gone
+	listens "$port" || say "$row: the server does not listen: $(tail -n 1 "$log")"
+	barrier "$key.up" 120
 	barrier "$key.end" $((seconds + 60))
 	end_group "$server"
 }
 
 ask() {
 	local row=$1 seconds=$2 rc=0 from
-	barrier "$key.up" 90
+	barrier "$key.up" 120
 	from=$(date +%s%N)
 	("${row}_client") >"$log" 2>&1 &
 	client=$!
 	limited "$seconds" $client || rc=$?
-	took=$(((($(date +%s%N) - from)) / 1000000))
+	took=$((($(date +%s%N) - from) / 1000000))
 	verdict=pass
 	[ $rc -eq 0 ] || verdict="fail($rc)"
 	end_group $client	# and what it has left
@@ -179,7 +181,7 @@ judge() {
 	printf '%-10s %-5s %-10s %9d %9d %7d.%d\n' "$row" "$family" "$verdict" \
 		$((into_a >> 10)) $((into_b >> 10)) $((took / 1000)) $((took / 100 % 10)) |
 		tee -a "$AFR_OUT/table"
-	grep -h '^TABLE ' "$log" | sed "s/^TABLE /$row $family /" >>"$AFR_OUT/tables"
+	sed -n "s/^TABLE /$row $family /p" "$log" >>"$AFR_OUT/values"
 	if [ "$verdict" = pass ]; then
 		ok "$row on $family"
 	elif [ "$family" = smc ]; then
@@ -191,9 +193,28 @@ judge() {
 	fi
 }
 
+# What the rows have measured: a line each, a column for each family.
+tables() {
+	awk '{
+		what = $1 ":"
+		for (i = 4; i <= NF; i++)
+			what = what " " $i
+		if (!(what in seen))
+			line[++n] = what
+		seen[what]
+		value[what, $2] = $3
+	}
+	END {
+		printf "%-50s %10s %10s %10s\n", "", "TCP", "AF_SMC", "AF_RDMA"
+		for (i = 1; i <= n; i++)
+			printf "%-50s %10s %10s %10s\n", line[i], value[line[i], "tcp"],
+			       value[line[i], "smc"], value[line[i], "rdma"]
+	}' "$AFR_OUT/values"
+}
+
 set_up_guest
 case $families in *smc*)
-	python3 "$here/pnet.py" eth0 "$AFR_DEV" >"$AFR_OUT/pnet.log" 2>&1
+	python3 "$here/smc_eid.py" >"$AFR_OUT/smc_eid.log" 2>&1
 	has_smc || { skip "AF_SMC" "not in this kernel"; families=${families/smc/}; } ;;
 esac
 [ $# -gt 0 ] || mapfile -t all < <(rows | awk '{ print $1 }')
@@ -206,5 +227,9 @@ for row in "${all[@]}"; do
 	[ -z "$lacks" ] || { skip "$row" "$lacks is not here"; continue; }
 	for family in $families; do one "$row" "$family"; done
 done
-[ "$AFR_ROLE" = a ] || cat "$AFR_OUT/tables" 2>/dev/null
+[ ! -s "$AFR_OUT/values" ] || tables >"$AFR_OUT/tables"
+# SMC keeps its queue pairs for ten minutes more, unless their device goes.
+case $families in *smc*)
+	rdma link del "$AFR_DEV" && rdma link add "$AFR_DEV" type "$AFR_RDMA" netdev eth0 ;;
+esac
 barrier end 240

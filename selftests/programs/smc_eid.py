@@ -1,27 +1,21 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tell AF_SMC which RDMA device belongs to a network device.
+"""Give AF_SMC of this host the name of a group of hosts (EID), the same on all.
 
-    pnet.py NETDEV IBDEV
-
-What "smc_pnet -a" does, of which Debian has no package: one generic netlink message.
+Without one it speaks version 1 only, which wants RoCE v1, which rxe has not. What
+"smcr ueid add" does, of which Debian has no package: one generic netlink message.
 """
 import socket
 import struct
-import sys
 
 CTRL, GETFAMILY, FAMILY_ID, FAMILY_NAME = 16, 3, 1, 2   # of the family that knows the others
-PNETID_ADD = 2
-NAME, ETHNAME, IBNAME, IBPORT = 1, 2, 3, 4
+ADD_UEID, ENTRY = 10, 1
+EID = "AFRDMA-PROGRAMS"
 
 
 def attribute(kind, value):
     size = 4 + len(value)
     return struct.pack("=HH", size, kind) + value + bytes(-size % 4)
-
-
-def text(kind, value):
-    return attribute(kind, value.encode() + b"\0")
 
 
 def call(sock, family, command, attributes):
@@ -38,7 +32,7 @@ def call(sock, family, command, attributes):
 
 
 def family_number(sock, name):
-    answer = call(sock, CTRL, GETFAMILY, text(FAMILY_NAME, name))
+    answer = call(sock, CTRL, GETFAMILY, attribute(FAMILY_NAME, name.encode() + b"\0"))
     sock.recv(65536)                                    # its acknowledgement
     while answer:
         size, kind = struct.unpack_from("=HH", answer)
@@ -49,12 +43,10 @@ def family_number(sock, name):
 
 
 def main():
-    netdev, ibdev = sys.argv[1:]
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 16) as sock:
         sock.bind((0, 0))
-        call(sock, family_number(sock, "SMC_PNETID"), PNETID_ADD,
-             text(NAME, "AFRLAB") + text(ETHNAME, netdev) + text(IBNAME, ibdev) +
-             attribute(IBPORT, b"\1"))
+        number = family_number(sock, "SMC_GEN_NETLINK")
+        call(sock, number, ADD_UEID, attribute(ENTRY, EID.ljust(32).encode() + b"\0"))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * LD_PRELOAD for test suites that talk to 127.0.0.1 and ::1, where no RDMA device is: their
+ * TCP sockets use the address of the host instead, HOME_V4 and HOME_V6 in the environment,
+ * and are told that it is the one they asked for. The same on every family.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+union address {
+	struct sockaddr sa;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+	struct sockaddr_storage any;
+};
+
+static struct in_addr home4;
+static struct in6_addr home6;
+static bool known4, known6;
+
+__attribute__((constructor))
+static void read_home(void)
+{
+	const char *v4 = getenv("HOME_V4"), *v6 = getenv("HOME_V6");
+
+	known4 = v4 && inet_pton(AF_INET, v4, &home4) == 1;
+	known6 = v6 && inet_pton(AF_INET6, v6, &home6) == 1;
+}
+
+static bool is_tcp(int fd)
+{
+	int type = 0;
+	socklen_t len = sizeof(type);
+
+	return !syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, &type, &len) &&
+	       type == SOCK_STREAM;
+}
+
+static void go_home(union address *at, socklen_t len)
+{
+	if (known4 && len >= sizeof(at->v4) && at->sa.sa_family == AF_INET &&
+	    at->v4.sin_addr.s_addr == htonl(INADDR_LOOPBACK))
+		at->v4.sin_addr = home4;
+	else if (known6 && len >= sizeof(at->v6) && at->sa.sa_family == AF_INET6 &&
+		 IN6_IS_ADDR_LOOPBACK(&at->v6.sin6_addr))
+		at->v6.sin6_addr = home6;
+}
+
+static void pretend(union address *at)
+{
+	if (known4 && at->sa.sa_family == AF_INET && at->v4.sin_addr.s_addr == home4.s_addr)
+		at->v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	else if (known6 && at->sa.sa_family == AF_INET6 &&
+		 !memcmp(&at->v6.sin6_addr, &home6, sizeof(home6)))
+		at->v6.sin6_addr = in6addr_loopback;
+}
+
+static int to(long call, int fd, const struct sockaddr *sa, socklen_t len)
+{
+	union address at;
+
+	if (!sa || len < sizeof(at.v4) || len > sizeof(at) || !is_tcp(fd))
+		return syscall(call, fd, sa, len);
+	memcpy(&at, sa, len);
+	go_home(&at, len);
+	return syscall(call, fd, &at, len);
+}
+
+/* The caller's room may be too small, or its pointers bad: those go to the kernel as they are. */
+static int from(long call, int fd, struct sockaddr *sa, socklen_t *len, int flags)
+{
+	int ret = syscall(call, fd, sa, len, flags);
+	union address at;
+
+	if (ret < 0 || !sa || !len || *len < sizeof(at.v4) || *len > sizeof(at))
+		return ret;
+	if (!is_tcp(fd))
+		return ret;
+	memcpy(&at, sa, *len);
+	pretend(&at);
+	memcpy(sa, &at, *len);
+	return ret;
+}
+
+int bind(int fd, const struct sockaddr *sa, socklen_t len)
+{
+	return to(SYS_bind, fd, sa, len);
+}
+
+int connect(int fd, const struct sockaddr *sa, socklen_t len)
+{
+	return to(SYS_connect, fd, sa, len);
+}
+
+int accept(int fd, struct sockaddr *sa, socklen_t *len)
+{
+	return from(SYS_accept4, fd, sa, len, 0);
+}
+
+int accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
+{
+	return from(SYS_accept4, fd, sa, len, flags);
+}
+
+int getsockname(int fd, struct sockaddr *sa, socklen_t *len)
+{
+	return from(SYS_getsockname, fd, sa, len, 0);
+}
+
+int getpeername(int fd, struct sockaddr *sa, socklen_t *len)
+{
+	return from(SYS_getpeername, fd, sa, len, 0);
+}

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# "make programs": suites and programs that nobody here wrote, on TCP, on AF_SMC and on
+# AF_RDMA in the same guests; and the tables of what came out of it.
+#
+#	programs.sh				all of it; installs and fetches what is missing
+#	programs.sh python|suites|rows [WORD...]	one part: modules, suites, rows
+#	programs.sh quick			rows of four programs, on TCP and AF_RDMA
+#
+# Fails if a program does on AF_RDMA what it does not do on TCP, and no *.differences says so.
+set -uo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+src=$(cd "$here/../.." && pwd)
+failed=0
+cd "$src" || exit 2
+
+# in_guests SECONDS SCRIPT...: 4 is a script that could not do its work, and has said so.
+in_guests() {
+	local seconds=$1 rc=0 log
+	shift
+	log=$(mktemp)
+	selftests/lab/run --guest uml --mem 1200 --build --timeout "$seconds" \
+		--env "SUITES=$("$here/fetch.sh" where)" -- "$@" | tee "$log" || rc=$?
+	folder=$(sed -n 's/^lab: .* s, \(.*\)$/\1/p' "$log" | tail -n 1)
+	rm -f "$log"
+	[ $rc -eq 0 ] || [ $rc -eq 4 ] || failed=1
+}
+
+# show FILE...: of the last run, and kept for the end
+show() {
+	local file
+	for file; do
+		[ ! -s "$folder/$file" ] || { echo; cat "$folder/$file"; } >>"$tables"
+	done
+}
+
+build() { make -s tools && make -s -C selftests/programs; }
+
+python() { in_guests 1300 selftests/programs/python.sh "$@"; }
+suites() {
+	in_guests 1500 selftests/programs/suites.sh "$@"
+	show a/suites b/suites
+}
+rows() {
+	in_guests 2400 selftests/programs/run.sh "$@"
+	show b/table b/tables
+}
+
+tables=$(mktemp)
+trap 'rm -f "$tables"' EXIT
+part=${1:-all}
+[ $# -eq 0 ] || shift
+case $part in
+all)
+	"$here/fetch.sh" packages || exit 1
+	"$here/fetch.sh" sources
+	build || exit 1
+	python
+	suites
+	rows ;;
+python | suites | rows)
+	build || exit 1
+	"$part" "$@" ;;
+quick)
+	build || exit 1
+	rows --on "tcp rdma" memcached nginx rsync rpc ;;
+*)
+	sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
+	exit 2 ;;
+esac
+cat "$tables"
+exit $failed
