@@ -9,6 +9,7 @@
 #	programs.sh quick			rows of four programs, on TCP and AF_RDMA
 #
 # Fails if a program does on AF_RDMA what it does not do on TCP, and no *.differences says so.
+# shellcheck disable=SC2119,SC2120 # a part without words is all of it
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -258,7 +258,8 @@ socat_client() {
 	"${under[@]}" socat -t 30 - "TCP:$AFR_PEER:$port" <$data/16M >16M && same 16M
 }
 
-# It counts bytes and does not look at them; its option -F loses the end of a file on TCP too.
+# It looks at no byte, and its server stops counting when the client says so, on TCP too: here
+# the client's count and the module's are what is known.
 iperf3_server() { "${under[@]}" iperf3 -s -B "$AFR_ME" -p "$port"; }
 iperf3_client() {
 	local way
@@ -267,7 +268,7 @@ iperf3_client() {
 		"${under[@]}" iperf3 -c "$AFR_PEER" -p "$port" $way -n 32M -J >json || return
 		/usr/bin/python3 - "${way:--}" <<-'END' || return
 		import json, sys
-		end = json.load(open("json"))["end"]["sum_received"]
+		end = json.load(open("json"))["end"]["sum_sent"]
 		assert end["bytes"] >= 32 << 20
 		way = "to the client" if sys.argv[1] == "-R" else "to the server"
 		print("TABLE %.1f MB/s, %s" % (end["bits_per_second"] / 8e6, way))
