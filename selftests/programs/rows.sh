@@ -11,7 +11,7 @@ rows() {
 	cat <<-'END'
 	redis		90	30000	45000	redis-server,redis-cli,redis-benchmark
 	memcached	60	8000	6000	memcached,memccp,memccat,memcslap
-	postgres	180	25000	20000	pgbench
+	postgres	180	20000	20000	pgbench
 	nginx		90	0	45000	nginx,wrk,curl,openssl
 	haproxy		60	15000	15000	haproxy,nginx,curl
 	http2		60	15000	25000	nghttpd,nghttpx,nghttp,h2load

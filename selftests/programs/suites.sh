@@ -105,14 +105,14 @@ suite_stress_ng() {
 	local way ng=(stress-ng --verify --temp-path "$PWD" --timeout 20)
 	for way in send sendmsg sendmmsg; do
 		verdict "sock-$way" "${under[@]}" "${ng[@]}" --sock 2 --sock-domain ipv4 \
-			--sock-opts $way --sock-ops 2000
+			--sock-opts $way --sock-ops 500
 	done
-	verdict sock-ipv6 "${under[@]}" "${ng[@]}" --sock 2 --sock-domain ipv6 --sock-ops 2000
-	verdict sock-nodelay "${under[@]}" "${ng[@]}" --sock 1 --sock-nodelay --sock-ops 1000
-	verdict sock-zerocopy "${under[@]}" "${ng[@]}" --sock 1 --sock-zerocopy --sock-ops 1000
-	verdict sockmany "${under[@]}" "${ng[@]}" --sockmany 1 --sockmany-ops 300
-	verdict sockabuse "${under[@]}" "${ng[@]}" --sockabuse 1 --sockabuse-ops 200
-	verdict epoll "${under[@]}" "${ng[@]}" --epoll 1 --epoll-domain ipv4 --epoll-ops 500
+	verdict sock-ipv6 "${under[@]}" "${ng[@]}" --sock 2 --sock-domain ipv6 --sock-ops 500
+	verdict sock-nodelay "${under[@]}" "${ng[@]}" --sock 1 --sock-nodelay --sock-ops 300
+	verdict sock-zerocopy "${under[@]}" "${ng[@]}" --sock 1 --sock-zerocopy --sock-ops 300
+	verdict sockmany "${under[@]}" "${ng[@]}" --sockmany 1 --sockmany-ops 100
+	verdict sockabuse "${under[@]}" "${ng[@]}" --sockabuse 1 --sockabuse-ops 60
+	verdict epoll "${under[@]}" "${ng[@]}" --epoll 1 --epoll-domain ipv4 --epoll-ops 200
 }
 
 needs_socat() { [ -e "$sources/socat/.built" ]; }
