@@ -43,13 +43,17 @@ static bool is_tcp(int fd)
 	       type == SOCK_STREAM;
 }
 
-static void go_home(union address *at, socklen_t len)
+/* To connect to no address is to connect to the loopback. */
+static void go_home(union address *at, socklen_t len, bool connecting)
 {
+	in_addr_t v4 = at->v4.sin_addr.s_addr;
+
 	if (known4 && len >= sizeof(at->v4) && at->sa.sa_family == AF_INET &&
-	    at->v4.sin_addr.s_addr == htonl(INADDR_LOOPBACK))
+	    (v4 == htonl(INADDR_LOOPBACK) || (connecting && v4 == htonl(INADDR_ANY))))
 		at->v4.sin_addr = home4;
 	else if (known6 && len >= sizeof(at->v6) && at->sa.sa_family == AF_INET6 &&
-		 IN6_IS_ADDR_LOOPBACK(&at->v6.sin6_addr))
+		 (IN6_IS_ADDR_LOOPBACK(&at->v6.sin6_addr) ||
+		  (connecting && IN6_IS_ADDR_UNSPECIFIED(&at->v6.sin6_addr))))
 		at->v6.sin6_addr = home6;
 }
 
@@ -69,7 +73,7 @@ static int to(long call, int fd, const struct sockaddr *sa, socklen_t len)
 	if (!sa || len < sizeof(at.v4) || len > sizeof(at) || !is_tcp(fd))
 		return syscall(call, fd, sa, len);
 	memcpy(&at, sa, len);
-	go_home(&at, len);
+	go_home(&at, len, call == SYS_connect);
 	return syscall(call, fd, &at, len);
 }
 
