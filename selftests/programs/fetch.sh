@@ -6,7 +6,7 @@
 # ~/.cache/afrdma/programs (AFRDMA_CACHE). No list of the system's is changed.
 #
 #	fetch.sh packages	install them
-#	fetch.sh sources	suites: redis, memcached, libuv, socat
+#	fetch.sh sources	suites: redis, memcached, libuv
 #	fetch.sh where		the folder of the sources
 #
 # A suite that cannot be had is named, and its rows skip: that fails nothing.
@@ -49,7 +49,6 @@ source_lists() {
 }
 
 build_redis() { :; }		# its suite takes the packaged server
-build_socat() { ./configure && make -j"$(nproc)"; }
 build_memcached() { ./configure --disable-docs && make -j"$(nproc)" memcached-debug timedrun sizes; }
 build_libuv1() {
 	cmake -B build -DBUILD_TESTING=ON -DCMAKE_BUILD_TYPE=Release &&
@@ -72,7 +71,7 @@ sources() {
 	local name
 	mkdir -p "$cache"
 	source_lists || { say "no source packages here: $cache/apt/log"; return 0; }
-	for name in redis memcached libuv1 socat; do
+	for name in redis memcached libuv1; do
 		one "$name" || say "no suite of $name: $cache/$name.log"
 	done
 }

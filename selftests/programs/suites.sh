@@ -15,7 +15,7 @@ here=$AFR_SRC/selftests/programs
 built=$AFR_SRC/build/programs
 smctl=/tmp/bin/smctl
 sources=${SUITES:?the folder that fetch.sh has filled}
-declare -A share=([a]="redis" [b]="libuv memcached stress_ng socat")
+declare -A share=([a]="redis" [b]="libuv memcached stress_ng")
 read -r -d '' -a suites <<<"${*:-${share[$AFR_ROLE]}}"
 
 [ -n "$AFR_MODULE" ] || { skip "suites" "no afrdma.ko"; exit 4; }
@@ -115,25 +115,6 @@ suite_stress_ng() {
 	verdict epoll "${under[@]}" "${ng[@]}" --epoll 1 --epoll-domain ipv4 --epoll-ops 200
 }
 
-needs_socat() { [ -e "$sources/socat/.built" ]; }
-# Those of TCP that are not about other things (TLS, proxies, tcpwrap).
-socat_tests="TCPSELF TCP4 TCP6 TCPX4 TCPX6 SOCKS4CONNECT_TCP4 SOCKS4CONNECT_TCP6
-	SOCKS4ACONNECT_TCP4 PROXYCONNECT_TCP4 PROXYCONNECT_TCP6 TCP4NOFORK TCP4RANGEBITS
-	TCP4RANGEMASK TCP4SOURCEPORT TCP4LOWPORT TCP6RANGE TCP6SOURCEPORT TCP6LOWPORT TCP6BYTCP4
-	TCP4ENDCLOSE SOCKET_CONNECT_TCP4 SOCKET_CONNECT_TCP6 SOCKET_LISTEN SETSOCKOPT
-	SETSOCKOPT_LISTEN TCP4RANGE_0BITS TCP4_NOPORT SO_REUSEADDR SO_REUSEPORT ACCEPTTIMEOUT
-	TCP_TIMEOUT_RETRY"
-suite_socat() {
-	cp "$sources"/socat/{test.sh,*.sh,socat,procan,filan} . 2>/dev/null
-	# shellcheck disable=SC2086 # a list of words
-	timeout -k 5 300 "${under[@]}" ./test.sh -t 0.5 $socat_tests </dev/null |
-		tee -a /dev/stderr | sed 's/\x1b\[[0-9]*m//g' |
-		awk '/^test +[0-9]+ / && /OK$|FAILED/ {
-			sub(/:$/, "", $3)
-			print $3, /OK$/ ? "pass" : "fail"
-		}' >>"$results"
-}
-
 ### One suite on both families
 
 counter() { "$smctl" stats | awk -v name="$1" '$1 == name { print $2 }'; }
@@ -177,7 +158,5 @@ parity() {
 
 mkdir /tmp/bin && cp "$AFR_SRC"/build/tools/{smctl,libafrdma-preload.so} "$built/home.so" /tmp/bin
 sysctl -qw net.afrdma.upgrade_bytes=0
-# There is no name server: who asks for one shall not wait.
-: >/tmp/resolv.conf && mount --bind /tmp/resolv.conf /etc/resolv.conf
 for suite in "${suites[@]}"; do parity "$suite"; done
 barrier end 1200
