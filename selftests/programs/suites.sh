@@ -65,11 +65,10 @@ suite_redis() {
 
 needs_memcached() { [ -e "$sources/memcached/.built" ]; }
 # Those that are about connections and what is said on them, not about its memory.
-memcached_tests="00-startup 64bit ascii-auth binary-get bogus-commands cas conn-limits
-	flags flush-all getandtouch incrdecr issue_104 issue_108 issue_14 issue_152
-	issue_163 issue_183 issue_29 issue_42 issue_50 issue_68 line-lengths maxconns metaget
-	misbehave multiversioning noreply quit refhang stats stats-conns stats-detail
-	strtol-testing touch watcher"
+memcached_tests="00-startup 64bit ascii-auth binary-get bogus-commands cas conn-limits flags
+	getandtouch incrdecr issue_104 issue_108 issue_14 issue_152 issue_163 issue_29 issue_42
+	issue_50 line-lengths metaget multiversioning noreply quit stats stats-conns
+	stats-detail strtol-testing touch watcher"
 suite_memcached() {
 	local file
 	cp -r "$sources/memcached/t" . && ln -s "$sources"/memcached/{memcached-debug,timedrun,sizes} .
