@@ -49,7 +49,9 @@ source_lists() {
 }
 
 build_redis() { :; }		# its suite takes the packaged server
-build_memcached() { ./configure --disable-docs && make -j"$(nproc)" memcached-debug timedrun sizes; }
+build_memcached() {
+	./configure --disable-docs && make -j"$(nproc)" memcached-debug timedrun sizes
+}
 build_libuv1() {
 	cmake -B build -DBUILD_TESTING=ON -DCMAKE_BUILD_TYPE=Release &&
 		make -C build -j"$(nproc)" uv_run_tests_a

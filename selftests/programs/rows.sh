@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=bash disable=SC2317,SC2154,SC2086,SC2030,SC2031,SC2094 # run.sh calls these and sets their variables
+# shellcheck shell=bash disable=SC2317,SC2154,SC2086,SC2030,SC2031,SC2094
+# run.sh calls these functions and sets their variables; folders here have no blanks.
 #
 # The programs of run.sh: a table, and two functions for each line of it. NAME_server runs
 # in guest a and has to listen on $port, NAME_client in b and fails unless every byte was
