@@ -25,7 +25,7 @@
 #define PIECE		20000
 #define HANG		60	/* seconds, after which a call is interrupted, and fails */
 #define ROUNDS_MAX	2000	/* of PIECE both ways, until the connection is on RDMA */
-#define ROUNDS_WORKERS	100	/* the same, when it need not get there */
+#define WORKERS_TIME	3	/* seconds for that, when it need not get there */
 
 /* What flow.c wants to know of a row; there are no others. */
 static const struct row the_row = { .name = "sweep" };
@@ -280,7 +280,9 @@ static bool settled(int fd)
 
 static void upgrade(struct life *l)
 {
-	for (int i = 0; i < (workers ? ROUNDS_WORKERS : ROUNDS_MAX) && !l->dead; i++) {
+	double end = now() + WORKERS_TIME;
+
+	for (int i = 0; i < ROUNDS_MAX && !l->dead && !(workers && now() > end); i++) {
 		carry(l, 0, PIECE, "send.tcp", "recv.tcp");
 		carry(l, 1, PIECE, "send.tcp", "recv.tcp");
 		if (settled(l->client) && settled(l->server)) {
