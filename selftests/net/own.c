@@ -4,7 +4,6 @@
 #include <linux/errqueue.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
-#include <sys/utsname.h>
 
 #include "test.h"
 
@@ -28,16 +27,6 @@ static void errqueue(void)
 	SYS_ERRNO(recv(fd, &byte, 1, MSG_ERRQUEUE), EAGAIN);
 	WANT_EQ(poll_one(fd, POLLERR, 0), 0);
 	barrier("looked");
-}
-
-/* Does the kernel keep SOL_SOCKET to itself? */
-static bool old_kernel(void)
-{
-	struct utsname name;
-	int major, minor;
-
-	SYS(uname(&name));
-	return sscanf(name.release, "%d.%d", &major, &minor) == 2 && major * 100 + minor < 608;
 }
 
 static void zerocopy_recv(void)

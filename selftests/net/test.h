@@ -180,6 +180,7 @@ void *buffer(size_t size);		/* malloc that does not fail */
 void nonblocking(int fd, bool on);
 void on_signal(int number, int flags);	/* count it in signals_seen */
 extern volatile sig_atomic_t signals_seen;
+bool old_kernel(void);			/* does it keep SOL_SOCKET to itself? */
 void set_timeout(int fd, int option, int ms);	/* SO_RCVTIMEO, SO_SNDTIMEO */
 void set_int(int fd, int level, int option, int value);
 int get_int(int fd, int level, int option);

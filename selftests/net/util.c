@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <sys/prctl.h>
 #include <sys/time.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -129,6 +130,15 @@ void on_signal(int number, int flags)
 	struct sigaction action = { .sa_handler = count_signal, .sa_flags = flags };
 
 	SYS(sigaction(number, &action, NULL));
+}
+
+bool old_kernel(void)
+{
+	struct utsname name;
+	int major, minor;
+
+	SYS(uname(&name));
+	return sscanf(name.release, "%d.%d", &major, &minor) == 2 && major * 100 + minor < 608;
 }
 
 void set_timeout(int fd, int option, int ms)
