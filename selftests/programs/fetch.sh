@@ -31,20 +31,22 @@ packages() {
 	return $rc
 }
 
-# apt with lists of its own: source packages of this release.
+# apt with lists of its own: the source packages of where this machine's packages are from.
 apt() {
-	command apt-get -q -y -o Dir::Etc::SourceList="$cache/apt/sources.list" \
-		-o Dir::Etc::SourceParts=/dev/null -o Dir::State::Lists="$cache/apt/lists" \
+	command apt-get -q -y -o Dir::Etc::SourceList=/dev/null \
+		-o Dir::Etc::SourceParts="$cache/apt/parts" -o Dir::State::Lists="$cache/apt/lists" \
 		-o Dir::Cache="$cache/apt" -o APT::Sandbox::User=root "$@"
 }
 
 source_lists() {
-	local release
+	local list
 	[ ! -e "$cache/apt/done" ] || return 0
-	release=$(. /etc/os-release && echo "$VERSION_CODENAME")
-	mkdir -p "$cache/apt/lists/partial" "$cache/apt/archives/partial"
-	cat >"$cache/apt/sources.list" <<-END
-	END
+	mkdir -p "$cache/apt/lists/partial" "$cache/apt/archives/partial" "$cache/apt/parts"
+	for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list \
+		/etc/apt/sources.list.d/*.sources; do
+		[ ! -e "$list" ] || sed -E 's/^(Types:.*)/Types: deb-src/;s/^deb([ \t])/deb-src\1/' \
+			"$list" >"$cache/apt/parts/${list##*/}"
+	done
 	apt update >"$cache/apt/log" 2>&1 && touch "$cache/apt/done"
 }
 
