@@ -183,7 +183,7 @@ struct afr_conn {
 	bool			rx_busy;	/* the reader is putting bytes behind rx.visible */
 	u64			rx_bytes[2];
 	u64			deaf_at;
-	u64			urgent;		/* its mark, or AFR_NO_URGENT; see urgent.h */
+	u64			urgent;		/* its mark, or AFR_NO_URGENT; under rx_lock */
 	u64			urgent_ack;	/* what URGENTACK will say */
 	u64			urgent_gone;	/* where a byte is that the next read goes over */
 	bool			urgent_read;	/* by recv(MSG_OOB) */

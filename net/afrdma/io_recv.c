@@ -180,7 +180,8 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 		if (ret || end || (peek && done >= target))
 			break;
 		release_sock(sk);
-		busy_poll(sk, seen);
+		if (timeo)
+			busy_poll(sk, seen);
 		ret = afr_io_wait(sk, &timeo, afr_recv_readable(conn) > seen ||
 				  recv_over(conn, seen) || READ_ONCE(sk->sk_err) ||
 				  READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);

@@ -122,7 +122,10 @@ int afr_urgent_take(struct afr_conn *conn, struct iov_iter *to, bool peek)
 		if (!n)
 			return -EFAULT;
 	}
-	if (!peek)
-		WRITE_ONCE(conn->urgent_read, true);
+	spin_lock_bh(&conn->rx_lock);
+	/* a later mark may have come meanwhile, and its byte is unread */
+	if (!peek && conn->urgent == mark)
+		conn->urgent_read = true;
+	spin_unlock_bh(&conn->rx_lock);
 	return n;
 }
