@@ -14,6 +14,7 @@ import sys
 
 import csource
 import gen_reference
+import ktap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SOURCES = ROOT / "net/afrdma"
@@ -148,15 +149,7 @@ CHECKS = [
 def main():
     sources = Sources()
     docs = {name: (FOLDER / name).read_text() for name in (USERS, ENGINEERS)}
-    failed = 0
-    print(f"KTAP version 1\n1..{len(CHECKS)}")
-    for number, (name, check) in enumerate(CHECKS, 1):
-        wrong = list(check(sources, docs))
-        failed += bool(wrong)
-        print(f"{'not ok' if wrong else 'ok'} {number} {name}")
-        for line in wrong:
-            print(f"# {line}")
-    return 1 if failed else 0
+    return ktap.run(CHECKS, sources, docs)
 
 
 if __name__ == "__main__":

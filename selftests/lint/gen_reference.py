@@ -14,6 +14,8 @@ import re
 import sys
 import textwrap
 
+import ktap
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SOURCES = ROOT / "net/afrdma"
 DOC = ROOT / "Documentation/networking/afrdma-reference.rst"
@@ -152,15 +154,7 @@ def main():
     text = generate()
     if sys.argv[1:] == ["--write"]:
         DOC.write_text(text)
-    failed = 0
-    print(f"KTAP version 1\n1..{len(CHECKS)}")
-    for number, (name, check) in enumerate(CHECKS, 1):
-        wrong = list(check(text))
-        failed += bool(wrong)
-        print(f"{'not ok' if wrong else 'ok'} {number} {name}")
-        for line in wrong:
-            print(f"# {line}")
-    return 1 if failed else 0
+    return ktap.run(CHECKS, text)
 
 
 if __name__ == "__main__":

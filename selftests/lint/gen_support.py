@@ -12,6 +12,8 @@ import re
 import sys
 import textwrap
 
+import ktap
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SOURCE = ROOT / "net/afrdma/support.h"
 DOC = ROOT / "Documentation/networking/afrdma-support.rst"
@@ -175,15 +177,7 @@ def main():
     text = generate()
     if sys.argv[1:] == ["--write"]:
         DOC.write_text(text)
-    failed = 0
-    print(f"KTAP version 1\n1..{len(CHECKS)}")
-    for number, (name, check) in enumerate(CHECKS, 1):
-        wrong = list(check(text))
-        failed += bool(wrong)
-        print(f"{'not ok' if wrong else 'ok'} {number} {name}")
-        for line in wrong:
-            print(f"# {line}")
-    return 1 if failed else 0
+    return ktap.run(CHECKS, text)
 
 
 if __name__ == "__main__":

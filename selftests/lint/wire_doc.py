@@ -20,6 +20,8 @@ import pathlib
 import re
 import sys
 
+import ktap
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HEADER = ROOT / "net/afrdma/wire.h"
 REASONS = ROOT / "net/afrdma/reason.h"
@@ -245,15 +247,7 @@ def main():
     if sys.argv[1:] == ["--write"]:
         DOC.write_text(fill(header, DOC.read_text()))
     document = DOC.read_text()
-    failed = 0
-    print(f"KTAP version 1\n1..{len(CHECKS)}")
-    for number, (name, check) in enumerate(CHECKS, 1):
-        wrong = list(check(header, document))
-        failed += bool(wrong)
-        print(f"{'not ok' if wrong else 'ok'} {number} {name}")
-        for line in wrong:
-            print(f"# {line}")
-    return 1 if failed else 0
+    return ktap.run(CHECKS, header, document)
 
 
 if __name__ == "__main__":

@@ -78,17 +78,6 @@ static bool link_local_of(const char *name, struct sockaddr_in6 *to)
 	return found;
 }
 
-static void exchange(int fd)
-{
-	struct flow out = flow_out(0), in = flow_in(0);
-
-	if (run.variant == VAR_RDMA)
-		path_warm_up(fd);
-	flow_send(fd, &out, LEN, LEN);
-	flow_recv(fd, &in, LEN, LEN);
-	path_check(fd, LEN, LEN);
-}
-
 static void link_local_server(void)
 {
 	int fd = new_socket_of(speaks_rdma(), true, 0);
@@ -105,7 +94,7 @@ static void link_local_server(void)
 	SYS(getsockname(fd, (struct sockaddr *)&addr, &len));
 	control_send_number("PORT", ntohs(addr.sin6_port));
 	control_writef("%s", text);
-	exchange(SYS(accept(fd, NULL, NULL)));
+	path_exchange(SYS(accept(fd, NULL, NULL)), LEN);
 }
 
 /* Without its scope such an address names nobody. */
@@ -126,7 +115,7 @@ static void link_local_client(void)
 	WANT_EQ(own.sin6_scope_id, addr.sin6_scope_id);
 	SYS(getsockname(fd, (struct sockaddr *)&own, &len));
 	WANT_EQ(own.sin6_scope_id, addr.sin6_scope_id);
-	exchange(fd);
+	path_exchange(fd, LEN);
 }
 
 /* ---- bound to an interface ---- */
@@ -148,12 +137,12 @@ static void bind_device(void)
 	WANT_EQ(get_int(other, SOL_SOCKET, SO_BINDTOIFINDEX), index);
 	len = addr_server(&addr, server_port());
 	SYS(connect(fd, &addr.sa, len));
-	exchange(fd);
+	path_exchange(fd, LEN);
 }
 
 static void bind_device_server(void)
 {
-	exchange(SYS(accept(open_listener(2), NULL, NULL)));
+	path_exchange(SYS(accept(open_listener(2), NULL, NULL)), LEN);
 }
 
 const struct row address_rows[] = {

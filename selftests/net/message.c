@@ -477,14 +477,6 @@ static void pieces_send(void)
 	barrier("end");
 }
 
-static int queued(int fd, unsigned long request)
-{
-	int value = -1;
-
-	SYS(ioctl(fd, request, &value));
-	return value;
-}
-
 static volatile bool waitall_done;
 
 static void *waitall_reader(void *arg)
@@ -770,14 +762,14 @@ static void inq_recv(void)
 	struct flow in = flow_in(0);
 	int fd = open_conn();
 
-	WANT_EQ(queued(fd, FIONREAD), 0);
+	WANT_EQ(ask_int(fd, FIONREAD), 0);
 	barrier("empty");
 	barrier("sent");
-	EVENTUALLY(queued(fd, FIONREAD) == PEEK_LEN);
+	EVENTUALLY(ask_int(fd, FIONREAD) == PEEK_LEN);
 	flow_recv(fd, &in, 1234, 1234);
-	WANT_EQ(queued(fd, SIOCINQ), PEEK_LEN - 1234);
+	WANT_EQ(ask_int(fd, SIOCINQ), PEEK_LEN - 1234);
 	flow_recv(fd, &in, PEEK_LEN - 1234, PEEK_LEN);
-	WANT_EQ(queued(fd, FIONREAD), 0);
+	WANT_EQ(ask_int(fd, FIONREAD), 0);
 	path_check(fd, 0, PEEK_LEN);
 }
 
@@ -787,15 +779,15 @@ static void outq_send(void)
 	int fd = open_conn();
 	uint64_t sent;
 
-	WANT_EQ(queued(fd, SIOCOUTQ), 0);
+	WANT_EQ(ask_int(fd, SIOCOUTQ), 0);
 	barrier("empty");
 	sent = flow_send_full(fd, &out, 64 * KIB);
-	WANT(queued(fd, SIOCOUTQ) > 0);
-	WANT((uint64_t)queued(fd, SIOCOUTQ) <= sent);
-	WANT(queued(fd, SIOCOUTQNSD) <= queued(fd, SIOCOUTQ));
+	WANT(ask_int(fd, SIOCOUTQ) > 0);
+	WANT((uint64_t)ask_int(fd, SIOCOUTQ) <= sent);
+	WANT(ask_int(fd, SIOCOUTQNSD) <= ask_int(fd, SIOCOUTQ));
 	control_send_number("SENT", sent);
 	path_check(fd, sent, 0);
-	EVENTUALLY(queued(fd, SIOCOUTQ) == 0);
+	EVENTUALLY(ask_int(fd, SIOCOUTQ) == 0);
 	barrier("queue empty");
 }
 

@@ -63,7 +63,7 @@ static void zerocopy_send(void)
 {
 	struct flow out = flow_out(0);
 	int fd = open_conn(), one = 1;
-	unsigned int calls = 0, seen;
+	unsigned int calls = 0, noticed = 0;
 	uint8_t buf[20000];
 
 	/* of older kernels we are not asked, and they let no family but TCP's have it */
@@ -82,8 +82,8 @@ static void zerocopy_send(void)
 			done += SYS(send(fd, buf + done, sizeof(buf) - done, MSG_ZEROCOPY));
 		WANT_EQ(out.off, from + sizeof(buf));
 		/* the buffer is ours again when the notice is there */
-		for (seen = 0; one && seen + 1 < calls; )
-			seen = next_notice(fd, run.variant == VAR_RDMA);
+		while (one && noticed < calls)
+			noticed = next_notice(fd, run.variant == VAR_RDMA) + 1;
 	}
 	barrier("noticed");
 	path_check(fd, out.off, 0);
@@ -153,12 +153,12 @@ static int recv_inq(int fd, char *buf, size_t len)
 
 static void tcp_inq_recv(void)
 {
-	int fd = open_conn(), left = 0;
+	int fd = open_conn();
 	char buf[16];
 
 	set_int(fd, IPPROTO_TCP, TCP_INQ, 1);
 	barrier("sent");
-	EVENTUALLY(!ioctl(fd, FIONREAD, &left) && left == 10);
+	EVENTUALLY(ask_int(fd, FIONREAD) == 10);
 	WANT_EQ(recv_inq(fd, buf, 4), 6);
 	WANT_EQ(recv_inq(fd, buf, 6), 0);
 	barrier("read");
@@ -214,13 +214,6 @@ static void echo(int fd, bool first)
 		WANT_EQ(SYS(send(fd, buf, sizeof(buf), MSG_NOSIGNAL)), (long)sizeof(buf));
 }
 
-static bool on_rdma(int fd)
-{
-	struct afrdma_info info = path_info(fd);
-
-	return info.tx_path == AFRDMA_PATH_RDMA && info.rx_path == AFRDMA_PATH_RDMA;
-}
-
 static void wish_client(void)
 {
 	int port = server_port(), fd;
@@ -228,7 +221,7 @@ static void wish_client(void)
 	/* not once 64 bytes have made it worth while by the sysctls */
 	fd = connect_wishing(port, AFRDMA_RDMA_ALWAYS);
 	echo(fd, true);
-	EVENTUALLY(on_rdma(fd));
+	EVENTUALLY(path_on_rdma(fd));
 	barrier("always");
 
 	/* a change of mind */
@@ -239,7 +232,7 @@ static void wish_client(void)
 	WANT(!strcmp(reason_name(path_info(fd).reason), "SOCKET_OPTION"));
 	echo(fd, true);
 	set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_ALWAYS);
-	EVENTUALLY(on_rdma(fd));
+	EVENTUALLY(path_on_rdma(fd));
 	echo(fd, true);
 	close(fd);
 

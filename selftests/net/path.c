@@ -61,7 +61,7 @@ static const char *describe(const struct afrdma_info *info)
 	return text;
 }
 
-static bool on_rdma(int fd)
+bool path_on_rdma(int fd)
 {
 	struct afrdma_info info = path_info(fd);
 
@@ -117,7 +117,7 @@ static void warm_up_client(int fd, struct warm_up *m)
 	bool peer_ready = false;
 
 	for (unsigned int rounds = 1; ; rounds++) {
-		bool last = on_rdma(fd) && peer_ready;
+		bool last = path_on_rdma(fd) && peer_ready;
 
 		m->ready = 0;
 		m->last = last;
@@ -138,9 +138,20 @@ static void warm_up_server(int fd, struct warm_up *m)
 {
 	do {
 		recv_all(fd, m, sizeof(*m));
-		m->ready = on_rdma(fd);
+		m->ready = path_on_rdma(fd);
 		send_all(fd, m, sizeof(*m));
 	} while (!m->last);
+}
+
+void path_exchange(int fd, size_t len)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+
+	if (run.variant == VAR_RDMA)
+		path_warm_up(fd);
+	flow_send(fd, &out, len, len);
+	flow_recv(fd, &in, len, len);
+	path_check(fd, len, len);
 }
 
 void path_warm_up(int fd)

@@ -81,17 +81,6 @@ static void option_table(void)
 
 /* ---- those with values of their own ---- */
 
-static void exchange(int fd)
-{
-	struct flow out = flow_out(0), in = flow_in(0);
-
-	if (run.variant == VAR_RDMA)
-		path_warm_up(fd);
-	flow_send(fd, &out, LEN, LEN);
-	flow_recv(fd, &in, LEN, LEN);
-	path_check(fd, LEN, LEN);
-}
-
 /* HELLO is data to the listener; a plain caller is let in when it has spoken. */
 static void defer_accept_server(void)
 {
@@ -144,7 +133,7 @@ static void cookie(void)
 
 	WANT(one);
 	WANT(cookie_of(other) != one);
-	exchange(fd);
+	path_exchange(fd, LEN);
 	WANT(cookie_of(fd) == one);
 }
 
@@ -158,7 +147,7 @@ static void congestion(void)
 	SYS(setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4));
 	SYS(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len));
 	WANT(!strcmp(name, "reno"));
-	exchange(fd);
+	path_exchange(fd, LEN);
 }
 
 static void pacing(void)
@@ -167,7 +156,7 @@ static void pacing(void)
 
 	set_int(fd, SOL_SOCKET, SO_MAX_PACING_RATE, 10000000);
 	WANT_EQ(get_int(fd, SOL_SOCKET, SO_MAX_PACING_RATE), 10000000);
-	exchange(fd);
+	path_exchange(fd, LEN);
 }
 
 const struct row support_rows[] = {

@@ -180,6 +180,7 @@ void *buffer(size_t size);		/* malloc that does not fail */
 void nonblocking(int fd, bool on);
 void on_signal(int number, int flags);	/* count it in signals_seen */
 extern volatile sig_atomic_t signals_seen;
+int ask_int(int fd, unsigned long request);	/* ioctl that fills an int */
 bool old_kernel(void);			/* does it keep SOL_SOCKET to itself? */
 void set_timeout(int fd, int option, int ms);	/* SO_RCVTIMEO, SO_SNDTIMEO */
 void set_int(int fd, int level, int option, int value);
@@ -257,6 +258,8 @@ void apply_sizes(int fd, const struct sizes *sizes);
 /* ---- where the bytes went (path.c) ---- */
 
 struct afrdma_info path_info(int fd);
+/* Both directions, of a connection that is framed or may become so. */
+bool path_on_rdma(int fd);
 /* Exchange messages until both directions are on RDMA. Both sides call it. */
 void path_warm_up(int fd);
 /*
@@ -264,6 +267,8 @@ void path_warm_up(int fd);
  * went where the variant says they must.
  */
 void path_check(int fd, uint64_t tx, uint64_t rx);
+/* A connection that the row made itself: onto RDMA if that is the variant, @len bytes each way. */
+void path_exchange(int fd, size_t len);
 /* The same without meeting the other side, which is known to have read all. */
 void path_check_alone(int fd, uint64_t tx, uint64_t rx);
 /* A number in /proc/sys/net/afrdma, -1 if there is none. */

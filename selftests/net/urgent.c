@@ -5,14 +5,6 @@
 
 #include "test.h"
 
-static int asked(int fd, unsigned long request)
-{
-	int value = -1;
-
-	SYS(ioctl(fd, request, &value));
-	return value;
-}
-
 static void recv_text(int fd, const char *text)
 {
 	char buf[16];
@@ -41,7 +33,7 @@ static int open_three(void)
 	char byte;
 
 	SYS_ERRNO(recv(fd, &byte, 1, MSG_OOB), EINVAL);
-	WANT_EQ(asked(fd, SIOCATMARK), 0);
+	WANT_EQ(ask_int(fd, SIOCATMARK), 0);
 	barrier("nothing yet");
 	barrier("sent");
 	await(fd, POLLPRI);
@@ -59,13 +51,13 @@ static void urgent_recv(void)
 	WANT(buf[0] == 'X');
 	SYS_ERRNO(recv(fd, buf, 1, MSG_OOB), EINVAL);
 	WANT_EQ(poll_one(fd, POLLPRI, 0), 0);
-	WANT_EQ(asked(fd, SIOCATMARK), 0);
-	WANT_EQ(asked(fd, SIOCINQ), 3);
+	WANT_EQ(ask_int(fd, SIOCATMARK), 0);
+	WANT_EQ(ask_int(fd, SIOCINQ), 3);
 	WANT_EQ(SYS(recv(fd, buf, 10, MSG_WAITALL)), 3);
 	WANT(!memcmp(buf, "abc", 3));
-	WANT_EQ(asked(fd, SIOCATMARK), 1);
+	WANT_EQ(ask_int(fd, SIOCATMARK), 1);
 	recv_text(fd, "def");
-	WANT_EQ(asked(fd, SIOCATMARK), 0);
+	WANT_EQ(ask_int(fd, SIOCATMARK), 0);
 	path_check(fd, 0, 7);
 }
 
@@ -77,7 +69,7 @@ static void missed_recv(void)
 
 	WANT_EQ(SYS(recv(fd, buf, 10, MSG_PEEK)), 3);
 	WANT_EQ(SYS(recv(fd, buf, 10, 0)), 3);
-	WANT_EQ(asked(fd, SIOCATMARK), 1);
+	WANT_EQ(ask_int(fd, SIOCATMARK), 1);
 	EVENTUALLY(recv(fd, buf, 10, MSG_PEEK | MSG_DONTWAIT) == 3);
 	recv_text(fd, "def");
 	SYS_ERRNO(recv(fd, buf, 1, MSG_OOB), EINVAL);
@@ -95,9 +87,9 @@ static void inline_recv(void)
 	barrier("sent");
 	await(fd, POLLPRI);
 	SYS_ERRNO(recv(fd, buf, 1, MSG_OOB), EINVAL);
-	EVENTUALLY(asked(fd, SIOCINQ) == 7);
+	EVENTUALLY(ask_int(fd, SIOCINQ) == 7);
 	WANT_EQ(SYS(recv(fd, buf, 10, 0)), 3);
-	WANT_EQ(asked(fd, SIOCATMARK), 1);
+	WANT_EQ(ask_int(fd, SIOCATMARK), 1);
 	recv_text(fd, "Xdef");
 	path_check(fd, 0, 7);
 }
@@ -166,7 +158,7 @@ static void stream_recv(void)
 		flow_recv(fd, &in, CHUNK, CHUNK);
 		if (i % 3) {
 			WANT_EQ(read_urgent(fd), (char)i);
-			WANT_EQ(asked(fd, SIOCATMARK), 1);
+			WANT_EQ(ask_int(fd, SIOCATMARK), 1);
 			barrier("urgent byte read");
 		} else {
 			flow_recv(fd, &in, 1, 1);

@@ -2,6 +2,7 @@
 /* Failing, time, randomness and the smallest wrappers. */
 #define _GNU_SOURCE
 #include <stdarg.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/time.h>
 #include <sys/utsname.h>
@@ -130,6 +131,14 @@ void on_signal(int number, int flags)
 	struct sigaction action = { .sa_handler = count_signal, .sa_flags = flags };
 
 	SYS(sigaction(number, &action, NULL));
+}
+
+int ask_int(int fd, unsigned long request)
+{
+	int value = -1;
+
+	SYS(ioctl(fd, request, &value));
+	return value;
 }
 
 bool old_kernel(void)
