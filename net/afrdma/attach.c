@@ -546,6 +546,7 @@ int afr_attach_answered(struct afr_conn *conn, const struct afr_frame *frame)
 	conn->credit_imm = true;
 	spin_unlock(&conn->rx_lock);
 	conn->may_post = !test_bit(AFR_F_LINK_DOWN, &conn->flags);
+	conn->corked = false;
 	spin_unlock_bh(&conn->tx_lock);
 	return 0;
 }

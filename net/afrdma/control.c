@@ -97,6 +97,7 @@ static bool build_attached(struct afr_conn *conn, struct afr_frame *frame)
 	conn->credit_imm = true;	/* no CREDIT follows this frame (PC3) */
 	spin_unlock(&conn->rx_lock);
 	conn->may_post = true;
+	conn->corked = false;
 	return true;
 }
 

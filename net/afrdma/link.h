@@ -35,6 +35,8 @@ struct afr_port_ops {
 	void (*peer_detached)(struct afr_port *port);
 	/* Softirq. Our own DETACH has completed: the peer's device has it. */
 	void (*detached)(struct afr_port *port);
+	/* Softirq. A write that was to tell has completed. */
+	void (*written)(struct afr_port *port);
 	/* Softirq. Posting (a write or DETACH) was refused with -EAGAIN before; call again. */
 	void (*kick)(struct afr_port *port);
 	/*
@@ -83,7 +85,7 @@ struct afr_write {
 	u64	remote;
 	u32	rkey;
 	u16	cursor;		/* low half of the immediate */
-	bool	solicit;	/* ask for an event at the peer */
+	bool	tell;		/* call written() when it has completed */
 };
 
 /*

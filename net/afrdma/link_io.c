@@ -312,14 +312,14 @@ static void completion_error(struct afr_link *link, const struct ib_wc *wc)
 	afr_link_fail(link, AFR_REASON_LINK_COMPLETION);
 }
 
-static void port_detached(struct afr_link *link, const struct afr_link_mark *mark)
+static void tell_port(struct afr_link *link, const struct afr_link_mark *mark)
 {
 	struct afr_port *port;
 
 	rcu_read_lock();
 	port = xa_load(&link->slots, mark->slot);
 	if (port && port->serial == mark->serial && port->ops->get(port)) {
-		port->ops->detached(port);
+		mark->tell(port);
 		port->ops->put(port);
 	}
 	rcu_read_unlock();
@@ -348,8 +348,8 @@ static void send_done(struct ib_cq *cq, struct ib_wc *wc)
 		mark.op->ok = true;
 		complete(&mark.op->done);
 	}
-	if (mark.detach)
-		port_detached(link, &mark);
+	if (mark.tell)
+		tell_port(link, &mark);
 	progress(link);
 }
 

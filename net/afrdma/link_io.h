@@ -48,8 +48,8 @@ struct afr_link_op {
 /* What a signaled send stands for, in posting order. */
 struct afr_link_mark {
 	u16 count;		/* send slots it gives back: itself and unsignaled ones before it */
-	bool detach;		/* DETACH of the port in @slot, if it is still number @serial */
-	u16 slot;
+	u16 slot;		/* whom to tell: the port in there, if it is still number @serial */
+	void (*tell)(struct afr_port *port);
 	u32 serial;
 	struct afr_link_op *op;
 };

@@ -8,11 +8,20 @@
 #include "trace.h"
 
 /*
+ * Corking: many small sends become one write. Who has posted CORK_AFTER writes without hearing
+ * from the peer streams, and has one small write on its way at a time: what is sent meanwhile
+ * waits for its completion, or until it is CORK_BELOW bytes. Questions and answers are never
+ * kept waiting, and need no completion.
+ */
+#define CORK_AFTER	3
+#define CORK_BELOW	4096
+
+/*
  * One write of @len stream bytes, or of none to tell the cursor. The cursor is
  * sampled and posted under tx_lock and rx_lock, so cursors reach the link in the
  * order they were taken (B10); a refused post takes the report back.
  */
-static int post(struct afr_conn *conn, u32 len)
+static int post(struct afr_conn *conn, u32 len, bool tell)
 {
 	struct afr_write w = {
 		.local	= conn->snd_view.addr + afr_ring_pos(conn->tx.sent, conn->tx.ring),
@@ -20,6 +29,7 @@ static int post(struct afr_conn *conn, u32 len)
 		.len	= len,
 		.remote	= conn->peer_addr + afr_ring_pos(conn->tx.sent, conn->tx.window),
 		.rkey	= conn->peer_rkey,
+		.tell	= tell,
 	};
 	bool blocked;
 	u64 reported;
@@ -62,14 +72,19 @@ static u32 run_length(const struct afr_conn *conn)
 
 static void push(struct afr_conn *conn)
 {
+	bool small, tell;
 	u32 len;
 
 	lockdep_assert_held(&conn->tx_lock);
 	while (conn->may_post && conn->tx.where == AFR_ON_LINK &&
 	       !test_bit(AFR_F_ABORTED, &conn->flags)) {
 		len = run_length(conn);
-		if (!len || post(conn, len))
+		small = afr_tx_ready(&conn->tx) < CORK_BELOW;
+		tell = small && conn->unheard >= CORK_AFTER;
+		if (!len || (small && conn->corked) || post(conn, len, tell))
 			return;
+		conn->corked |= tell;
+		conn->unheard = min(conn->unheard + 1, CORK_AFTER);
 		afr_tx_sent(&conn->tx, len);
 		conn->tx_bytes[AFR_ON_LINK] += len;
 		afr_stat_inc(conn->an->net, AFR_STAT_TX_WRITES);
@@ -104,7 +119,7 @@ void afr_path_rdma_credit(struct afr_conn *conn)
 	spin_lock(&conn->rx_lock);
 	due = conn->credit_imm && afr_rx_credit_due(&conn->rx, true);
 	spin_unlock(&conn->rx_lock);
-	if (due && conn->may_post && !conn->detach_posted && !post(conn, 0))
+	if (due && conn->may_post && !conn->detach_posted && !post(conn, 0, false))
 		afr_stat_inc(conn->an->net, AFR_STAT_TX_CREDIT_WRITES);
 	spin_unlock_bh(&conn->tx_lock);
 }
@@ -136,13 +151,15 @@ static void data_landed(struct afr_conn *conn, u32 len)
 		afr_conn_schedule(conn);	/* FINACK, or nobody is there to read */
 }
 
-static void cursor_landed(struct afr_conn *conn, u16 cursor)
+static void cursor_landed(struct afr_conn *conn, u16 cursor, bool data)
 {
 	u64 una, consumed;
 	bool freed, blocked;
 	int bad;
 
 	spin_lock(&conn->tx_lock);
+	if (data)
+		conn->unheard = 0;
 	una = conn->tx.una;
 	consumed = conn->tx.consumed;
 	bad = afr_tx_credit_imm(&conn->tx, cursor);
@@ -169,7 +186,7 @@ static void landed(struct afr_port *port, u32 len, u16 cursor)
 
 	if (len)
 		data_landed(conn, len);
-	cursor_landed(conn, cursor);
+	cursor_landed(conn, cursor, len);
 }
 
 static void peer_detached(struct afr_port *port)
@@ -182,6 +199,16 @@ static void detached(struct afr_port *port)
 {
 	set_bit(AFR_F_DETACHED, &to_conn(port)->flags);
 	afr_conn_schedule(to_conn(port));
+}
+
+static void written(struct afr_port *port)
+{
+	struct afr_conn *conn = to_conn(port);
+
+	spin_lock_bh(&conn->tx_lock);
+	conn->corked = false;
+	push(conn);
+	spin_unlock_bh(&conn->tx_lock);
 }
 
 static void kick(struct afr_port *port)
@@ -219,6 +246,7 @@ const struct afr_port_ops afr_path_rdma_port_ops = {
 	.landed		= landed,
 	.peer_detached	= peer_detached,
 	.detached	= detached,
+	.written	= written,
 	.kick		= kick,
 	.down		= link_down,
 	.get		= get,

@@ -137,6 +137,14 @@ static int admit(struct afr_port *port)
 	return -EAGAIN;
 }
 
+static struct afr_link_mark mark_for(const struct afr_port *port,
+				     void (*tell)(struct afr_port *port))
+{
+	return (struct afr_link_mark){
+		.slot = port->slot, .serial = port->serial, .tell = tell,
+	};
+}
+
 /**
  * afr_port_write() - post one write to the peer's slot
  * @port: the port, joined, peer_slot set
@@ -148,11 +156,11 @@ static int admit(struct afr_port *port)
 int afr_port_write(struct afr_port *port, const struct afr_write *w)
 {
 	struct ib_sge sge = { .addr = w->local, .length = w->len, .lkey = w->lkey };
+	struct afr_link_mark mark = mark_for(port, port->ops->written);
 	struct afr_link *link = port->link;
 	struct ib_rdma_wr wr = {
 		.wr.sg_list	= &sge,
 		.wr.num_sge	= w->len ? 1 : 0,
-		.wr.send_flags	= w->solicit ? IB_SEND_SOLICITED : 0,
 		.remote_addr	= w->remote,
 		.rkey		= w->rkey,
 	};
@@ -161,7 +169,8 @@ int afr_port_write(struct afr_port *port, const struct afr_write *w)
 	spin_lock_bh(&link->lock);
 	ret = admit(port);
 	if (!ret)
-		ret = afr_link_io_post(link, &wr, afr_imm_pack(port->peer_slot, w->cursor), NULL);
+		ret = afr_link_io_post(link, &wr, afr_imm_pack(port->peer_slot, w->cursor),
+				       w->tell ? &mark : NULL);
 	if (!ret) {
 		link->tx_bytes += w->len;
 		link->tx_writes++;
@@ -179,7 +188,7 @@ int afr_port_write(struct afr_port *port, const struct afr_write *w)
  */
 int afr_port_detach(struct afr_port *port)
 {
-	struct afr_link_mark mark = { .detach = true, .slot = port->slot, .serial = port->serial };
+	struct afr_link_mark mark = mark_for(port, port->ops->detached);
 	struct afr_link *link = port->link;
 	struct ib_rdma_wr wr = {};
 	int ret;
