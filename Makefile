@@ -9,6 +9,8 @@
 # make check-STAGE      one stage of it: "selftests/check.sh list" has the names
 # make faults           the fault rows: ROWS=F8,F15@a and SEED=7 repeat some of them
 # make programs         suites and programs of others, on TCP and on AF_RDMA: tables
+# make bench            AF_RDMA, SMC-R, TCP and raw verbs in two VMs: ONLY=stream,rtt for some
+# make bench-quick      what a message costs, counted; fails if it costs more than it may
 # make unit lint        the same for these two
 # make mutations        put bugs in, one at a time: which test turns red?
 # make clean
@@ -66,7 +68,13 @@ faults:
 programs:
 	@selftests/programs/programs.sh
 
+bench:
+	@selftests/bench/run $(if $(ONLY),--only $(ONLY)) $(if $(REPS),--reps $(REPS)) $(if $(GUEST),--guest $(GUEST))
+
+bench-quick:
+	@selftests/bench/run --guest uml --only counts --reps 1 --quick
+
 help:
 	@sed -n '2,/^$$/s/^# //p' Makefile
 
-.PHONY: all modules modules_install kdir tools install clean unit lint check mutations demo faults programs help
+.PHONY: all modules modules_install kdir tools install clean unit lint check mutations demo faults programs bench bench-quick help

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What is measured: for each group its points, its columns and how.
+
+A measurement gives figures (name, value, unit) and a note, which says what is wrong with them.
+"""
+from dataclasses import dataclass
+from itertools import product
+from typing import Callable
+
+import programs
+import verbs
+from lab import way
+
+KIB, MIB = 1 << 10, 1 << 20
+STREAM_SIZES = [64, KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB]
+TRIP_SIZES = [1, 64, KIB, 4 * KIB, 16 * KIB, 64 * KIB, MIB]
+SOCKETS = ["rdma", "smc", "tcp", "tcp-off"]
+PROGRAMS = ["rdma", "smc", "tcp"]
+
+
+@dataclass
+class Group:
+    columns: list
+    measure: Callable
+    points: list
+
+
+def stream(lab, column, both, conns, size):
+    name = f"stream {'both' if both else 'one'} {conns} {size}"
+    if column == "verbs":
+        return [(name, verbs.bandwidth(lab, size, both), "MB/s")] if conns == 1 else [], ""
+    answer = lab.bench("stream", column, f"--size={size}", f"--conns={conns}",
+                       f"--seconds={lab.seconds}", *(["--both"] if both else []))
+    rate = answer["bytes"] / answer["seconds"] / 1e6
+    return [(name, rate, "MB/s")], way(column, answer, answer["bytes"])
+
+
+def rtt(lab, column, size, beside):
+    name = f"rtt {'beside' if beside else 'alone'} {size}"
+    if column == "verbs" and beside:
+        return [], ""
+    if column == "verbs":
+        median, p99 = verbs.round_trip(lab, size)
+        return [(f"{name} median", median, "us"), (f"{name} p99", p99, "us")], ""
+    answer = lab.bench("rtt", column, f"--size={size}", f"--seconds={lab.seconds}",
+                       *(["--beside"] if beside else []))
+    return ([(f"{name} median", answer["median"], "us"), (f"{name} p99", answer["p99"], "us")],
+            way(column, answer, 2 * size * answer["trips"]))
+
+
+def connect(lab, column, conns):
+    answer = lab.bench("connect", column, f"--conns={conns}", f"--seconds={2 * lab.seconds}")
+    return [(f"connect {conns} rate", answer["per_second"], "/s"),
+            (f"connect {conns} first byte", answer["median"], "us")], ""
+
+
+def points(**ranges):
+    return [dict(zip(ranges, values)) for values in product(*ranges.values())]
+
+
+GROUPS = {
+    "stream": Group([*SOCKETS, "verbs"], stream,
+                    points(both=[False, True], conns=[1, 4, 16, 64], size=STREAM_SIZES)),
+    "rtt": Group([*SOCKETS, "verbs"], rtt, points(beside=[False, True], size=TRIP_SIZES)),
+    "connect": Group(SOCKETS, connect, points(conns=[1, 16])),
+}

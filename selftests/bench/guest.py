@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""For selftests/lab/run: measure between the two guests.
+
+    guest.py OPTIONS            one JSON object; "run" here makes it
+
+Guest a does what b asks for; b measures, and writes a line of JSON for each figure
+into $AFR_OUT/figures.
+"""
+import json
+import os
+import subprocess
+import sys
+import time
+
+import groups
+from lab import Lab, Failed
+from peer import serve
+
+
+def one(lab, group, column, point):
+    """The figures of one cell; a cell that fails says why."""
+    try:
+        figures, note = group.measure(lab, column, **point)
+    except (Failed, subprocess.TimeoutExpired, ValueError, KeyError, OSError) as error:
+        return [{"note": f"failed: {str(error)[:300]}"}]
+    return [{"figure": name, "value": value, "unit": unit, "note": note}
+            for name, value, unit in figures]
+
+
+def measure(lab, options):
+    names = options["only"] or list(groups.GROUPS)
+    with open(os.path.join(os.environ["AFR_OUT"], "figures"), "w", buffering=1) as out:
+        for rep in range(options["reps"]):
+            for name in names:
+                begin = time.monotonic()
+                failed = repeat(lab, groups.GROUPS[name], name, rep, out)
+                print(f"# repetition {rep + 1}: {name}: {time.monotonic() - begin:.0f} s"
+                      + "".join(f"\n#   {line}" for line in failed), flush=True)
+
+
+def wanted(point, options):
+    """Does the point have the values that were asked for?"""
+    return all(str(point[name]) in values.split(",")
+               for name, values in options["points"].items() if name in point)
+
+
+def repeat(lab, group, name, rep, out):
+    """All cells of a group once, the columns of a point one after the other."""
+    failed = []
+    columns = [column for column in group.columns if lab.has(column)]
+    for point in group.points:
+        if not wanted(point, lab.options):
+            continue
+        shift = rep % max(len(columns), 1)
+        for column in columns[shift:] + columns[:shift]:
+            for figure in one(lab, group, column, point):
+                figure.update(group=name, column=column, rep=rep)
+                out.write(json.dumps(figure) + "\n")
+                if figure["note"]:
+                    failed.append(f"{column} {point}: {figure['note']}")
+    return sorted(set(failed))
+
+
+def main():
+    options = json.loads(sys.argv[1])
+    lab = Lab(options)
+    if os.environ["AFR_ROLE"] == "a":
+        serve()
+    else:
+        lab.join()
+        lab.describe()
+        measure(lab, options)
+        lab.leave()
+    lab.clean_up()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The two hosts as a measurement sees them: families, offloads, counters, proofs."""
+import json
+import os
+
+from peer import Peer, run
+
+SRC = os.environ["AFR_SRC"]
+PEER = os.environ["AFR_PEER"]
+DEV = os.environ["AFR_DEV"]
+BENCH = f"{SRC}/build/bench/afr_bench"
+SMCTL = f"{SRC}/build/tools/smctl"
+SMC_SO = f"{SRC}/build/programs/smc.so"
+BENCH_PORT = 7501
+PACKET = 4096                   # bytes that a packet of RoCE carries at most
+RING = 262144                   # of AF_RDMA; SMC's buffers are made the same
+
+# column: family, prefix of a program that is to use it
+COLUMNS = {
+    "rdma": ("rdma", [SMCTL, "run", "--"]),
+    "smc": ("smc", ["env", f"LD_PRELOAD={SMC_SO}"]),
+    "tcp": ("tcp", []),
+    "tcp-off": ("tcp", []),
+    "verbs": (None, []),
+}
+SYSCTLS = ["net.ipv4.ip_local_port_range=10000 65000",
+           "net.ipv4.tcp_tw_reuse=1", "net.core.somaxconn=4096",
+           "net.ipv4.tcp_max_syn_backlog=4096",
+           f"net.smc.wmem={RING}", f"net.smc.rmem={RING}"]
+
+
+class Failed(Exception):
+    """A program that did not do its work."""
+
+
+class Lab:
+    def __init__(self, options):
+        self.options = options
+        self.seconds = options["seconds"]
+        self.peer = None
+        self.offloads = None
+        self.servers = {}
+        self.smc = run(["python3", f"{SRC}/selftests/programs/smc_eid.py"])["rc"] == 0
+        for setting in SYSCTLS:
+            run(["sysctl", "-qw", setting])
+
+    def join(self):
+        self.peer = Peer(PEER)
+        self.server("bench", [BENCH, "serve"], BENCH_PORT)
+
+    def leave(self):
+        self.peer.close()
+
+    def clean_up(self):
+        """SMC keeps its queue pairs for ten minutes, unless their device goes."""
+        run(["rdma", "link", "del", DEV])
+        run(["rdma", "link", "add", DEV, "type", os.environ["AFR_RDMA"], "netdev", "eth0"])
+
+    def has(self, column):
+        if self.options["columns"] and column not in self.options["columns"]:
+            return False
+        return {"smc": self.smc, "verbs": os.environ["AFR_ACCEL"] != "uml"}.get(column, True)
+
+    def describe(self):
+        """What is true of the whole run: kernel, and whether SMC is on RDMA here."""
+        smc = "SMC-R: not measured"
+        if self.has("smc"):
+            packets = self.bench("stream", "smc", "--seconds=0.2")["packets"]
+            pairs = self.queue_pairs("smc")
+            smc = (f"SMC-R: {'on RDMA' if pairs and packets > 100 else 'NOT ON RDMA'}: "
+                   f"{pairs} queue pairs of [smc] in rdma res, {packets} packets of RoCE "
+                   "for a stream of 0.2 s")
+        with open(os.path.join(os.environ["AFR_OUT"], "host"), "w") as out:
+            json.dump({"kernel": os.uname().release, "accel": os.environ["AFR_ACCEL"],
+                       "smc": smc}, out)
+        print(f"# {smc}", flush=True)
+
+    def local(self, argv, timeout=60):
+        answer = run(argv, timeout)
+        if answer["rc"]:
+            raise Failed(f"{argv[0]}: {answer['rc']}: {answer['err'] or answer['out'][-300:]}")
+        return answer["out"]
+
+    def remote(self, argv):
+        answer = self.peer.ask("run", argv)
+        if answer["rc"]:
+            raise Failed(f"{argv[0]} at the peer: {answer['rc']}: {answer['err']}")
+        return answer["out"]
+
+    def server(self, name, argv, port):
+        """Start it at the peer, if it is not there yet."""
+        if name in self.servers:
+            return
+        answer = self.peer.ask("start", argv, port)
+        if not answer["up"]:
+            raise Failed(f"the server {name} does not listen")
+        self.servers[name] = answer["pid"]
+
+    def end_server(self, name):
+        self.peer.ask("stop", self.servers.pop(name))
+
+    def set_offloads(self, on):
+        if on != self.offloads:
+            self.local([BENCH, "offloads", "tcp", PEER, f"--on={int(on)}"])
+            self.offloads = on
+
+    def bench(self, command, column, *words):
+        """afr_bench, and whether its bytes went the way of their column."""
+        self.set_offloads(column != "tcp-off")
+        before = self.packets()
+        out = self.local([BENCH, command, COLUMNS[column][0], PEER, *words])
+        answer = json.loads(out.splitlines()[-1])
+        answer["packets"] = self.packets() - before
+        return answer
+
+    @staticmethod
+    def packets():
+        """RoCE packets of this guest, both ways."""
+        total = 0
+        for name in ("sent_pkts", "rcvd_pkts"):
+            with open(f"/sys/class/infiniband/{DEV}/ports/1/hw_counters/{name}") as file:
+                total += int(file.read())
+        return total
+
+    def counters(self):
+        """Of the module, at both ends."""
+        ends = (self.local([SMCTL, "-j", "stats"]), self.remote([SMCTL, "-j", "stats"]))
+        return [json.loads(end) for end in ends]
+
+    def queue_pairs(self, owner):
+        return self.local(["rdma", "res", "show", "qp"]).count(f"comm [{owner}]")
+
+
+def way(column, answer, size):
+    """A note, if these bytes did not go where the column says."""
+    if column == "rdma" and answer["by_rdma"] < 0.99:
+        return f"{1 - answer['by_rdma']:.0%} by TCP"
+    if column == "smc" and answer["packets"] < 0.9 * size / PACKET:
+        return "by TCP"
+    return ""

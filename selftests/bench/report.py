@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The table, the bounds and the plot of a run."""
+from collections import defaultdict
+from statistics import median
+
+from bounds import BOUNDS, judge
+from plot import svg_of
+
+COLUMNS = ["rdma", "smc", "tcp", "tcp-off", "verbs"]
+NAMES = {"rdma": "AF_RDMA", "smc": "SMC-R", "tcp": "TCP", "tcp-off": "TCP, off", "verbs": "verbs"}
+TITLES = {
+    "stream": "Streams: one way or both ways, connections, bytes of a write",
+    "rtt": "Round trips: alone or beside a stream of 64 KiB writes, bytes",
+    "connect": "Connect + 1 B there and back + close: at a time",
+}
+
+
+class Figures:
+    """Values by figure and column, in the order in which they came."""
+
+    def __init__(self, result):
+        self.values = defaultdict(list)
+        self.notes = defaultdict(set)
+        self.rows = defaultdict(dict)       # group: figure: unit
+        self.failed = set()
+        for one in result["figures"]:
+            if "figure" not in one:
+                self.failed.add(f"{one['group']}, {one['column']}: {one['note']}")
+                continue
+            key = one["figure"], one["column"]
+            self.rows[one["group"]][one["figure"]] = one["unit"]
+            if one["note"]:
+                self.notes[key].add(one["note"])
+            else:
+                self.values[key].append(one["value"])
+
+    def median(self, figure, column):
+        values = self.values.get((figure, column))
+        return median(values) if values else None
+
+    def spread(self, figure, column):
+        """Half of the way from the least to the most, of the median."""
+        values = self.values[figure, column]
+        middle = median(values)
+        return (max(values) - min(values)) / 2 / middle if middle else 0
+
+    def cell(self, figure, column):
+        value = self.median(figure, column)
+        if value is None:
+            return ", ".join(sorted(self.notes[figure, column])) or "-"
+        star = "*" if self.notes[figure, column] else ""
+        return f"{short(value)} ±{self.spread(figure, column):.0%}{star}"
+
+    def ratio(self, figure, column):
+        ours, theirs = self.median(figure, "rdma"), self.median(figure, column)
+        return f"{ours / theirs:.2f}" if ours and theirs else "-"
+
+
+def short(value):
+    return f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def group_table(figures, group):
+    yield ""
+    yield TITLES[group]
+    yield (f"{'':34} {'':7}" + "".join(f"{NAMES[column]:>15}" for column in COLUMNS)
+           + f"{'/SMC-R':>9}{'/TCP':>7}{'/verbs':>8}")
+    for figure, unit in figures.rows[group].items():
+        yield (f"{figure:34} {unit:7}"
+               + "".join(f"{figures.cell(figure, column):>15}" for column in COLUMNS)
+               + f"{figures.ratio(figure, 'smc'):>9}{figures.ratio(figure, 'tcp'):>7}"
+               + f"{figures.ratio(figure, 'verbs'):>8}")
+
+
+def bounds_table(figures):
+    """Its lines, and the number of those that are missed."""
+    lines, missed = ["", "Bounds"], 0
+    for bound in BOUNDS:
+        value, met = judge(bound, figures.median)
+        if value is None:
+            continue
+        missed += not met
+        lines.append(f"{bound[0]:44} {short(value):>9}  {bound[3]} {bound[4]:<6} "
+                     f"{'met' if met else 'MISSED'}")
+    return (lines if len(lines) > 2 else []), missed
+
+
+def text(result):
+    figures = Figures(result)
+    lines = [f"{result['guest']} ({result['accel']}, {result['smp']} CPU each), Linux "
+             f"{result['kernel']}, commit {result['commit']}: medians of {result['reps']} "
+             f"repetitions, ± half the range; {result['seconds']} s each",
+             result["smc"]]
+    for group in TITLES:
+        if group in figures.rows:
+            lines.extend(group_table(figures, group))
+    bounds, missed = bounds_table(figures)
+    lines.extend(bounds)
+    if figures.failed:
+        lines += ["", "Failed", *sorted(figures.failed)]
+    if any(figures.notes.values()):
+        lines += ["", "*: left out of the median:"]
+        lines += sorted({f"{figure}, {column}: {', '.join(sorted(notes))}"
+                         for (figure, column), notes in figures.notes.items() if notes})
+    return "\n".join(lines) + "\n", missed
+
+
+def svg(result):
+    figures = Figures(result)
+    return svg_of(figures.median, COLUMNS, NAMES)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The raw fabric: perftest between the two guests."""
+import glob
+import os
+
+from lab import DEV, PEER, Failed
+
+PORT = 7600
+TRIPS = 500
+BYTES, WRITES = 24 << 20, 3000      # of one measurement: what comes first
+
+
+def gid_index():
+    """Of our IPv4 address."""
+    want = "ffff:%02x%02x:%02x%02x" % tuple(map(int, os.environ["AFR_ME"].split(".")))
+    for path in glob.glob(f"/sys/class/infiniband/{DEV}/ports/1/gids/*"):
+        with open(path) as file:
+            if file.read().strip().endswith(want):
+                return path.rpartition("/")[2]
+    raise Failed("no GID of the IPv4 address")
+
+
+def perftest(lab, program, *words):
+    """The numbers of the last line of its table."""
+    command = [program, "-d", DEV, "-x", gid_index(), "-p", str(PORT), "-F", *map(str, words)]
+    lab.server("perftest", command, PORT)
+    try:
+        out = lab.local([*command, PEER])
+    finally:
+        lab.end_server("perftest")
+    rows = [line.split() for line in out.splitlines() if line.strip()[:1].isdigit()]
+    if not rows:
+        raise Failed(f"{program} printed no table: {out[-200:]}")
+    return [float(word) for word in rows[-1]]
+
+
+def bandwidth(lab, size, both):
+    row = perftest(lab, "ib_write_bw", "-s", size, "--report_gbits",
+                   "-n", min(BYTES // size, WRITES), *(["-b"] if both else []))
+    return row[3] * 1e9 / 8 / 1e6
+
+
+def round_trip(lab, size):
+    """In event mode; perftest says half of the way there and back."""
+    row = perftest(lab, "ib_send_lat", "-e", "-s", size, "-n", TRIPS)
+    return 2 * row[4], 2 * row[7]
