@@ -104,6 +104,7 @@ enum afr_conn_flag {
 	AFR_F_RETRY_NOW,	/* an administrator wants RDMA now */
 	AFR_F_LEAVE,		/* leaving a good link, not the connection's end */
 	AFR_F_STALLED,		/* half-framed: the reader waits for room in the ring */
+	AFR_F_SAY,		/* what waits for company is to be said without */
 };
 
 /* Steps of an attach (move.c). Only the work changes them. */
@@ -120,6 +121,7 @@ enum afr_timer {
 	AFR_T_HELLO,		/* server: the client is silent */
 	AFR_T_ATTACH,
 	AFR_T_RETRY,		/* server: look for the link again; client: try again */
+	AFR_T_SAY,		/* nothing came to go along with what is wanted */
 	AFR_T_MEMORY,		/* no page for bytes that wait in TCP: try again */
 	AFR_T_DETACH,
 	AFR_T_ORPHAN,
@@ -177,6 +179,7 @@ struct afr_conn {
 	u8			out[sizeof(struct afr_wire_hello)];	/* or a frame's head */
 	u16			out_len, out_done;
 	u32			out_data;	/* stream bytes of the frame not taken by TCP yet */
+	bool			out_more;	/* TCP was told that more comes at once */
 
 	/* receiving */
 	spinlock_t		rx_lock;

@@ -8,6 +8,7 @@
 #include <linux/net.h>
 #include <linux/uio.h>
 #include <net/sock.h>
+#include <net/tcp.h>
 
 #include "rogue.h"
 #include "stats.h"
@@ -204,6 +205,12 @@ static void consider_move(struct afr_conn *conn)
 	trace_afrdma_conn_move(conn->id, true, AFR_ON_LINK, conn->tx.epoch, conn->move_start);
 }
 
+/* Without the lock it is a guess. */
+static bool data_ready(const struct afr_conn *conn)
+{
+	return conn->tx.where == AFR_ON_TCP && afr_tx_ready(&conn->tx);
+}
+
 static bool build_data(struct afr_conn *conn, struct afr_frame *frame)
 {
 	if (conn->tx.where != AFR_ON_TCP)
@@ -240,6 +247,13 @@ static void write_hello(struct afr_conn *conn)
 	afr_stat_inc(conn->an->net, AFR_STAT_HELLO_SENT);
 }
 
+/* Nothing but what may wait for company? */
+static bool only_lazy(struct afr_conn *conn)
+{
+	return conn->want && !(conn->want & ~AFR_WANT_LAZY) &&
+	       !test_bit(AFR_F_SAY, &conn->flags) && !data_ready(conn);
+}
+
 /* Put the next frame into @out; false when there is nothing to say. */
 static bool next_frame(struct afr_conn *conn)
 {
@@ -249,8 +263,11 @@ static bool next_frame(struct afr_conn *conn)
 	lockdep_assert_held(&conn->ctl_mutex);
 	conn->out_done = 0;
 	conn->out_len = 0;
+	if (only_lazy(conn))
+		return false;
 	if (test_and_clear_bit(AFR_WANT_HELLO, &conn->want)) {
 		write_hello(conn);
+		conn->out_more = conn->want || data_ready(conn);
 		return true;
 	}
 
@@ -259,8 +276,11 @@ static bool next_frame(struct afr_conn *conn)
 	found = afr_rogue_more(conn->id, &frame) || build_wanted(conn, &frame) ||
 		build_data(conn, &frame);
 	spin_unlock_bh(&conn->tx_lock);
-	if (!found)
+	if (!found) {
+		clear_bit(AFR_F_SAY, &conn->flags);
 		return false;
+	}
+	conn->out_more = conn->want || data_ready(conn);
 	conn->out_len = afr_frame_write(conn->out, &frame);
 	conn->out_len = afr_rogue_frame(conn->id, &frame, conn->out, conn->out_len);
 	afr_stat_inc(conn->an->net, AFR_STAT_FRAMES_SENT);
@@ -320,7 +340,10 @@ static int send_frame(struct afr_conn *conn)
 	int ret;
 
 	while (conn->out_done < conn->out_len || conn->out_data) {
-		struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
+		struct msghdr msg = {
+			.msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL |
+				     (conn->out_more ? MSG_MORE : 0),
+		};
 
 		n = frame_segments(conn, vec, &bytes);
 		ret = kernel_sendmsg(conn->inner, &msg, vec, n, bytes);
@@ -341,6 +364,10 @@ static void push(struct afr_conn *conn)
 	do {
 		ret = send_frame(conn);
 	} while (!ret && next_frame(conn));
+	if (conn->out_more && (!ret || ret == -EAGAIN)) {
+		conn->out_more = false;
+		tcp_sock_set_nodelay(conn->inner->sk);	/* no more came: send what there is */
+	}
 	if (!ret || ret == -EAGAIN || test_bit(AFR_F_ABORT, &conn->flags))
 		return;
 	WRITE_ONCE(conn->err, ret == -EPIPE ? ECONNRESET : -ret);
@@ -366,6 +393,20 @@ void afr_control_push(struct afr_conn *conn)
 		mutex_unlock(&conn->ctl_mutex);
 		smp_mb__after_atomic();	/* the unlock, then a look at who came meanwhile */
 	}
+}
+
+/**
+ * afr_control_say() - write wanted frames, also those that wait for company
+ * @conn: connection
+ *
+ * Context: process, ctl_mutex not held.
+ */
+void afr_control_say(struct afr_conn *conn)
+{
+	if (!(READ_ONCE(conn->want) & AFR_WANT_LAZY))
+		return;
+	set_bit(AFR_F_SAY, &conn->flags);
+	afr_control_push(conn);
 }
 
 /**

@@ -4,6 +4,9 @@
  * contents are taken from the books at the moment it is written, so nothing
  * queues up and the reader never waits for room to answer (PC9). DATA frames,
  * which are the tcp path, go when nothing else does.
+ *
+ * HELLO and FINACK wait a moment for company, as most often DATA or FIN follows and one
+ * segment carries both: until the program waits for the peer, or AFR_SAY_MS.
  */
 #ifndef AFR_CONTROL_H
 #define AFR_CONTROL_H
@@ -16,8 +19,13 @@ static inline void afr_control_want(struct afr_conn *conn, enum afr_want want)
 	set_bit(want, &conn->want);
 }
 
+#define AFR_WANT_LAZY	(BIT(AFR_WANT_HELLO) | BIT(AFR_WANT_FINACK))
+#define AFR_SAY_MS	1
+
 /* Process context. Write what TCP takes without waiting; the rest follows from sk_write_space. */
 void afr_control_push(struct afr_conn *conn);
+/* Process context. The same, and nothing waits for company. */
+void afr_control_say(struct afr_conn *conn);
 /* Everything wanted has been taken by TCP. */
 bool afr_control_idle(struct afr_conn *conn);
 

@@ -196,18 +196,31 @@ static void finish(struct afr_conn *conn, enum afr_stat stat)
 	afr_conn_changed(conn);
 }
 
+/* The last frame and TCP's FIN in one segment. */
+static void shut_inner(struct afr_conn *conn)
+{
+	tcp_sock_set_cork(conn->inner->sk, true);
+	afr_control_push(conn);
+	if (afr_control_idle(conn)) {
+		kernel_sock_shutdown(conn->inner, SHUT_WR);
+		set_bit(AFR_F_INNER_SHUT, &conn->flags);
+	} else {
+		tcp_sock_set_cork(conn->inner->sk, false);
+	}
+}
+
 static void run_framed(struct afr_conn *conn)
 {
 	if (!both_whole(conn))
 		return;
+	set_bit(AFR_F_SAY, &conn->flags);	/* nobody will say more */
 	afr_move_detach(conn);
-	afr_control_push(conn);
-	if (conn->attach != AFR_DETACHED)
+	if (conn->attach != AFR_DETACHED) {
+		afr_control_push(conn);
 		return;
-	if (!test_bit(AFR_F_INNER_SHUT, &conn->flags) && afr_control_idle(conn)) {
-		kernel_sock_shutdown(conn->inner, SHUT_WR);
-		set_bit(AFR_F_INNER_SHUT, &conn->flags);
 	}
+	if (!test_bit(AFR_F_INNER_SHUT, &conn->flags))
+		shut_inner(conn);
 	if (test_bit(AFR_F_INNER_SHUT, &conn->flags) && test_bit(AFR_F_INNER_EOF, &conn->flags))
 		finish(conn, AFR_STAT_CONN_FINISHED);
 }

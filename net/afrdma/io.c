@@ -156,8 +156,10 @@ int afr_io_wait_mode(struct sock *sk, enum afr_mode (*mode)(const struct afr_con
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	int err = 0;
 
-	if (mode(conn) == AFR_UNDECIDED)
+	if (mode(conn) == AFR_UNDECIDED) {
+		afr_control_say(conn);
 		err = afr_io_wait(sk, timeo, mode(conn) != AFR_UNDECIDED || afr_io_aborted(conn));
+	}
 	return err ? err : mode(conn);
 }
 

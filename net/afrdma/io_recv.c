@@ -14,6 +14,7 @@
 #include <asm/ioctls.h>
 
 #include "compat.h"
+#include "control.h"
 #include "inner.h"
 #include "io.h"
 #include "move.h"
@@ -180,6 +181,7 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 		if (ret || end || (peek && done >= target))
 			break;
 		release_sock(sk);
+		afr_control_say(conn);
 		if (timeo)
 			busy_poll(sk, seen);
 		ret = afr_io_wait(sk, &timeo, afr_recv_readable(conn) > seen ||
@@ -294,6 +296,10 @@ __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_stru
 	u8 down;
 
 	sock_poll_wait(file, sock, wait);
+	if (READ_ONCE(conn->want) & AFR_WANT_LAZY && !(poll_requested_events(wait) & EPOLLOUT)) {
+		set_bit(AFR_F_SAY, &conn->flags);	/* readers wait for the peer */
+		afr_conn_schedule(conn);
+	}
 	tx = afr_conn_tx_mode(conn);
 	rx = afr_conn_rx_mode(conn);
 	if (tx == AFR_RAW || rx == AFR_RAW || tx == AFR_NONE) {

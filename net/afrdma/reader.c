@@ -413,6 +413,8 @@ static void run(struct afr_conn *conn)
 
 	AFR_CHECK(test_bit(AFR_F_STARTED, &conn->flags));	/* books and rings are there (I6) */
 	afr_conn_timer_due(conn, AFR_T_MEMORY);	/* it only had to bring us here */
+	if (afr_conn_timer_due(conn, AFR_T_SAY))
+		set_bit(AFR_F_SAY, &conn->flags);
 	if (afr_conn_rx_mode(conn) == AFR_UNDECIDED && !test_bit(AFR_F_ABORT, &conn->flags))
 		hello_step(conn);
 	if (!test_bit(AFR_F_ALIVE, &conn->flags))
@@ -427,6 +429,10 @@ static void run(struct afr_conn *conn)
 		afr_send_kick(conn);
 	afr_end_run(conn);
 	afr_control_push(conn);
+	if (!test_bit(AFR_F_ALIVE, &conn->flags))
+		return;		/* finished */
+	if (READ_ONCE(conn->want) & AFR_WANT_LAZY)
+		afr_conn_timer(conn, AFR_T_SAY, AFR_SAY_MS);
 	if (more)
 		afr_conn_schedule(conn);
 }
