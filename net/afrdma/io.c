@@ -25,6 +25,7 @@
 #include "recv.h"
 #include "send.h"
 #include "sock.h"
+#include "stats.h"
 #include "trace.h"
 #include "urgent.h"
 
@@ -34,6 +35,8 @@
 
 static void front_readable(struct sock *sk)
 {
+	if (skwq_has_sleeper(rcu_dereference(sk->sk_wq)))
+		afr_stat_inc(sock_net(sk), AFR_STAT_WAKES_READ);
 	sk->sk_data_ready(sk);
 }
 
@@ -44,8 +47,10 @@ static void front_writable(struct sock *sk)
 	if (!afr_send_room(afr_sk(sk)->conn))
 		return;
 	wq = rcu_dereference(sk->sk_wq);
-	if (skwq_has_sleeper(wq))
+	if (skwq_has_sleeper(wq)) {
+		afr_stat_inc(sock_net(sk), AFR_STAT_WAKES_WRITE);
 		wake_up_interruptible_poll(&wq->wait, EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND);
+	}
 	if (wq && wq->fasync_list)
 		sock_wake_async(wq, SOCK_WAKE_SPACE, POLL_OUT);
 }

@@ -165,6 +165,7 @@ static int sq_post(struct afr_link *link, struct ib_send_wr *wr, const struct af
 	}
 	link->sq_used += slots;
 	link->sq_plain += slots;
+	afr_stat_add(link->an->net, AFR_STAT_LINK_POSTS, slots);
 	if (!signal)
 		return 0;
 	*m = mark ? *mark : (struct afr_link_mark){};
@@ -218,6 +219,7 @@ static void announce(struct afr_link *link)
 		return;
 	link->ask = false;
 	link->answer = false;
+	afr_stat_inc(link->an->net, AFR_STAT_TX_ANNOUNCES);
 	afr_link_io_post(link, &wr, afr_imm_pack(slot, afr_credit_announce(&link->credit)), NULL);
 }
 
@@ -340,6 +342,7 @@ static void send_done(struct ib_cq *cq, struct ib_wc *wc)
 		completion_error(link, wc);
 		return;
 	}
+	afr_stat_inc(link->an->net, AFR_STAT_TX_COMPLETIONS);
 	spin_lock_bh(&link->lock);
 	mark = link->marks[link->mark_tail++ % link->sq_size];
 	link->sq_used -= mark.count;
@@ -448,6 +451,7 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (unlikely(READ_ONCE(link->reason) == AFR_REASON_LINK_PROTOCOL))
 		return;
 	WRITE_ONCE(link->rx_writes, link->rx_writes + 1);
+	afr_stat_inc(link->an->net, AFR_STAT_RX_COMPLETIONS);
 	if (receive(link, wc)) {
 		afr_link_fail(link, AFR_REASON_LINK_PROTOCOL);
 		return;

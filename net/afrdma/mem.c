@@ -277,6 +277,7 @@ size_t afr_mem_copy_in(struct afr_mem *mem, u64 offset, size_t len, struct iov_i
 		if (copied != bytes)
 			break;
 	}
+	afr_stat_add(mem->an->net, AFR_STAT_COPIED_IN, done);
 	return done;
 }
 
@@ -303,6 +304,7 @@ size_t afr_mem_copy_out(const struct afr_mem *mem, u64 offset, size_t len, struc
 		if (copied != bytes)
 			break;
 	}
+	afr_stat_add(mem->an->net, AFR_STAT_COPIED_OUT, done);
 	return done;
 }
 

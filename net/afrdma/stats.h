@@ -42,7 +42,15 @@
 	AFR_STAT(RING_PAGES, "pages of ring memory allocated, ever") \
 	AFR_STAT(RING_NO_MEMORY, "ring allocations that failed") \
 	AFR_STAT(LINK_PROBE, "writes of nothing (iWARP: questions) on quiet links, to see that the peer is there") \
-	AFR_STAT(OVER_LIMIT, "times a limit on connections, peers or requests refused one more")
+	AFR_STAT(OVER_LIMIT, "times a limit on connections, peers or requests refused one more") \
+	AFR_STAT(LINK_POSTS, "work requests posted on links, of all kinds") \
+	AFR_STAT(TX_ANNOUNCES, "messages posted only to tell the peer of receives") \
+	AFR_STAT(TX_COMPLETIONS, "completions of signaled work requests") \
+	AFR_STAT(RX_COMPLETIONS, "completions of receives") \
+	AFR_STAT(COPIED_IN, "bytes copied from programs into send rings") \
+	AFR_STAT(COPIED_OUT, "bytes copied from receive rings to programs") \
+	AFR_STAT(WAKES_READ, "times a program that waited was woken to read") \
+	AFR_STAT(WAKES_WRITE, "times a program that waited was woken to write")
 
 #ifndef AFR_STATS_H
 #define AFR_STATS_H

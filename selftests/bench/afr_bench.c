@@ -9,9 +9,10 @@
  *	--conns=N	at once					--messages=N	instead of seconds
  *	--both		stream: both ways			--beside	rtt: beside a stream
  *	--warm=0|1|2	hold: no bytes; a few; until on RDMA	--on=0|1	offloads
+ *	--pause		say "warm" and wait for a line before it begins
  *
  * hold opens connections, says what they cost, waits for a line, and streams over them.
- * A client prints one line of JSON. "by_rdma" is the share of the bytes that AFRDMA_INFO says
+ * A client prints lines of JSON. "by_rdma" is the share of the bytes that AFRDMA_INFO says
  * went by RDMA; families other than AF_RDMA do not have it.
  */
 #include <arpa/inet.h>
@@ -50,10 +51,10 @@ static struct {
 	unsigned int conns, warm;
 	double seconds;
 	uint64_t messages;
-	int both, beside, on;
+	int both, beside, on, pause;
 } opt = { .size = 64 << 10, .conns = 1, .warm = 2, .seconds = 1 };
 
-static volatile bool stop;
+static volatile bool stop;	/* threads look at it between calls that may sleep */
 static struct conn *conns;
 
 static bool is_rdma(void)
@@ -98,12 +99,24 @@ static void warm_up(struct conn *c)
 		c->before = rdma_info(c->fd);
 }
 
+static bool told_to_go_on(void)
+{
+	char line[10];
+
+	fflush(stdout);
+	return fgets(line, sizeof(line), stdin);
+}
+
 static void dial_all(void)
 {
 	conns = memory(opt.conns * sizeof(*conns));
 	for (unsigned int i = 0; i < opt.conns; i++) {
 		dial(&conns[i]);
 		warm_up(&conns[i]);
+	}
+	if (opt.pause) {
+		printf("\"warm\"\n");
+		told_to_go_on();
 	}
 }
 
@@ -310,7 +323,6 @@ static void hold(void)
 {
 	double memory_before = free_bytes(), begin = now(), took;
 	struct sample opened = { 0 };
-	char line[10];
 
 	dial_all();
 	took = now() - begin;
@@ -319,8 +331,7 @@ static void hold(void)
 	usleep(300000);		/* what is freed in the background */
 	printf("{\"seconds\": %.6f, \"connect\": %.1f, \"memory\": %.0f}\n", took,
 	       percentile(&opened, 0.5) * 1e6, (memory_before - free_bytes()) / opt.conns);
-	fflush(stdout);
-	if (fgets(line, sizeof(line), stdin))
+	if (told_to_go_on())
 		stream_over_all();
 }
 
@@ -357,6 +368,7 @@ static void read_options(int argc, char **argv)
 		{ "on", required_argument, NULL, 'o' },
 		{ "both", no_argument, &opt.both, 1 },
 		{ "beside", no_argument, &opt.beside, 1 },
+		{ "pause", no_argument, &opt.pause, 1 },
 		{ }
 	};
 	int c;

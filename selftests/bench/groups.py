@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Callable
 
+import costs
 import programs
 import verbs
 from lab import way
@@ -63,4 +64,12 @@ GROUPS = {
                     points(both=[False, True], conns=[1, 4, 16, 64], size=STREAM_SIZES)),
     "rtt": Group([*SOCKETS, "verbs"], rtt, points(beside=[False, True], size=TRIP_SIZES)),
     "connect": Group(SOCKETS, connect, points(conns=[1, 16])),
+    "counts": Group(["rdma"], costs.counts,
+                    points(kind=["stream", "rtt"], size=[64, KIB, 16 * KIB, 64 * KIB, MIB])),
+    "memory": Group(PROGRAMS, costs.memory, points(state=list(costs.STATES))),
+    "redis": Group(PROGRAMS, programs.redis,
+                   points(pipeline=[1, 16], threads=[1, 4], clients=[1, 4, 8, 16, 32])),
+    "iperf3": Group(PROGRAMS, programs.iperf3, points(conns=[1, 4])),
+    "sockperf": Group(PROGRAMS, programs.sockperf, points(size=[14, KIB])),
+    "growth": Group(PROGRAMS, costs.growth, points(conns=[1, 10, 100, 1000])),
 }

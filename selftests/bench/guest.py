@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 
+import costs
 import groups
 from lab import Lab, Failed
 from peer import serve
@@ -65,14 +66,16 @@ def repeat(lab, group, name, rep, out):
 def main():
     options = json.loads(sys.argv[1])
     lab = Lab(options)
-    if os.environ["AFR_ROLE"] == "a":
-        serve()
-    else:
-        lab.join()
-        lab.describe()
-        measure(lab, options)
-        lab.leave()
-    lab.clean_up()
+    try:
+        if os.environ["AFR_ROLE"] == "a":
+            serve(trace=costs.trace, callbacks=costs.callbacks)
+        else:
+            lab.join()
+            lab.describe()
+            measure(lab, options)
+            lab.leave()
+    finally:
+        lab.clean_up()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 """The two hosts as a measurement sees them: families, offloads, counters, proofs."""
 import json
 import os
+import subprocess
+import threading
 
 from peer import Peer, run
 
@@ -113,6 +115,22 @@ class Lab:
         answer["packets"] = self.packets() - before
         return answer
 
+    def paused(self, command, column, look, *words):
+        """afr_bench, which says something and waits; look() is called then. The lines of both."""
+        self.set_offloads(column != "tcp-off")
+        argv = [BENCH, command, COLUMNS[column][0], PEER, *words]
+        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True) as child:
+            timer = threading.Timer(120, child.kill)
+            timer.start()
+            first = child.stdout.readline()
+            seen = look()
+            out, _ = child.communicate("\n")
+            timer.cancel()
+        if child.returncode:
+            raise Failed(f"afr_bench {command}: {child.returncode}")
+        return json.loads(first), seen, json.loads(out)
+
     @staticmethod
     def packets():
         """RoCE packets of this guest, both ways."""
@@ -124,11 +142,17 @@ class Lab:
 
     def counters(self):
         """Of the module, at both ends."""
-        ends = (self.local([SMCTL, "-j", "stats"]), self.remote([SMCTL, "-j", "stats"]))
-        return [json.loads(end) for end in ends]
+        ends = (self.local([SMCTL, "stats"]), self.remote([SMCTL, "stats"]))
+        return [by_name(end) for end in ends]
 
     def queue_pairs(self, owner):
         return self.local(["rdma", "res", "show", "qp"]).count(f"comm [{owner}]")
+
+
+def by_name(stats):
+    """The lines of "smctl stats": name, value, sentence."""
+    words = (line.split() for line in stats.splitlines())
+    return {line[0]: int(line[1]) for line in words if len(line) > 1 and line[1].isdigit()}
 
 
 def way(column, answer, size):

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from statistics import median
 
-from bounds import BOUNDS, judge
+from bounds import BOUNDS
 from plot import svg_of
 
 COLUMNS = ["rdma", "smc", "tcp", "tcp-off", "verbs"]
@@ -12,6 +12,12 @@ TITLES = {
     "stream": "Streams: one way or both ways, connections, bytes of a write",
     "rtt": "Round trips: alone or beside a stream of 64 KiB writes, bytes",
     "connect": "Connect + 1 B there and back + close: at a time",
+    "counts": "Counted on both hosts together: for a message, and (for a MiB)",
+    "memory": "Kernel memory of a connection at the client: no byte yet, on TCP, on RDMA",
+    "redis": "redis-benchmark: pipeline, threads, clients",
+    "iperf3": "iperf3: connections",
+    "sockperf": "sockperf ping-pong: bytes",
+    "growth": "Growth: connections between the two hosts",
 }
 
 
@@ -23,6 +29,8 @@ class Figures:
         self.notes = defaultdict(set)
         self.rows = defaultdict(dict)       # group: figure: unit
         self.failed = set()
+        self.groups = result["only"] or list(TITLES)
+        self.points = result["points"]
         for one in result["figures"]:
             if "figure" not in one:
                 self.failed.add(f"{one['group']}, {one['column']}: {one['note']}")
@@ -33,6 +41,11 @@ class Figures:
                 self.notes[key].add(one["note"])
             else:
                 self.values[key].append(one["value"])
+
+    def asked_for(self, figure):
+        """Was this to be measured?"""
+        return figure.split()[0] in self.groups and (
+            not self.points or any(figure in rows for rows in self.rows.values()))
 
     def median(self, figure, column):
         values = self.values.get((figure, column))
@@ -72,15 +85,36 @@ def group_table(figures, group):
                + f"{figures.ratio(figure, 'verbs'):>8}")
 
 
+def counts_table(figures, group):
+    """Sizes beside each other: for a message, and for a MiB."""
+    rows = defaultdict(dict)
+    for figure in figures.rows[group]:
+        _, kind, name, size = figure.split()
+        rows[kind, name][int(size)] = figures.median(figure, "rdma")
+    sizes = sorted({size for row in rows.values() for size in row})
+    yield ""
+    yield TITLES[group]
+    yield f"{'bytes of a message':24}" + "".join(f"{size:>18}" for size in sizes)
+    for (kind, name), row in rows.items():
+        cells = (f"{short(row[size])} ({short(row[size] * (1 << 20) / size)})"
+                 if row.get(size) is not None else "-" for size in sizes)
+        yield f"{kind + ' ' + name:24}" + "".join(f"{cell:>18}" for cell in cells)
+
+
 def bounds_table(figures):
-    """Its lines, and the number of those that are missed."""
+    """Its lines, and the number of those that are missed; no figure where there should be
+    one is a miss, too."""
     lines, missed = ["", "Bounds"], 0
     for bound in BOUNDS:
-        value, met = judge(bound, figures.median)
-        if value is None:
+        value, met = bound.judge(figures.median)
+        if not figures.asked_for(bound.figure):
+            continue
+        if value is None and figures.median(bound.figure, "rdma") is not None:
+            lines.append(f"{bound.text:46} {'-':>9}  nothing to compare with")
             continue
         missed += not met
-        lines.append(f"{bound[0]:44} {short(value):>9}  {bound[3]} {bound[4]:<6} "
+        shown = "-" if value is None else short(value)
+        lines.append(f"{bound.text:46} {shown:>9}  {bound.relation} {bound.limit:<6} "
                      f"{'met' if met else 'MISSED'}")
     return (lines if len(lines) > 2 else []), missed
 
@@ -93,7 +127,8 @@ def text(result):
              result["smc"]]
     for group in TITLES:
         if group in figures.rows:
-            lines.extend(group_table(figures, group))
+            table = counts_table if group == "counts" else group_table
+            lines.extend(table(figures, group))
     bounds, missed = bounds_table(figures)
     lines.extend(bounds)
     if figures.failed:
