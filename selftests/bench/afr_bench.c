@@ -3,21 +3,19 @@
  * Streams, round trips and connections between two hosts, over TCP, AF_SMC or AF_RDMA:
  *
  *	afr_bench serve
- *	afr_bench stream|rtt|connect|hold|offloads FAMILY ADDRESS [--OPTION=VALUE...]
+ *	afr_bench stream|rtt|connect|offloads FAMILY ADDRESS [--OPTION=VALUE...]
  *
  *	--size=N	bytes of a message			--seconds=T	how long
  *	--conns=N	at once					--messages=N	instead of seconds
  *	--both		stream: both ways			--beside	rtt: beside a stream
- *	--warm=0|1|2	hold: no bytes; a few; until on RDMA	--on=0|1	offloads
- *	--pause		say "warm" and wait for a line before it begins
+ *	--warm=0|1|2	before: no bytes; a few; until on RDMA	--on=0|1	offloads
+ *	--pause		with one connection and with all, say so and wait for a line
  *
- * hold opens connections, says what they cost, waits for a line, and streams over them.
  * A client prints lines of JSON. "by_rdma" is the share of the bytes that AFRDMA_INFO says
  * went by RDMA; families other than AF_RDMA do not have it.
  */
 #include <arpa/inet.h>
 #include <err.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -30,7 +28,7 @@
 #include "bench.h"
 
 #define WARM_ROUNDS	4
-#define WARM_SECONDS	20
+#define WARM_SECONDS	5
 #define BESIDE_SIZE	(64 << 10)
 #define BESIDE_HEAD	0.2	/* seconds that the stream beside has to get going */
 #define STACK_SIZE	(64 << 10)
@@ -39,7 +37,7 @@ struct conn {
 	int fd;
 	pthread_t thread;
 	uint64_t sent, got;
-	double opened, end;
+	double end;
 	struct afrdma_info before;
 	struct sample trips;
 };
@@ -66,15 +64,12 @@ static bool is_rdma(void)
 
 static void dial(struct conn *c)
 {
-	double begin = now();
-
 	c->fd = new_socket(opt.family);
 	if (is_rdma() && opt.warm == 2)
 		set_int(c->fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_ALWAYS);
 	if (connect(c->fd, (struct sockaddr *)&opt.to, sizeof(opt.to)))
 		err(1, "connect");
 	set_int(c->fd, IPPROTO_TCP, TCP_NODELAY, 1);
-	c->opened = now() - begin;
 }
 
 static bool on_rdma(int fd)
@@ -99,24 +94,28 @@ static void warm_up(struct conn *c)
 		c->before = rdma_info(c->fd);
 }
 
-static bool told_to_go_on(void)
+static void tell_and_wait(unsigned int open, double seconds)
 {
 	char line[10];
 
+	printf("{\"open\": %u, \"seconds\": %.6f}\n", open, seconds);
 	fflush(stdout);
-	return fgets(line, sizeof(line), stdin);
+	if (!fgets(line, sizeof(line), stdin))
+		exit(1);
 }
 
 static void dial_all(void)
 {
+	double begin = now();
+
 	conns = memory(opt.conns * sizeof(*conns));
 	for (unsigned int i = 0; i < opt.conns; i++) {
 		dial(&conns[i]);
 		warm_up(&conns[i]);
-	}
-	if (opt.pause) {
-		printf("\"warm\"\n");
-		told_to_go_on();
+		if (opt.pause && (i == 0 || i + 1 == opt.conns)) {
+			tell_and_wait(i + 1, now() - begin);
+			begin = now();
+		}
 	}
 }
 
@@ -297,44 +296,6 @@ static void connects(void)
 	printf(", \"per_second\": %.1f}\n", all.n / begin);
 }
 
-/* What connections cost that are only there */
-
-static double free_bytes(void)
-{
-	int fd = open("/proc/sys/vm/drop_caches", O_WRONLY);
-	unsigned long kib = 0;
-	char line[100];
-	FILE *file;
-
-	if (fd < 0 || write(fd, "3", 1) != 1)
-		err(1, "drop_caches");
-	close(fd);
-	file = fopen("/proc/meminfo", "r");
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "MemFree: %lu", &kib) == 1)
-			break;
-	if (!kib)
-		errx(1, "no MemFree");
-	fclose(file);
-	return kib * 1024.0;
-}
-
-static void hold(void)
-{
-	double memory_before = free_bytes(), begin = now(), took;
-	struct sample opened = { 0 };
-
-	dial_all();
-	took = now() - begin;
-	for (unsigned int i = 0; i < opt.conns; i++)
-		sample_add(&opened, conns[i].opened);
-	usleep(300000);		/* what is freed in the background */
-	printf("{\"seconds\": %.6f, \"connect\": %.1f, \"memory\": %.0f}\n", took,
-	       percentile(&opened, 0.5) * 1e6, (memory_before - free_bytes()) / opt.conns);
-	if (told_to_go_on())
-		stream_over_all();
-}
-
 static void offloads(void)
 {
 	struct request r = { .op = OP_OFFLOADS, .size = opt.on };
@@ -353,7 +314,6 @@ static const struct {
 	{ "stream", stream },
 	{ "rtt", rtt },
 	{ "connect", connects },
-	{ "hold", hold },
 	{ "offloads", offloads },
 };
 

@@ -40,7 +40,8 @@ struct sample {
 	size_t n, room;
 };
 
-/* util.c; whatever fails ends the program */
+/* util.c; what fails ends the program, or when it serves, the thread */
+extern bool serving;
 double now(void);
 void *memory(size_t size);
 int new_socket(const struct family *family);

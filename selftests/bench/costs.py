@@ -2,6 +2,7 @@
 """What connections and messages cost: counters of the module, trace events, memory, QPs."""
 import glob
 import os
+import time
 
 from lab import way
 
@@ -12,6 +13,8 @@ MOST_MESSAGES, MOST_BYTES = 2000, 16 << 20
 STATES = {"idle": 0, "tcp": 1, "rdma": 2}
 OWNERS = {"rdma": "rdma_cm", "smc": "smc", "tcp": "-"}
 HELD = 300
+ACCOUNTED = ["MemFree", "Buffers", "Cached", "AnonPages", "PageTables", "KernelStack", "Slab"]
+STEADY = 64 << 10
 
 # counter: of whom (the sender of the stream, both) and what is added up
 COUNTERS = {
@@ -60,8 +63,8 @@ def counts(lab, column, kind, size):
     lab.peer.ask("trace", True)
     trace(True)
     try:
-        _, before, answer = lab.paused(kind, column, lambda: snapshot(lab), "--pause",
-                                       f"--size={size}", f"--messages={messages}")
+        [(_, before)], answer = lab.paused(kind, column, lambda: snapshot(lab),
+                                           f"--size={size}", f"--messages={messages}")
         after = snapshot(lab)
     finally:
         trace(False)
@@ -74,17 +77,47 @@ def counts(lab, column, kind, size):
     return figures, way(column, answer, 0)
 
 
+def kernel_memory():
+    """Bytes of this host: objects of slabs, and pages that nobody else accounts for."""
+    for path in glob.glob("/sys/kernel/slab/*/shrink"):
+        with open(path, "w") as file:
+            file.write("1")
+    with open("/proc/sys/vm/drop_caches", "w") as file:
+        file.write("1")
+    with open("/proc/meminfo") as file:
+        kib = {line.split(":")[0]: int(line.split()[1]) for line in file}
+    with open("/proc/slabinfo") as file:
+        slabs = sum(int(words[1]) * int(words[3]) for words in map(str.split, file)
+                    if words[1].isdigit())
+    return slabs + 1024 * (kib["MemTotal"] - sum(kib[name] for name in ACCOUNTED))
+
+
+def steady_memory():
+    """When what connections before this one have left is freed."""
+    last, now, end = 0, kernel_memory(), time.monotonic() + 3
+    while abs(now - last) > STEADY and time.monotonic() < end:
+        time.sleep(0.2)
+        last, now = now, kernel_memory()
+    return now
+
+
 def memory(lab, column, state):
-    first, _, _ = lab.paused("hold", column, lambda: None, f"--conns={HELD}", "--seconds=0",
-                             f"--warm={STATES[state]}")
-    return [(f"memory {state}", first["memory"], "bytes")], ""
+    [(_, first), (_, last)], _ = lab.paused(
+        "stream", column, steady_memory, f"--conns={HELD + 1}", "--seconds=0",
+        f"--warm={STATES[state]}")
+    return [(f"memory {state}", (last - first) / HELD, "bytes")], ""
 
 
 def growth(lab, column, conns):
-    first, pairs, last = lab.paused("hold", column, lambda: lab.queue_pairs(OWNERS[column]),
-                                    f"--conns={conns}", f"--seconds={lab.seconds}")
+    def look():
+        return lab.queue_pairs(OWNERS[column]), kernel_memory()
+
+    begin = steady_memory()
+    pauses, answer = lab.paused("stream", column, look, f"--conns={conns}",
+                                f"--seconds={lab.seconds}")
+    pairs, end = pauses[-1][1]
+    took = sum(said["seconds"] for said, _ in pauses)
     name = f"growth {conns}"
-    return [(f"{name} throughput", last["bytes"] / last["seconds"] / 1e6, "MB/s"),
-            (f"{name} memory", first["memory"], "bytes"),
-            (f"{name} queue pairs", pairs, ""),
-            (f"{name} setup", first["seconds"] / conns * 1e6, "us")], way(column, last, 0)
+    return [(f"{name} throughput", answer["bytes"] / answer["seconds"] / 1e6, "MB/s"),
+            (f"{name} memory", end - begin, "bytes"), (f"{name} queue pairs", pairs, ""),
+            (f"{name} setup", took / conns * 1e6, "us")], way(column, answer, answer["bytes"])

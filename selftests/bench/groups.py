@@ -24,6 +24,7 @@ class Group:
     columns: list
     measure: Callable
     points: list
+    once: bool = False          # behind all repetitions
 
 
 def stream(lab, column, both, conns, size):
@@ -61,7 +62,8 @@ def points(**ranges):
 
 GROUPS = {
     "stream": Group([*SOCKETS, "verbs"], stream,
-                    points(both=[False, True], conns=[1, 4, 16, 64], size=STREAM_SIZES)),
+                    points(both=[False, True], conns=[1], size=STREAM_SIZES)
+                    + points(both=[False, True], conns=[4, 16, 64], size=[64, 64 * KIB, MIB])),
     "rtt": Group([*SOCKETS, "verbs"], rtt, points(beside=[False, True], size=TRIP_SIZES)),
     "connect": Group(SOCKETS, connect, points(conns=[1, 16])),
     "counts": Group(["rdma"], costs.counts,
@@ -71,5 +73,5 @@ GROUPS = {
                    points(pipeline=[1, 16], threads=[1, 4], clients=[1, 4, 8, 16, 32])),
     "iperf3": Group(PROGRAMS, programs.iperf3, points(conns=[1, 4])),
     "sockperf": Group(PROGRAMS, programs.sockperf, points(size=[14, KIB])),
-    "growth": Group(PROGRAMS, costs.growth, points(conns=[1, 10, 100, 1000])),
+    "growth": Group(PROGRAMS, costs.growth, points(conns=[1, 10, 100, 1000]), once=True),
 }

@@ -25,19 +25,25 @@ def one(lab, group, column, point):
         figures, note = group.measure(lab, column, **point)
     except (Failed, subprocess.TimeoutExpired, ValueError, KeyError, OSError) as error:
         return [{"note": f"failed: {str(error)[:300]}"}]
+    if note.startswith("void: "):
+        figures = [(name, None, unit) for name, _, unit in figures]
     return [{"figure": name, "value": value, "unit": unit, "note": note}
             for name, value, unit in figures]
 
 
 def measure(lab, options):
     names = options["only"] or list(groups.GROUPS)
+    once = [name for name in names if groups.GROUPS[name].once]
+    start = time.monotonic()
     with open(os.path.join(os.environ["AFR_OUT"], "figures"), "w", buffering=1) as out:
         for rep in range(options["reps"]):
+            if time.monotonic() - start > 60 * options["minutes"]:
+                break
             for name in names:
-                begin = time.monotonic()
-                failed = repeat(lab, groups.GROUPS[name], name, rep, out)
-                print(f"# repetition {rep + 1}: {name}: {time.monotonic() - begin:.0f} s"
-                      + "".join(f"\n#   {line}" for line in failed), flush=True)
+                if name not in once:
+                    repeat(lab, name, rep, out)
+        for name in once:
+            repeat(lab, name, 0, out)
 
 
 def wanted(point, options):
@@ -46,9 +52,9 @@ def wanted(point, options):
                for name, values in options["points"].items() if name in point)
 
 
-def repeat(lab, group, name, rep, out):
+def repeat(lab, name, rep, out):
     """All cells of a group once, the columns of a point one after the other."""
-    failed = []
+    group, failed, begin = groups.GROUPS[name], [], time.monotonic()
     columns = [column for column in group.columns if lab.has(column)]
     for point in group.points:
         if not wanted(point, lab.options):
@@ -60,7 +66,8 @@ def repeat(lab, group, name, rep, out):
                 out.write(json.dumps(figure) + "\n")
                 if figure["note"]:
                     failed.append(f"{column} {point}: {figure['note']}")
-    return sorted(set(failed))
+    print(f"# repetition {rep + 1}: {name}: {time.monotonic() - begin:.0f} s"
+          + "".join(f"\n#   {line}" for line in sorted(set(failed))), flush=True)
 
 
 def main():

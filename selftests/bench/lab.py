@@ -14,6 +14,7 @@ BENCH = f"{SRC}/build/bench/afr_bench"
 SMCTL = f"{SRC}/build/tools/smctl"
 SMC_SO = f"{SRC}/build/programs/smc.so"
 BENCH_PORT = 7501
+PAUSED_SECONDS = 240            # for a thousand connections
 PACKET = 4096                   # bytes that a packet of RoCE carries at most
 RING = 262144                   # of AF_RDMA; SMC's buffers are made the same
 
@@ -116,20 +117,26 @@ class Lab:
         return answer
 
     def paused(self, command, column, look, *words):
-        """afr_bench, which says something and waits; look() is called then. The lines of both."""
+        """afr_bench, which tells of its first connection and of all, and waits: look() then.
+        What it said with what was seen, and its result."""
         self.set_offloads(column != "tcp-off")
-        argv = [BENCH, command, COLUMNS[column][0], PEER, *words]
+        before, pauses = self.packets(), []
+        argv = [BENCH, command, COLUMNS[column][0], PEER, "--pause", *words]
         with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               text=True) as child:
-            timer = threading.Timer(120, child.kill)
+            timer = threading.Timer(PAUSED_SECONDS, child.kill)
             timer.start()
-            first = child.stdout.readline()
-            seen = look()
-            out, _ = child.communicate("\n")
+            answer = {}
+            for line in child.stdout:
+                answer = json.loads(line)
+                if "open" in answer:
+                    pauses.append((answer, look()))
+                    print(file=child.stdin, flush=True)
             timer.cancel()
         if child.returncode:
-            raise Failed(f"afr_bench {command}: {child.returncode}")
-        return json.loads(first), seen, json.loads(out)
+            raise Failed(f"afr_bench {command} with {len(pauses)} pauses: {child.returncode}")
+        answer["packets"] = self.packets() - before
+        return pauses, answer
 
     @staticmethod
     def packets():
@@ -156,9 +163,9 @@ def by_name(stats):
 
 
 def way(column, answer, size):
-    """A note, if these bytes did not go where the column says."""
+    """A note, if these bytes did not go where the column says: that makes a figure void."""
     if column == "rdma" and answer["by_rdma"] < 0.99:
-        return f"{1 - answer['by_rdma']:.0%} by TCP"
+        return f"void: {1 - answer['by_rdma']:.0%} by TCP"
     if column == "smc" and answer["packets"] < 0.9 * size / PACKET:
-        return "by TCP"
+        return "void: by TCP"
     return ""

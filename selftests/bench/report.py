@@ -39,7 +39,7 @@ class Figures:
             self.rows[one["group"]][one["figure"]] = one["unit"]
             if one["note"]:
                 self.notes[key].add(one["note"])
-            else:
+            if one["value"] is not None:
                 self.values[key].append(one["value"])
 
     def asked_for(self, figure):
@@ -119,11 +119,16 @@ def bounds_table(figures):
     return (lines if len(lines) > 2 else []), missed
 
 
+def done(result):
+    return 1 + max((one["rep"] for one in result["figures"]), default=-1)
+
+
 def text(result):
     figures = Figures(result)
     lines = [f"{result['guest']} ({result['accel']}, {result['smp']} CPU each), Linux "
-             f"{result['kernel']}, commit {result['commit']}: medians of {result['reps']} "
-             f"repetitions, ± half the range; {result['seconds']} s each",
+             f"{result['kernel']}, commit {result['commit']}, {result['date']}:",
+             f"medians of {done(result)} repetitions, ± half of their range; "
+             f"{result['seconds']} s each",
              result["smc"]]
     for group in TITLES:
         if group in figures.rows:
@@ -134,7 +139,7 @@ def text(result):
     if figures.failed:
         lines += ["", "Failed", *sorted(figures.failed)]
     if any(figures.notes.values()):
-        lines += ["", "*: left out of the median:"]
+        lines += ["", "*: void figures are left out of the median"]
         lines += sorted({f"{figure}, {column}: {', '.join(sorted(notes))}"
                          for (figure, column), notes in figures.notes.items() if notes})
     return "\n".join(lines) + "\n", missed

@@ -128,6 +128,7 @@ static void start(const struct family *family)
 
 int serve(void)
 {
+	serving = true;
 	for (size_t i = 0; i < ARRAY_SIZE(families); i++)
 		start(&families[i]);
 	for (;;)

@@ -4,6 +4,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -24,6 +25,17 @@ const struct family families[3] = {
 	{ "smc", AF_SMC, 7502 },
 	{ "rdma", AF_RDMA, 7503 },
 };
+
+bool serving;
+
+/* A connection ended in a way that it should not: the end of a client, not of a server. */
+static void __attribute__((noreturn)) lost(const char *what)
+{
+	if (!serving)
+		err(1, "%s", what);
+	warn("%s", what);
+	pthread_exit(NULL);
+}
 
 double now(void)
 {
@@ -65,7 +77,7 @@ void send_all(int fd, const void *from, size_t len)
 	for (; len; p += n, len -= n) {
 		n = send(fd, p, len, MSG_NOSIGNAL);
 		if (n < 0)
-			err(1, "send");
+			lost("send");
 	}
 }
 
@@ -76,12 +88,10 @@ bool recv_all(int fd, void *to, size_t len)
 
 	for (; at < len; at += n) {
 		n = recv(fd, (char *)to + at, len - at, 0);
-		if (n < 0 && errno != ECONNRESET)
-			err(1, "recv");
-		if (n <= 0 && !at)
+		if (!n && !at)
 			return false;
 		if (n <= 0)
-			errx(1, "the end, after %zu bytes of %zu", at, len);
+			lost("recv");
 	}
 	return true;
 }
@@ -95,7 +105,7 @@ uint64_t recv_to_end(int fd)
 	while ((n = recv(fd, buf, READ_SIZE, 0)) > 0)
 		got += n;
 	if (n < 0)
-		err(1, "recv");
+		lost("recv");
 	free(buf);
 	return got;
 }
@@ -110,7 +120,7 @@ uint64_t send_messages(int fd, size_t size, uint64_t most, const volatile bool *
 		n++;
 	}
 	if (shutdown(fd, SHUT_WR))
-		err(1, "shutdown");
+		lost("shutdown");
 	free(buf);
 	return n * size;
 }
