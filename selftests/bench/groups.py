@@ -24,13 +24,15 @@ class Group:
     columns: list
     measure: Callable
     points: list
-    once: bool = False          # behind all repetitions
+    once: bool = False          # in the last repetition
 
 
 def stream(lab, column, both, conns, size):
     name = f"stream {'both' if both else 'one'} {conns} {size}"
+    if conns > 1 and column in ("verbs", "tcp-off"):
+        return [], ""
     if column == "verbs":
-        return [(name, verbs.bandwidth(lab, size, both), "MB/s")] if conns == 1 else [], ""
+        return [(name, verbs.bandwidth(lab, size, both), "MB/s")], ""
     answer = lab.bench("stream", column, f"--size={size}", f"--conns={conns}",
                        f"--seconds={lab.seconds}", *(["--both"] if both else []))
     rate = answer["bytes"] / answer["seconds"] / 1e6
@@ -63,14 +65,15 @@ def points(**ranges):
 GROUPS = {
     "stream": Group([*SOCKETS, "verbs"], stream,
                     points(both=[False, True], conns=[1], size=STREAM_SIZES)
-                    + points(both=[False, True], conns=[4, 16, 64], size=[64, 64 * KIB, MIB])),
+                    + points(both=[False, True], conns=[4, 16, 64], size=[64, 64 * KIB])),
     "rtt": Group([*SOCKETS, "verbs"], rtt, points(beside=[False, True], size=TRIP_SIZES)),
     "connect": Group(SOCKETS, connect, points(conns=[1, 16])),
     "counts": Group(["rdma"], costs.counts,
                     points(kind=["stream", "rtt"], size=[64, KIB, 16 * KIB, 64 * KIB, MIB])),
     "memory": Group(PROGRAMS, costs.memory, points(state=list(costs.STATES))),
     "redis": Group(PROGRAMS, programs.redis,
-                   points(pipeline=[1, 16], threads=[1, 4], clients=[1, 4, 8, 16, 32])),
+                   points(pipeline=[1, 16], threads=[1], clients=[1, 4, 8, 16, 32])
+                   + points(pipeline=[1, 16], threads=[4], clients=[4, 16, 32])),
     "iperf3": Group(PROGRAMS, programs.iperf3, points(conns=[1, 4])),
     "sockperf": Group(PROGRAMS, programs.sockperf, points(size=[14, KIB])),
     "growth": Group(PROGRAMS, costs.growth, points(conns=[1, 10, 100, 1000]), once=True),

@@ -32,18 +32,11 @@ def one(lab, group, column, point):
 
 
 def measure(lab, options):
-    names = options["only"] or list(groups.GROUPS)
-    once = [name for name in names if groups.GROUPS[name].once]
-    start = time.monotonic()
+    """One repetition."""
     with open(os.path.join(os.environ["AFR_OUT"], "figures"), "w", buffering=1) as out:
-        for rep in range(options["reps"]):
-            if time.monotonic() - start > 60 * options["minutes"]:
-                break
-            for name in names:
-                if name not in once:
-                    repeat(lab, name, rep, out)
-        for name in once:
-            repeat(lab, name, 0, out)
+        for name in options["only"] or list(groups.GROUPS):
+            if options["last"] or not groups.GROUPS[name].once:
+                repeat(lab, name, options["rep"], out)
 
 
 def wanted(point, options):

@@ -7,7 +7,7 @@ from itertools import count
 
 from lab import COLUMNS, PEER, SMCTL, Failed, by_name
 
-REQUESTS = 1000, 100                # of redis-benchmark: and for each client; times pipeline/2
+REQUESTS = 500, 50                # of redis-benchmark: and for each client; times pipeline/2
 LEAST_PACKETS = 100
 LEAST_SHARE = 0.5                   # the first messages of a connection are TCP's
 ports = count(7700)
