@@ -72,7 +72,7 @@ bench:
 	@selftests/bench/run $(if $(ONLY),--only $(ONLY)) $(if $(REPS),--reps $(REPS)) $(if $(GUEST),--guest $(GUEST))
 
 bench-quick:
-	@selftests/bench/run --guest uml --only counts --reps 1 --quick
+	@selftests/check.sh $@
 
 help:
 	@sed -n '2,/^$$/s/^# //p' Makefile
