@@ -62,7 +62,9 @@ def points(**ranges):
     return [dict(zip(ranges, values)) for values in product(*ranges.values())]
 
 
+# Memory first: SMC keeps the buffers of connections for others.
 GROUPS = {
+    "memory": Group(PROGRAMS, costs.memory, points(state=list(costs.STATES))),
     "stream": Group([*SOCKETS, "verbs"], stream,
                     points(both=[False, True], conns=[1], size=STREAM_SIZES)
                     + points(both=[False, True], conns=[4, 16, 64], size=[64, 64 * KIB])),
@@ -70,7 +72,6 @@ GROUPS = {
     "connect": Group(SOCKETS, connect, points(conns=[1, 16])),
     "counts": Group(["rdma"], costs.counts,
                     points(kind=["stream", "rtt"], size=[64, KIB, 16 * KIB, 64 * KIB, MIB])),
-    "memory": Group(PROGRAMS, costs.memory, points(state=list(costs.STATES))),
     "redis": Group(PROGRAMS, programs.redis,
                    points(pipeline=[1, 16], threads=[1], clients=[1, 4, 8, 16, 32])
                    + points(pipeline=[1, 16], threads=[4], clients=[4, 16, 32])),

@@ -9,11 +9,11 @@ from plot import svg_of
 COLUMNS = ["rdma", "smc", "tcp", "tcp-off", "verbs"]
 NAMES = {"rdma": "AF_RDMA", "smc": "SMC-R", "tcp": "TCP", "tcp-off": "TCP, off", "verbs": "verbs"}
 TITLES = {
+    "memory": "Kernel memory of a connection at the client: no byte yet, on TCP, on RDMA",
     "stream": "Streams: one way or both ways, connections, bytes of a write",
     "rtt": "Round trips: alone or beside a stream of 64 KiB writes, bytes",
     "connect": "Connect + 1 B there and back + close: at a time",
     "counts": "Counted on both hosts together: for a message, and (for a MiB)",
-    "memory": "Kernel memory of a connection at the client: no byte yet, on TCP, on RDMA",
     "redis": "redis-benchmark: pipeline, threads, clients",
     "iperf3": "iperf3: connections",
     "sockperf": "sockperf ping-pong: bytes",
