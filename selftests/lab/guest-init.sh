@@ -54,6 +54,9 @@ mount_all() {
 	mount -t devpts devpts /dev/pts
 	mount -t tmpfs tmpfs /dev/shm
 	ln -sf /proc/self/fd /dev/fd
+	for path in stdin:0 stdout:1 stderr:2; do
+		ln -sf "/proc/self/fd/${path#*:}" "/dev/${path%:*}"
+	done
 	mount -t debugfs debugfs /sys/kernel/debug
 	mount -t tracefs tracefs /sys/kernel/tracing
 	mount -t cgroup2 cgroup2 /sys/fs/cgroup
