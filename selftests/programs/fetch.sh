@@ -5,9 +5,9 @@
 # test suites that are only in Debian's source packages, unpacked and built below
 # ~/.cache/afrdma/programs (AFRDMA_CACHE). No list of the system's is changed.
 #
-#	fetch.sh packages	install them
-#	fetch.sh sources	suites: redis, memcached, libuv
-#	fetch.sh where		the folder of the sources
+#	fetch.sh packages [ROW...]	install them, or those that packages.txt has for a ROW
+#	fetch.sh sources		suites: redis, memcached, libuv, socat
+#	fetch.sh where			the folder of the sources
 #
 # A suite that cannot be had is named, and its rows skip: that fails nothing.
 set -uo pipefail
@@ -20,7 +20,18 @@ say() { echo "fetch: $*" >&2; }
 # A server's package starts it when it is installed: not here, if we may say so.
 packages() {
 	local policy=/usr/sbin/policy-rc.d rc=0 names
-	mapfile -t names < <(sed 's/#.*//' "$here/packages.txt" | xargs -n 1)
+	mapfile -t names < <(awk -v rows="$*" '
+		/^#/ || !NF { next }
+		rows == "" { print $1; next }
+		{
+			name = $1
+			gsub(/[,:]/, " ")
+			for (i = 2; i <= NF; i++)
+				if (index(" " rows " ", " " $i " ")) {
+					print name
+					next
+				}
+		}' "$here/packages.txt")
 	if [ "$(id -u)" -eq 0 ] && [ ! -e $policy ]; then
 		printf '#!/bin/sh\nexit 101\n' >$policy
 		chmod 755 $policy
@@ -54,6 +65,7 @@ build_redis() { :; }		# its suite takes the packaged server
 build_memcached() {
 	./configure --disable-docs && make -j"$(nproc)" memcached-debug timedrun sizes
 }
+build_socat() { :; }
 build_libuv1() {
 	cmake -B build -DBUILD_TESTING=ON -DCMAKE_BUILD_TYPE=Release &&
 		make -C build -j"$(nproc)" uv_run_tests_a
@@ -75,13 +87,13 @@ sources() {
 	local name
 	mkdir -p "$cache"
 	source_lists || { say "no source packages here: $cache/apt/log"; return 0; }
-	for name in redis memcached libuv1; do
+	for name in redis memcached libuv1 socat; do
 		one "$name" || say "no suite of $name: $cache/$name.log"
 	done
 }
 
 case ${1:-} in
-packages | sources)	"$1" ;;
+packages | sources)	"$@" ;;
 where)			echo "$cache" ;;
 *)			sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; exit 2 ;;
 esac

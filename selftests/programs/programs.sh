@@ -7,6 +7,7 @@
 #	programs.sh				all of it; installs and fetches what is missing
 #	programs.sh python|suites|rows [WORD...]	one part: modules, suites, rows
 #	programs.sh quick			rows of four programs, on TCP and AF_RDMA
+#	programs.sh --guest NAME ...		not in "uml"
 #
 # Fails if a program does on AF_RDMA what it does not do on TCP, and no *.differences says so.
 # shellcheck disable=SC2119,SC2120 # a part without words is all of it
@@ -22,7 +23,7 @@ in_guests() {
 	local seconds=$1 rc=0 log
 	shift
 	log=$(mktemp)
-	selftests/lab/run --guest uml --mem 1200 --build --timeout "$seconds" \
+	selftests/lab/run --guest "$guest" --mem 1200 --build --timeout "$seconds" \
 		--env "SUITES=$("$here/fetch.sh" where)" -- "$@" | tee "$log" || rc=$?
 	folder=$(sed -n 's/^lab: .* s, \(.*\)$/\1/p' "$log" | tail -n 1)
 	rm -f "$log"
@@ -39,11 +40,16 @@ show() {
 
 build() { make -s tools && make -s -C selftests/programs; }
 
-python() { in_guests 1300 selftests/programs/python.sh "$@"; }
-suites() {
-	in_guests 1500 selftests/programs/suites.sh "$@"
-	show a/suites b/suites
+# What passes on TCP, and how many of these on the other families; connections that RDMA has
+# framed, MiB it has brought, and packets that came by RDMA while the suite was on AF_SMC.
+parity() {
+	in_guests "$@"
+	printf '\n%-10s %7s %7s %7s %10s %8s %11s\n' suite TCP AF_RDMA AF_SMC framed MiB \
+		SMC-packets >>"$tables"
+	cat "$folder"/{a,b}/parity >>"$tables"
 }
+python() { parity 1800 selftests/programs/python.sh "$@"; }
+suites() { parity 3600 selftests/programs/suites.sh "$@"; }
 rows() {
 	in_guests 2400 selftests/programs/run.sh "$@"
 	show b/table b/tables
@@ -51,6 +57,8 @@ rows() {
 
 tables=$(mktemp)
 trap 'rm -f "$tables"' EXIT
+guest=uml
+[ "${1:-}" != --guest ] || { guest=$2; shift 2; }
 part=${1:-all}
 [ $# -eq 0 ] || shift
 case $part in
@@ -65,8 +73,10 @@ python | suites | rows)
 	build || exit 1
 	"$part" "$@" ;;
 quick)
+	few=(memcached nginx rsync rpc)
+	"$here/fetch.sh" packages "${few[@]}" || exit 1
 	build || exit 1
-	rows --on "tcp rdma" memcached nginx rsync rpc ;;
+	rows --on "tcp rdma" "${few[@]}" ;;
 *)
 	sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
 	exit 2 ;;

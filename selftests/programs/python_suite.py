@@ -24,6 +24,10 @@ def flat(suite):
             yield test
 
 
+def name_of(test):
+    return test.id().removeprefix("test.").replace(" ", "_")
+
+
 class Lines(unittest.TextTestResult):
     """Writes a line when a test begins and one when it has ended."""
 
@@ -32,7 +36,7 @@ class Lines(unittest.TextTestResult):
         self.verdict = None
 
     def write(self, word, test):
-        log.write(f"{test.id().replace(' ', '_')} {word}\n")
+        log.write(f"{name_of(test)} {word}\n")
 
     def startTest(self, test):
         super().startTest(test)
@@ -81,7 +85,7 @@ def run_module(module, known):
     """In a process of its own: the tests of a module that are not known yet."""
     prepare(module)
     suite = unittest.defaultTestLoader.loadTestsFromName(module)
-    todo = unittest.TestSuite(t for t in flat(suite) if t.id() not in known)
+    todo = unittest.TestSuite(t for t in flat(suite) if name_of(t) not in known)
     unittest.TextTestRunner(resultclass=Lines, verbosity=2, stream=sys.stdout).run(todo)
 
 

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2034
+#
+# For suites.sh and python.sh: the same tests on TCP, on AF_RDMA and on AF_SMC, in a guest
+# that talks to itself. What passes on TCP has to pass on AF_RDMA; what does not, and why,
+# is in suites.differences. AF_SMC stands beside it and fails nothing.
+#
+#	--on "tcp rdma"		these families, not all three; without tcp nothing is compared
+# shellcheck source=selftests/lab/guest-lib.sh
+. "$AFR_LAB/guest-lib.sh"
+
+here=$AFR_SRC/selftests/programs
+built=$AFR_SRC/build/programs
+smctl=/tmp/bin/smctl
+families="tcp rdma smc"
+home=			# home.so, where a suite is to have it
+
+counter() { "$smctl" stats | awk -v name="$1" '$1 == name { print $2 }'; }
+
+# Packets that the RDMA device got, which are also those to itself.
+packets() { cat "/sys/class/infiniband/$AFR_DEV/ports/1/hw_counters/rcvd_pkts"; }
+
+counts() {
+	awk '$2 != "begins" { n[$2]++ } END { for (word in n) printf "%d %s ", n[word], word }' "$1"
+}
+
+parity_begin() {
+	[ -n "$AFR_MODULE" ] || { skip "parity" "no afrdma.ko"; exit 4; }
+	[ -x "$built/home.so" ] || { skip "parity" "not built: make tools programs"; exit 4; }
+	mkdir /tmp/bin && cp "$AFR_SRC"/build/tools/{smctl,libafrdma-preload.so} \
+		"$built"/{home,smc}.so /tmp/bin
+	sysctl -qw net.afrdma.upgrade_bytes=0
+	case $families in *smc*) python3 "$here/smc_eid.py" >"$AFR_OUT/smc_eid.log" 2>&1 ;; esac
+}
+
+# SMC keeps its queue pairs for ten minutes more, unless their device goes.
+parity_end() {
+	case $families in *smc*)
+		rdma link del "$AFR_DEV" && rdma link add "$AFR_DEV" type "$AFR_RDMA" netdev eth0 ;;
+	esac
+	barrier end 2400
+}
+
+under() {
+	local preload=$home
+	[ "$1" != smc ] || preload+=" /tmp/bin/smc.so"
+	under=(env "HOME_V4=$AFR_ME" "HOME_V6=$AFR_ME6" "LD_PRELOAD=$preload")
+	[ "$1" != rdma ] || under+=("$smctl" run --)
+}
+
+# on SUITE FAMILY: its tests, in an empty folder
+on() {
+	local suite=$1 family=$2 from=$SECONDS
+	results=$AFR_OUT/$suite.$family
+	: >"$results"
+	under "$family"
+	mkdir -p "/tmp/work/$suite.$family" && cd "/tmp/work/$suite.$family" || return
+	"suite_$suite" >>"$results.log" 2>&1
+	cd / && rm -rf "/tmp/work/$suite.$family"
+	say "$suite on $family: $((SECONDS - from)) s, $(counts "$results")"
+}
+
+# difference SUITE FAMILY LISTED: what passes on TCP and not there, into SUITE.FAMILY.delta
+difference() {
+	awk -v suite="$1" -v listed="$3" -f "$here/compare.awk" "$AFR_OUT/$1.tcp" \
+		"$AFR_OUT/$1.$2" >"$AFR_OUT/$1.$2.delta"
+}
+
+# went_up SUITE NAME BEFORE: AF_RDMA was used, or all of this proves nothing.
+went_up() {
+	local now
+	now=$(counter "$2")
+	if [ "$now" -gt "$3" ]; then ok "$1: $2: $3 to $now"; else not_ok "$1: $2" "still $now"; fi
+}
+
+on_tcp() {
+	on "$1" tcp
+	check "$1: tests that pass on TCP" grep -q ' pass$' "$AFR_OUT/$1.tcp"
+}
+
+on_rdma() {
+	local suite=$1 name before=() used=(rx_bytes_rdma conn_framed upgrade_done)
+	for name in "${used[@]}"; do before+=("$(counter "$name")"); done
+	on "$suite" rdma
+	"$smctl" stats >"$results.stats"
+	for name in "${!used[@]}"; do went_up "$suite" "${used[name]}" "${before[name]}"; done
+	brought[mib]=$((($(counter rx_bytes_rdma) - before[0]) >> 20))
+	brought[framed]=$(($(counter conn_framed) - before[1]))
+	[ -e "$AFR_OUT/$suite.tcp" ] || return 0
+	difference "$suite" rdma "$here/suites.differences"
+	cat "$AFR_OUT/$suite.rdma.delta"
+	check "$suite: no difference that is not listed" \
+		sh -c "! grep -v '^#' '$AFR_OUT/$suite.rdma.delta'"
+}
+
+on_smc() {
+	local before
+	before=$(packets)
+	on "$1" smc
+	brought[packets]=$(($(packets) - before))
+	[ ! -e "$AFR_OUT/$1.tcp" ] || difference "$1" smc /dev/null
+}
+
+# Of what passes on TCP, if that is known.
+passes() {
+	if [ -e "$AFR_OUT/$1.$2.delta" ]; then
+		sed -n 's/^# \([0-9]*\) of .*/\1/p' "$AFR_OUT/$1.$2.delta"
+	elif [ -e "$AFR_OUT/$1.$2" ]; then
+		grep -c ' pass$' "$AFR_OUT/$1.$2"
+	else
+		echo -
+	fi
+}
+
+# parity SUITE: on all families, and a line of the table
+parity() {
+	local suite=$1 family
+	local -A brought=()
+	for family in $families; do "on_$family" "$suite"; done
+	printf '%-10s %7s %7s %7s %10s %8s %11s\n' "$suite" "$(passes "$suite" tcp)" \
+		"$(passes "$suite" rdma)" "$(passes "$suite" smc)" "${brought[framed]:--}" \
+		"${brought[mib]:--}" "${brought[packets]:--}" >>"$AFR_OUT/parity"
+}
