@@ -102,6 +102,7 @@ static void conn_release(struct kref *ref)
 	struct afr_conn *conn = container_of(ref, struct afr_conn, ref);
 
 	might_sleep();
+	timer_delete_sync(&conn->timer);	/* of a last look */
 	WARN_ON_ONCE(conn->attach != AFR_DETACHED || conn->join_link);
 	xa_erase(&conns, conn->id);
 	afr_mem_destroy(&conn->snd);
@@ -185,6 +186,18 @@ void afr_conn_schedule(struct afr_conn *conn)
 	afr_conn_get(conn);
 	if (!queue_work(workqueue, &conn->work))
 		afr_conn_put(conn);
+}
+
+/**
+ * afr_conn_look_again() - run the work within a jiffy or two
+ * @conn: connection
+ *
+ * Context: any.
+ */
+void afr_conn_look_again(struct afr_conn *conn)
+{
+	if (test_bit(AFR_F_ALIVE, &conn->flags))
+		timer_reduce(&conn->timer, jiffies + 1);
 }
 
 /**

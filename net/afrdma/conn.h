@@ -247,6 +247,8 @@ void afr_conn_start(struct afr_conn *conn, bool server, u32 nonce, u32 sndbuf, u
 
 /* Any context. Run the work soon. */
 void afr_conn_schedule(struct afr_conn *conn);
+/* Any context. The same, a moment later. */
+void afr_conn_look_again(struct afr_conn *conn);
 /* The work function is handed down by reader.c once. */
 void afr_conn_set_work(void (*run)(struct afr_conn *conn));
 /* The work: (re)start a timer, or stop it with @ms 0. */

@@ -304,8 +304,8 @@ static u64 rounded(const struct afr_motion_rx *rx)
  * @rx: the books
  * @imm: news travels by immediate; else by CREDIT. One channel per epoch (PC3)
  *
- * Half the ring alone would deadlock with a reader that waits for more than half,
- * so a blocked sender is told of less (PC6).
+ * At half of the smaller ring, which is what bounds the sender. That alone would deadlock
+ * with a reader that waits for more than half, so a blocked sender is told of less (PC6).
  *
  * Returns: true if afr_rx_report_imm() or afr_rx_report() should follow.
  */
@@ -317,7 +317,7 @@ bool afr_rx_credit_due(const struct afr_motion_rx *rx, bool imm)
 	if (cursor <= rx->reported)
 		return false;
 	news = cursor - rx->reported;
-	if (news >= rx->ring / 2)
+	if (news >= min(rx->ring, rx->peer_ring) / 2)
 		return true;
 	/* A rounded cursor that differs is a unit by itself. */
 	return rx->blocked && (imm || news >= afr_cursor_unit(rx->ring));

@@ -177,7 +177,7 @@ static void cursor_landed(struct afr_conn *conn, u16 cursor, bool data)
 	else if (freed)
 		afr_conn_writable(conn);
 	if (blocked)
-		afr_conn_schedule(conn);
+		afr_conn_look_again(conn);
 }
 
 static void landed(struct afr_port *port, u32 len, u16 cursor)

@@ -425,8 +425,10 @@ static void run(struct afr_conn *conn)
 		afr_move_consider(conn);
 		afr_move_run(conn);
 	}
-	if (afr_conn_tx_mode(conn) == AFR_FRAMED)
+	if (afr_conn_tx_mode(conn) == AFR_FRAMED) {
 		afr_send_kick(conn);
+		afr_send_blocked(conn);
+	}
 	afr_end_run(conn);
 	afr_control_push(conn);
 	if (!test_bit(AFR_F_ALIVE, &conn->flags))

@@ -10,16 +10,21 @@
 /* Long sends go in pieces, so that the path works while the next piece is copied. */
 #define PIECE	(64u * 1024)
 
-/* Room for bytes, which nobody takes the pages away from until write_end(). */
-static u32 write_begin(struct afr_conn *conn)
+/*
+ * Room for @len bytes, or for fewer if there is as much as writers are woken for: a message
+ * is one work request when it can be. Nobody takes the pages away until write_end().
+ */
+static u32 write_begin(struct afr_conn *conn, u32 len)
 {
-	u32 n;
+	u32 room;
 
 	spin_lock_bh(&conn->tx_lock);
-	n = conn->tx.fin == AFR_NO_FIN ? afr_tx_space(&conn->tx) : 0;
+	room = conn->tx.fin == AFR_NO_FIN ? afr_tx_space(&conn->tx) : 0;
+	if (room < len && !afr_tx_writable(&conn->tx))
+		room = 0;
 	conn->tx_busy = true;
 	spin_unlock_bh(&conn->tx_lock);
-	return n;
+	return min(room, len);
 }
 
 static void write_end(struct afr_conn *conn, u32 len, bool urgent)
@@ -47,7 +52,7 @@ static void write_end(struct afr_conn *conn, u32 len, bool urgent)
  */
 ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len, bool urgent)
 {
-	u32 n = min3((size_t)write_begin(conn), len, (size_t)PIECE);
+	u32 n = write_begin(conn, min_t(size_t, len, PIECE));
 	u64 at = conn->tx.written;	/* ours alone to move */
 	int err = n ? afr_mem_back(&conn->snd, at, n) : -EAGAIN;
 
@@ -62,8 +67,25 @@ ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len, 
 	return n;
 }
 
-/* Once per blockade: the receiver remembers it (PC6). */
-static void say_blocked(struct afr_conn *conn)
+static bool blocked_untold(struct afr_conn *conn)
+{
+	bool blocked;
+
+	spin_lock_bh(&conn->tx_lock);
+	blocked = afr_tx_blocked(&conn->tx) && !test_bit(AFR_F_BLOCKED_TOLD, &conn->flags);
+	spin_unlock_bh(&conn->tx_lock);
+	return blocked;
+}
+
+/**
+ * afr_send_blocked() - tell the peer that only its reader can bring us on, if that is so
+ * @conn: connection
+ *
+ * Once per blockade: the receiver remembers it (PC6).
+ *
+ * Context: the work.
+ */
+void afr_send_blocked(struct afr_conn *conn)
 {
 	bool blocked;
 
@@ -94,7 +116,9 @@ void afr_send_kick(struct afr_conn *conn)
 	/* the push may have moved the direction */
 	if (READ_ONCE(conn->tx.where) == AFR_ON_LINK)
 		afr_path_rdma_push(conn);
-	say_blocked(conn);
+	/* most blockades end by themselves: the work looks again */
+	if (blocked_untold(conn))
+		afr_conn_look_again(conn);
 }
 
 /**

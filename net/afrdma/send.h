@@ -16,6 +16,8 @@ ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len,
 		      bool urgent);
 /* Process context. Let the current path take what it can. */
 void afr_send_kick(struct afr_conn *conn);
+/* The work: say BLOCKED, if that is due. */
+void afr_send_blocked(struct afr_conn *conn);
 /* Process context. The stream ends with what was written so far. Idempotent. */
 void afr_send_fin(struct afr_conn *conn);
 /* Any context. Enough room that a sleeping writer is worth waking. */
