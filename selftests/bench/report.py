@@ -137,7 +137,8 @@ def text(result):
     lines = [f"{result['guest']} ({result['accel']}, {result['smp']} CPU each), Linux "
              f"{result['kernel']}, commit {result['commit']}, {result['date']}:",
              f"medians of {done(result)} repetitions, ± half of their range; "
-             f"{result['seconds']} s each",
+             f"{result['seconds']} s each; load of the host at the end of each: "
+             f"{', '.join(map(str, result.get('load', [])))}",
              result["smc"]]
     for group in TITLES:
         if group in figures.rows:
