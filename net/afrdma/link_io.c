@@ -441,6 +441,7 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		completion_error(link, wc);
 		return;
 	}
+	afr_stat_inc(link->an->net, AFR_STAT_RX_COMPLETIONS);
 	/* The peer may write as soon as it has our accept; the handshake ends later (R8). */
 	if (unlikely(READ_ONCE(link->state) == AFR_LINK_CONNECTING) &&
 	    (!link->active || link->iwarp)) {
@@ -451,7 +452,6 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (unlikely(READ_ONCE(link->reason) == AFR_REASON_LINK_PROTOCOL))
 		return;
 	WRITE_ONCE(link->rx_writes, link->rx_writes + 1);
-	afr_stat_inc(link->an->net, AFR_STAT_RX_COMPLETIONS);
 	if (receive(link, wc)) {
 		afr_link_fail(link, AFR_REASON_LINK_PROTOCOL);
 		return;
