@@ -24,7 +24,7 @@ def one(lab, group, column, point):
     try:
         figures, note = group.measure(lab, column, **point)
     except (Failed, subprocess.TimeoutExpired, ValueError, KeyError, OSError) as error:
-        return [{"note": f"failed: {str(error)[:300]}"}]
+        return [{"note": "failed: " + " ".join(str(error).split())[:160]}]
     if note.startswith("void: "):
         figures = [(name, None, unit) for name, _, unit in figures]
     return [{"figure": name, "value": value, "unit": unit, "note": note}

@@ -62,7 +62,9 @@ class Figures:
         if value is None:
             return ", ".join(sorted(self.notes[figure, column])) or "-"
         star = "*" if self.notes[figure, column] else ""
-        return f"{short(value)} ±{self.spread(figure, column):.0%}{star}"
+        alone = len(self.values[figure, column]) == 1
+        spread = "" if alone else f" ±{self.spread(figure, column):.0%}"
+        return f"{short(value)}{spread}{star}"
 
     def ratio(self, figure, column):
         ours, theirs = self.median(figure, "rdma"), self.median(figure, column)
