@@ -61,7 +61,7 @@ suite_redis() {
 needs_memcached() { [ -e "$sources/memcached/.built" ]; }
 # Not these: its memory and its disk, which take minutes; and what is skipped everywhere.
 memcached_not='^(.*extstore.*|lru.*|slab.*|restart|chunked-items|dyn-maxbytes|evictions
-	|item_size_max|ssl_.*|refhang|misbehave|proxy|whitespace|issue_140|issue_260)$'
+	|item_size_max|unixsocket|ssl_.*|refhang|misbehave|proxy|whitespace|issue_140|issue_260)$'
 # By TCP, as where there are no UNIX sockets. Six at a time: they sleep more than they work.
 # A file has a verdict, and so has each of its tests, by its number.
 memcached_file() {
