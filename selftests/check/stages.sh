@@ -23,7 +23,7 @@ stages() {
 	siw		600	the socket table, quick, and devices that die, over iWARP	+uml
 	uml-full	5400	all rows of the socket table, both ways, and all lies (not in "all")	+uml
 	programs	6000	suites and programs of others, as on TCP; tables (not in "all")	+uml
-	programs-quick	300	four programs between two guests, as on TCP and by RDMA	+uml
+	programs-quick	400	four programs between two guests, as on TCP and by RDMA	+uml
 	bench-quick	300	what a message costs, counted in two UML guests	+uml
 	faults		600	faults under streams, those that take little time	+uml
 	vm-6.12		1200	two VMs with 2 CPUs, Debian's 6.12: table, 1,000 in a row, 200 at once, smctl	+vm-6.12
@@ -31,7 +31,7 @@ stages() {
 	END
 }
 # shellcheck disable=SC2034 # for check.sh
-all="deps unit build lint kernels uml-debug siw bench-quick faults vm-6.12 vm-6.1"
+all="deps unit build lint kernels uml-debug siw bench-quick faults programs-quick vm-6.12 vm-6.1"
 # shellcheck disable=SC2034
 quick="deps unit-quick build-quick lint-quick kernels uml"
 
