@@ -201,6 +201,21 @@ void afr_conn_look_again(struct afr_conn *conn)
 }
 
 /**
+ * afr_conn_blocked() - does the direction stand still, and the peer does not know?
+ * @conn: connection, tx_lock held, all was pushed that can be
+ *
+ * Most blockades are over within a jiffy: the work looks again (PC6).
+ *
+ * Context: any.
+ */
+void afr_conn_blocked(struct afr_conn *conn)
+{
+	lockdep_assert_held(&conn->tx_lock);
+	if (afr_tx_blocked(&conn->tx) && !test_bit(AFR_F_BLOCKED_TOLD, &conn->flags))
+		afr_conn_look_again(conn);
+}
+
+/**
  * afr_conn_timer() - start or stop one of the work's timers
  * @conn: connection
  * @which: timer
@@ -218,8 +233,7 @@ void afr_conn_timer(struct afr_conn *conn, enum afr_timer which, unsigned int ms
 	}
 	due = jiffies + msecs_to_jiffies(ms);
 	conn->due[which] = due ? due : 1;
-	if (!timer_pending(&conn->timer) || time_before(conn->due[which], conn->timer.expires))
-		mod_timer(&conn->timer, conn->due[which]);
+	timer_reduce(&conn->timer, conn->due[which]);
 }
 
 /**
@@ -240,8 +254,7 @@ bool afr_conn_timer_due(struct afr_conn *conn, enum afr_timer which)
 	if (!due)
 		return false;
 	if (time_before(jiffies, due)) {
-		if (!timer_pending(&conn->timer) || time_before(due, conn->timer.expires))
-			mod_timer(&conn->timer, due);
+		timer_reduce(&conn->timer, due);
 		return false;
 	}
 	conn->due[which] = 0;

@@ -105,6 +105,7 @@ enum afr_conn_flag {
 	AFR_F_LEAVE,		/* leaving a good link, not the connection's end */
 	AFR_F_STALLED,		/* half-framed: the reader waits for room in the ring */
 	AFR_F_SAY,		/* what waits for company is to be said without */
+	AFR_F_TCP_FULL,		/* a frame waits for sk_write_space */
 };
 
 /* Steps of an attach (move.c). Only the work changes them. */
@@ -179,7 +180,8 @@ struct afr_conn {
 	u8			out[sizeof(struct afr_wire_hello)];	/* or a frame's head */
 	u16			out_len, out_done;
 	u32			out_data;	/* stream bytes of the frame not taken by TCP yet */
-	bool			out_more;	/* TCP was told that more comes at once */
+	bool			out_more;	/* another frame follows at once */
+	bool			out_held;	/* TCP was told so with the last bytes it took */
 
 	/* receiving */
 	spinlock_t		rx_lock;
@@ -249,6 +251,8 @@ void afr_conn_start(struct afr_conn *conn, bool server, u32 nonce, u32 sndbuf, u
 void afr_conn_schedule(struct afr_conn *conn);
 /* Any context. The same, a moment later. */
 void afr_conn_look_again(struct afr_conn *conn);
+/* Under tx_lock, behind a push: have the work say BLOCKED, if it still is so then. */
+void afr_conn_blocked(struct afr_conn *conn);
 /* The work function is handed down by reader.c once. */
 void afr_conn_set_work(void (*run)(struct afr_conn *conn));
 /* The work: (re)start a timer, or stop it with @ms 0. */

@@ -149,8 +149,10 @@ static bool build_fin(struct afr_conn *conn, struct afr_frame *frame)
 
 static bool build_blocked(struct afr_conn *conn, struct afr_frame *frame)
 {
-	if (!afr_tx_blocked(&conn->tx))
+	if (!afr_tx_blocked(&conn->tx)) {
+		clear_bit(AFR_F_BLOCKED_TOLD, &conn->flags);	/* not after all */
 		return false;
+	}
 	frame->type = AFR_FRAME_BLOCKED;
 	frame->offset = conn->tx.sent;
 	return true;
@@ -263,7 +265,7 @@ static bool next_frame(struct afr_conn *conn)
 	lockdep_assert_held(&conn->ctl_mutex);
 	conn->out_done = 0;
 	conn->out_len = 0;
-	if (only_lazy(conn))
+	if (!conn->out_more && only_lazy(conn))
 		return false;
 	if (test_and_clear_bit(AFR_WANT_HELLO, &conn->want)) {
 		write_hello(conn);
@@ -349,6 +351,7 @@ static int send_frame(struct afr_conn *conn)
 		ret = kernel_sendmsg(conn->inner, &msg, vec, n, bytes);
 		if (ret < 0)
 			return ret;
+		conn->out_held = conn->out_more;
 		head = min_t(u32, ret, conn->out_len - conn->out_done);
 		conn->out_done += head;
 		if (ret > head)
@@ -364,10 +367,15 @@ static void push(struct afr_conn *conn)
 	do {
 		ret = send_frame(conn);
 	} while (!ret && next_frame(conn));
-	if (conn->out_more && (!ret || ret == -EAGAIN)) {
-		conn->out_more = false;
+	conn->out_more = false;
+	if (conn->out_held && (!ret || ret == -EAGAIN)) {
+		conn->out_held = false;
 		tcp_sock_set_nodelay(conn->inner->sk);	/* no more came: send what there is */
 	}
+	assign_bit(AFR_F_TCP_FULL, &conn->flags, ret == -EAGAIN);
+	spin_lock_bh(&conn->tx_lock);
+	afr_conn_blocked(conn);
+	spin_unlock_bh(&conn->tx_lock);
 	if (!ret || ret == -EAGAIN || test_bit(AFR_F_ABORT, &conn->flags))
 		return;
 	WRITE_ONCE(conn->err, ret == -EPIPE ? ECONNRESET : -ret);

@@ -296,10 +296,6 @@ __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_stru
 	u8 down;
 
 	sock_poll_wait(file, sock, wait);
-	if (READ_ONCE(conn->want) & AFR_WANT_LAZY && !(poll_requested_events(wait) & EPOLLOUT)) {
-		set_bit(AFR_F_SAY, &conn->flags);	/* readers wait for the peer */
-		afr_conn_schedule(conn);
-	}
 	tx = afr_conn_tx_mode(conn);
 	rx = afr_conn_rx_mode(conn);
 	if (tx == AFR_RAW || rx == AFR_RAW || tx == AFR_NONE) {
@@ -325,6 +321,12 @@ __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_stru
 		mask |= EPOLLHUP | EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
 	if (READ_ONCE(sk->sk_err) || !skb_queue_empty_lockless(&sk->sk_error_queue))
 		mask |= EPOLLERR;
+	/* who waits to read waits for the peer, which may wait for what waits for company */
+	if (READ_ONCE(conn->want) & AFR_WANT_LAZY && !(mask & EPOLLIN) &&
+	    !(poll_requested_events(wait) & EPOLLOUT)) {
+		set_bit(AFR_F_SAY, &conn->flags);
+		afr_conn_schedule(conn);
+	}
 	return mask;
 }
 

@@ -15,6 +15,7 @@
  *
  * What completions touch belongs to the link, never to a connection (O3).
  */
+#include <linux/log2.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 
@@ -148,7 +149,7 @@ static unsigned int sq_room(const struct afr_link *link, unsigned int reserve)
  */
 static int sq_post(struct afr_link *link, struct ib_send_wr *wr, const struct afr_link_mark *mark)
 {
-	struct afr_link_mark *m = &link->marks[link->mark_head % link->sq_size];
+	struct afr_link_mark *m = &link->marks[link->mark_head % link->mark_slots];
 	struct ib_send_wr *last = wr->next ?: wr;
 	unsigned int slots = wr->next ? 2 : 1;
 	bool signal = mark || link->sq_plain + slots >= link->sq_size / 4;
@@ -344,7 +345,7 @@ static void send_done(struct ib_cq *cq, struct ib_wc *wc)
 	}
 	afr_stat_inc(link->an->net, AFR_STAT_TX_COMPLETIONS);
 	spin_lock_bh(&link->lock);
-	mark = link->marks[link->mark_tail++ % link->sq_size];
+	mark = link->marks[link->mark_tail++ % link->mark_slots];
 	link->sq_used -= mark.count;
 	spin_unlock_bh(&link->lock);
 	if (mark.op) {
@@ -476,7 +477,8 @@ int afr_link_io_init(struct afr_link *link, u16 sq_size, u16 rq_size)
 	link->send_cqe.done = send_done;
 	link->recv_cqe.done = recv_done;
 	link->sq_size = sq_size;
-	link->marks = kvcalloc(sq_size, sizeof(*link->marks), GFP_KERNEL);
+	link->mark_slots = roundup_pow_of_two(sq_size);
+	link->marks = kvcalloc(link->mark_slots, sizeof(*link->marks), GFP_KERNEL);
 	if (!link->marks)
 		return -ENOMEM;
 	return afr_message_rx_init(&link->rx, link->pd, &link->recv_cqe, rq_size, link->iwarp);
@@ -546,7 +548,7 @@ void afr_link_io_abort_ops(struct afr_link *link)
 	struct afr_link_op *op;
 
 	while (link->mark_tail != link->mark_head) {
-		op = link->marks[link->mark_tail++ % link->sq_size].op;
+		op = link->marks[link->mark_tail++ % link->mark_slots].op;
 		if (op)
 			complete(&op->done);
 	}

@@ -100,7 +100,8 @@ struct afr_link {
 	struct afr_credit credit;
 	u16 sq_size, sq_used, sq_plain;	/* slots: all, taken, taken since the last signal */
 	u32 mark_head, mark_tail;
-	struct afr_link_mark *marks;	/* sq_size of them */
+	u32 mark_slots;			/* a power of two, as the counts wrap; sq_size or more */
+	struct afr_link_mark *marks;
 	struct list_head ports;		/* joined, and not told down() yet */
 	struct list_head waiters;	/* ports that were refused */
 	unsigned int waiting;		/* their number */

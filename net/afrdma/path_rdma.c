@@ -82,7 +82,7 @@ static void push(struct afr_conn *conn)
 		small = afr_tx_ready(&conn->tx) < CORK_BELOW;
 		tell = small && conn->unheard >= CORK_AFTER;
 		if (!len || (small && conn->corked) || post(conn, len, tell))
-			return;
+			break;
 		conn->corked |= tell;
 		conn->unheard = min(conn->unheard + 1, CORK_AFTER);
 		afr_tx_sent(&conn->tx, len);
@@ -90,6 +90,7 @@ static void push(struct afr_conn *conn)
 		afr_stat_inc(conn->an->net, AFR_STAT_TX_WRITES);
 		afr_stat_add(conn->an->net, AFR_STAT_TX_BYTES_RDMA, len);
 	}
+	afr_conn_blocked(conn);
 }
 
 /**
@@ -154,12 +155,14 @@ static void data_landed(struct afr_conn *conn, u32 len)
 static void cursor_landed(struct afr_conn *conn, u16 cursor, bool data)
 {
 	u64 una, consumed;
-	bool freed, blocked;
+	bool freed;
 	int bad;
 
 	spin_lock(&conn->tx_lock);
-	if (data)
+	if (data) {
 		conn->unheard = 0;
+		conn->corked = false;
+	}
 	una = conn->tx.una;
 	consumed = conn->tx.consumed;
 	bad = afr_tx_credit_imm(&conn->tx, cursor);
@@ -168,16 +171,12 @@ static void cursor_landed(struct afr_conn *conn, u16 cursor, bool data)
 		clear_bit(AFR_F_BLOCKED_TOLD, &conn->flags);
 	freed = conn->tx.una != una;
 	push(conn);
-	/* BLOCKED is said once for each cursor that does not help (PC6) */
-	blocked = afr_tx_blocked(&conn->tx) && !test_bit(AFR_F_BLOCKED_TOLD, &conn->flags);
 	spin_unlock(&conn->tx_lock);
 
 	if (bad)
 		afr_conn_abort(conn, bad);
 	else if (freed)
 		afr_conn_writable(conn);
-	if (blocked)
-		afr_conn_look_again(conn);
 }
 
 static void landed(struct afr_port *port, u32 len, u16 cursor)

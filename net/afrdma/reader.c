@@ -425,15 +425,15 @@ static void run(struct afr_conn *conn)
 		afr_move_consider(conn);
 		afr_move_run(conn);
 	}
-	if (afr_conn_tx_mode(conn) == AFR_FRAMED) {
+	if (afr_conn_tx_mode(conn) == AFR_FRAMED)
 		afr_send_kick(conn);
-		afr_send_blocked(conn);
-	}
 	afr_end_run(conn);
+	afr_send_blocked(conn);
 	afr_control_push(conn);
 	if (!test_bit(AFR_F_ALIVE, &conn->flags))
 		return;		/* finished */
-	if (READ_ONCE(conn->want) & AFR_WANT_LAZY)
+	if (READ_ONCE(conn->want) & AFR_WANT_LAZY && !test_bit(AFR_F_ABORTED, &conn->flags) &&
+	    !test_bit(AFR_F_TCP_FULL, &conn->flags))
 		afr_conn_timer(conn, AFR_T_SAY, AFR_SAY_MS);
 	if (more)
 		afr_conn_schedule(conn);

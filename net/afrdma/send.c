@@ -67,16 +67,6 @@ ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len, 
 	return n;
 }
 
-static bool blocked_untold(struct afr_conn *conn)
-{
-	bool blocked;
-
-	spin_lock_bh(&conn->tx_lock);
-	blocked = afr_tx_blocked(&conn->tx) && !test_bit(AFR_F_BLOCKED_TOLD, &conn->flags);
-	spin_unlock_bh(&conn->tx_lock);
-	return blocked;
-}
-
 /**
  * afr_send_blocked() - tell the peer that only its reader can bring us on, if that is so
  * @conn: connection
@@ -116,9 +106,6 @@ void afr_send_kick(struct afr_conn *conn)
 	/* the push may have moved the direction */
 	if (READ_ONCE(conn->tx.where) == AFR_ON_LINK)
 		afr_path_rdma_push(conn);
-	/* most blockades end by themselves: the work looks again */
-	if (blocked_untold(conn))
-		afr_conn_look_again(conn);
 }
 
 /**
