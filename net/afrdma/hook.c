@@ -86,6 +86,26 @@ static void inner_write_space(struct sock *isk)
 		stock(isk);
 }
 
+static bool hooked(const struct sock *isk)
+{
+	return isk->sk_data_ready == inner_data_ready;
+}
+
+/* Frames are neither held back by their sender nor waited for in numbers. */
+static void hide_settings(struct afr_conn *conn, struct sock *isk)
+{
+	conn->rcvlowat = isk->sk_rcvlowat;
+	conn->nonagle = tcp_sk(isk)->nonagle;
+	WRITE_ONCE(isk->sk_rcvlowat, 1);
+	tcp_sk(isk)->nonagle = TCP_NAGLE_OFF;
+}
+
+static void show_settings(struct afr_conn *conn, struct sock *isk)
+{
+	WRITE_ONCE(isk->sk_rcvlowat, conn->rcvlowat);
+	tcp_sk(isk)->nonagle = conn->nonagle;
+}
+
 /**
  * afr_hook_install() - let the inner socket's events run the work
  * @conn: connection that has been started
@@ -102,17 +122,36 @@ void afr_hook_install(struct afr_conn *conn)
 	conn->write_space = isk->sk_write_space;
 	conn->state_change = isk->sk_state_change;
 	conn->error_report = isk->sk_error_report;
-	/* frames are neither held back by their sender nor waited for in numbers */
-	conn->rcvlowat = isk->sk_rcvlowat;
-	conn->nonagle = tcp_sk(isk)->nonagle;
-	WRITE_ONCE(isk->sk_rcvlowat, 1);
-	tcp_sk(isk)->nonagle = TCP_NAGLE_OFF;
+	hide_settings(conn, isk);
 	__rcu_assign_sk_user_data_with_flags(isk, conn, SK_USER_DATA_NOCOPY);
 	isk->sk_data_ready = inner_data_ready;
 	isk->sk_write_space = inner_write_space;
 	isk->sk_state_change = inner_state_change;
 	isk->sk_error_report = inner_error_report;
 	write_unlock_bh(&isk->sk_callback_lock);
+}
+
+/**
+ * afr_hook_settings() - settings of the inner socket that frames cannot have
+ * @conn: connection
+ * @hide: save them and have our own; else the program's are back, to be changed
+ *
+ * Nothing happens when it is not hooked. The work has to look after they were hidden again.
+ *
+ * Context: process, one at a time.
+ */
+void afr_hook_settings(struct afr_conn *conn, bool hide)
+{
+	struct sock *isk = conn->inner->sk;
+
+	lock_sock(isk);
+	read_lock_bh(&isk->sk_callback_lock);
+	if (hooked(isk) && hide)
+		hide_settings(conn, isk);
+	else if (hooked(isk))
+		show_settings(conn, isk);
+	read_unlock_bh(&isk->sk_callback_lock);
+	release_sock(isk);
 }
 
 /**
@@ -149,13 +188,12 @@ void afr_hook_remove(struct afr_conn *conn)
 	struct sock *isk = conn->inner->sk;
 
 	write_lock_bh(&isk->sk_callback_lock);
-	if (isk->sk_data_ready == inner_data_ready) {
+	if (hooked(isk)) {
 		isk->sk_data_ready = conn->data_ready;
 		isk->sk_write_space = conn->write_space;
 		isk->sk_state_change = conn->state_change;
 		isk->sk_error_report = conn->error_report;
-		WRITE_ONCE(isk->sk_rcvlowat, conn->rcvlowat);
-		tcp_sk(isk)->nonagle = conn->nonagle;
+		show_settings(conn, isk);
 		rcu_assign_sk_user_data(isk, NULL);
 	}
 	write_unlock_bh(&isk->sk_callback_lock);

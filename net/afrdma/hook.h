@@ -12,6 +12,8 @@
 void afr_hook_install(struct afr_conn *conn);
 /* Process context: TCP's window is no bound for frames. */
 void afr_hook_make_room(struct afr_conn *conn);
+/* Process context: show the program's settings, to be changed; hide them again. */
+void afr_hook_settings(struct afr_conn *conn, bool hide);
 /* Process context: back to the stock callbacks, before the connection's life ends. Idempotent. */
 void afr_hook_remove(struct afr_conn *conn);
 

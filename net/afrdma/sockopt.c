@@ -13,6 +13,7 @@
 
 #include "compat.h"
 #include "control.h"
+#include "hook.h"
 #include "inner.h"
 #include "sock.h"
 #include "support.h"
@@ -39,7 +40,7 @@ static enum what rule_of(int level, int name)
 	return PASS;
 }
 
-/* The inner socket carries frames, at least in one direction, or may yet. */
+/* The inner socket carries frames, at least in one direction. */
 static bool inner_is_ours(const struct afr_conn *conn)
 {
 	u8 tx = afr_conn_tx_mode(conn), rx = afr_conn_rx_mode(conn);
@@ -52,6 +53,21 @@ static int set_inner(struct socket *inner, int level, int name, sockptr_t value,
 	if (level == SOL_SOCKET)
 		return sock_setsockopt(inner, level, name, value, len);
 	return READ_ONCE(inner->ops)->setsockopt(inner, level, name, value, len);
+}
+
+/* It may come to carry frames: then what they cannot have stays hidden. */
+static int set_hidden(struct sock *sk, int level, int name, sockptr_t value, unsigned int len)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	int err;
+
+	lock_sock(sk);
+	afr_hook_settings(conn, false);
+	err = set_inner(conn->inner, level, name, value, len);
+	afr_hook_settings(conn, true);
+	release_sock(sk);
+	afr_conn_schedule(conn);	/* bytes may have come that were too few meanwhile */
+	return err;
 }
 
 /* Filters act on the inner socket's packets; the front has none. */
@@ -81,7 +97,9 @@ static int set_socket(struct socket *sock, int name, sockptr_t value, unsigned i
 {
 	int err = 0;
 
-	if (inner)
+	if (inner && name == SO_RCVLOWAT)
+		err = set_hidden(sock->sk, SOL_SOCKET, name, value, len);
+	else if (inner)
 		err = set_inner(afr_inner(sock->sk), SOL_SOCKET, name, value, len);
 	if (!err && !front_has(name))
 		afr_conn_schedule(afr_sk(sock->sk)->conn);	/* off RDMA, with a filter */
@@ -103,7 +121,7 @@ static int set_tcp(struct socket *sock, int name, sockptr_t value, unsigned int 
 	if (copy_from_sockptr(&val, value, sizeof(val)))
 		return -EFAULT;
 	if (inner)
-		err = set_inner(as->conn->inner, IPPROTO_TCP, name, value, len);
+		err = set_hidden(sock->sk, IPPROTO_TCP, name, value, len);
 	if (err)
 		return err;
 	if (name == TCP_CORK)

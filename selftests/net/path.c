@@ -231,18 +231,32 @@ void path_check(int fd, uint64_t tx, uint64_t rx)
 	barrier("paths checked");
 }
 
-long path_sysctl(const char *name)
+static FILE *sysctl(const char *name, const char *mode)
 {
 	char path[128];
-	long value = -1;
-	FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/sys/net/afrdma/%s", name);
-	file = fopen(path, "r");
+	return fopen(path, mode);
+}
+
+long path_sysctl(const char *name)
+{
+	FILE *file = sysctl(name, "r");
+	long value = -1;
+
 	if (!file)
 		return -1;
 	if (fscanf(file, "%ld", &value) != 1)
 		value = -1;
 	fclose(file);
 	return value;
+}
+
+void path_set_sysctl(const char *name, long value)
+{
+	FILE *file = sysctl(name, "w");
+
+	WANT(file);
+	WANT(fprintf(file, "%ld", value) > 0);
+	WANT(!fclose(file));
 }

@@ -126,6 +126,39 @@ static uint64_t cookie_of(int fd)
 	return cookie;
 }
 
+/*
+ * Before HELLO has come: what frames cannot have is kept from them. They would not be
+ * looked for before the client is late, which takes longer here than a row may.
+ */
+static void early_options_server(void)
+{
+	long late = path_sysctl("hello_timeout_ms");
+	int fd;
+
+	path_set_sysctl("hello_timeout_ms", 600000);
+	fd = SYS(accept(open_listener(1), NULL, NULL));
+	set_int(fd, SOL_SOCKET, SO_RCVLOWAT, 8192);
+	set_int(fd, IPPROTO_TCP, TCP_CORK, 1);
+	path_set_sysctl("hello_timeout_ms", late);
+	EVENTUALLY(path_info(fd).mode == AFRDMA_MODE_FRAMED);
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_RCVLOWAT), 8192);
+	WANT_EQ(get_int(fd, IPPROTO_TCP, TCP_CORK), 1);
+	set_int(fd, SOL_SOCKET, SO_RCVLOWAT, 1);
+	barrier("framed");
+	path_exchange(fd, LEN);
+}
+
+static void early_options_client(void)
+{
+	union addr addr;
+	socklen_t len = addr_server(&addr, server_port());
+	int fd = new_socket(0);
+
+	SYS(connect(fd, &addr.sa, len));
+	barrier("framed");
+	path_exchange(fd, LEN);
+}
+
 static void cookie(void)
 {
 	int fd = open_conn(), other = new_socket(0);
@@ -162,6 +195,8 @@ static void pacing(void)
 const struct row support_rows[] = {
 	{ "option_table", option_table, option_table, ON_COLD | QUICK },
 	{ "defer_accept", defer_accept_client, defer_accept_server, ON_COLD | ON_PLAIN | QUICK_ALL },
+	{ "early_options", early_options_client, early_options_server,
+	  ON_COLD | ONLY_RDMA | QUICK },
 	{ "cookie", cookie, cookie, ON_ALL | QUICK },
 	{ "congestion", congestion, congestion, ON_ALL | QUICK },
 	{ "pacing", pacing, pacing, ON_ALL | QUICK },

@@ -273,6 +273,7 @@ void path_exchange(int fd, size_t len);
 void path_check_alone(int fd, uint64_t tx, uint64_t rx);
 /* A number in /proc/sys/net/afrdma, -1 if there is none. */
 long path_sysctl(const char *name);
+void path_set_sysctl(const char *name, long value);
 const char *path_mode_name(unsigned int mode);
 
 /* ---- position-coded streams (flow.c) ---- */
