@@ -34,12 +34,23 @@ static void give_page(struct afr_net *an)
 	atomic_long_dec(&an->ring_pages);
 }
 
-/* One more page: false when the namespace or the host is at its limit. */
-static bool take_page(struct afr_net *an)
+/*
+ * Rings of RDMA keep their pages as long as they are attached, those of TCP for moments: a
+ * quarter is left for these, or connections that are idle would stop others for good.
+ */
+static unsigned long share(const struct afr_mem *mem, unsigned long most)
 {
-	bool fits = atomic_long_inc_return(&an->ring_pages) <= READ_ONCE(an->set.mem_max);
+	return mem->pinned ? most - most / 4 : most;
+}
 
-	fits &= atomic_long_inc_return(&all_pages) <= READ_ONCE(mem_max);
+/* One more page: false when the namespace or the host is at its limit. */
+static bool take_page(const struct afr_mem *mem)
+{
+	struct afr_net *an = mem->an;
+	bool fits;
+
+	fits = atomic_long_inc_return(&an->ring_pages) <= share(mem, READ_ONCE(an->set.mem_max));
+	fits &= atomic_long_inc_return(&all_pages) <= share(mem, READ_ONCE(mem_max));
 	if (!fits)
 		give_page(an);
 	return fits;
@@ -124,7 +135,7 @@ static int back_page(struct afr_mem *mem, unsigned long i)
 
 	if (mem->pages[i])
 		return 0;
-	if (!take_page(an))
+	if (!take_page(mem))
 		return -EDQUOT;
 	page = alloc_page(ring_gfp(mem) | __GFP_ZERO);
 	if (!page) {
