@@ -38,6 +38,7 @@ static bool build_resume(struct afr_conn *conn, struct afr_frame *frame)
 	frame->resume.consumed = afr_rx_report(&conn->rx);
 	conn->credit_imm = false;	/* CREDIT may follow this frame, never precede it (PC3) */
 	spin_unlock(&conn->rx_lock);
+	afr_conn_schedule(conn);	/* now the next epoch may begin, if nothing else comes */
 	return true;
 }
 
