@@ -192,7 +192,9 @@ void afr_conn_schedule(struct afr_conn *conn)
  * afr_conn_look_again() - run the work within a jiffy or two
  * @conn: connection
  *
- * Context: any.
+ * May come beside the work, behind afr_conn_finish() too: conn_release() ends the timer.
+ *
+ * Context: any; the caller holds a reference.
  */
 void afr_conn_look_again(struct afr_conn *conn)
 {

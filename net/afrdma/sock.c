@@ -342,7 +342,7 @@ static int afr_listen(struct socket *sock, int backlog)
 	return 0;
 }
 
-/* A client that asked waits for nothing from us: its HELLO comes behind its ACK. */
+/* A client that asked waits for nothing from us: its HELLO comes soon behind its ACK. */
 static void accepted(struct sock *listener, struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
