@@ -396,6 +396,7 @@ static int receive(struct afr_link *link, const struct ib_wc *wc)
 	u16 slot, low;
 	int ret;
 
+	AFR_CHECK(!link->broken);	/* I2 */
 	ret = afr_message_rx_read(&link->rx, wc, &imm, &len);
 	if (ret)
 		return ret;
@@ -450,10 +451,11 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		afr_link_io_up(link);
 	}
 	/* Behind a broken rule nobody knows what belongs where (I2). */
-	if (unlikely(READ_ONCE(link->reason) == AFR_REASON_LINK_PROTOCOL))
+	if (unlikely(link->broken))
 		return;
 	WRITE_ONCE(link->rx_writes, link->rx_writes + 1);
 	if (receive(link, wc)) {
+		link->broken = true;
 		afr_link_fail(link, AFR_REASON_LINK_PROTOCOL);
 		return;
 	}

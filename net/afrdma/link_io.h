@@ -119,6 +119,7 @@ struct afr_link {
 
 	/* receive completions only: they come one at a time */
 	struct afr_message_rx rx;
+	bool broken;			/* the peer broke a rule: what lands is nothing */
 	u64 rx_bytes, rx_writes;
 
 	struct xarray slots;		/* RCU: slot -> port */
