@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The connection object: life, timers, upcalls, facts. */
+/* The connection object: life, timers, upcalls, who does the work. */
 #include "conn.h"
 
 #include <linux/module.h>
@@ -25,16 +25,26 @@ static void (*work_run)(struct afr_conn *conn);
  */
 static DEFINE_XARRAY(conns);
 
-static_assert((int)AFRDMA_PATH_TCP == (int)AFR_ON_TCP &&
-	      (int)AFRDMA_PATH_RDMA == (int)AFR_ON_LINK &&
-	      (int)AFRDMA_PATH_WAIT == (int)AFR_ON_HOLD, "paths are told as they are");
+/* Tell the socket in front, if there is one. */
+static void upcall(struct afr_conn *conn, void (*event)(struct sock *sk))
+{
+	struct sock *sk;
+
+	rcu_read_lock();
+	sk = rcu_dereference(conn->front);
+	if (sk)
+		event(sk);
+	rcu_read_unlock();
+}
 
 static void run_work(struct work_struct *work)
 {
 	struct afr_conn *conn = container_of(work, struct afr_conn, work);
 
+	mutex_lock(&conn->run_mutex);
 	if (test_bit(AFR_F_ALIVE, &conn->flags))
 		work_run(conn);
+	mutex_unlock(&conn->run_mutex);
 	afr_conn_put(conn);	/* of afr_conn_schedule() */
 }
 
@@ -71,11 +81,13 @@ struct afr_conn *afr_conn_alloc(struct afr_net *an, struct sock *front,
 	timer_setup(&conn->timer, timer_fired, 0);
 	spin_lock_init(&conn->tx_lock);
 	spin_lock_init(&conn->rx_lock);
+	mutex_init(&conn->run_mutex);
 	mutex_init(&conn->ctl_mutex);
 	conn->reason = AFR_REASON_NONE;
 	RCU_INIT_POINTER(conn->front, front);
 	if (xa_reserve(&conns, conn->id, GFP_KERNEL)) {
 		mutex_destroy(&conn->ctl_mutex);
+		mutex_destroy(&conn->run_mutex);
 		kmem_cache_free(cache, conn);
 		return NULL;
 	}
@@ -112,6 +124,7 @@ static void conn_release(struct kref *ref)
 		trace_afrdma_conn_destroy(conn->id);
 	}
 	mutex_destroy(&conn->ctl_mutex);
+	mutex_destroy(&conn->run_mutex);
 	kmem_cache_free(cache, conn);
 }
 
@@ -174,7 +187,7 @@ void afr_conn_start(struct afr_conn *conn, bool server, u32 nonce, u32 sndbuf, u
 }
 
 /**
- * afr_conn_schedule() - run the work soon
+ * afr_conn_schedule() - have a worker do the work soon
  * @conn: connection
  *
  * Context: any.
@@ -186,6 +199,70 @@ void afr_conn_schedule(struct afr_conn *conn)
 	afr_conn_get(conn);
 	if (!queue_work(workqueue, &conn->work))
 		afr_conn_put(conn);
+}
+
+/**
+ * afr_conn_run() - do the work in this call
+ * @conn: connection, the caller holds a reference
+ *
+ * Off TCP the work may have to wait for the device, which is a worker's to do. It is, too,
+ * when somebody else does the work just now, and may have looked before this was wanted.
+ *
+ * Context: process, without any lock.
+ */
+void afr_conn_run(struct afr_conn *conn)
+{
+	if (READ_ONCE(conn->attach) != AFR_DETACHED || !mutex_trylock(&conn->run_mutex)) {
+		afr_conn_schedule(conn);
+		return;
+	}
+	if (test_bit(AFR_F_ALIVE, &conn->flags))
+		work_run(conn);
+	mutex_unlock(&conn->run_mutex);
+}
+
+/**
+ * afr_conn_incoming() - the inner socket has something for the work
+ * @conn: connection
+ *
+ * Context: any but hard irq.
+ */
+void afr_conn_incoming(struct afr_conn *conn)
+{
+	if (READ_ONCE(conn->attach) == AFR_DETACHED && atomic_read(&conn->readers)) {
+		set_bit(AFR_F_TURN, &conn->flags);
+		smp_mb__after_atomic();	/* then look whether anybody waits still */
+		if (atomic_read(&conn->readers)) {
+			upcall(conn, conn->front_ops->turn);
+			return;
+		}
+	}
+	afr_conn_schedule(conn);
+}
+
+/**
+ * afr_conn_wait_begin() - this call waits to read from now on
+ * @conn: connection
+ *
+ * Context: process.
+ */
+void afr_conn_wait_begin(struct afr_conn *conn)
+{
+	atomic_inc(&conn->readers);
+}
+
+/**
+ * afr_conn_wait_end() - it does no more; if it was its turn, it does the work
+ * @conn: connection
+ *
+ * Context: process, without any lock.
+ */
+void afr_conn_wait_end(struct afr_conn *conn)
+{
+	atomic_dec(&conn->readers);
+	smp_mb__after_atomic();	/* then look whether that was seen too late */
+	if (test_and_clear_bit(AFR_F_TURN, &conn->flags))
+		afr_conn_run(conn);
 }
 
 /**
@@ -252,7 +329,7 @@ bool afr_conn_timer_due(struct afr_conn *conn, enum afr_timer which)
 {
 	unsigned long due = conn->due[which];
 
-	AFR_CHECK(current_work() == &conn->work);	/* what is the work's alone (I15) */
+	lockdep_assert_held(&conn->run_mutex);	/* what is the work's alone (I15) */
 	if (!due)
 		return false;
 	if (time_before(jiffies, due)) {
@@ -299,25 +376,14 @@ void afr_conn_finish(struct afr_conn *conn)
  * afr_conn_orphan() - the socket in front is closed
  * @conn: connection
  *
- * Context: process. The front's memory lives until an RCU grace period after.
+ * Context: process, without any lock. The front's memory lives until an RCU grace period
+ * after.
  */
 void afr_conn_orphan(struct afr_conn *conn)
 {
 	rcu_assign_pointer(conn->front, NULL);
 	set_bit(AFR_F_ORPHAN, &conn->flags);
-	afr_conn_schedule(conn);
-}
-
-/* Tell the socket in front, if there is one. */
-static void upcall(struct afr_conn *conn, void (*event)(struct sock *sk))
-{
-	struct sock *sk;
-
-	rcu_read_lock();
-	sk = rcu_dereference(conn->front);
-	if (sk)
-		event(sk);
-	rcu_read_unlock();
+	afr_conn_run(conn);
 }
 
 /**
@@ -364,72 +430,6 @@ void afr_conn_changed(struct afr_conn *conn)
 	upcall(conn, conn->front_ops->changed);
 }
 
-static u8 conn_mode(const struct afr_conn *conn)
-{
-	u8 tx = afr_conn_tx_mode(conn), rx = afr_conn_rx_mode(conn);
-
-	if (tx == AFR_NONE)
-		return AFRDMA_MODE_NONE;
-	if (tx == AFR_RAW && rx == AFR_RAW)
-		return AFRDMA_MODE_PLAIN;
-	if (tx == AFR_UNDECIDED || rx == AFR_UNDECIDED)
-		return AFRDMA_MODE_UNDECIDED;
-	return tx == rx ? AFRDMA_MODE_FRAMED : AFRDMA_MODE_HALF;
-}
-
-static void info_front(struct afr_conn *conn, struct afr_conn_info *info)
-{
-	struct sock *sk;
-
-	rcu_read_lock();
-	sk = rcu_dereference(conn->front);
-	if (sk)
-		info->inode = sock_i_ino(sk);
-	rcu_read_unlock();
-	info->orphan = !sk;
-}
-
-/**
- * afr_conn_info() - facts for smctl, getsockopt and the tests
- * @conn: connection
- * @info: filled
- *
- * Context: process, no locks of the connection held.
- */
-void afr_conn_info(struct afr_conn *conn, struct afr_conn_info *info)
-{
-	struct sock *isk = conn->inner->sk;
-
-	memset(info, 0, sizeof(*info));
-	info->id = conn->id;
-	info->mode = conn_mode(conn);
-	info->server = conn->server;
-	info->reason = READ_ONCE(conn->reason);
-	info->abort_reason = READ_ONCE(conn->abort_reason);
-	info->tcp_state = inet_sk_state_load(isk);
-	info->uid = from_kuid_munged(&init_user_ns, sock_i_uid(isk));
-	info_front(conn, info);
-	kernel_getsockname(conn->inner, (struct sockaddr *)&info->local);
-	kernel_getpeername(conn->inner, (struct sockaddr *)&info->remote);
-
-	spin_lock_bh(&conn->tx_lock);
-	info->tx_path = conn->tx.where;
-	info->unsent = conn->tx.written - conn->tx.una;
-	info->tx_ring = conn->tx.ring;
-	info->epoch = conn->tx.epoch;
-	memcpy(info->tx_bytes, conn->tx_bytes, sizeof(info->tx_bytes));
-	spin_lock(&conn->rx_lock);
-	info->rx_path = conn->rx.open && conn->rx.moved ? AFR_ON_LINK : AFR_ON_TCP;
-	info->unread = conn->rx.visible - conn->rx.consumed;
-	info->rx_ring = conn->rx.ring;
-	memcpy(info->rx_bytes, conn->rx_bytes, sizeof(info->rx_bytes));
-	spin_unlock(&conn->rx_lock);
-	if (conn->may_post)
-		info->link = afr_link_id(conn->port.link);
-	info->moves = conn->moves;
-	spin_unlock_bh(&conn->tx_lock);
-}
-
 /**
  * afr_conn_find() - look a connection up
  * @an: its namespace
@@ -446,6 +446,26 @@ struct afr_conn *afr_conn_find(struct afr_net *an, u64 id)
 	conn = id <= ULONG_MAX ? xa_load(&conns, id) : NULL;
 	if (conn && (conn->an != an || !kref_get_unless_zero(&conn->ref)))
 		conn = NULL;
+	xa_unlock(&conns);
+	return conn;
+}
+
+/**
+ * afr_conn_next() - one connection after the other
+ * @an: of this namespace, or NULL for all
+ * @id: the least id it may have
+ *
+ * Context: process.
+ * Return: the connection with the lowest such id, with a reference; or NULL.
+ */
+struct afr_conn *afr_conn_next(struct afr_net *an, unsigned long id)
+{
+	struct afr_conn *conn;
+
+	xa_lock(&conns);
+	xa_for_each_start(&conns, id, conn, id)
+		if ((!an || conn->an == an) && kref_get_unless_zero(&conn->ref))
+			break;
 	xa_unlock(&conns);
 	return conn;
 }
@@ -490,42 +510,6 @@ void afr_conn_set_wish(struct afr_conn *conn, u8 wish)
 	if (wish == AFRDMA_RDMA_ALWAYS || (wish != was && was == AFRDMA_RDMA_NEVER))
 		set_bit(AFR_F_RETRY_NOW, &conn->flags);
 	afr_conn_schedule(conn);
-}
-
-/**
- * afr_conn_for_each() - visit connections
- * @an: of this namespace, or NULL for all
- * @id: begin with this id
- * @fn: called for each in the order of ids, without locks; non-zero stops
- * @arg: for @fn
- *
- * Context: process.
- * Return: what @fn returned last, 0 when all were visited.
- */
-int afr_conn_for_each(struct afr_net *an, unsigned long id,
-		      int (*fn)(const struct afr_conn_info *info, void *arg), void *arg)
-{
-	struct afr_conn_info info;
-	struct afr_conn *conn;
-	int ret = 0;
-
-	while (!ret) {
-		xa_lock(&conns);
-		conn = xa_find(&conns, &id, ULONG_MAX, XA_PRESENT);
-		if (conn && ((an && conn->an != an) || !kref_get_unless_zero(&conn->ref))) {
-			xa_unlock(&conns);
-			id++;
-			continue;
-		}
-		xa_unlock(&conns);
-		if (!conn)
-			break;
-		afr_conn_info(conn, &info);
-		afr_conn_put(conn);
-		ret = fn(&info, arg);
-		id++;
-	}
-	return ret;
 }
 
 /**

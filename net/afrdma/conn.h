@@ -4,19 +4,22 @@
  * and the attach to a link. It outlives the socket in front of it while there
  * are bytes to deliver (an orphan).
  *
- * Threads. Everything that decides runs in one work item per connection
- * (reader.c): frames in, timers, attach and moves, ending. Beside it run the
- * program's sends and receives, and the link's completions. What they share is
+ * Threads. Everything that decides is the work of the connection (reader.c): frames in,
+ * timers, attach and moves, ending. One at a time does it: a worker, or on TCP the call
+ * that waits to read or closes, which saves the switch to a worker and back. Beside it run
+ * the program's sends and receives, and the link's completions. What they share is
  * protected by
  *
+ *	run_mutex	the work
  *	ctl_mutex	writing frames to the inner socket
  *	tx_lock		tx books, posting on the link, @want
  *	rx_lock		rx books
  *
  * Lock order:
  *	lock_sock(front) > ctl_mutex > lock_sock(inner)
+ *	run_mutex > ctl_mutex
  *	ctl_mutex > tx_lock > rx_lock > link lock
- * Inner-socket callbacks run under the inner slock: they only schedule the work.
+ * Inner-socket callbacks run under the inner slock: they only have the work done.
  */
 #ifndef AFR_CONN_H
 #define AFR_CONN_H
@@ -55,6 +58,7 @@ enum afr_mode {
 /* Upcalls to the socket in front. Any context but hard irq, under RCU. */
 struct afr_front_ops {
 	void (*readable)(struct sock *sk);
+	void (*turn)(struct sock *sk);		/* who waits to read is to do the work */
 	void (*writable)(struct sock *sk);
 	void (*urgent)(struct sock *sk);	/* an urgent byte is on its way */
 	void (*changed)(struct sock *sk);	/* mode, error or end of stream */
@@ -106,6 +110,8 @@ enum afr_conn_flag {
 	AFR_F_STALLED,		/* half-framed: the reader waits for room in the ring */
 	AFR_F_SAY,		/* what waits for company is to be said without */
 	AFR_F_TCP_FULL,		/* a frame waits for sk_write_space */
+	AFR_F_TURN,		/* who waits to read is to do the work */
+	AFR_F_SHUTTING,		/* what TCP tells of now is our own doing */
 };
 
 /* Steps of an attach (move.c). Only the work changes them. */
@@ -138,8 +144,10 @@ struct afr_conn {
 	struct socket		*inner;
 	struct sock __rcu	*front;
 	const struct afr_front_ops *front_ops;
+	struct mutex		run_mutex;		/* see the head of this file */
 	struct work_struct	work;
 	struct timer_list	timer;
+	atomic_t		readers;	/* calls that wait to read */
 	unsigned long		due[AFR_TIMERS];	/* jiffies, 0 = off; the work only */
 	unsigned long		flags;
 	int			err;		/* what calls report, once AFR_F_ABORTED */
@@ -247,8 +255,20 @@ static inline void afr_conn_get(struct afr_conn *conn)
 /* Framing may begin: what the handshake agreed on, and sizes of the rings in bytes. */
 void afr_conn_start(struct afr_conn *conn, bool server, u32 nonce, u32 sndbuf, u32 rcvbuf);
 
-/* Any context. Run the work soon. */
+/* Any context. A worker does the work soon. */
 void afr_conn_schedule(struct afr_conn *conn);
+/* Any context but hard irq. Frames came: who waits to read does the work, or a worker. */
+void afr_conn_incoming(struct afr_conn *conn);
+/* Process context. Do the work here, unless that might take long. */
+void afr_conn_run(struct afr_conn *conn);
+/* Process context. Around a wait to read, which ends for afr_conn_turn() as well. */
+void afr_conn_wait_begin(struct afr_conn *conn);
+void afr_conn_wait_end(struct afr_conn *conn);
+static inline bool afr_conn_turn(const struct afr_conn *conn)
+{
+	return test_bit(AFR_F_TURN, &conn->flags);
+}
+
 /* Any context. The same, a moment later. */
 void afr_conn_look_again(struct afr_conn *conn);
 /* Under tx_lock, behind a push: have the work say BLOCKED, if it still is so then. */
@@ -331,6 +351,8 @@ struct afr_conn_info {
 };
 
 void afr_conn_info(struct afr_conn *conn, struct afr_conn_info *info);
+/* The first connection of @an (NULL: of all) with this id or a higher one, with a reference. */
+struct afr_conn *afr_conn_next(struct afr_net *an, unsigned long id);
 /*
  * Process context. Visit all connections of @an (NULL: all), from @id on, until @fn
  * returns non-zero.

@@ -196,17 +196,27 @@ static void finish(struct afr_conn *conn, enum afr_stat stat)
 	afr_conn_changed(conn);
 }
 
+/* TCP tells its hooks of that as of anything else. */
+static void shut_tcp(struct afr_conn *conn)
+{
+	set_bit(AFR_F_SHUTTING, &conn->flags);
+	kernel_sock_shutdown(conn->inner, SHUT_WR);
+	set_bit(AFR_F_INNER_SHUT, &conn->flags);
+	clear_bit(AFR_F_SHUTTING, &conn->flags);
+	smp_mb__after_atomic();	/* then look whether the peer's end has come meanwhile */
+	if (!test_bit(AFR_F_INNER_EOF, &conn->flags) && afr_hook_ended(conn))
+		afr_conn_schedule(conn);
+}
+
 /* The last frame and TCP's FIN in one segment. */
 static void shut_inner(struct afr_conn *conn)
 {
 	tcp_sock_set_cork(conn->inner->sk, true);
 	afr_control_push(conn);
-	if (afr_control_idle(conn)) {
-		kernel_sock_shutdown(conn->inner, SHUT_WR);
-		set_bit(AFR_F_INNER_SHUT, &conn->flags);
-	} else {
+	if (afr_control_idle(conn))
+		shut_tcp(conn);
+	else
 		tcp_sock_set_cork(conn->inner->sk, false);
-	}
 }
 
 static void run_framed(struct afr_conn *conn)

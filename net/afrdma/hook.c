@@ -28,7 +28,7 @@ static void inner_data_ready(struct sock *isk)
 	if (conn) {
 		if (afr_conn_rx_mode(conn) == AFR_RAW)
 			stock = conn->data_ready;
-		afr_conn_schedule(conn);
+		afr_conn_incoming(conn);
 	}
 	read_unlock_bh(&isk->sk_callback_lock);
 	if (stock)
@@ -44,7 +44,8 @@ static void inner_state_change(struct sock *isk)
 	conn = conn_of(isk);
 	if (conn) {
 		stock = conn->state_change;
-		afr_conn_schedule(conn);
+		if (!test_bit(AFR_F_SHUTTING, &conn->flags))
+			afr_conn_incoming(conn);
 	}
 	read_unlock_bh(&isk->sk_callback_lock);
 	if (stock)
@@ -197,4 +198,35 @@ void afr_hook_remove(struct afr_conn *conn)
 		rcu_assign_sk_user_data(isk, NULL);
 	}
 	write_unlock_bh(&isk->sk_callback_lock);
+}
+
+/**
+ * afr_hook_ended() - will no more come from TCP than what waits there?
+ * @conn: connection
+ *
+ * Context: any.
+ * Return: true behind TCP's FIN, an error or a reset.
+ */
+bool afr_hook_ended(const struct afr_conn *conn)
+{
+	const struct sock *isk = conn->inner->sk;
+
+	return READ_ONCE(isk->sk_shutdown) & RCV_SHUTDOWN || READ_ONCE(isk->sk_err) ||
+	       inet_sk_state_load(isk) == TCP_CLOSE;
+}
+
+/**
+ * afr_hook_silent() - is there nothing to be had from TCP?
+ * @conn: connection
+ *
+ * Without the lock it is a guess; whatever it misses is told to the hooks.
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool afr_hook_silent(const struct afr_conn *conn)
+{
+	const struct tcp_sock *tp = tcp_sk(conn->inner->sk);
+
+	return READ_ONCE(tp->rcv_nxt) == READ_ONCE(tp->copied_seq) && !afr_hook_ended(conn);
 }

@@ -7,13 +7,16 @@
 
 /*
  * Any context; inner socket locked or not yet reachable by others. Events of the
- * inner socket run the connection's work from here on.
+ * inner socket have the connection's work done from here on.
  */
 void afr_hook_install(struct afr_conn *conn);
 /* Process context: TCP's window is no bound for frames. */
 void afr_hook_make_room(struct afr_conn *conn);
 /* Process context: show the program's settings, to be changed; hide them again. */
 void afr_hook_settings(struct afr_conn *conn, bool hide);
+/* Any context: will no more come from TCP than what waits there; does nothing wait there? */
+bool afr_hook_ended(const struct afr_conn *conn);
+bool afr_hook_silent(const struct afr_conn *conn);
 /* Process context: back to the stock callbacks, before the connection's life ends. Idempotent. */
 void afr_hook_remove(struct afr_conn *conn);
 

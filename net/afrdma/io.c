@@ -55,6 +55,15 @@ static void front_writable(struct sock *sk)
 		sock_wake_async(wq, SOCK_WAKE_SPACE, POLL_OUT);
 }
 
+/* Nobody but who sleeps in a call is meant: a poll, or a signal, has nothing to say yet. */
+static void front_turn(struct sock *sk)
+{
+	struct socket_wq *wq = rcu_dereference(sk->sk_wq);
+
+	if (skwq_has_sleeper(wq))
+		wake_up_interruptible_sync_poll(&wq->wait, EPOLLIN);
+}
+
 /* SIGURG comes with the mark, which may be long before the byte. */
 static void front_urgent(struct sock *sk)
 {
@@ -121,6 +130,7 @@ static void front_plain(struct afr_conn *conn)
 
 const struct afr_front_ops afr_front_ops = {
 	.readable	= front_readable,
+	.turn		= front_turn,
 	.writable	= front_writable,
 	.urgent		= front_urgent,
 	.changed	= front_changed,
@@ -163,7 +173,8 @@ int afr_io_wait_mode(struct sock *sk, enum afr_mode (*mode)(const struct afr_con
 
 	if (mode(conn) == AFR_UNDECIDED) {
 		afr_control_say(conn);
-		err = afr_io_wait(sk, timeo, mode(conn) != AFR_UNDECIDED || afr_io_aborted(conn));
+		err = afr_io_wait_in(sk, timeo,
+				     mode(conn) != AFR_UNDECIDED || afr_io_aborted(conn));
 	}
 	return err ? err : mode(conn);
 }

@@ -19,6 +19,23 @@ int afr_io_waited(long *timeo, long left);
 								*__timeo));		\
 })
 
+/* The same for what the peer has to send: the call that sleeps does the work itself. */
+#define afr_io_wait_in(sk, timeo, condition)						\
+({											\
+	struct sock *__sk = (sk);							\
+	struct afr_conn *__conn = afr_sk(__sk)->conn;					\
+	bool __there = false;									\
+	int __err;									\
+											\
+	do {										\
+		afr_conn_wait_begin(__conn);						\
+		__err = afr_io_wait(__sk, timeo, (__there = (condition)) ||		\
+				    afr_conn_turn(__conn));				\
+		afr_conn_wait_end(__conn);						\
+	} while (!__err && !__there);							\
+	__err;										\
+})
+
 static inline bool afr_io_aborted(const struct afr_conn *conn)
 {
 	return test_bit(AFR_F_ABORTED, &conn->flags);

@@ -184,9 +184,9 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 		afr_control_say(conn);
 		if (timeo)
 			busy_poll(sk, seen);
-		ret = afr_io_wait(sk, &timeo, afr_recv_readable(conn) > seen ||
-				  recv_over(conn, seen) || READ_ONCE(sk->sk_err) ||
-				  READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
+		ret = afr_io_wait_in(sk, &timeo, afr_recv_readable(conn) > seen ||
+				     recv_over(conn, seen) || READ_ONCE(sk->sk_err) ||
+				     READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
 		lock_sock(sk);
 		if (ret)
 			break;

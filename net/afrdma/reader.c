@@ -105,14 +105,6 @@ static void found_hello(struct afr_conn *conn, const struct afr_hello *hello)
 	afr_conn_changed(conn);
 }
 
-static bool inner_ended(struct afr_conn *conn)
-{
-	struct sock *isk = conn->inner->sk;
-
-	return READ_ONCE(isk->sk_shutdown) & RCV_SHUTDOWN || READ_ONCE(isk->sk_err) ||
-	       inet_sk_state_load(isk) == TCP_CLOSE;
-}
-
 /* A silent client: our output starts raw. Half a HELLO cannot be delivered nor awaited (PA5). */
 static void hello_late(struct afr_conn *conn, int seen)
 {
@@ -133,7 +125,7 @@ static void hello_step(struct afr_conn *conn)
 	u8 buf[sizeof(struct afr_wire_hello)];
 	struct kvec vec = { buf, sizeof(buf) };
 	/* before the look, or an end behind new bytes is taken for theirs */
-	bool ended = inner_ended(conn);
+	bool ended = afr_hook_ended(conn);
 	struct afr_hello hello;
 	int seen;
 
@@ -388,6 +380,8 @@ static bool read_frames(struct afr_conn *conn)
 	int budget = BUDGET, ret;
 
 	while (budget > 0 && (!test_bit(AFR_F_ABORT, &conn->flags) || afr_end_waits(conn))) {
+		if (afr_hook_silent(conn))
+			return false;
 		if (conn->in_data)
 			ret = read_data(conn);
 		else if (conn->in_skip)

@@ -233,7 +233,7 @@ static void settled(struct afr_offer *offer, struct sock *isk, enum afr_reason r
 		afr_control_want(conn, AFR_WANT_HELLO);
 		set_modes(conn, AFR_FRAMED, AFR_UNDECIDED);
 		afr_hook_install(conn);
-		afr_conn_schedule(conn);
+		afr_conn_timer(conn, AFR_T_SAY, AFR_SAY_MS);	/* if nothing else comes */
 	}
 	if (isk->sk_state == TCP_ESTABLISHED)
 		WRITE_ONCE(sk->sk_state, TCP_ESTABLISHED);
@@ -366,7 +366,8 @@ static void accepted(struct sock *listener, struct sock *sk)
 	lock_sock(isk);
 	afr_hook_install(conn);
 	release_sock(isk);
-	afr_conn_schedule(conn);
+	if (!afr_hook_silent(conn))
+		afr_conn_schedule(conn);
 }
 
 static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_ARGS)

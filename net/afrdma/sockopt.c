@@ -66,7 +66,8 @@ static int set_hidden(struct sock *sk, int level, int name, sockptr_t value, uns
 	err = set_inner(conn->inner, level, name, value, len);
 	afr_hook_settings(conn, true);
 	release_sock(sk);
-	afr_conn_schedule(conn);	/* bytes may have come that were too few meanwhile */
+	if (level == SOL_SOCKET || conn->rcvlowat > 1)
+		afr_conn_schedule(conn);	/* bytes may have come that were too few */
 	return err;
 }
 
