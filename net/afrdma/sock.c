@@ -232,8 +232,8 @@ static void settled(struct afr_offer *offer, struct sock *isk, enum afr_reason r
 			       afr_own_rcvbuf(sk));
 		afr_control_want(conn, AFR_WANT_HELLO);
 		set_modes(conn, AFR_FRAMED, AFR_UNDECIDED);
+		afr_conn_timer(conn, AFR_T_SAY, AFR_SAY_MS);	/* if no byte comes to go with it */
 		afr_hook_install(conn);
-		afr_conn_timer(conn, AFR_T_SAY, AFR_SAY_MS);	/* if nothing else comes */
 	}
 	if (isk->sk_state == TCP_ESTABLISHED)
 		WRITE_ONCE(sk->sk_state, TCP_ESTABLISHED);
