@@ -253,7 +253,6 @@ static int send_framed(struct sock *sk, struct msghdr *msg, size_t len, long tim
 		if (ret > 0) {
 			done += ret;
 			ret = 0;
-			afr_send_kick(conn);
 			continue;
 		}
 		if (ret == -ENOMEM || ret == -EDQUOT)

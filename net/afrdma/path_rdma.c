@@ -59,29 +59,38 @@ static int post(struct afr_conn *conn, u32 len, bool tell)
  * A run that crosses the end of neither ring (a mirrored ring has no end), in
  * pieces that let others in between.
  */
-static u32 run_length(const struct afr_conn *conn)
+static u32 run_length(const struct afr_conn *conn, u32 ready)
 {
 	const struct afr_motion_tx *tx = &conn->tx;
-	u32 len = afr_tx_ready(tx);
+	u32 len;
 
-	len = min(len, max(tx->window / 4, 1u));
+	len = min(ready, max(tx->window / 4, 1u));
 	len = min(len, conn->snd_view.span - afr_ring_pos(tx->sent, tx->ring));
 	len = min(len, conn->peer_span - afr_ring_pos(tx->sent, tx->window));
 	return min(len, afr_link_write_max(conn->port.link));
 }
 
-static void push(struct afr_conn *conn)
+/**
+ * afr_path_rdma_push_locked() - post writes
+ * @conn: connection, tx_lock held
+ *
+ * Context: any but hard irq.
+ */
+void afr_path_rdma_push_locked(struct afr_conn *conn)
 {
+	u32 ready, len;
 	bool small, tell;
-	u32 len;
 
 	lockdep_assert_held(&conn->tx_lock);
 	while (conn->may_post && conn->tx.where == AFR_ON_LINK &&
 	       !test_bit(AFR_F_ABORTED, &conn->flags)) {
-		len = run_length(conn);
-		small = afr_tx_ready(&conn->tx) < CORK_BELOW;
+		ready = afr_tx_ready(&conn->tx);
+		small = ready < CORK_BELOW;
+		if (!ready || (small && conn->corked))
+			break;
+		len = run_length(conn, ready);
 		tell = small && conn->unheard >= CORK_AFTER;
-		if (!len || (small && conn->corked) || post(conn, len, tell))
+		if (post(conn, len, tell))
 			break;
 		conn->corked |= tell;
 		conn->unheard = min(conn->unheard + 1, CORK_AFTER);
@@ -102,7 +111,7 @@ static void push(struct afr_conn *conn)
 void afr_path_rdma_push(struct afr_conn *conn)
 {
 	spin_lock_bh(&conn->tx_lock);
-	push(conn);
+	afr_path_rdma_push_locked(conn);
 	spin_unlock_bh(&conn->tx_lock);
 }
 
@@ -170,7 +179,7 @@ static void cursor_landed(struct afr_conn *conn, u16 cursor, bool data)
 	if (conn->tx.consumed != consumed)
 		clear_bit(AFR_F_BLOCKED_TOLD, &conn->flags);
 	freed = conn->tx.una != una;
-	push(conn);
+	afr_path_rdma_push_locked(conn);
 	spin_unlock(&conn->tx_lock);
 
 	if (bad)
@@ -206,7 +215,7 @@ static void written(struct afr_port *port)
 
 	spin_lock_bh(&conn->tx_lock);
 	conn->corked = false;
-	push(conn);
+	afr_path_rdma_push_locked(conn);
 	spin_unlock_bh(&conn->tx_lock);
 }
 

@@ -10,6 +10,7 @@
 
 /* Any context but hard irq. Post what the window, the link's credits and the direction allow. */
 void afr_path_rdma_push(struct afr_conn *conn);
+void afr_path_rdma_push_locked(struct afr_conn *conn);		/* the same, under tx_lock */
 /* Any context but hard irq. Tell our reader's cursor by a write without data, if that is due. */
 void afr_path_rdma_credit(struct afr_conn *conn);
 

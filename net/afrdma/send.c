@@ -27,21 +27,50 @@ static u32 write_begin(struct afr_conn *conn, u32 len)
 	return min(room, len);
 }
 
-static void write_end(struct afr_conn *conn, u32 len, bool urgent)
+/* On the link they are pushed at once, which is all there is to do: returns true. */
+static bool write_end(struct afr_conn *conn, u32 len, bool urgent)
 {
+	bool done = true;
+
 	spin_lock_bh(&conn->tx_lock);
 	conn->tx_busy = false;
-	if (len)
+	if (len) {
 		afr_tx_write(&conn->tx, len);
+		done = conn->tx.where == AFR_ON_LINK && !urgent;
+	}
 	if (len && urgent) {
 		afr_tx_urgent(&conn->tx);
 		set_bit(AFR_WANT_URGENT, &conn->want);
 	}
+	if (len && done)
+		afr_path_rdma_push_locked(conn);
 	spin_unlock_bh(&conn->tx_lock);
+	return done;
 }
 
 /**
- * afr_send_some() - take bytes of the program into the send ring
+ * afr_send_kick() - let the path take what it can
+ * @conn: connection
+ *
+ * Context: process.
+ */
+void afr_send_kick(struct afr_conn *conn)
+{
+	bool link = READ_ONCE(conn->tx.where) == AFR_ON_LINK;
+
+	if (link)
+		afr_path_rdma_push(conn);
+	else
+		afr_control_push(conn);
+	if (test_bit(AFR_WANT_URGENT, &conn->want))
+		afr_control_push(conn);	/* which does not wait for the bytes before it */
+	/* the push may have moved the direction */
+	if (!link && READ_ONCE(conn->tx.where) == AFR_ON_LINK)
+		afr_path_rdma_push(conn);
+}
+
+/**
+ * afr_send_some() - take bytes of the program into the send ring, and let the path go
  * @conn: connection, our direction framed
  * @iter: where they come from
  * @len: how many are left
@@ -61,7 +90,8 @@ ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len, 
 		if (!n)
 			err = -EFAULT;
 	}
-	write_end(conn, err ? 0 : n, urgent);
+	if (!write_end(conn, err ? 0 : n, urgent))
+		afr_send_kick(conn);
 	if (err)
 		return err;
 	return n;
@@ -87,25 +117,6 @@ void afr_send_blocked(struct afr_conn *conn)
 		return;
 	afr_control_want(conn, AFR_WANT_BLOCKED);
 	afr_control_push(conn);
-}
-
-/**
- * afr_send_kick() - let the path take what it can
- * @conn: connection
- *
- * Context: process.
- */
-void afr_send_kick(struct afr_conn *conn)
-{
-	if (READ_ONCE(conn->tx.where) == AFR_ON_LINK)
-		afr_path_rdma_push(conn);
-	else
-		afr_control_push(conn);
-	if (test_bit(AFR_WANT_URGENT, &conn->want))
-		afr_control_push(conn);	/* which does not wait for the bytes before it */
-	/* the push may have moved the direction */
-	if (READ_ONCE(conn->tx.where) == AFR_ON_LINK)
-		afr_path_rdma_push(conn);
 }
 
 /**
