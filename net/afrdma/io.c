@@ -287,8 +287,10 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	struct sock *sk = sock->sk;
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	long timeo = sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT);
-	int mode = afr_io_wait_mode(sk, afr_conn_tx_mode, &timeo);
+	int mode = afr_conn_tx_mode(conn);
 
+	if (mode == AFR_UNDECIDED)
+		mode = afr_io_wait_mode(sk, afr_conn_tx_mode, &timeo);
 	if (mode < 0)
 		return mode;
 	msg->msg_flags &= ~MSG_SPLICE_PAGES;

@@ -242,7 +242,9 @@ int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
 
 	if (flags & MSG_ERRQUEUE)
 		return recv_notice(sk, msg, len, flags);
-	mode = afr_io_wait_mode(sk, afr_conn_rx_mode, &timeo);
+	mode = afr_conn_rx_mode(afr_sk(sk)->conn);
+	if (mode == AFR_UNDECIDED)
+		mode = afr_io_wait_mode(sk, afr_conn_rx_mode, &timeo);
 	if (mode < 0)
 		return mode;
 	if (mode == AFR_FRAMED)

@@ -33,6 +33,7 @@
 struct service {
 	struct afr_net		*an;
 	unsigned int		users;
+	/* from the first afr_service_port() on: clients need none of it */
 	struct workqueue_struct	*wq;		/* requests */
 	struct rdma_cm_id	*id4, *id6;	/* id6 may be missing */
 	u16			port;
@@ -173,6 +174,10 @@ static int try_listen(struct service *s)
 	struct rdma_cm_id *id;
 	__be16 port;
 
+	if (!s->wq)
+		s->wq = alloc_workqueue("afrdma_service", WQ_UNBOUND, 0);
+	if (!s->wq)
+		return -ENOMEM;
 	id = listen(s, (struct sockaddr *)&any4);
 	if (IS_ERR(id))
 		return PTR_ERR(id);
@@ -227,14 +232,9 @@ static struct service *new_service(struct afr_net *an)
 {
 	struct service *s = kzalloc(sizeof(*s), GFP_KERNEL);
 
-	if (!s)
-		return NULL;
-	s->an = an;
-	s->wq = alloc_workqueue("afrdma_service", WQ_UNBOUND, 0);
-	if (s->wq)
-		return s;
-	kfree(s);
-	return NULL;
+	if (s)
+		s->an = an;
+	return s;
 }
 
 /**
@@ -279,6 +279,7 @@ void afr_service_put(struct afr_net *an)
 		rdma_destroy_id(s->id4);
 	if (s->id6)
 		rdma_destroy_id(s->id6);
-	destroy_workqueue(s->wq);
+	if (s->wq)
+		destroy_workqueue(s->wq);
 	kfree(s);
 }
