@@ -9,8 +9,8 @@ struct iov_iter;
 
 /*
  * Process context; one sender at a time (lock_sock of the front). Copy up to @len
- * bytes out of @iter, and let the path take what it can. Returns bytes taken, -EAGAIN when the ring is full, -ENOMEM,
- * -EFAULT, -EPIPE after afr_send_fin().
+ * bytes out of @iter, and let the path take what it can. Returns bytes taken, -EAGAIN
+ * when the ring is full, -ENOMEM, -EFAULT, -EPIPE after afr_send_fin().
  */
 ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len,
 		      bool urgent);
