@@ -205,8 +205,9 @@ void afr_conn_schedule(struct afr_conn *conn)
  * afr_conn_run() - do the work in this call
  * @conn: connection, the caller holds a reference
  *
- * Off TCP the work may have to wait for the device, which is a worker's to do. It is, too,
- * when somebody else does the work just now, and may have looked before this was wanted.
+ * Off TCP the work may have to wait for the device, which is a worker's to do; a run that finds
+ * the connection on its way there leaves the rest to one. It is a worker's, too, when somebody
+ * else does the work just now, and may have looked before this was wanted.
  *
  * Context: process, without any lock.
  */
@@ -230,6 +231,7 @@ void afr_conn_run(struct afr_conn *conn)
 void afr_conn_incoming(struct afr_conn *conn)
 {
 	if (READ_ONCE(conn->attach) == AFR_DETACHED && atomic_read(&conn->readers)) {
+		smp_mb__before_atomic();	/* who sees the bit sees what came */
 		set_bit(AFR_F_TURN, &conn->flags);
 		smp_mb__after_atomic();	/* then look whether anybody waits still */
 		if (atomic_read(&conn->readers)) {
@@ -259,6 +261,9 @@ void afr_conn_wait_begin(struct afr_conn *conn)
  */
 void afr_conn_wait_end(struct afr_conn *conn)
 {
+	/* still counted: what comes meanwhile needs no worker either */
+	if (test_and_clear_bit(AFR_F_TURN, &conn->flags))
+		afr_conn_run(conn);
 	atomic_dec(&conn->readers);
 	smp_mb__after_atomic();	/* then look whether that was seen too late */
 	if (test_and_clear_bit(AFR_F_TURN, &conn->flags))
@@ -461,12 +466,15 @@ struct afr_conn *afr_conn_find(struct afr_net *an, u64 id)
 struct afr_conn *afr_conn_next(struct afr_net *an, unsigned long id)
 {
 	struct afr_conn *conn;
+	bool ours;
 
-	xa_lock(&conns);
-	xa_for_each_start(&conns, id, conn, id)
-		if ((!an || conn->an == an) && kref_get_unless_zero(&conn->ref))
-			break;
-	xa_unlock(&conns);
+	do {
+		xa_lock(&conns);
+		conn = xa_find(&conns, &id, ULONG_MAX, XA_PRESENT);
+		ours = conn && (!an || conn->an == an) && kref_get_unless_zero(&conn->ref);
+		xa_unlock(&conns);
+		id++;
+	} while (conn && !ours);
 	return conn;
 }
 

@@ -264,6 +264,12 @@ void afr_conn_run(struct afr_conn *conn);
 /* Process context. Around a wait to read, which ends for afr_conn_turn() as well. */
 void afr_conn_wait_begin(struct afr_conn *conn);
 void afr_conn_wait_end(struct afr_conn *conn);
+/* The work: may it wait for the device, and make sockets of the kernel's? */
+static inline bool afr_conn_in_worker(const struct afr_conn *conn)
+{
+	return current_work() == &conn->work;
+}
+
 static inline bool afr_conn_turn(const struct afr_conn *conn)
 {
 	return test_bit(AFR_F_TURN, &conn->flags);

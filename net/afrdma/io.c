@@ -55,13 +55,13 @@ static void front_writable(struct sock *sk)
 		sock_wake_async(wq, SOCK_WAKE_SPACE, POLL_OUT);
 }
 
-/* Nobody but who sleeps in a call is meant: a poll, or a signal, has nothing to say yet. */
+/* Nobody but who sleeps in a call is meant, no poll: it has a key that nobody polls for. */
 static void front_turn(struct sock *sk)
 {
 	struct socket_wq *wq = rcu_dereference(sk->sk_wq);
 
 	if (skwq_has_sleeper(wq))
-		wake_up_interruptible_sync_poll(&wq->wait, EPOLLIN);
+		wake_up_interruptible_sync_poll(&wq->wait, EPOLLMSG);
 }
 
 /* SIGURG comes with the mark, which may be long before the byte. */

@@ -10,7 +10,7 @@
 /*
  * Corking: many small sends become one write. Who has posted CORK_AFTER writes without hearing
  * from the peer streams, and has one small write on its way at a time: what is sent meanwhile
- * waits for its completion, or until it is CORK_BELOW bytes, or an eighth of the ring.
+ * waits for its completion, or until it is CORK_BELOW bytes, or an eighth of a ring.
  * Questions and answers are never kept waiting, and need no completion.
  */
 #define CORK_AFTER	3
@@ -85,7 +85,7 @@ void afr_path_rdma_push_locked(struct afr_conn *conn)
 	while (conn->may_post && conn->tx.where == AFR_ON_LINK &&
 	       !test_bit(AFR_F_ABORTED, &conn->flags)) {
 		ready = afr_tx_ready(&conn->tx);
-		small = ready < min(CORK_BELOW, conn->tx.window / 8);
+		small = ready < min3(CORK_BELOW, conn->tx.window / 8, conn->tx.ring / 8);
 		if (!ready || (small && conn->corked))
 			break;
 		len = run_length(conn, ready);

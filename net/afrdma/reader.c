@@ -26,13 +26,15 @@
 #define MEMORY_RETRY_MS	10
 #define RX_SEGMENTS	17		/* pages of one read: 64 KiB and a misaligned start */
 
+/* Not kernel_recvmsg(): a security module would ask who happens to do the work. */
 static int inner_recv(struct afr_conn *conn, struct kvec *vec, unsigned int n, size_t len,
 		      int flags)
 {
 	struct msghdr msg = {};
 
-	return kernel_recvmsg(conn->inner, &msg, vec, n, len,
-			      MSG_DONTWAIT | MSG_NOSIGNAL | flags);
+	iov_iter_kvec(&msg.msg_iter, READ, vec, n, len);
+	return READ_ONCE(conn->inner->ops)->recvmsg(conn->inner, &msg, len,
+						    MSG_DONTWAIT | MSG_NOSIGNAL | flags);
 }
 
 /* --- what the first bytes are ------------------------------------------- */
@@ -105,6 +107,13 @@ static void found_hello(struct afr_conn *conn, const struct afr_hello *hello)
 	afr_conn_changed(conn);
 }
 
+/* With the answer goes a listener for links, and who makes it gives it his namespace. */
+static bool may_answer(struct afr_conn *conn)
+{
+	return afr_conn_in_worker(conn) || afr_conn_tx_mode(conn) != AFR_UNDECIDED ||
+	       afr_service_listens(conn->an);
+}
+
 /* A silent client: our output starts raw. Half a HELLO cannot be delivered nor awaited (PA5). */
 static void hello_late(struct afr_conn *conn, int seen)
 {
@@ -143,6 +152,10 @@ static void hello_step(struct afr_conn *conn)
 			hello_late(conn, seen);
 		return;
 	case AFR_HELLO_YES:
+		if (!may_answer(conn)) {
+			afr_conn_schedule(conn);
+			return;
+		}
 		inner_recv(conn, &vec, 1, sizeof(buf), 0);
 		found_hello(conn, &hello);
 		return;
@@ -415,6 +428,10 @@ static void run(struct afr_conn *conn)
 		return;		/* became plain */
 	if (afr_conn_rx_mode(conn) == AFR_FRAMED && !test_bit(AFR_F_INNER_EOF, &conn->flags))
 		more = read_frames(conn);
+	if (conn->attach != AFR_DETACHED && !afr_conn_in_worker(conn)) {
+		afr_conn_schedule(conn);	/* what follows may wait for the device */
+		return;
+	}
 	if (afr_conn_framed(conn)) {
 		afr_move_consider(conn);
 		afr_move_run(conn);

@@ -228,6 +228,25 @@ u16 afr_service_port(struct afr_net *an, sa_family_t family)
 	return port;
 }
 
+/**
+ * afr_service_listens() - has afr_service_port() nothing to do?
+ * @an: our namespace
+ *
+ * Context: Process.
+ * Return: true while there is a listener.
+ */
+bool afr_service_listens(struct afr_net *an)
+{
+	struct service *s;
+	bool listens;
+
+	mutex_lock(&an->lock);
+	s = an->service;
+	listens = s && s->port;
+	mutex_unlock(&an->lock);
+	return listens;
+}
+
 static struct service *new_service(struct afr_net *an)
 {
 	struct service *s = kzalloc(sizeof(*s), GFP_KERNEL);
