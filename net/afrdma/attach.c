@@ -153,6 +153,7 @@ static int attach_begin(struct afr_conn *conn, struct afr_link *link)
 {
 	int err;
 
+	AFR_CHECK(afr_conn_in_worker(conn));	/* keys wait for the device, calls do not */
 	err = afr_port_join(&conn->port, link, &afr_path_rdma_port_ops);
 	afr_link_put(link);	/* the port has its own */
 	if (err)

@@ -10,7 +10,7 @@
 /*
  * Corking: many small sends become one write. Who has posted CORK_AFTER writes without hearing
  * from the peer streams, and has one small write on its way at a time: what is sent meanwhile
- * waits for its completion, or until it is CORK_BELOW bytes, or an eighth of a ring.
+ * waits for its completion, or until it is CORK_BELOW bytes, or an eighth of the smaller ring.
  * Questions and answers are never kept waiting, and need no completion.
  */
 #define CORK_AFTER	3

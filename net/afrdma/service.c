@@ -174,6 +174,8 @@ static int try_listen(struct service *s)
 	struct rdma_cm_id *id;
 	__be16 port;
 
+	/* iw_cm makes a socket, in the namespace of who calls */
+	AFR_CHECK(current->flags & PF_WQ_WORKER);
 	if (!s->wq)
 		s->wq = alloc_workqueue("afrdma_service", WQ_UNBOUND, 0);
 	if (!s->wq)
@@ -205,7 +207,8 @@ static int any_usable(const struct afr_device_info *info, void *arg)
  * @an: our namespace
  * @family: of the socket; the port is the same for all
  *
- * Context: Process, between afr_service_get() and afr_service_put().
+ * Context: Process, between afr_service_get() and afr_service_put(); a worker, unless
+ * afr_service_listens().
  * Return: the port, host order; 0 without usable RDMA device, or outside the
  * initial namespace.
  */
