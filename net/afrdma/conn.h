@@ -111,6 +111,7 @@ enum afr_conn_flag {
 	AFR_F_SAY,		/* what waits for company is to be said without */
 	AFR_F_TCP_FULL,		/* a frame waits for sk_write_space */
 	AFR_F_TURN,		/* who waits to read is to do the work */
+	AFR_F_NO_PAGES,		/* senders wait: there was no page for the send ring */
 	AFR_F_SHUTTING,		/* what TCP tells of now is our own doing */
 };
 

@@ -29,8 +29,6 @@
 #include "trace.h"
 #include "urgent.h"
 
-#define MEMORY_RETRY_MS	10
-
 /* --- upcalls ------------------------------------------------------------ */
 
 static void front_readable(struct sock *sk)
@@ -197,21 +195,6 @@ static bool send_over(struct sock *sk)
 	return READ_ONCE(sk->sk_err) || READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN;
 }
 
-/* No page for the ring now: TCP would wait, and so do we. -EAGAIN: look again. */
-static int wait_for_memory(struct sock *sk, long *timeo)
-{
-	long nap = min_t(long, *timeo, msecs_to_jiffies(MEMORY_RETRY_MS));
-
-	if (!nap)
-		return -ENOBUFS;
-	release_sock(sk);
-	schedule_timeout_interruptible(nap);
-	lock_sock(sk);
-	if (*timeo != MAX_SCHEDULE_TIMEOUT)
-		*timeo -= nap;
-	return signal_pending(current) ? sock_intr_errno(*timeo) : -EAGAIN;
-}
-
 /*
  * MSG_ZEROCOPY: the bytes are copied, and the notice that says so is on the error queue
  * when the call returns. Made before the first byte is taken: nobody waits in vain.
@@ -255,8 +238,6 @@ static int send_framed(struct sock *sk, struct msghdr *msg, size_t len, long tim
 			ret = 0;
 			continue;
 		}
-		if (ret == -ENOMEM || ret == -EDQUOT)
-			ret = wait_for_memory(sk, &timeo);
 		if (ret != -EAGAIN)
 			break;
 		release_sock(sk);

@@ -77,7 +77,7 @@ void afr_send_kick(struct afr_conn *conn)
  * @urgent: the last one taken is an urgent byte
  *
  * Context: process, one sender at a time.
- * Return: bytes taken (> 0), -EAGAIN without room, -ENOMEM, -EDQUOT or -EFAULT.
+ * Return: bytes taken (> 0), -EAGAIN without room or pages, or -EFAULT.
  */
 ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len, bool urgent)
 {
@@ -92,6 +92,11 @@ ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len, 
 	}
 	if (!write_end(conn, err ? 0 : n, urgent))
 		afr_send_kick(conn);
+	if (err == -ENOMEM || err == -EDQUOT) {
+		set_bit(AFR_F_NO_PAGES, &conn->flags);
+		afr_conn_look_again(conn);
+		err = -EAGAIN;
+	}
 	if (err)
 		return err;
 	return n;
@@ -151,6 +156,8 @@ bool afr_send_room(struct afr_conn *conn)
 {
 	bool room;
 
+	if (test_bit(AFR_F_NO_PAGES, &conn->flags))
+		return false;
 	spin_lock_bh(&conn->tx_lock);
 	room = afr_tx_writable(&conn->tx);
 	spin_unlock_bh(&conn->tx_lock);

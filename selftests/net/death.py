@@ -10,6 +10,7 @@
                                  send until the peer's host is given up: ETIMEDOUT within SECONDS
     death.py limited HOST PORT REASON
                                  an echo of 1 MiB is right, all by TCP, for the reason of this number
+    death.py starved HOST PORT   no page for the send ring: EAGAIN and a sleep in poll(), until there is
     death.py deaf PORT           accept, read nothing until the peer has closed: a reset is right
     death.py stuffed HOST PORT   fill all buffers of a peer that does not read, and close
     death.py hold                keep one socket open until stdin ends
@@ -152,6 +153,36 @@ def limited(host, port, reason):
         sys.exit(f"expected TCP for reason {reason}")
 
 
+def starved(host, port):
+    limit = pathlib.Path("/proc/sys/net/afrdma/mem_max")
+    before = limit.read_text()
+    conn = rdma_socket()
+    conn.connect((host, port))
+    conn.setblocking(False)
+    poll = select.poll()
+    poll.register(conn, select.POLLOUT)
+    data = random.Random(port).randbytes(1 << 16)
+    limit.write_text("0")
+    tries, end = 0, time.monotonic() + 0.2
+    while time.monotonic() < end:
+        poll.poll(200)
+        tries += 1
+        try:
+            conn.send(data)
+            sys.exit("sent without a page")
+        except BlockingIOError:
+            pass
+    limit.write_text(before)
+    if tries > 200:             # one a jiffy is right
+        sys.exit(f"woken in vain {tries} times")
+    if not poll.poll(5000):
+        sys.exit("not writable when there were pages again")
+    conn.setblocking(True)
+    conn.sendall(data)
+    if conn.recv(len(data), socket.MSG_WAITALL) != data:
+        sys.exit("the echo is wrong")
+
+
 def deaf(port):
     listener = rdma_socket()
     listener.bind(("", port))
@@ -198,6 +229,8 @@ if __name__ == "__main__":
         orphaned(args[0], int(args[1]), float(args[2]))
     elif what == "limited":
         limited(args[0], int(args[1]), int(args[2]))
+    elif what == "starved":
+        starved(args[0], int(args[1]))
     elif what == "deaf":
         deaf(int(args[0]))
     elif what == "stuffed":

@@ -43,6 +43,17 @@ ids() { smctl -j "$@" | python3 -c 'import json, sys; print(*[x["id"] for x in j
 drain_links() { for id in $(ids link); do smctl link drain "$id"; done; }
 move_to_tcp() { for id in $(ids conn path rdma); do smctl conn move "$id" tcp; done; }
 
+ended() { ! kill -0 "$1" 2>/dev/null; }
+
+# What stands still when process $1 should be through: ours, TCP, or the wire?
+still_there() {
+	wait_for 40 ended "$1" && return
+	smctl conn
+	smctl link
+	ss -tine
+	ip -s link show eth0
+}
+
 # In the middle of a stream from a to b, guest $2 does $3, and $4 when all is over.
 stream_survives() {
 	local what=$1 who=$2 fault=$3 undo=$4 port=$5
@@ -52,6 +63,7 @@ stream_survives() {
 		barrier "on RDMA $port"
 		[ "$who" != b ] || "$fault"
 		barrier "fault $port"
+		still_there "$server" >"$work/still"
 		verdict "$what: the server has seen it all" "$server" "$work/serve.$port"
 	else
 		barrier "listens $port"
@@ -63,9 +75,11 @@ stream_survives() {
 		[ "$who" != a ] || "$fault"
 		barrier "fault $port"
 		touch "$work/mark.done"
+		still_there "$client" >"$work/still"
 		verdict "$what: every byte came back once" "$client" "$work/stream"
 		rm -f "$work/mark" "$work/mark.done"
 	fi
+	sed 's/^/# /' "$work/still"
 	barrier "streamed $port"
 	[ "$AFR_ROLE" != "$who" ] || check "$what, and back again" "$undo"
 	barrier "device $port"

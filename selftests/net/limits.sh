@@ -51,6 +51,8 @@ refused() {
 	barrier "restored $port"
 }
 
+more_than() { [ "$(counted "$1")" -gt "$2" ]; }
+
 # With no room for orphans, closing on unsent bytes is a reset.
 no_orphans() {
 	local before
@@ -73,7 +75,21 @@ no_orphans() {
 		echo 8192 >/proc/sys/net/afrdma/orphans_max
 	fi
 }
-more_than() { [ "$(counted "$1")" -gt "$2" ]; }
+
+# No page for the send ring at all.
+no_pages() {
+	port=$((port + 1))
+	if [ "$AFR_ROLE" = b ]; then
+		serve
+		barrier "listens $port"
+		check "mem_max 0: the server has seen it all" wait "$server"
+	else
+		barrier "listens $port"
+		check "mem_max 0: EAGAIN, then all goes on" timeout 60 python3 "$death" starved \
+			"$AFR_PEER" $port
+	fi
+	barrier "over $port"
+}
 
 barrier begin
 refused groups_max 0 a GROUP_LIMIT over_limit
@@ -82,6 +98,7 @@ refused link_requests_max 0 b CONNECT_FAILED over_limit
 refused groups_max 0 b GROUP_LIMIT over_limit
 refused attaches_max 0 b ATTACH_LIMIT over_limit	# the first that leaves a link behind
 refused mem_max 120 a RING_LIMIT ring_no_memory
+no_pages
 no_orphans
 barrier end
 rm -rf "$work"

@@ -77,11 +77,11 @@ static bool pump(int fd, struct flow *in, struct flow *out, int got, uint8_t *bu
 
 		flow_fill(&next, buf, want);
 		sent = send(fd, buf, want, MSG_NOSIGNAL);
-		/* a small guest has not pages for all rings at once: what TCP would wait for */
-		if (sent < 0 && errno == ENOBUFS)
-			usleep(1000);
-		else
-			out->off += SYS(sent);
+		/* a small guest has not pages for all rings at once */
+		if (sent < 0 && errno != EAGAIN)
+			SYS(sent);
+		else if (sent > 0)
+			out->off += sent;
 	}
 	return in->off == share() && out->off == share();
 }
