@@ -271,17 +271,18 @@ void afr_conn_wait_end(struct afr_conn *conn)
 }
 
 /**
- * afr_conn_look_again() - run the work within a jiffy or two
+ * afr_conn_look_again() - run the work soon
  * @conn: connection
+ * @delay: in how many jiffies, at most
  *
  * May come beside the work, behind afr_conn_finish() too: conn_release() ends the timer.
  *
  * Context: any; the caller holds a reference.
  */
-void afr_conn_look_again(struct afr_conn *conn)
+void afr_conn_look_again(struct afr_conn *conn, unsigned long delay)
 {
 	if (test_bit(AFR_F_ALIVE, &conn->flags))
-		timer_reduce(&conn->timer, jiffies + 1);
+		timer_reduce(&conn->timer, jiffies + delay);
 }
 
 /**
@@ -296,7 +297,7 @@ void afr_conn_blocked(struct afr_conn *conn)
 {
 	lockdep_assert_held(&conn->tx_lock);
 	if (afr_tx_blocked(&conn->tx) && !test_bit(AFR_F_BLOCKED_TOLD, &conn->flags))
-		afr_conn_look_again(conn);
+		afr_conn_look_again(conn, 1);
 }
 
 /**

@@ -177,7 +177,7 @@ struct afr_conn {
 	struct afr_motion_tx	tx;
 	struct afr_mem		snd;
 	bool			tx_busy;	/* a sender is putting bytes behind tx.written */
-	bool			corked;		/* what can wait does, until a write completes */
+	bool			corked;		/* small writes wait until one has completed */
 	u8			unheard;	/* writes posted since the peer's last bytes */
 	unsigned long		want;		/* enum afr_want bits */
 	u64			tx_bytes[2];	/* by enum afr_where */
@@ -277,7 +277,7 @@ static inline bool afr_conn_turn(const struct afr_conn *conn)
 }
 
 /* Any context. The same, a moment later. */
-void afr_conn_look_again(struct afr_conn *conn);
+void afr_conn_look_again(struct afr_conn *conn, unsigned long delay);
 /* Under tx_lock, behind a push: have the work say BLOCKED, if it still is so then. */
 void afr_conn_blocked(struct afr_conn *conn);
 /* The work function is handed down by reader.c once. */

@@ -154,9 +154,8 @@ static int back_page(struct afr_mem *mem, unsigned long i)
 
 static int back_range(struct afr_mem *mem, u64 offset, u32 len)
 {
-	unsigned long first = offset >> PAGE_SHIFT;
-	unsigned long last = (offset + len - 1) >> PAGE_SHIFT;
-	int ret = 0;
+	u32 done = 0;
+	int err = 0;
 
 	if (!READ_ONCE(mem->pages)) {
 		struct page **pages = kvcalloc(ring_pages(mem), sizeof(*pages), ring_gfp(mem));
@@ -166,21 +165,26 @@ static int back_range(struct afr_mem *mem, u64 offset, u32 len)
 		if (cmpxchg(&mem->pages, NULL, pages))
 			kvfree(pages);
 	}
-	for (; first <= last && !ret; first++)
-		ret = back_page(mem, first & (ring_pages(mem) - 1));
-	return ret;
+	while (done < len) {
+		err = back_page(mem, ring_index(mem, offset + done));
+		if (err)
+			break;
+		done += min_t(u32, len - done, PAGE_SIZE - offset_in_page(offset + done));
+	}
+	return done ? done : err;
 }
 
 /**
- * afr_mem_back() - make [offset, offset + len) backed by pages
+ * afr_mem_back() - make [offset, offset + len) backed by pages, as far as there are any
  * @mem: the ring
  * @offset: absolute offset
  * @len: bytes, at most the size of the ring
  *
- * Pages added before a failure stay; they are freed like all others.
+ * A part is better than nothing: producers that held parts and waited would wait for each other.
  *
  * Context: Process, the producer. May sleep.
- * Return: 0, -ENOMEM, or -EDQUOT when namespace or host are at mem_max.
+ * Return: bytes from @offset on that are backed; -ENOMEM, or -EDQUOT when namespace or host
+ * are at mem_max, instead of none.
  */
 int afr_mem_back(struct afr_mem *mem, u64 offset, u32 len)
 {
@@ -193,7 +197,7 @@ int afr_mem_back(struct afr_mem *mem, u64 offset, u32 len)
 	old = set_active_memcg(mem->memcg);
 	ret = back_range(mem, offset, len);
 	set_active_memcg(old);
-	if (ret)
+	if (ret < (int)len)
 		afr_stat_inc(mem->an->net, AFR_STAT_RING_NO_MEMORY);
 	return ret;
 }
@@ -207,14 +211,19 @@ int afr_mem_back(struct afr_mem *mem, u64 offset, u32 len)
  */
 int afr_mem_pin(struct afr_mem *mem)
 {
+	u32 done;
 	int ret;
 
 	/* First, so that no release takes away what is being put in. */
 	mem->pinned = true;
-	ret = afr_mem_back(mem, 0, mem->size);
-	if (ret)
-		mem->pinned = false;
-	return ret;
+	for (done = 0; done < mem->size; done += ret) {
+		ret = afr_mem_back(mem, done, mem->size - done);
+		if (ret < 0) {
+			mem->pinned = false;
+			return ret;
+		}
+	}
+	return 0;
 }
 
 /**

@@ -33,7 +33,9 @@ void afr_mem_destroy(struct afr_mem *mem);
 /* Module load. */
 void afr_mem_setup(void);
 
-/* Process context. Make [offset, offset + len) backed: 0, -ENOMEM, -EDQUOT (mem_max). */
+#define AFR_MEM_RETRY_MS	10	/* without a page: when to look again */
+
+/* Process context. Back what follows offset with pages: bytes, or -ENOMEM, -EDQUOT (mem_max). */
 int afr_mem_back(struct afr_mem *mem, u64 offset, u32 len);
 /* Back the whole ring and keep it so, for registration. */
 int afr_mem_pin(struct afr_mem *mem);

@@ -33,8 +33,8 @@ static const struct afr_settings afr_settings_default = {
 	.attaches_max		= 4096,
 	.orphans_max		= 8192,
 	.link_depth		= 256,
-	.sndbuf			= 524288,
-	.rcvbuf			= 524288,
+	.sndbuf			= 262144,
+	.rcvbuf			= 262144,
 	.ring_max		= 1048576,
 	.unprivileged		= 1,
 };
@@ -89,7 +89,6 @@ static int __net_init netns_enter(struct net *net)
 	an->set = afr_settings_default;
 	an->set.links_per_group = min_t(int, 4, num_online_cpus());
 	an->set.mem_max = totalram_pages() / 8;
-	an->prompt_at = jiffies - HZ;	/* long ago */
 	get_random_bytes(an->instance, sizeof(an->instance));
 	get_random_bytes(&an->secret_key, sizeof(an->secret_key));
 	mutex_init(&an->lock);

@@ -47,8 +47,6 @@ struct afr_net {
 	atomic_long_t ring_pages;	/* now */
 	atomic_t sockets;		/* AF_RDMA sockets, orphans included */
 	atomic_t attaching, orphans, link_requests;
-	unsigned long prompt_at;	/* jiffies: last small message that did not wait, */
-	u64 prompt_id;			/* and whose: a connection's */
 	struct ctl_table_header *sysctl;	/* owned by sysctl.c */
 	bool hooks;			/* owned by tcpopt.c */
 	struct mutex lock;		/* leaf: hooks and service registration */

@@ -17,15 +17,6 @@
 #define CORK_BELOW	(32u * 1024)
 
 /*
- * Bulk beside questions: most of a round trip is the wait behind what others have in flight,
- * whatever queue pair they use. For PROMPT_FOR jiffies after a message of at most PROMPT bytes
- * that was not kept waiting, bulk of others has one write of BESIDE bytes on its way at a time.
- */
-#define PROMPT		4096u
-#define PROMPT_FOR	(HZ / 20)
-#define BESIDE		(64u * 1024)
-
-/*
  * One write of @len stream bytes, or of none to tell the cursor. The cursor is
  * sampled and posted under tx_lock and rx_lock, so cursors reach the link in the
  * order they were taken (B10); a refused post takes the report back.
@@ -79,26 +70,6 @@ static u32 run_length(const struct afr_conn *conn, u32 ready)
 	return min(len, afr_link_write_max(conn->port.link));
 }
 
-static void sent_prompt(struct afr_conn *conn)
-{
-	unsigned long now = jiffies;
-	struct afr_net *an = conn->an;
-
-	/* read first: other processors share the line */
-	if (READ_ONCE(an->prompt_at) != now)
-		WRITE_ONCE(an->prompt_at, now);
-	if (READ_ONCE(an->prompt_id) != conn->id)
-		WRITE_ONCE(an->prompt_id, conn->id);
-}
-
-static bool beside_prompt(const struct afr_conn *conn)
-{
-	const struct afr_net *an = conn->an;
-
-	return time_before(jiffies, READ_ONCE(an->prompt_at) + PROMPT_FOR) &&
-	       READ_ONCE(an->prompt_id) != conn->id;
-}
-
 /**
  * afr_path_rdma_push_locked() - post writes
  * @conn: connection, tx_lock held
@@ -108,22 +79,19 @@ static bool beside_prompt(const struct afr_conn *conn)
 void afr_path_rdma_push_locked(struct afr_conn *conn)
 {
 	u32 ready, len;
-	bool small, beside, tell;
+	bool small, tell;
 
 	lockdep_assert_held(&conn->tx_lock);
 	while (conn->may_post && conn->tx.where == AFR_ON_LINK &&
 	       !test_bit(AFR_F_ABORTED, &conn->flags)) {
 		ready = afr_tx_ready(&conn->tx);
 		small = ready < min3(CORK_BELOW, conn->tx.window / 8, conn->tx.ring / 8);
-		beside = !small && beside_prompt(conn);
-		if (!ready || ((small || beside) && conn->corked))
+		if (!ready || (small && conn->corked))
 			break;
-		len = run_length(conn, beside ? min(ready, BESIDE) : ready);
-		tell = beside || (small && conn->unheard >= CORK_AFTER);
+		len = run_length(conn, ready);
+		tell = small && conn->unheard >= CORK_AFTER;
 		if (post(conn, len, tell))
 			break;
-		if (!tell && len <= PROMPT)
-			sent_prompt(conn);
 		conn->corked |= tell;
 		conn->unheard = min(conn->unheard + 1, CORK_AFTER);
 		afr_tx_sent(&conn->tx, len);

@@ -23,7 +23,6 @@
 #include "urgent.h"
 
 #define BUDGET		(512 * 1024)	/* bytes a work reads before others get their turn */
-#define MEMORY_RETRY_MS	10
 #define RX_SEGMENTS	17		/* pages of one read: 64 KiB and a misaligned start */
 
 /* Not kernel_recvmsg(): a security module would ask who happens to do the work. */
@@ -355,12 +354,14 @@ static int data_into_ring(struct afr_conn *conn, u32 len)
 	struct kvec vec[RX_SEGMENTS];
 	u64 at = conn->rx.visible;	/* ours to move while the direction is on TCP */
 	unsigned int n, i;
+	int backed;
 
-	if (afr_mem_back(&conn->rcv, at, len)) {
-		afr_conn_timer(conn, AFR_T_MEMORY, MEMORY_RETRY_MS);	/* the bytes stay in TCP */
+	backed = afr_mem_back(&conn->rcv, at, len);
+	if (backed < 0) {
+		afr_conn_timer(conn, AFR_T_MEMORY, AFR_MEM_RETRY_MS);	/* the bytes stay in TCP */
 		return -EAGAIN;
 	}
-	n = afr_mem_bvec(&conn->rcv, at, len, bv, RX_SEGMENTS, &len);
+	n = afr_mem_bvec(&conn->rcv, at, backed, bv, RX_SEGMENTS, &len);
 	for (i = 0; i < n; i++) {
 		vec[i].iov_base = page_address(bv[i].bv_page) + bv[i].bv_offset;
 		vec[i].iov_len = bv[i].bv_len;

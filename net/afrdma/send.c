@@ -83,23 +83,21 @@ ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len, 
 {
 	u32 n = write_begin(conn, min_t(size_t, len, PIECE));
 	u64 at = conn->tx.written;	/* ours alone to move */
-	int err = n ? afr_mem_back(&conn->snd, at, n) : -EAGAIN;
+	int ret = n ? afr_mem_back(&conn->snd, at, n) : -EAGAIN;
 
-	if (!err) {
-		n = afr_mem_copy_in(&conn->snd, at, n, iter);
-		if (!n)
-			err = -EFAULT;
+	if (ret > 0) {
+		ret = afr_mem_copy_in(&conn->snd, at, ret, iter);
+		if (!ret)
+			ret = -EFAULT;
 	}
-	if (!write_end(conn, err ? 0 : n, urgent))
+	if (!write_end(conn, max(ret, 0), urgent))
 		afr_send_kick(conn);
-	if (err == -ENOMEM || err == -EDQUOT) {
+	if (ret == -ENOMEM || ret == -EDQUOT) {
 		set_bit(AFR_F_NO_PAGES, &conn->flags);
-		afr_conn_look_again(conn);
-		err = -EAGAIN;
+		afr_conn_look_again(conn, msecs_to_jiffies(AFR_MEM_RETRY_MS));
+		ret = -EAGAIN;
 	}
-	if (err)
-		return err;
-	return n;
+	return ret;
 }
 
 /**
