@@ -52,6 +52,7 @@ still_there() {
 	smctl link
 	ss -tine
 	ip -s link show eth0
+	grep -i virtio /proc/interrupts
 }
 
 # In the middle of a stream from a to b, guest $2 does $3, and $4 when all is over.
