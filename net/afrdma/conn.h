@@ -276,7 +276,7 @@ static inline bool afr_conn_turn(const struct afr_conn *conn)
 	return test_bit(AFR_F_TURN, &conn->flags);
 }
 
-/* Any context. The same, a moment later. */
+/* Any context. The same, in delay jiffies or before. */
 void afr_conn_look_again(struct afr_conn *conn, unsigned long delay);
 /* Under tx_lock, behind a push: have the work say BLOCKED, if it still is so then. */
 void afr_conn_blocked(struct afr_conn *conn);

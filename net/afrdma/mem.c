@@ -197,7 +197,7 @@ int afr_mem_back(struct afr_mem *mem, u64 offset, u32 len)
 	old = set_active_memcg(mem->memcg);
 	ret = back_range(mem, offset, len);
 	set_active_memcg(old);
-	if (ret < (int)len)
+	if (ret < 0)
 		afr_stat_inc(mem->an->net, AFR_STAT_RING_NO_MEMORY);
 	return ret;
 }

@@ -93,6 +93,7 @@ ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len, 
 	if (!write_end(conn, max(ret, 0), urgent))
 		afr_send_kick(conn);
 	if (ret == -ENOMEM || ret == -EDQUOT) {
+		/* the work clears it and wakes; what has no work any more sends no more */
 		set_bit(AFR_F_NO_PAGES, &conn->flags);
 		afr_conn_look_again(conn, msecs_to_jiffies(AFR_MEM_RETRY_MS));
 		ret = -EAGAIN;
