@@ -64,6 +64,14 @@ static void found_raw(struct afr_conn *conn, enum afr_reason reason)
 	conn->front_ops->plain(conn);
 }
 
+/* The peer ended without a byte. An error was told to us, and is meant for the program. */
+static void found_end(struct afr_conn *conn, int err)
+{
+	if (err)
+		WRITE_ONCE(conn->inner->sk->sk_err, -err);
+	found_raw(conn, AFR_REASON_NO_HELLO);
+}
+
 /* The sender's ring, as far as its HELLO tells. */
 static u32 send_ring_of(const struct afr_hello *hello)
 {
@@ -135,18 +143,22 @@ static void hello_step(struct afr_conn *conn)
 	/* before the look, or an end behind new bytes is taken for theirs */
 	bool ended = afr_hook_ended(conn);
 	struct afr_hello hello;
-	int seen;
+	int seen, err = 0;
 
 	seen = inner_recv(conn, &vec, 1, sizeof(buf), MSG_PEEK);
+	if (seen < 0 && seen != -EAGAIN) {
+		err = seen;
+		ended = true;
+	}
 	switch (afr_hello_parse(buf, max(seen, 0), afr_hello_proof(conn->nonce, !conn->server),
 				&hello)) {
 	case AFR_HELLO_MORE:
 		if (ended && seen > 0)
 			afr_conn_abort(conn, AFR_REASON_HELLO_CUT);
 		else if (ended && afr_conn_tx_mode(conn) == AFR_FRAMED)
-			afr_end_inner(conn, seen < 0 && seen != -EAGAIN ? seen : 0);
+			afr_end_inner(conn, err);
 		else if (ended)
-			found_raw(conn, AFR_REASON_NO_HELLO);
+			found_end(conn, err);
 		else if (afr_conn_timer_due(conn, AFR_T_HELLO))
 			hello_late(conn, seen);
 		return;

@@ -244,6 +244,11 @@ static void overflow_client(void)
 		SYS_ERRNO(connect(p[i].fd, &addr.sa, len), EINPROGRESS);
 	}
 	barrier("begun");
+	/* one who says nothing may be forgotten by the server's TCP while it has no room */
+	for (int i = 0; i < CROWD; i++) {
+		await(p[i].fd, POLLOUT);
+		SYS(send(p[i].fd, "?", 1, MSG_NOSIGNAL));
+	}
 	for (int i = 0; i < CROWD; i++) {
 		await(p[i].fd, POLLIN);
 		WANT_EQ(SYS(recv(p[i].fd, &byte, 1, 0)), 1);
