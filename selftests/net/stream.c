@@ -85,7 +85,8 @@ static void both_threads(void)
 
 /*
  * Small buffers, and a way back that never rests: TCP's window can stay below one
- * segment of a large MTU, and each ACK puts off the probe that would fill it.
+ * segment of a large MTU, and each ACK puts off the probe that would fill it. Two TCP
+ * programs crawl then, for minutes: against one there is nothing to be asked of us.
  */
 static const struct sizes small_buffers = { .sndbuf = 16 * KIB, .rcvbuf = 16 * KIB };
 static bool all_in;
@@ -301,7 +302,7 @@ const struct row stream_rows[] = {
 	{ "stream_to_server_eof", send_stream_and_end, recv_stream_to_end, ON_ALL },
 	{ "stream_to_client_eof", recv_stream_to_end, send_stream_and_end, ON_ALL },
 	{ "stream_both_threads", both_threads, both_threads, ON_ALL | QUICK },
-	{ "stream_restless", restless_client, restless_server, ON_ALL | QUICK_ALL },
+	{ "stream_restless", restless_client, restless_server, ON_RDMA | ON_COLD | QUICK_ALL },
 	{ "stream_both_poll", both_poll, both_poll, ON_ALL },
 	{ "stream_both_edge", both_edge, both_edge, ON_ALL | QUICK },
 	{ "stream_tiny_writes", send_tiny, recv_big, ON_ALL },
