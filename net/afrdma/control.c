@@ -363,6 +363,50 @@ static int send_frame(struct afr_conn *conn)
 	return 0;
 }
 
+/* The next bytes that were written early, without a head; false behind the last one. */
+static bool next_early(struct afr_conn *conn)
+{
+	spin_lock_bh(&conn->tx_lock);
+	set_bit(AFR_F_EARLY_OVER, &conn->flags);
+	/* TCP's window is the credit */
+	afr_tx_credit(&conn->tx, conn->tx.una);
+	if (!conn->out_data) {
+		conn->out_data = min_t(u32, afr_tx_ready(&conn->tx), DATA_MAX);
+		afr_tx_sent(&conn->tx, conn->out_data);
+	}
+	spin_unlock_bh(&conn->tx_lock);
+	return conn->out_data;
+}
+
+/**
+ * afr_control_early() - our output will be raw: what the program wrote early goes first
+ * @conn: connection, our direction undecided
+ *
+ * From now on the program waits for the decision. What TCP refuses is lost with the
+ * connection; the error goes back to where the program's call finds it.
+ *
+ * Context: the work.
+ * Return: true when nothing is left; else the work is run again.
+ */
+bool afr_control_early(struct afr_conn *conn)
+{
+	int ret = 0;
+	bool busy;
+
+	mutex_lock(&conn->ctl_mutex);
+	while (!ret && next_early(conn))
+		ret = send_frame(conn);
+	mutex_unlock(&conn->ctl_mutex);
+	spin_lock_bh(&conn->tx_lock);
+	busy = conn->tx_busy;
+	spin_unlock_bh(&conn->tx_lock);
+	if (busy)
+		afr_conn_look_again(conn, 1);
+	if (ret && ret != -EAGAIN && ret != -EPIPE)
+		WRITE_ONCE(conn->inner->sk->sk_err, -ret);
+	return !busy && ret != -EAGAIN;
+}
+
 static void push(struct afr_conn *conn)
 {
 	int ret;

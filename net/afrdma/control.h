@@ -26,6 +26,8 @@ static inline void afr_control_want(struct afr_conn *conn, enum afr_want want)
 void afr_control_push(struct afr_conn *conn);
 /* Process context. The same, and nothing waits for company. */
 void afr_control_say(struct afr_conn *conn);
+/* The work: raw output begins with what was written early. True when TCP has all of it. */
+bool afr_control_early(struct afr_conn *conn);
 /* Everything wanted has been taken by TCP. */
 bool afr_control_idle(struct afr_conn *conn);
 

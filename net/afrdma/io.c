@@ -255,6 +255,38 @@ static int send_framed(struct sock *sk, struct msghdr *msg, size_t len, long tim
 	return done ? done : ret;
 }
 
+/* What a server may write already; the rest waits for the decision. */
+static ssize_t send_early(struct sock *sk, struct msghdr *msg, size_t len)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	ssize_t ret = 0;
+	size_t done = 0;
+
+	lock_sock(sk);
+	if (send_over(sk))
+		ret = send_error(sk, msg->msg_flags);
+	while (!ret && done < len) {
+		ret = afr_send_early(conn, &msg->msg_iter, len - done);
+		if (ret > 0) {
+			done += ret;
+			ret = 0;
+		}
+	}
+	conn->msgs++;
+	release_sock(sk);
+	return done || ret == -EAGAIN ? done : ret;
+}
+
+static int send_decided(struct sock *sk, struct msghdr *msg, size_t len, int mode, long timeo)
+{
+	if (mode == AFR_FRAMED)
+		return send_framed(sk, msg, len, timeo);
+	if (mode == AFR_UNDECIDED || READ_ONCE(sk->sk_err))
+		return send_error(sk, msg->msg_flags);
+	afr_sockopt_sync(sk);
+	return sock_sendmsg(afr_inner(sk), msg);
+}
+
 /**
  * afr_sendmsg() - proto_ops.sendmsg
  * @sock: socket
@@ -269,18 +301,25 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	long timeo = sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT);
 	int mode = afr_conn_tx_mode(conn);
+	ssize_t early = 0, ret;
 
+	msg->msg_flags &= ~MSG_SPLICE_PAGES;
+	if (mode == AFR_UNDECIDED && afr_send_may_early(conn) &&
+	    !(msg->msg_flags & (MSG_OOB | MSG_ZEROCOPY))) {
+		early = send_early(sk, msg, len);
+		if (early < 0 || early == len)
+			return early;
+	}
 	if (mode == AFR_UNDECIDED)
 		mode = afr_io_wait_mode(sk, afr_conn_tx_mode, &timeo);
+	if (early && (mode < 0 || send_over(sk)))
+		return early;		/* the next call reports it */
 	if (mode < 0)
 		return mode;
-	msg->msg_flags &= ~MSG_SPLICE_PAGES;
-	if (mode == AFR_FRAMED)
-		return send_framed(sk, msg, len, timeo);
-	if (mode == AFR_UNDECIDED || READ_ONCE(sk->sk_err))
-		return send_error(sk, msg->msg_flags);
-	afr_sockopt_sync(sk);
-	return sock_sendmsg(conn->inner, msg);
+	ret = send_decided(sk, msg, len - early, mode, timeo);
+	if (!early)
+		return ret;
+	return early + max_t(ssize_t, ret, 0);
 }
 
 /* --- shutdown ----------------------------------------------------------- */

@@ -313,7 +313,8 @@ __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_stru
 		mask |= tcp & ~POLL_TX;
 	if (rx == AFR_FRAMED)
 		mask |= poll_framed_rx(sk);
-	if (tx == AFR_FRAMED)	/* a client may send before the peer's HELLO */
+	/* either end may send before the peer's HELLO */
+	if (tx == AFR_FRAMED || (tx == AFR_UNDECIDED && afr_send_may_early(conn)))
 		mask |= poll_framed_tx(sk);
 
 	down = READ_ONCE(sk->sk_shutdown);

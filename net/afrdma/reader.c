@@ -59,6 +59,8 @@ static void found_raw(struct afr_conn *conn, enum afr_reason reason)
 		afr_conn_changed(conn);
 		return;
 	}
+	if (!afr_control_early(conn))
+		return;
 	AFR_CHECK(!conn->out_len && !conn->in_len);	/* no frame is the program's (I13) */
 	negotiated(conn, reason, AFR_STAT_CONN_PLAIN);
 	conn->front_ops->plain(conn);
@@ -121,6 +123,15 @@ static bool may_answer(struct afr_conn *conn)
 	       afr_service_listens(conn->an);
 }
 
+/* Our output is raw: at once, or when TCP has taken what was written early. */
+static void output_raw(struct afr_conn *conn)
+{
+	if (!afr_control_early(conn))
+		return;
+	afr_conn_set_tx_mode(conn, AFR_RAW);
+	afr_conn_changed(conn);
+}
+
 /* A silent client: our output starts raw. Half a HELLO cannot be delivered nor awaited (PA5). */
 static void hello_late(struct afr_conn *conn, int seen)
 {
@@ -132,8 +143,7 @@ static void hello_late(struct afr_conn *conn, int seen)
 		return;
 	afr_stat_inc(conn->an->net, AFR_STAT_HELLO_TIMEOUT);
 	WRITE_ONCE(conn->reason, AFR_REASON_HELLO_TIMEOUT);
-	afr_conn_set_tx_mode(conn, AFR_RAW);
-	afr_conn_changed(conn);
+	output_raw(conn);
 }
 
 static void hello_step(struct afr_conn *conn)
@@ -145,6 +155,13 @@ static void hello_step(struct afr_conn *conn)
 	struct afr_hello hello;
 	int seen, err = 0;
 
+	/* raw bytes are out, and no frame can follow them any more */
+	if (test_bit(AFR_F_EARLY_OVER, &conn->flags) &&
+	    afr_conn_tx_mode(conn) == AFR_UNDECIDED) {
+		output_raw(conn);
+		if (afr_conn_tx_mode(conn) == AFR_UNDECIDED)
+			return;
+	}
 	seen = inner_recv(conn, &vec, 1, sizeof(buf), MSG_PEEK);
 	if (seen < 0 && seen != -EAGAIN) {
 		err = seen;
@@ -454,7 +471,8 @@ static void run(struct afr_conn *conn)
 	if (afr_conn_tx_mode(conn) == AFR_FRAMED)
 		afr_send_kick(conn);
 	afr_end_run(conn);
-	afr_send_blocked(conn);
+	if (afr_conn_tx_mode(conn) == AFR_FRAMED)
+		afr_send_blocked(conn);
 	afr_control_push(conn);
 	if (!test_bit(AFR_F_ALIVE, &conn->flags))
 		return;		/* finished */

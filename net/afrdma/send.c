@@ -102,6 +102,42 @@ ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len, 
 }
 
 /**
+ * afr_send_may_early() - may the program write before it is decided what our output is?
+ * @conn: connection, our direction undecided
+ *
+ * A server's first words wait in the send ring for the client's HELLO, so that an accepted
+ * socket is writable at once, as TCP's.
+ *
+ * Context: any.
+ * Return: true on a server, until its output turns out to be raw.
+ */
+bool afr_send_may_early(const struct afr_conn *conn)
+{
+	return conn->server && !test_bit(AFR_F_EARLY_OVER, &conn->flags);
+}
+
+/**
+ * afr_send_early() - take bytes of the program before it is decided how they will go
+ * @conn: connection, our direction undecided, or framed meanwhile
+ * @iter: where they come from
+ * @len: how many are left
+ *
+ * Context: process, one sender at a time.
+ * Return: as afr_send_some(); -EAGAIN, too, when what is to come goes raw.
+ */
+ssize_t afr_send_early(struct afr_conn *conn, struct iov_iter *iter, size_t len)
+{
+	bool may;
+
+	spin_lock_bh(&conn->tx_lock);
+	may = afr_send_may_early(conn);
+	if (may)
+		conn->tx_busy = true;	/* whoever ends it waits for afr_send_some() */
+	spin_unlock_bh(&conn->tx_lock);
+	return may ? afr_send_some(conn, iter, len, false) : -EAGAIN;
+}
+
+/**
  * afr_send_blocked() - tell the peer that only its reader can bring us on, if that is so
  * @conn: connection
  *

@@ -125,9 +125,10 @@ static int afr_create(struct net *net, struct socket *sock, int protocol, int ke
 static void linger(struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
+	u64 unsent;
 
-	if (afr_conn_tx_mode(conn) != AFR_FRAMED || !sk->sk_lingertime ||
-	    current->flags & PF_EXITING)
+	if ((afr_conn_tx_mode(conn) != AFR_FRAMED && !afr_send_queued(conn, &unsent)) ||
+	    !sk->sk_lingertime || current->flags & PF_EXITING)
 		return;
 	afr_send_fin(conn);
 	wait_event_interruptible_timeout(*sk_sleep(sk), afr_send_done(conn) ||

@@ -256,6 +256,45 @@ static void overflow_client(void)
 	barrier("all served");
 }
 
+/* ---- a server that speaks first ---- */
+
+/* An accepted socket is writable at once: it does not matter what the client has said. */
+static void speaks_first(void)
+{
+	struct flow out = flow_out(0);
+	int fd = accept_conn(open_listener(8));
+
+	WANT_EQ(poll_one(fd, POLLOUT, 0) & POLLOUT, POLLOUT);
+	nonblocking(fd, true);
+	flow_send(fd, &out, 5000, 1250);
+	SYS(shutdown(fd, SHUT_WR));
+	nonblocking(fd, false);
+	want_eof(fd);
+	barrier("spoken");
+}
+
+static void is_spoken_to(void)
+{
+	struct flow in = flow_in(0);
+	int fd = connect_port(server_port());
+
+	flow_recv(fd, &in, 5000, 5000);
+	want_eof(fd);
+	SYS(shutdown(fd, SHUT_WR));
+	barrier("spoken");
+}
+
+/* The same from one that has no time to stay. */
+static void speaks_and_goes(void)
+{
+	struct flow out = flow_out(0);
+	int fd = accept_conn(open_listener(8));
+
+	flow_send(fd, &out, 5000, 5000);
+	SYS(close(fd));
+	barrier("spoken");
+}
+
 /* ---- listeners that go away ---- */
 
 static void closed_with_pending(void)
@@ -522,6 +561,8 @@ const struct row listen_rows[] = {
 	{ "accept_in_child", connect_once, accept_in_child, ANY },
 	{ "backlog", backlog_client, backlog_server, ANY | QUICK },
 	{ "backlog_overflow", overflow_client, overflow_server, ANY },
+	{ "speaks_first", is_spoken_to, speaks_first, ANY | QUICK },
+	{ "speaks_and_goes", is_spoken_to, speaks_and_goes, ANY | QUICK },
 	{ "closed_with_pending", closed_with_pending_client, closed_with_pending, ANY | QUICK },
 	{ "closed_with_accepted", closed_with_accepted_client, closed_with_accepted, ON_ALL },
 	{ "closed_in_storm", closed_in_storm_client, closed_in_storm, ANY },

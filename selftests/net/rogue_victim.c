@@ -81,6 +81,7 @@ struct speaker {
 	int fd;
 	int err;
 	unsigned int says;
+	bool at_once;	/* an accepted socket takes the first bytes without a wait */
 };
 
 static void *speak(void *arg)
@@ -93,7 +94,8 @@ static void *speak(void *arg)
 	for (unsigned int i = 0; i < s->says; i++)
 		buf[i] = victim_byte(i);
 	while (done < s->says && ret >= 0) {
-		ret = send(s->fd, buf + done, s->says - done, MSG_NOSIGNAL);
+		ret = send(s->fd, buf + done, s->says - done,
+			   MSG_NOSIGNAL | (s->at_once && !done ? MSG_DONTWAIT : 0));
 		done += ret > 0 ? ret : 0;
 	}
 	if (ret < 0)
@@ -142,7 +144,7 @@ static void end_speaker(const struct speaker *speaker, pthread_t thread)
 static void live(const struct tun *tun, const struct victim_plan *plan, int listener,
 		 struct victim_report *r)
 {
-	struct speaker speaker = { .says = plan->says };
+	struct speaker speaker = { .says = plan->says, .at_once = plan->listens };
 	pthread_t thread;
 
 	speaker.fd = open_conn(tun, plan, listener);
