@@ -235,7 +235,7 @@ void afr_conn_incoming(struct afr_conn *conn)
 		set_bit(AFR_F_TURN, &conn->flags);
 		smp_mb__after_atomic();	/* then look whether anybody waits still */
 		if (atomic_read(&conn->readers)) {
-			upcall(conn, conn->front_ops->turn);
+			upcall(conn, conn->front_ops->calls);
 			return;
 		}
 	}
@@ -423,6 +423,19 @@ void afr_conn_writable(struct afr_conn *conn)
 void afr_conn_urgent(struct afr_conn *conn)
 {
 	upcall(conn, conn->front_ops->urgent);
+}
+
+/**
+ * afr_conn_decided() - HELLO came: calls that waited for it go on
+ * @conn: connection
+ *
+ * It brought no byte, no room and no end: to a poll it would be an edge of nothing.
+ *
+ * Context: any but hard irq.
+ */
+void afr_conn_decided(struct afr_conn *conn)
+{
+	upcall(conn, conn->front_ops->calls);
 }
 
 /**

@@ -58,7 +58,7 @@ enum afr_mode {
 /* Upcalls to the socket in front. Any context but hard irq, under RCU. */
 struct afr_front_ops {
 	void (*readable)(struct sock *sk);
-	void (*turn)(struct sock *sk);		/* who waits to read is to do the work */
+	void (*calls)(struct sock *sk);		/* calls that sleep look again; polls do not */
 	void (*writable)(struct sock *sk);
 	void (*urgent)(struct sock *sk);	/* an urgent byte is on its way */
 	void (*changed)(struct sock *sk);	/* mode, error or end of stream */
@@ -300,6 +300,7 @@ void afr_conn_readable(struct afr_conn *conn);
 void afr_conn_writable(struct afr_conn *conn);
 void afr_conn_urgent(struct afr_conn *conn);
 void afr_conn_changed(struct afr_conn *conn);
+void afr_conn_decided(struct afr_conn *conn);
 
 static inline enum afr_mode afr_conn_tx_mode(const struct afr_conn *conn)
 {

@@ -54,7 +54,7 @@ static void front_writable(struct sock *sk)
 }
 
 /* Nobody but who sleeps in a call is meant, no poll: it has a key that nobody polls for. */
-static void front_turn(struct sock *sk)
+static void front_calls(struct sock *sk)
 {
 	struct socket_wq *wq = rcu_dereference(sk->sk_wq);
 
@@ -128,7 +128,7 @@ static void front_plain(struct afr_conn *conn)
 
 const struct afr_front_ops afr_front_ops = {
 	.readable	= front_readable,
-	.turn		= front_turn,
+	.calls		= front_calls,
 	.writable	= front_writable,
 	.urgent		= front_urgent,
 	.changed	= front_changed,

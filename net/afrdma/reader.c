@@ -113,7 +113,7 @@ static void found_hello(struct afr_conn *conn, const struct afr_hello *hello)
 		negotiated(conn, AFR_REASON_NOT_YET, AFR_STAT_CONN_FRAMED);
 	else
 		negotiated(conn, AFR_REASON_HALF_FRAMED, AFR_STAT_CONN_HALF);
-	afr_conn_changed(conn);
+	afr_conn_decided(conn);
 }
 
 /* With the answer goes a listener for links, and who makes it gives it his namespace. */
