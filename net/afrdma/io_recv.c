@@ -45,6 +45,9 @@ static int recv_end(struct sock *sk, size_t seen, bool *end)
 	struct afr_conn *conn = afr_sk(sk)->conn;
 
 	*end = true;
+	/* as TCP's: who writes hears of a reset behind the end, who reads has read all */
+	if (recv_over(conn, seen) && READ_ONCE(conn->err) == EPIPE)
+		return 0;
 	if (recv_over(conn, seen) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
 		return afr_io_aborted(conn) ? sock_error(sk) : 0;
 	if (READ_ONCE(sk->sk_err))
@@ -213,14 +216,16 @@ static int recv_notice(struct sock *sk, struct msghdr *msg, size_t len, int flag
 
 static int recv_raw(struct sock *sk, struct msghdr *msg, int flags)
 {
+	struct socket *inner = afr_inner(sk);
 	int ret;
 
 	afr_sockopt_sync(sk);
-	ret = sock_recvmsg(afr_inner(sk), msg, flags);
+	ret = sock_recvmsg(inner, msg, flags);
 	if (READ_ONCE(sk->sk_peek_off) >= 0)	/* getsockopt() asks the front */
-		WRITE_ONCE(sk->sk_peek_off, READ_ONCE(afr_inner(sk)->sk->sk_peek_off));
-	/* another thread's poll may have moved the error to the front */
-	if (ret <= 0 && ret != -EAGAIN && READ_ONCE(sk->sk_err))
+		WRITE_ONCE(sk->sk_peek_off, READ_ONCE(inner->sk->sk_peek_off));
+	/* a poll may have moved the error to the front; behind the end it is a writer's */
+	if (ret <= 0 && ret != -EAGAIN && READ_ONCE(sk->sk_err) &&
+	    !sock_flag(inner->sk, SOCK_DONE))
 		ret = sock_error(sk);
 	return ret;
 }

@@ -341,6 +341,22 @@ static void writes_to_closed(void)
 	barrier("noticed");
 }
 
+/* Who reads after that still hears of the end; who writes, of the reset. */
+static void reads_behind_reset(void)
+{
+	int fd = open_conn();
+
+	barrier("closed");
+	await(fd, POLLRDHUP);
+	SYS(send(fd, "x", 1, MSG_NOSIGNAL));
+	await(fd, POLLERR);
+	want_eof(fd);
+	want_eof(fd);
+	SYS_ERRNO(send(fd, "x", 1, MSG_NOSIGNAL), EPIPE);
+	want_eof(fd);
+	barrier("noticed");
+}
+
 /* ---- close with bytes still to send ---- */
 
 static size_t farewell(unsigned int i)
@@ -712,6 +728,7 @@ const struct row close_rows[] = {
 	BOTH("close_hard", closes_hard, is_closed_hard, ON_ALL | QUICK),
 	BOTH("close_hard_in_flight", closes_hard_in_flight, is_closed_hard_in_flight, ON_ALL),
 	BOTH("write_to_closed", closes_in_order, writes_to_closed, ON_ALL),
+	BOTH("end_behind_reset", reads_behind_reset, closes_in_order, ON_ALL | QUICK),
 	{ "close_with_data", says_and_goes, hears_all, ON_ALL | QUICK },
 	{ "close_with_data_back", hears_all_client, says_and_goes_server, ON_ALL },
 	BOTH("close_full", goes_with_full_buffers, reads_when_gone, ON_ALL | QUICK),
