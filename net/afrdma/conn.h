@@ -192,6 +192,7 @@ struct afr_conn {
 	u32			out_data;	/* stream bytes of the frame not taken by TCP yet */
 	bool			out_more;	/* another frame follows at once */
 	bool			out_held;	/* TCP was told so with the last bytes it took */
+	bool			out_oob;	/* raw, and the last byte is urgent */
 
 	/* receiving */
 	spinlock_t		rx_lock;

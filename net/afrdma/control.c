@@ -317,6 +317,7 @@ static unsigned int frame_segments(struct afr_conn *conn, struct kvec *vec, u32 
 
 static void data_taken(struct afr_conn *conn, u32 len)
 {
+	bool framed = afr_conn_tx_mode(conn) == AFR_FRAMED;
 	u64 una = conn->tx.una;
 
 	conn->out_data -= len;
@@ -328,9 +329,11 @@ static void data_taken(struct afr_conn *conn, u32 len)
 	/* half-framed: the peer cannot send CREDIT, TCP's own window is the credit */
 	if (afr_conn_rx_mode(conn) == AFR_RAW)
 		afr_tx_credit(&conn->tx, conn->tx.una);
-	conn->tx_bytes[AFR_ON_TCP] += len;
+	if (framed)
+		conn->tx_bytes[AFR_ON_TCP] += len;
 	spin_unlock_bh(&conn->tx_lock);
-	afr_stat_add(conn->an->net, AFR_STAT_TX_BYTES_TCP, len);
+	if (framed)
+		afr_stat_add(conn->an->net, AFR_STAT_TX_BYTES_TCP, len);
 	afr_conn_writable(conn);
 }
 
@@ -345,7 +348,8 @@ static int send_frame(struct afr_conn *conn)
 	while (conn->out_done < conn->out_len || conn->out_data) {
 		struct msghdr msg = {
 			.msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL |
-				     (conn->out_more ? MSG_MORE : 0),
+				     (conn->out_more ? MSG_MORE : 0) |
+				     (conn->out_oob ? MSG_OOB : 0),
 		};
 
 		n = frame_segments(conn, vec, &bytes);
@@ -363,16 +367,24 @@ static int send_frame(struct afr_conn *conn)
 	return 0;
 }
 
-/* The next bytes that were written early, without a head; false behind the last one. */
+/*
+ * The next bytes that were written early, without a head, an urgent one last; false when
+ * there are none. TCP's window is the credit.
+ */
 static bool next_early(struct afr_conn *conn)
 {
+	struct afr_motion_tx *tx = &conn->tx;
+	u64 most = DATA_MAX;
+
 	spin_lock_bh(&conn->tx_lock);
 	set_bit(AFR_F_EARLY_OVER, &conn->flags);
-	/* TCP's window is the credit */
-	afr_tx_credit(&conn->tx, conn->tx.una);
+	afr_tx_credit(tx, tx->una);
 	if (!conn->out_data) {
-		conn->out_data = min_t(u32, afr_tx_ready(&conn->tx), DATA_MAX);
-		afr_tx_sent(&conn->tx, conn->out_data);
+		if (tx->urgent != AFR_NO_URGENT && tx->urgent >= tx->sent)
+			most = min(most, tx->urgent + 1 - tx->sent);
+		conn->out_data = min_t(u64, afr_tx_ready(tx), most);
+		afr_tx_sent(tx, conn->out_data);
+		conn->out_oob = tx->sent == tx->urgent + 1;
 	}
 	spin_unlock_bh(&conn->tx_lock);
 	return conn->out_data;
@@ -380,7 +392,7 @@ static bool next_early(struct afr_conn *conn)
 
 /**
  * afr_control_early() - our output will be raw: what the program wrote early goes first
- * @conn: connection, our direction undecided
+ * @conn: connection, our direction not framed
  *
  * From now on the program waits for the decision. What TCP refuses is lost with the
  * connection; the error goes back to where the program's call finds it.
@@ -390,21 +402,29 @@ static bool next_early(struct afr_conn *conn)
  */
 bool afr_control_early(struct afr_conn *conn)
 {
+	struct sock *isk = conn->inner->sk;
+	bool busy, left;
 	int ret = 0;
-	bool busy;
 
 	mutex_lock(&conn->ctl_mutex);
 	while (!ret && next_early(conn))
 		ret = send_frame(conn);
+	conn->out_oob = false;
 	mutex_unlock(&conn->ctl_mutex);
 	spin_lock_bh(&conn->tx_lock);
 	busy = conn->tx_busy;
+	left = conn->tx.una != conn->tx.written;
 	spin_unlock_bh(&conn->tx_lock);
-	if (busy)
-		afr_conn_look_again(conn, 1);
-	if (ret && ret != -EAGAIN && ret != -EPIPE)
-		WRITE_ONCE(conn->inner->sk->sk_err, -ret);
-	return !busy && ret != -EAGAIN;
+	if (ret == -EAGAIN)
+		return false;	/* sk_write_space */
+	if (busy || (left && !ret)) {
+		afr_conn_look_again(conn, 1);	/* one who began before has ended now, or will */
+		return false;
+	}
+	/* without an error TCP says EPIPE as well, but not when it is closed behind the end */
+	if (ret && (ret != -EPIPE || inet_sk_state_load(isk) == TCP_CLOSE))
+		WRITE_ONCE(isk->sk_err, -ret);
+	return true;
 }
 
 static void push(struct afr_conn *conn)

@@ -105,23 +105,37 @@ static void front_changed(struct sock *sk)
 		sk_wake_async(sk, SOCK_WAKE_WAITD, POLL_HUP);
 }
 
-/* The peer is a TCP program: from here on this socket is TCP. */
-static void front_plain(struct afr_conn *conn)
+/* What the program has shut, and numbers of the notices that it got. */
+static int front_shut(struct afr_conn *conn)
 {
 	struct sock *sk;
 	int how = 0;
 
-	afr_hook_remove(conn);
 	rcu_read_lock();
 	sk = rcu_dereference(conn->front);
-	if (sk)
-		how = sk->sk_shutdown;
+	if (sk) {
+		how = READ_ONCE(sk->sk_shutdown);
+		atomic_set(&conn->inner->sk->sk_zckey, atomic_read(&sk->sk_zckey));
+	}
 	rcu_read_unlock();
-	/* bytes may wait since before: only now may a shutdown go ahead of them */
-	if (how & SEND_SHUTDOWN)
-		kernel_sock_shutdown(conn->inner, SHUT_WR);
+	return how;
+}
+
+/* The peer is a TCP program: from here on this socket is TCP. */
+static void front_plain(struct afr_conn *conn)
+{
+	int how, late;
+
+	afr_hook_remove(conn);
+	how = front_shut(conn);
+	if (how)
+		kernel_sock_shutdown(conn->inner, how - 1);
 	afr_conn_set_tx_mode(conn, AFR_RAW);
 	afr_conn_set_rx_mode(conn, AFR_RAW);
+	smp_mb();	/* afr_shutdown() looks at the modes behind what it has noted */
+	late = front_shut(conn) & ~how;
+	if (late)
+		kernel_sock_shutdown(conn->inner, late - 1);
 	afr_conn_finish(conn);
 	afr_conn_changed(conn);
 }
@@ -220,7 +234,51 @@ static void notice_end(struct ubuf_info *notice, bool sent)
 		net_zcopy_put_abort(notice, true);
 }
 
-static int send_framed(struct sock *sk, struct msghdr *msg, size_t len, long timeo)
+static ssize_t send_some(struct afr_conn *conn, struct msghdr *msg, size_t len, int mode)
+{
+	bool urgent = msg->msg_flags & MSG_OOB;
+
+	if (mode == AFR_UNDECIDED)
+		return afr_send_early(conn, &msg->msg_iter, len, urgent);
+	return afr_send_some(conn, &msg->msg_iter, len, urgent);
+}
+
+/* Sleep until there is room, or until @mode is decided. */
+static int wait_to_send(struct sock *sk, int *mode, long *timeo)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+
+	if (*mode == AFR_FRAMED)
+		return afr_io_wait(sk, timeo, afr_send_room(conn) || send_over(sk));
+	*mode = afr_io_wait_mode(sk, afr_conn_tx_mode, timeo);
+	if (*mode == AFR_UNDECIDED)	/* aborted, maybe before the front was told */
+		afr_io_take_abort(sk);
+	return min(*mode, 0);
+}
+
+/* Raw, behind @done bytes that waited in the ring. What goes wrong the next call reports. */
+static ssize_t send_rest(struct sock *sk, struct msghdr *msg, size_t done)
+{
+	int ret;
+
+	if (done) {
+		msg->msg_flags |= MSG_NOSIGNAL;
+		msg->msg_flags &= ~MSG_ZEROCOPY;	/* its notice is there */
+	}
+	afr_sockopt_sync(sk);
+	ret = sock_sendmsg(afr_inner(sk), msg);
+	if (!done)
+		return ret;
+	if (ret == -ECONNRESET || ret == -ETIMEDOUT || ret == -EHOSTUNREACH)
+		WRITE_ONCE(sk->sk_err, -ret);
+	return done + max(ret, 0);
+}
+
+/*
+ * Into the send ring. While output is undecided (@mode) a server may do so, too: what the
+ * ring does not take waits for the decision, and may go raw then.
+ */
+static ssize_t send_ring(struct sock *sk, struct msghdr *msg, size_t len, int mode, long timeo)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	struct ubuf_info *notice;
@@ -231,8 +289,8 @@ static int send_framed(struct sock *sk, struct msghdr *msg, size_t len, long tim
 	ret = notice_begin(sk, msg, &notice);
 	if (!ret && send_over(sk))
 		ret = send_error(sk, msg->msg_flags);
-	while (!ret && done < len) {
-		ret = afr_send_some(conn, &msg->msg_iter, len - done, msg->msg_flags & MSG_OOB);
+	while (!ret && done < len && mode != AFR_RAW) {
+		ret = send_some(conn, msg, len - done, mode);
 		if (ret > 0) {
 			done += ret;
 			ret = 0;
@@ -241,7 +299,7 @@ static int send_framed(struct sock *sk, struct msghdr *msg, size_t len, long tim
 		if (ret != -EAGAIN)
 			break;
 		release_sock(sk);
-		ret = afr_io_wait(sk, &timeo, afr_send_room(conn) || send_over(sk));
+		ret = wait_to_send(sk, &mode, &timeo);
 		lock_sock(sk);
 		if (!ret && send_over(sk) && done)
 			break;		/* the next call reports it */
@@ -251,40 +309,11 @@ static int send_framed(struct sock *sk, struct msghdr *msg, size_t len, long tim
 	conn->msgs++;
 	notice_end(notice, done);
 	release_sock(sk);
-	afr_move_consider(conn);
-	return done ? done : ret;
-}
-
-/* What a server may write already; the rest waits for the decision. */
-static ssize_t send_early(struct sock *sk, struct msghdr *msg, size_t len)
-{
-	struct afr_conn *conn = afr_sk(sk)->conn;
-	ssize_t ret = 0;
-	size_t done = 0;
-
-	lock_sock(sk);
-	if (send_over(sk))
-		ret = send_error(sk, msg->msg_flags);
-	while (!ret && done < len) {
-		ret = afr_send_early(conn, &msg->msg_iter, len - done);
-		if (ret > 0) {
-			done += ret;
-			ret = 0;
-		}
-	}
-	conn->msgs++;
-	release_sock(sk);
-	return done || ret == -EAGAIN ? done : ret;
-}
-
-static int send_decided(struct sock *sk, struct msghdr *msg, size_t len, int mode, long timeo)
-{
+	if (mode == AFR_RAW && !ret && done < len)
+		return send_rest(sk, msg, done);
 	if (mode == AFR_FRAMED)
-		return send_framed(sk, msg, len, timeo);
-	if (mode == AFR_UNDECIDED || READ_ONCE(sk->sk_err))
-		return send_error(sk, msg->msg_flags);
-	afr_sockopt_sync(sk);
-	return sock_sendmsg(afr_inner(sk), msg);
+		afr_move_consider(conn);
+	return done ? done : ret;
 }
 
 /**
@@ -301,25 +330,18 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	long timeo = sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT);
 	int mode = afr_conn_tx_mode(conn);
-	ssize_t early = 0, ret;
 
-	msg->msg_flags &= ~MSG_SPLICE_PAGES;
-	if (mode == AFR_UNDECIDED && afr_send_may_early(conn) &&
-	    !(msg->msg_flags & (MSG_OOB | MSG_ZEROCOPY))) {
-		early = send_early(sk, msg, len);
-		if (early < 0 || early == len)
-			return early;
-	}
-	if (mode == AFR_UNDECIDED)
+	if (mode == AFR_UNDECIDED && !conn->server)
 		mode = afr_io_wait_mode(sk, afr_conn_tx_mode, &timeo);
-	if (early && (mode < 0 || send_over(sk)))
-		return early;		/* the next call reports it */
 	if (mode < 0)
 		return mode;
-	ret = send_decided(sk, msg, len - early, mode, timeo);
-	if (!early)
-		return ret;
-	return early + max_t(ssize_t, ret, 0);
+	msg->msg_flags &= ~MSG_SPLICE_PAGES;
+	if (mode == AFR_FRAMED || (mode == AFR_UNDECIDED && conn->server))
+		return send_ring(sk, msg, len, mode, timeo);
+	if (mode == AFR_UNDECIDED || READ_ONCE(sk->sk_err))
+		return send_error(sk, msg->msg_flags);
+	afr_sockopt_sync(sk);
+	return sock_sendmsg(conn->inner, msg);
 }
 
 /* --- shutdown ----------------------------------------------------------- */
@@ -348,7 +370,7 @@ int afr_shutdown(struct socket *sock, int how)
 
 	lock_sock(sk);
 	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | (how + 1));
-	smp_mb();	/* front_changed() takes no lock: what it wrote meanwhile counts */
+	smp_mb();	/* front_changed(), front_plain() take no lock: what they did counts */
 	if (afr_io_aborted(conn))
 		WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
 	if (sk->sk_shutdown == SHUTDOWN_MASK)
@@ -360,6 +382,8 @@ int afr_shutdown(struct socket *sock, int how)
 			afr_send_fin(conn);
 		afr_conn_schedule(conn);	/* undecided, or raw: end.c knows what to do */
 	}
+	if (afr_conn_tx_mode(conn) == AFR_RAW && afr_conn_rx_mode(conn) == AFR_RAW)
+		READ_ONCE(conn->inner->ops)->shutdown(conn->inner, how);	/* since just now */
 	sk->sk_state_change(sk);
 	return 0;
 }

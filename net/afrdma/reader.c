@@ -46,6 +46,31 @@ static void negotiated(struct afr_conn *conn, enum afr_reason reason, enum afr_s
 	afr_conn_timer(conn, AFR_T_HELLO, 0);
 }
 
+/*
+ * Our output is raw: at once, or when TCP has taken what was written early. Input does not
+ * wait for that: the peer may read only when we do.
+ */
+static void output_raw(struct afr_conn *conn)
+{
+	bool whole = afr_control_early(conn);
+
+	if (whole && afr_conn_rx_mode(conn) == AFR_RAW) {
+		AFR_CHECK(!conn->out_len && !conn->in_len);	/* no frame is the program's (I13) */
+		conn->front_ops->plain(conn);
+		return;
+	}
+	if (whole)
+		afr_conn_set_tx_mode(conn, AFR_RAW);
+	afr_conn_changed(conn);
+}
+
+/* Are raw bytes on their way out? No frame can follow them any more. */
+static bool raw_waits(const struct afr_conn *conn)
+{
+	return afr_conn_tx_mode(conn) == AFR_UNDECIDED &&
+	       test_bit(AFR_F_EARLY_OVER, &conn->flags);
+}
+
 /* The peer's first bytes are the application's. */
 static void found_raw(struct afr_conn *conn, enum afr_reason reason)
 {
@@ -59,11 +84,9 @@ static void found_raw(struct afr_conn *conn, enum afr_reason reason)
 		afr_conn_changed(conn);
 		return;
 	}
-	if (!afr_control_early(conn))
-		return;
-	AFR_CHECK(!conn->out_len && !conn->in_len);	/* no frame is the program's (I13) */
 	negotiated(conn, reason, AFR_STAT_CONN_PLAIN);
-	conn->front_ops->plain(conn);
+	afr_conn_set_rx_mode(conn, AFR_RAW);
+	output_raw(conn);
 }
 
 /* The peer ended without a byte. An error was told to us, and is meant for the program. */
@@ -102,7 +125,7 @@ static void found_hello(struct afr_conn *conn, const struct afr_hello *hello)
 	spin_lock_bh(&conn->rx_lock);
 	afr_rx_set_peer_ring(&conn->rx, send_ring_of(hello));
 	spin_unlock_bh(&conn->rx_lock);
-	if (afr_conn_tx_mode(conn) == AFR_UNDECIDED) {
+	if (afr_conn_tx_mode(conn) == AFR_UNDECIDED && !raw_waits(conn)) {
 		conn->my_port = afr_service_port(conn->an, conn->inner->sk->sk_family);
 		afr_control_want(conn, AFR_WANT_HELLO);
 		afr_conn_set_tx_mode(conn, AFR_FRAMED);
@@ -121,15 +144,6 @@ static bool may_answer(struct afr_conn *conn)
 {
 	return afr_conn_in_worker(conn) || afr_conn_tx_mode(conn) != AFR_UNDECIDED ||
 	       afr_service_listens(conn->an);
-}
-
-/* Our output is raw: at once, or when TCP has taken what was written early. */
-static void output_raw(struct afr_conn *conn)
-{
-	if (!afr_control_early(conn))
-		return;
-	afr_conn_set_tx_mode(conn, AFR_RAW);
-	afr_conn_changed(conn);
 }
 
 /* A silent client: our output starts raw. Half a HELLO cannot be delivered nor awaited (PA5). */
@@ -155,13 +169,6 @@ static void hello_step(struct afr_conn *conn)
 	struct afr_hello hello;
 	int seen, err = 0;
 
-	/* raw bytes are out, and no frame can follow them any more */
-	if (test_bit(AFR_F_EARLY_OVER, &conn->flags) &&
-	    afr_conn_tx_mode(conn) == AFR_UNDECIDED) {
-		output_raw(conn);
-		if (afr_conn_tx_mode(conn) == AFR_UNDECIDED)
-			return;
-	}
 	seen = inner_recv(conn, &vec, 1, sizeof(buf), MSG_PEEK);
 	if (seen < 0 && seen != -EAGAIN) {
 		err = seen;
@@ -456,6 +463,8 @@ static void run(struct afr_conn *conn)
 		set_bit(AFR_F_SAY, &conn->flags);
 	if (afr_conn_rx_mode(conn) == AFR_UNDECIDED && !test_bit(AFR_F_ABORT, &conn->flags))
 		hello_step(conn);
+	if (raw_waits(conn) && !test_bit(AFR_F_ABORT, &conn->flags))
+		output_raw(conn);
 	if (!test_bit(AFR_F_ALIVE, &conn->flags))
 		return;		/* became plain */
 	if (afr_conn_rx_mode(conn) == AFR_FRAMED && !test_bit(AFR_F_INNER_EOF, &conn->flags))

@@ -121,11 +121,12 @@ bool afr_send_may_early(const struct afr_conn *conn)
  * @conn: connection, our direction undecided, or framed meanwhile
  * @iter: where they come from
  * @len: how many are left
+ * @urgent: the last one taken is an urgent byte
  *
  * Context: process, one sender at a time.
  * Return: as afr_send_some(); -EAGAIN, too, when what is to come goes raw.
  */
-ssize_t afr_send_early(struct afr_conn *conn, struct iov_iter *iter, size_t len)
+ssize_t afr_send_early(struct afr_conn *conn, struct iov_iter *iter, size_t len, bool urgent)
 {
 	bool may;
 
@@ -134,7 +135,7 @@ ssize_t afr_send_early(struct afr_conn *conn, struct iov_iter *iter, size_t len)
 	if (may)
 		conn->tx_busy = true;	/* whoever ends it waits for afr_send_some() */
 	spin_unlock_bh(&conn->tx_lock);
-	return may ? afr_send_some(conn, iter, len, false) : -EAGAIN;
+	return may ? afr_send_some(conn, iter, len, urgent) : -EAGAIN;
 }
 
 /**

@@ -15,7 +15,8 @@ struct iov_iter;
 ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len,
 		      bool urgent);
 /* The same on a server before its output is decided; -EAGAIN when it turns out to be raw. */
-ssize_t afr_send_early(struct afr_conn *conn, struct iov_iter *iter, size_t len);
+ssize_t afr_send_early(struct afr_conn *conn, struct iov_iter *iter, size_t len,
+		       bool urgent);
 /* Any context. May a server of undecided output write already? */
 bool afr_send_may_early(const struct afr_conn *conn);
 /* Process context. Let the current path take what it can. */

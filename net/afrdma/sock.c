@@ -127,11 +127,18 @@ static void linger(struct sock *sk)
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	u64 unsent;
 
-	if ((afr_conn_tx_mode(conn) != AFR_FRAMED && !afr_send_queued(conn, &unsent)) ||
-	    !sk->sk_lingertime || current->flags & PF_EXITING)
+	if (!sk->sk_lingertime || current->flags & PF_EXITING)
 		return;
-	afr_send_fin(conn);
+	if (afr_conn_tx_mode(conn) == AFR_FRAMED) {
+		afr_send_fin(conn);
+	} else if (afr_send_queued(conn, &unsent)) {	/* written early */
+		set_bit(AFR_F_FIN_WANTED, &conn->flags);
+		afr_conn_schedule(conn);
+	} else {
+		return;
+	}
 	wait_event_interruptible_timeout(*sk_sleep(sk), afr_send_done(conn) ||
+					 afr_conn_tx_mode(conn) == AFR_RAW ||
 					 test_bit(AFR_F_ABORTED, &conn->flags) ||
 					 test_bit(AFR_F_FINISHED, &conn->flags),
 					 sk->sk_lingertime);

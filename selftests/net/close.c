@@ -9,13 +9,6 @@
 
 #define LEN	100000
 
-static void set_linger(int fd, int seconds)
-{
-	struct linger linger = { .l_onoff = 1, .l_linger = seconds };
-
-	SYS(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)));
-}
-
 /* ---- half-close ---- */
 
 /* The end that ends its direction first still receives. */

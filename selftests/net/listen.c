@@ -284,6 +284,30 @@ static void is_spoken_to(void)
 	barrier("spoken");
 }
 
+/* Its first byte may be an urgent one. */
+static void shouts_first(void)
+{
+	int fd = accept_conn(open_listener(8));
+
+	WANT_EQ(SYS(send(fd, "abc", 3, MSG_OOB | MSG_DONTWAIT)), 3);
+	barrier("spoken");
+	barrier("heard");
+}
+
+static void is_shouted_at(void)
+{
+	int fd = connect_port(server_port());
+	char buf[4];
+
+	barrier("spoken");
+	await(fd, POLLPRI);
+	WANT_EQ(SYS(recv(fd, buf, 1, MSG_OOB)), 1);
+	WANT_EQ(buf[0], 'c');
+	WANT_EQ(SYS(recv(fd, buf, 2, MSG_WAITALL)), 2);
+	WANT(!memcmp(buf, "ab", 2));
+	barrier("heard");
+}
+
 /* The same from one that has no time to stay. */
 static void speaks_and_goes(void)
 {
@@ -292,6 +316,21 @@ static void speaks_and_goes(void)
 
 	flow_send(fd, &out, 5000, 5000);
 	SYS(close(fd));
+	barrier("spoken");
+}
+
+/* ... or only as much as it takes. */
+static void speaks_and_lingers(void)
+{
+	struct flow out = flow_out(0);
+	int fd = accept_conn(open_listener(8));
+	double start;
+
+	set_linger(fd, 30);
+	flow_send(fd, &out, 5000, 5000);
+	start = now();
+	SYS(close(fd));
+	WANT(now() - start < 20);
 	barrier("spoken");
 }
 
@@ -562,6 +601,8 @@ const struct row listen_rows[] = {
 	{ "backlog", backlog_client, backlog_server, ANY | QUICK },
 	{ "backlog_overflow", overflow_client, overflow_server, ANY },
 	{ "speaks_first", is_spoken_to, speaks_first, ANY | QUICK },
+	{ "shouts_first", is_shouted_at, shouts_first, ANY | QUICK },
+	{ "speaks_and_lingers", is_spoken_to, speaks_and_lingers, ANY | QUICK },
 	{ "speaks_and_goes", is_spoken_to, speaks_and_goes, ANY | QUICK },
 	{ "closed_with_pending", closed_with_pending_client, closed_with_pending, ANY | QUICK },
 	{ "closed_with_accepted", closed_with_accepted_client, closed_with_accepted, ON_ALL },

@@ -58,6 +58,7 @@ struct segment {
 #define TCP_RST	0x04
 #define TCP_PSH	0x08
 #define TCP_ACK	0x10
+#define TCP_URG	0x20
 
 void tun_open(struct tun *tun, bool v6);
 void tun_send(struct tun *tun, const struct segment *seg);
@@ -78,6 +79,7 @@ struct tcb {
 	bool peer_fin;			/* in order, behind all its bytes */
 	bool fin_sent;
 	bool reset;			/* by the peer */
+	bool urgent;			/* it has said URG */
 	u8 syn_options[40];		/* of its SYN or SYN-ACK */
 	unsigned int syn_options_len;
 	u32 syn_seq;
@@ -125,6 +127,7 @@ struct victim_plan {
 	bool listens;		/* else it connects to rogue */
 	bool rdma;
 	bool sleepy;		/* does not read until told */
+	bool shouts;
 	unsigned int says;	/* bytes it writes at once */
 	u16 port;
 };
@@ -156,6 +159,7 @@ enum expect {
 #define KEEP_OPEN	0x20	/* no end from our side until the victim has ended */
 #define SHORT_TIMERS	0x40	/* net.afrdma timers are a fraction of a second */
 #define RANDOM		0x100	/* as many cases as --cases says, a seed for each */
+#define SHOUTS		0x200	/* the first bytes the victim says end in an urgent one */
 #define RAW_BACK	0x80	/* the victim's output is raw although ours is framed */
 
 struct peer;

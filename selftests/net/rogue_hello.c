@@ -246,6 +246,8 @@ static void late(struct peer *p, unsigned int i)
 			      p->tcb.in_len);
 			return;
 		}
+	if (p->row->flags & SHOUTS && !p->tcb.urgent)
+		wrong(p, "the urgent byte is none any more");
 	peer_hello(p);
 	speak_framed(p);
 }
@@ -311,6 +313,8 @@ const struct rogue_row hello_rows[] = {
 	{ "hello_late", AS_CLIENT | OWN | SHORT_TIMERS | RAW_BACK, late, 1, EXPECT_STREAM, 0, 100 },
 	{ "hello_late_long", AS_CLIENT | OWN | SHORT_TIMERS | RAW_BACK, late, 1, EXPECT_STREAM, 0,
 	  200000 },
+	{ "hello_late_urgent", AS_CLIENT | OWN | SHORT_TIMERS | RAW_BACK | SHOUTS, late, 1,
+	  EXPECT_STREAM, 0, 20000 },
 	{ "hello_late_and_plain", AS_CLIENT | OWN | SHORT_TIMERS, late_and_plain, 1,
 	  EXPECT_PLAIN, 0, 100 },
 	{ "hello_foreign_proof_long", AS_CLIENT | OWN, foreign_proof, 1, EXPECT_PLAIN, 0, 200000 },

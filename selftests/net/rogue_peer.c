@@ -517,7 +517,8 @@ const char *peer_run(const struct rogue_row *row, unsigned int i, bool as_client
 	static struct peer p;
 	struct victim_plan plan = {
 		.listens = as_client, .rdma = rogue.rdma, .says = row->says,
-		.sleepy = row->flags & SLEEPY, .port = as_client ? VICTIM_PORT : ROGUE_PORT,
+		.sleepy = row->flags & SLEEPY, .shouts = row->flags & SHOUTS,
+		.port = as_client ? VICTIM_PORT : ROGUE_PORT,
 	};
 
 	prepare(&p, row, as_client);

@@ -89,6 +89,7 @@ static void take_data(struct tcb *tcb, const struct segment *seg)
 
 static void take(struct tcb *tcb, const struct segment *seg)
 {
+	tcb->urgent |= !!(seg->flags & TCP_URG);
 	if (seg->flags & TCP_RST) {
 		/* Like TCP: one that belongs to us, not to an earlier connection. */
 		if (!tcb->rcv_nxt || seg->seq - tcb->rcv_nxt < WINDOW || seg->seq == tcb->rcv_nxt)

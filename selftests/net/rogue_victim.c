@@ -81,6 +81,7 @@ struct speaker {
 	int fd;
 	int err;
 	unsigned int says;
+	bool shouts;
 	bool at_once;	/* an accepted socket takes the first bytes without a wait */
 };
 
@@ -94,8 +95,10 @@ static void *speak(void *arg)
 	for (unsigned int i = 0; i < s->says; i++)
 		buf[i] = victim_byte(i);
 	while (done < s->says && ret >= 0) {
-		ret = send(s->fd, buf + done, s->says - done,
-			   MSG_NOSIGNAL | (s->at_once && !done ? MSG_DONTWAIT : 0));
+		int first = (s->at_once ? MSG_DONTWAIT : 0) | (s->shouts ? MSG_OOB : 0);
+
+		ret = send(s->fd, buf + done, s->shouts && !done ? 50 : s->says - done,
+			   MSG_NOSIGNAL | (done ? 0 : first));
 		done += ret > 0 ? ret : 0;
 	}
 	if (ret < 0)
@@ -144,7 +147,8 @@ static void end_speaker(const struct speaker *speaker, pthread_t thread)
 static void live(const struct tun *tun, const struct victim_plan *plan, int listener,
 		 struct victim_report *r)
 {
-	struct speaker speaker = { .says = plan->says, .at_once = plan->listens };
+	struct speaker speaker = { .says = plan->says, .shouts = plan->shouts,
+				   .at_once = plan->listens };
 	pthread_t thread;
 
 	speaker.fd = open_conn(tun, plan, listener);

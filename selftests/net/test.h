@@ -183,6 +183,7 @@ extern volatile sig_atomic_t signals_seen;
 int ask_int(int fd, unsigned long request);	/* ioctl that fills an int */
 bool old_kernel(void);			/* does it keep SOL_SOCKET to itself? */
 void set_timeout(int fd, int option, int ms);	/* SO_RCVTIMEO, SO_SNDTIMEO */
+void set_linger(int fd, int seconds);
 void set_int(int fd, int level, int option, int value);
 int get_int(int fd, int level, int option);
 /* poll() one descriptor; returns revents, 0 after @ms. */

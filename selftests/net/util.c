@@ -157,6 +157,13 @@ void set_timeout(int fd, int option, int ms)
 	SYS(setsockopt(fd, SOL_SOCKET, option, &tv, sizeof(tv)));
 }
 
+void set_linger(int fd, int seconds)
+{
+	struct linger linger = { .l_onoff = 1, .l_linger = seconds };
+
+	SYS(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)));
+}
+
 void set_int(int fd, int level, int option, int value)
 {
 	if (setsockopt(fd, level, option, &value, sizeof(value)))
