@@ -112,6 +112,7 @@ enum afr_conn_flag {
 	AFR_F_TCP_FULL,		/* a frame waits for sk_write_space */
 	AFR_F_TURN,		/* who waits to read is to do the work */
 	AFR_F_NO_PAGES,		/* senders wait: there was no page for the send ring */
+	AFR_F_NOSPACE,		/* a sender or a poll found no room: tell when there is */
 	AFR_F_EARLY_OVER,	/* server: our output will be raw, what was written early goes */
 	AFR_F_SHUTTING,		/* what TCP tells of now is our own doing */
 };

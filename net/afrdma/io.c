@@ -40,9 +40,10 @@ static void front_readable(struct sock *sk)
 
 static void front_writable(struct sock *sk)
 {
+	struct afr_conn *conn = afr_sk(sk)->conn;
 	struct socket_wq *wq;
 
-	if (!afr_send_room(afr_sk(sk)->conn))
+	if (!afr_send_room(conn) || !test_and_clear_bit(AFR_F_NOSPACE, &conn->flags))
 		return;
 	wq = rcu_dereference(sk->sk_wq);
 	if (skwq_has_sleeper(wq)) {
@@ -249,7 +250,9 @@ static int wait_to_send(struct sock *sk, int *mode, long *timeo)
 	struct afr_conn *conn = afr_sk(sk)->conn;
 
 	if (*mode == AFR_FRAMED)
-		return afr_io_wait(sk, timeo, afr_send_room(conn) || send_over(sk));
+		return afr_io_wait(sk, timeo, afr_send_await_room(conn) || send_over(sk));
+	if (afr_send_await_room(conn) && afr_send_may_early(conn))
+		return 0;
 	*mode = afr_io_wait_mode(sk, afr_conn_tx_mode, timeo);
 	if (*mode == AFR_UNDECIDED)	/* aborted, maybe before the front was told */
 		afr_io_take_abort(sk);

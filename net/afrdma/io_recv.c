@@ -277,7 +277,7 @@ static __poll_t poll_framed_rx(struct sock *sk)
 
 static __poll_t poll_framed_tx(struct sock *sk)
 {
-	if (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN || afr_send_room(afr_sk(sk)->conn))
+	if (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN || afr_send_await_room(afr_sk(sk)->conn))
 		return EPOLLOUT | EPOLLWRNORM;
 	return 0;
 }

@@ -55,7 +55,8 @@ static void output_raw(struct afr_conn *conn)
 	bool whole = afr_control_early(conn);
 
 	if (whole && afr_conn_rx_mode(conn) == AFR_RAW) {
-		AFR_CHECK(!conn->out_len && !conn->in_len);	/* no frame is the program's (I13) */
+		/* no frame is the program's (I13) */
+		AFR_CHECK(!conn->out_len && !conn->in_len);
 		conn->front_ops->plain(conn);
 		return;
 	}

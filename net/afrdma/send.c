@@ -200,6 +200,25 @@ bool afr_send_room(struct afr_conn *conn)
 	return room;
 }
 
+/**
+ * afr_send_await_room() - is there room, or who is to be told when there is?
+ * @conn: connection
+ *
+ * As TCP's SOCK_NOSPACE: who found room is told of no more, so that sending alone is no edge
+ * to a poll. To be asked again after each wake-up.
+ *
+ * Context: any.
+ * Return: true if there is room; false, and the next room wakes.
+ */
+bool afr_send_await_room(struct afr_conn *conn)
+{
+	if (afr_send_room(conn))
+		return true;
+	set_bit(AFR_F_NOSPACE, &conn->flags);
+	smp_mb__after_atomic();	/* then look again */
+	return afr_send_room(conn);
+}
+
 /*
  * On a link the peer tells what its reader took, and only when that is half its
  * ring: what is held beyond that half is certainly unread, the rest may not be.

@@ -27,6 +27,8 @@ void afr_send_blocked(struct afr_conn *conn);
 void afr_send_fin(struct afr_conn *conn);
 /* Any context. Enough room that a sleeping writer is worth waking. */
 bool afr_send_room(struct afr_conn *conn);
+/* Any context. The same for the sleeper: if there is none, afr_conn_writable() will wake. */
+bool afr_send_await_room(struct afr_conn *conn);
 /* Any context. Bytes written and not known to be received; and of these, not yet sent. */
 u64 afr_send_queued(struct afr_conn *conn, u64 *unsent);
 /* Any context. The peer has received everything, after afr_send_fin(). */

@@ -426,6 +426,31 @@ static void edge_room_peer(void)
 	barrier("end");
 }
 
+/* Sending with room to spare is no edge, for neither end's writers. */
+static void edge_sent(void)
+{
+	int fd = open_conn(), ep = edge_watch(fd, EPOLLOUT);
+
+	WANT_EQ(edge(ep, -1), EPOLLOUT);
+	for (int i = 0; i < 5; i++) {
+		send_some(fd);
+		WANT_EQ(edge(ep, 50), 0);
+	}
+	barrier("sent");
+	barrier("read");
+	WANT_EQ(edge(ep, 50), 0);
+}
+
+static void edge_sent_peer(void)
+{
+	int fd = open_conn();
+
+	barrier("sent");
+	for (int i = 0; i < 5; i++)
+		recv_some(fd);
+	barrier("read");
+}
+
 /* Registered late: what is already there is reported. */
 static void edge_late(void)
 {
@@ -573,6 +598,7 @@ const struct row poll_rows[] = {
 	BOTH("wake_by_end", woken_by_end, wakes_by_end, ON_ALL | QUICK),
 	BOTH("edge_each_arrival", edge_each_arrival, arrives, ON_ALL | QUICK),
 	BOTH("edge_room", edge_room, edge_room_peer, ON_ALL),
+	BOTH("edge_sent", edge_sent, edge_sent_peer, ON_ALL | QUICK),
 	BOTH("edge_late", edge_late, edge_late_peer, ON_ALL),
 	{ "oneshot", oneshot, edge_late_peer, ON_ALL },
 	{ "sigio", sigio, edge_late_peer, ON_ALL },
