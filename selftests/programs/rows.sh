@@ -11,7 +11,7 @@
 rows() {
 	cat <<-'END'
 	redis		90	30000	45000	redis-server,redis-cli,redis-benchmark
-	memcached	60	8000	6000	memcached,memccp,memccat,memcslap
+	memcached	90	14000	16000	memcached,memccp,memccat,memcslap,memcaslap
 	postgres	180	20000	20000	pgbench
 	nginx		90	0	45000	nginx,wrk,curl,openssl
 	haproxy		60	15000	15000	haproxy,nginx,curl
@@ -27,6 +27,7 @@ rows() {
 	mpi_ofi		120	8000	8000	mpirun,sshd
 	ucx		90	12000	12000	ucx_perftest
 	libfabric	60	15000	15000	fi_pingpong
+	gloo		180	80000	80000	redis-server
 	rpc		120	0	60000	/bin/sh
 	fetch		120	0	60000	/bin/sh
 	redis_many	200	0	0	redis-server,redis-benchmark
@@ -91,7 +92,15 @@ memcached_client() {
 		"${under[@]}" memccat "$servers" --file=got "$n.900k" || return
 		cmp got $data/900k || return
 	done
-	"${under[@]}" memcslap "$servers" --concurrency=4 --execute-number=200 --test=set
+	"${under[@]}" memcslap "$servers" --concurrency=4 --execute-number=200 --test=set || return
+	printf '%s\n' key "16 100 0.5" "101 250 0.5" value "1 1000 0.2" "6000 14000 0.8" \
+		cmd "0 0.3" "1 0.7" >load.conf
+	"${under[@]}" memcaslap "$servers" --cfg_cmd=load.conf --threads=2 --concurrency=4 \
+		--win_size=1k --division=8 --verify=1.0 --execute_number=3000 2>&1 |
+		tee load || return
+	# It ends with 0 whatever it has found, and stands still when it loses a connection.
+	awk '/^cmd_/ { done += $2 } /^(get_misses|verify_misses|verify_failed):/ { n++; bad += $2 }
+		/ERROR/ { bad++ } END { exit done != 3000 || n != 3 || bad }' load
 }
 
 pg() {
@@ -330,6 +339,27 @@ ucx_server() {
 ucx_client() {
 	UCX_TLS=tcp UCX_NET_DEVICES=eth0 "${under[@]}" ucx_perftest "$AFR_PEER" -p "$port" \
 		-t tag_lat -s 65536 -n 250 -w 10
+}
+
+# Two ranks in each guest: neighbours in the ring are never in the same one.
+gloo_ranks() {
+	local redis=$1 rank ranks=()
+	shift
+	for rank; do
+		"${under[@]}" "$built/gloo_reduce" "$rank" 4 "$AFR_ME" "$redis" "$port" &
+		ranks+=($!)
+	done
+	for rank in "${ranks[@]}"; do wait "$rank" || return; done
+}
+gloo_server() {
+	redis_at "$port" &
+	wait_for 20 listens "$port" && gloo_ranks "$AFR_ME" 1 3
+	wait
+}
+gloo_client() {
+	gloo_ranks "$AFR_PEER" 0 2 | tee sums || return
+	grep -q '^all sums right' sums || return
+	sed -n 's/^ *\([0-9]*\) bytes: ring *\([0-9]*\).*/TABLE \2 us, sum of \1 bytes/p' sums
 }
 
 libfabric_server() {

@@ -83,8 +83,11 @@ missing() {
 		command -v "$command" >/dev/null || [ -e "$command" ] ||
 			{ echo "$command"; return; }
 	done
-	# Not built where there was no mpicc.
-	case $1 in mpi*) [ -x "$built/mpi_ring" ] || echo mpi_ring ;; esac
+	# Not built where there was no mpicc, or no Gloo.
+	case $1 in
+	mpi*)	[ -x "$built/mpi_ring" ] || echo mpi_ring ;;
+	gloo)	[ -x "$built/gloo_reduce" ] || echo gloo_reduce ;;
+	esac
 }
 
 end_group() {
