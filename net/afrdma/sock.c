@@ -67,6 +67,7 @@ static struct sock *front_alloc(struct net *net, struct socket *sock, int protoc
 	}
 	sock->ops = &afr_ops;
 	set_bit(SOCK_CUSTOM_SOCKOPT, &sock->flags);
+	set_bit(SOCK_SUPPORT_ZC, &sock->flags);	/* io_uring's: copied, and told at once */
 	return sk;
 }
 

@@ -9,6 +9,7 @@
 #   kernels.sh initrd NAME     the initramfs to boot it with (VMs only)
 #   kernels.sh root  NAME      a folder with lib/modules/RELEASE in it
 #   kernels.sh release NAME    what uname -r will say in the guest
+#   kernels.sh source          the sources of uml and uml-debug, unpacked
 #   kernels.sh list            the names
 #
 # NAME is uml, uml-debug (User-Mode Linux, from package linux-source-6.12),
@@ -146,12 +147,18 @@ build_uml() {
 	touch "$dir/complete"
 }
 
+make_source() {
+	local src
+	src=$(uml_source)
+	with_lock source unpack_source "$src"
+}
+
 make_uml() {
 	local dir src
 	dir=$(uml_entry "$1")
 	src=$(uml_source)
 	[ ! -e "$dir/complete" ] || return 0
-	with_lock source unpack_source "$src"
+	make_source
 	with_lock "$1" build_uml "$1" "$dir" "$src"
 }
 
@@ -300,6 +307,9 @@ main() {
 		uml*)	cat "$(uml_entry "$1")/include/config/kernel.release" ;;
 		vm-*)	vm_release "$1" ;;
 		esac ;;
+	source)
+		make_source
+		uml_source ;;
 	*)
 		sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
 		[ "$command" = help ] || exit 2 ;;

@@ -189,6 +189,47 @@ static void uring_both(void)
 	free(to);
 }
 
+#define ZC_ROUNDS	20
+#define ZC_LEN(i)	((i) % 5 ? 100 + (i) * 937 : 200 * KIB)
+
+/* IORING_OP_SEND_ZC: what was taken, and then a notice that the buffer is free. */
+static void uring_zc_send(void)
+{
+	struct uring r = ring_open();
+	struct flow out = flow_out(0);
+	uint8_t *buf = buffer(200 * KIB);
+	int fd = open_conn();
+
+	for (size_t i = 0; i < ZC_ROUNDS; i++) {
+		struct done sent, freed;
+
+		flow_fill(&out, buf, ZC_LEN(i));
+		request_buf(&r, IORING_OP_SEND_ZC, fd, SEND, buf, ZC_LEN(i),
+			    MSG_WAITALL | MSG_NOSIGNAL);
+		submit(&r);
+		sent = take(&r);
+		WANT_EQ((size_t)sent.res, ZC_LEN(i));
+		WANT(sent.flags & IORING_CQE_F_MORE);
+		freed = take(&r);
+		WANT(freed.flags & IORING_CQE_F_NOTIF);
+		memset(buf, 0xee, ZC_LEN(i));
+	}
+	barrier("read");
+	free(buf);
+}
+
+static void uring_zc_recv(void)
+{
+	struct flow in = flow_in(0);
+	int fd;
+
+	ring_open();	/* to skip where the sender does */
+	fd = open_conn();
+	for (size_t i = 0; i < ZC_ROUNDS; i++)
+		flow_recv(fd, &in, ZC_LEN(i), 64 * KIB);
+	barrier("read");
+}
+
 /* One request of many rings: it goes on by itself until it has all. */
 static void uring_large_send(void)
 {
@@ -529,6 +570,7 @@ static void uring_poll_peer(void)
 
 const struct row uring_rows[] = {
 	{ "uring_both", uring_both, uring_both, ON_ALL | QUICK },
+	BOTH("uring_zerocopy", uring_zc_send, uring_zc_recv, ON_ALL | QUICK),
 	BOTH("uring_large", uring_large_send, uring_large_recv, ON_ALL | QUICK),
 	BOTH("uring_cancel", uring_cancel_peer, uring_cancel, ON_ALL | QUICK),
 	BOTH("uring_multishot", uring_multishot_send, uring_multishot_recv, ON_ALL | QUICK),

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # What the programs need that is not in this tree: the packages of packages.txt, and the
-# test suites that are only in Debian's source packages, unpacked and built below
-# ~/.cache/afrdma/programs (AFRDMA_CACHE). No list of the system's is changed.
+# test suites that are only in Debian's source packages or in the kernel's sources, built
+# below ~/.cache/afrdma/programs (AFRDMA_CACHE). No list of the system's is changed.
 #
 #	fetch.sh packages [ROW...]	install them, or those that packages.txt has for a ROW
-#	fetch.sh sources		suites: redis, memcached, libuv, socat
+#	fetch.sh sources		suites: vsock, redis, memcached, libuv, socat
 #	fetch.sh where			the folder of the sources
 #
 # A suite that cannot be had is named, and its rows skip: that fails nothing.
@@ -61,6 +61,12 @@ source_lists() {
 	apt update >"$cache/apt/log" 2>&1 && touch "$cache/apt/done"
 }
 
+# Its second program needs liburing: one that is not there is not run.
+build_vsock() {
+	local include
+	include=$("$lab/kernels.sh" source)/tools/include
+	make CPPFLAGS="-I$include" vsock_test && { make CPPFLAGS="-I$include" vsock_uring_test || :; }
+}
 build_redis() { :; }		# its suite takes the packaged server
 build_memcached() {
 	./configure --disable-docs && make -j"$(nproc)" memcached-debug timedrun sizes
@@ -71,23 +77,32 @@ build_libuv1() {
 		make -C build -j"$(nproc)" uv_run_tests_a
 }
 
-# one PACKAGE: unpacked as cache/PACKAGE, and built there
+# unpack SUITE: a folder of it, here
+unpack() {
+	local tree
+	case $1 in
+	vsock)	tree=$("$lab/kernels.sh" source) && cp -r "$tree/tools/testing/vsock" . ;;
+	*)	apt source "$1" ;;
+	esac
+}
+
+# one SUITE: unpacked as cache/SUITE, and built there
 one() {
 	local name=$1 dir
 	[ ! -e "$cache/$name/.built" ] || return 0
 	rm -rf "${cache:?}/$name" "$cache/tmp.$name"
 	mkdir -p "$cache/tmp.$name"
-	(cd "$cache/tmp.$name" && apt source "$name") >"$cache/$name.log" 2>&1 || return
+	(cd "$cache/tmp.$name" && unpack "$name") >"$cache/$name.log" 2>&1 || return
 	dir=$(find "$cache/tmp.$name" -mindepth 1 -maxdepth 1 -type d | head -n 1)
 	mv "$dir" "$cache/$name" && rm -rf "$cache/tmp.$name"
 	(cd "$cache/$name" && "build_$name" && touch .built) >>"$cache/$name.log" 2>&1
 }
 
 sources() {
-	local name
+	local name names=(vsock redis memcached libuv1 socat)
 	mkdir -p "$cache"
-	source_lists || { say "no source packages here: $cache/apt/log"; return 0; }
-	for name in redis memcached libuv1 socat; do
+	source_lists || { say "no source packages here: $cache/apt/log"; names=(vsock); }
+	for name in "${names[@]}"; do
 		one "$name" || say "no suite of $name: $cache/$name.log"
 	done
 }

@@ -28,7 +28,7 @@ parity_begin() {
 	[ -n "$AFR_MODULE" ] || { skip "parity" "no afrdma.ko"; exit 4; }
 	[ -x "$built/home.so" ] || { skip "parity" "not built: make tools programs"; exit 4; }
 	mkdir /tmp/bin && cp "$AFR_SRC"/build/tools/{smctl,libafrdma-preload.so} \
-		"$built"/{home,smc}.so /tmp/bin
+		"$built"/{home,smc,vsock}.so /tmp/bin
 	sysctl -qw net.afrdma.upgrade_bytes=0
 	case $families in *smc*) python3 "$here/smc_eid.py" >"$AFR_OUT/smc_eid.log" 2>&1 ;; esac
 }

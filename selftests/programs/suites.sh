@@ -12,20 +12,25 @@ set -uo pipefail
 
 sources=${SUITES:?the folder that fetch.sh has filled}
 home=/tmp/bin/home.so
-declare -A share=([a]="socat libuv stress_ng" [b]="redis memcached")
+declare -A share=([a]="socat libuv stress_ng" [b]="redis memcached vsock")
 [ "${1:-}" != --on ] || { families=$2; shift 2; }
 read -r -d '' -a suites <<<"${*:-${share[$AFR_ROLE]}}"
 
-# verdict NAME COMMAND...: one line of the results
+# judge NAME STATUS: one line of the results
+judge() {
+	case $2 in
+	0)	echo "$1 pass" ;;
+	124 | 137) echo "$1 hang" ;;
+	*)	echo "$1 fail" ;;
+	esac >>"$results"
+}
+
+# verdict NAME COMMAND...: the same of a program
 verdict() {
 	local name=$1 rc=0
 	shift
 	timeout -k 5 60 "$@" </dev/null || rc=$?
-	case $rc in
-	0)	echo "$name pass" ;;
-	124 | 137) echo "$name hang" ;;
-	*)	echo "$name fail" ;;
-	esac >>"$results"
+	judge "$name" $rc
 }
 
 ### The suites: each runs in a folder of its own, with "${under[@]}" before its programs
@@ -118,6 +123,51 @@ suite_stress_ng() {
 	verdict sockmany "${under[@]}" "${ng[@]}" --sockmany 1 --sockmany-ops 100
 	verdict sockabuse "${under[@]}" "${ng[@]}" --sockabuse 1 --sockabuse-ops 60
 	verdict epoll "${under[@]}" "${ng[@]}" --epoll 1 --epoll-domain ipv4 --epoll-ops 200
+}
+
+needs_vsock() { [ -e "$sources/vsock/.built" ]; }
+# vsock.so has to come before what smctl brings: it is for the program alone.
+vsock_end() {
+	local mode=$1 program=$2
+	shift 2
+	# shellcheck disable=SC2016 # for the shell that is started
+	timeout -k 5 60 "${under[@]}" sh -c 'LD_PRELOAD="$0:$LD_PRELOAD" exec "$@"' \
+		/tmp/bin/vsock.so "./$program" --mode="$mode" --peer-cid=1 --peer-port="$port" \
+		--control-host=127.0.0.1 --control-port="$((port + 2))" "$@" </dev/null
+}
+# vsock_pair PROGRAM WORD...: the worse status of the two; ports of its own, for TIME_WAIT's sake
+vsock_pair() {
+	local client=0 server=0
+	port=$((port + 3))
+	: >server.out		# not that of the pair before
+	vsock_end server "$@" >server.out 2>&1 &
+	wait_for 20 grep -q listening server.out
+	vsock_end client "$@" >client.out 2>&1 || client=$?
+	wait $! || server=$?
+	grep -v 'skipped$' server.out client.out
+	return $((client > server ? client : server))
+}
+# Those of SOCK_STREAM, one at a time. Those of io_uring cannot be told apart but by what both
+# ends say of them.
+suite_vsock() {
+	local number name skip status=0 port=20000
+	cp "$sources"/vsock/vsock_*test . && ./vsock_test --list | grep '^[0-9]' >names
+	while IFS=$'\t' read -r number name; do
+		mapfile -t skip < <(awk -v own="$number" '$1 != own { print "--skip=" $1 }' names)
+		vsock_pair vsock_test "${skip[@]}"
+		judge "${name// /_}" $?
+	done < <(grep SOCK_STREAM names)
+	[ -e vsock_uring_test ] || return 0
+	vsock_pair vsock_uring_test || status=$?
+	while read -r name number; do
+		judge "$name" $((number == 2 ? 0 : status))
+	done < <(awk 'sub(/^[0-9]+ - /, "") {
+			good = sub(/\.\.\.ok$/, "")
+			sub(/\.\.\..*/, "")
+			gsub(/ /, "_")
+			said[$0] += good
+		}
+		END { for (name in said) print name, said[name] }' server.out client.out)
 }
 
 needs_socat() { [ -e "$sources/socat/.built" ] && command -v socat; }
