@@ -447,7 +447,7 @@ int afr_attach_asked(struct afr_conn *conn, const struct afr_frame *frame)
 {
 	enum afr_reason reason = forbidden(conn);
 
-	if (!conn->server || conn->attach != AFR_DETACHED ||
+	if (!conn->server || !afr_conn_framed(conn) || conn->attach != AFR_DETACHED ||
 	    frame->attach.epoch <= conn->tx.epoch || conn->tx.where != AFR_ON_TCP ||
 	    frame->attach.ring != conn->tx.window || frame->attach.reason ||
 	    conn->rx.fin != AFR_NO_FIN ||

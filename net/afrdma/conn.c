@@ -435,7 +435,7 @@ void afr_conn_urgent(struct afr_conn *conn)
  */
 void afr_conn_decided(struct afr_conn *conn)
 {
-	upcall(conn, conn->front_ops->calls);
+	upcall(conn, conn->front_ops->decided);
 }
 
 /**

@@ -59,6 +59,7 @@ enum afr_mode {
 struct afr_front_ops {
 	void (*readable)(struct sock *sk);
 	void (*calls)(struct sock *sk);		/* calls that sleep look again; polls do not */
+	void (*decided)(struct sock *sk);	/* the peer's HELLO came */
 	void (*writable)(struct sock *sk);
 	void (*urgent)(struct sock *sk);	/* an urgent byte is on its way */
 	void (*changed)(struct sock *sk);	/* mode, error or end of stream */

@@ -368,8 +368,9 @@ static int send_frame(struct afr_conn *conn)
 }
 
 /*
- * The next bytes that were written early, without a head, an urgent one last; false when
- * there are none. TCP's window is the credit.
+ * The next bytes that were written early, without a head, an urgent one by itself: TCP may
+ * take a part of others, and mark its end. False when there are none. TCP's window is the
+ * credit.
  */
 static bool next_early(struct afr_conn *conn)
 {
@@ -380,19 +381,21 @@ static bool next_early(struct afr_conn *conn)
 	set_bit(AFR_F_EARLY_OVER, &conn->flags);
 	afr_tx_credit(tx, tx->una);
 	if (!conn->out_data) {
-		if (tx->urgent != AFR_NO_URGENT && tx->urgent >= tx->sent)
-			most = min(most, tx->urgent + 1 - tx->sent);
+		if (tx->urgent != AFR_NO_URGENT && tx->urgent > tx->sent)
+			most = min(most, tx->urgent - tx->sent);
+		else if (tx->urgent == tx->sent)
+			most = 1;
 		conn->out_data = min_t(u64, afr_tx_ready(tx), most);
 		afr_tx_sent(tx, conn->out_data);
-		conn->out_oob = tx->sent == tx->urgent + 1;
 	}
+	conn->out_oob = conn->out_data && tx->una == tx->urgent;
 	spin_unlock_bh(&conn->tx_lock);
 	return conn->out_data;
 }
 
 /**
  * afr_control_early() - our output will be raw: what the program wrote early goes first
- * @conn: connection, our direction not framed
+ * @conn: connection, our direction undecided
  *
  * From now on the program waits for the decision. What TCP refuses is lost with the
  * connection; the error goes back to where the program's call finds it.
@@ -403,27 +406,26 @@ static bool next_early(struct afr_conn *conn)
 bool afr_control_early(struct afr_conn *conn)
 {
 	struct sock *isk = conn->inner->sk;
+	int ret = 0, had = READ_ONCE(isk->sk_err);
 	bool busy, left;
-	int ret = 0;
 
 	mutex_lock(&conn->ctl_mutex);
 	while (!ret && next_early(conn))
 		ret = send_frame(conn);
 	conn->out_oob = false;
 	mutex_unlock(&conn->ctl_mutex);
+	if (ret == -EAGAIN)
+		return false;	/* sk_write_space */
+	if (ret && (ret != -EPIPE || had == EPIPE))
+		WRITE_ONCE(isk->sk_err, -ret);
 	spin_lock_bh(&conn->tx_lock);
 	busy = conn->tx_busy;
 	left = conn->tx.una != conn->tx.written;
 	spin_unlock_bh(&conn->tx_lock);
-	if (ret == -EAGAIN)
-		return false;	/* sk_write_space */
 	if (busy || (left && !ret)) {
 		afr_conn_look_again(conn, 1);	/* one who began before has ended now, or will */
 		return false;
 	}
-	/* without an error TCP says EPIPE as well, but not when it is closed behind the end */
-	if (ret && (ret != -EPIPE || inet_sk_state_load(isk) == TCP_CLOSE))
-		WRITE_ONCE(isk->sk_err, -ret);
 	return true;
 }
 

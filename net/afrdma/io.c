@@ -51,7 +51,7 @@ static void front_writable(struct sock *sk)
 		wake_up_interruptible_poll(&wq->wait, EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND);
 	}
 	if (wq && wq->fasync_list)
-		sock_wake_async(wq, SOCK_WAKE_SPACE, POLL_OUT);
+		sock_wake_async(wq, SOCK_WAKE_IO, POLL_OUT);
 }
 
 /* Nobody but who sleeps in a call is meant, no poll: it has a key that nobody polls for. */
@@ -61,6 +61,15 @@ static void front_calls(struct sock *sk)
 
 	if (skwq_has_sleeper(wq))
 		wake_up_interruptible_sync_poll(&wq->wait, EPOLLMSG);
+}
+
+/* No byte, no room and no end, but for those who were told that there is none. */
+static void front_decided(struct sock *sk)
+{
+	front_calls(sk);
+	front_writable(sk);
+	if (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
+		sk->sk_state_change(sk);
 }
 
 /* SIGURG comes with the mark, which may be long before the byte. */
@@ -106,7 +115,7 @@ static void front_changed(struct sock *sk)
 		sk_wake_async(sk, SOCK_WAKE_WAITD, POLL_HUP);
 }
 
-/* What the program has shut, and numbers of the notices that it got. */
+/* What the program has shut. */
 static int front_shut(struct afr_conn *conn)
 {
 	struct sock *sk;
@@ -114,10 +123,8 @@ static int front_shut(struct afr_conn *conn)
 
 	rcu_read_lock();
 	sk = rcu_dereference(conn->front);
-	if (sk) {
+	if (sk)
 		how = READ_ONCE(sk->sk_shutdown);
-		atomic_set(&conn->inner->sk->sk_zckey, atomic_read(&sk->sk_zckey));
-	}
 	rcu_read_unlock();
 	return how;
 }
@@ -144,6 +151,7 @@ static void front_plain(struct afr_conn *conn)
 const struct afr_front_ops afr_front_ops = {
 	.readable	= front_readable,
 	.calls		= front_calls,
+	.decided	= front_decided,
 	.writable	= front_writable,
 	.urgent		= front_urgent,
 	.changed	= front_changed,
@@ -248,15 +256,18 @@ static ssize_t send_some(struct afr_conn *conn, struct msghdr *msg, size_t len, 
 static int wait_to_send(struct sock *sk, int *mode, long *timeo)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
+	int err;
 
 	if (*mode == AFR_FRAMED)
 		return afr_io_wait(sk, timeo, afr_send_await_room(conn) || send_over(sk));
 	if (afr_send_await_room(conn) && afr_send_may_early(conn))
 		return 0;
-	*mode = afr_io_wait_mode(sk, afr_conn_tx_mode, timeo);
+	err = afr_io_wait_in(sk, timeo, afr_conn_tx_mode(conn) != AFR_UNDECIDED ||
+			     afr_io_aborted(conn) || send_over(sk));
+	*mode = afr_conn_tx_mode(conn);
 	if (*mode == AFR_UNDECIDED)	/* aborted, maybe before the front was told */
 		afr_io_take_abort(sk);
-	return min(*mode, 0);
+	return err;
 }
 
 /* Raw, behind @done bytes that waited in the ring. What goes wrong the next call reports. */
@@ -264,10 +275,8 @@ static ssize_t send_rest(struct sock *sk, struct msghdr *msg, size_t done)
 {
 	int ret;
 
-	if (done) {
+	if (done)
 		msg->msg_flags |= MSG_NOSIGNAL;
-		msg->msg_flags &= ~MSG_ZEROCOPY;	/* its notice is there */
-	}
 	afr_sockopt_sync(sk);
 	ret = sock_sendmsg(afr_inner(sk), msg);
 	if (!done)
@@ -333,13 +342,19 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	long timeo = sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT);
 	int mode = afr_conn_tx_mode(conn);
+	bool early;
 
-	if (mode == AFR_UNDECIDED && !conn->server)
+	/* whose are the notices? not known yet */
+	early = conn->server && !(msg->msg_flags & MSG_ZEROCOPY);
+	if (mode == AFR_UNDECIDED && !early) {
+		set_bit(AFR_F_NOSPACE, &conn->flags);	/* poll() has promised more */
+		smp_mb__after_atomic();
 		mode = afr_io_wait_mode(sk, afr_conn_tx_mode, &timeo);
+	}
 	if (mode < 0)
 		return mode;
 	msg->msg_flags &= ~MSG_SPLICE_PAGES;
-	if (mode == AFR_FRAMED || (mode == AFR_UNDECIDED && conn->server))
+	if (mode == AFR_FRAMED || (mode == AFR_UNDECIDED && early))
 		return send_ring(sk, msg, len, mode, timeo);
 	if (mode == AFR_UNDECIDED || READ_ONCE(sk->sk_err))
 		return send_error(sk, msg->msg_flags);
@@ -385,8 +400,11 @@ int afr_shutdown(struct socket *sock, int how)
 			afr_send_fin(conn);
 		afr_conn_schedule(conn);	/* undecided, or raw: end.c knows what to do */
 	}
-	if (afr_conn_tx_mode(conn) == AFR_RAW && afr_conn_rx_mode(conn) == AFR_RAW)
+	rx = afr_conn_rx_mode(conn);
+	if (afr_conn_tx_mode(conn) == AFR_RAW && rx == AFR_RAW)
 		READ_ONCE(conn->inner->ops)->shutdown(conn->inner, how);	/* since just now */
+	else if (rx == AFR_RAW && (how + 1) & RCV_SHUTDOWN)
+		READ_ONCE(conn->inner->ops)->shutdown(conn->inner, SHUT_RD);
 	sk->sk_state_change(sk);
 	return 0;
 }

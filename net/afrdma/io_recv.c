@@ -217,10 +217,13 @@ static int recv_notice(struct sock *sk, struct msghdr *msg, size_t len, int flag
 static int recv_raw(struct sock *sk, struct msghdr *msg, int flags)
 {
 	struct socket *inner = afr_inner(sk);
+	bool shut = READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN;	/* the inner one may not be */
 	int ret;
 
 	afr_sockopt_sync(sk);
-	ret = sock_recvmsg(inner, msg, flags);
+	ret = sock_recvmsg(inner, msg, shut ? flags | MSG_DONTWAIT : flags);
+	if (shut && ret == -EAGAIN)
+		ret = 0;
 	if (READ_ONCE(sk->sk_peek_off) >= 0)	/* getsockopt() asks the front */
 		WRITE_ONCE(sk->sk_peek_off, READ_ONCE(inner->sk->sk_peek_off));
 	/* a poll may have moved the error to the front; behind the end it is a writer's */

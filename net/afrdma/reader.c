@@ -52,7 +52,7 @@ static void negotiated(struct afr_conn *conn, enum afr_reason reason, enum afr_s
  */
 static void output_raw(struct afr_conn *conn)
 {
-	bool whole = afr_control_early(conn);
+	bool whole = afr_conn_tx_mode(conn) != AFR_UNDECIDED || afr_control_early(conn);
 
 	if (whole && afr_conn_rx_mode(conn) == AFR_RAW) {
 		/* no frame is the program's (I13) */

@@ -157,7 +157,10 @@ static void release_connection(struct sock *sk)
 		afr_conn_abort(conn, AFR_REASON_LINGER_ZERO);
 	else if (sock_flag(sk, SOCK_LINGER))
 		linger(sk);
-	sock_reset_flag(conn->inner->sk, SOCK_LINGER);
+	if (afr_conn_tx_mode(conn) == AFR_RAW && afr_conn_rx_mode(conn) == AFR_RAW)
+		afr_sockopt_sync(sk);	/* plain since */
+	else
+		sock_reset_flag(conn->inner->sk, SOCK_LINGER);
 }
 
 static int afr_release(struct socket *sock)

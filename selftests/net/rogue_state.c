@@ -246,6 +246,20 @@ static void attach_with_reason(struct peer *p, unsigned int i)
 	go_on(p);
 }
 
+/* To a victim whose output is raw, for HELLO came too late. */
+static void attach_half(struct peer *p, unsigned int i)
+{
+	struct afr_frame f = attach(AFR_FRAME_ATTACH, 1);
+	double end = now() + rogue.patience;
+
+	(void)i;
+	while (rogue.rdma && p->tcb.in_len < p->row->says && now() < end)
+		tcp_turn(&p->tcb, 10);
+	peer_hello(p);
+	peer_frame(p, &f);
+	go_on(p);
+}
+
 /* From an end that has no business to attach. */
 static void attach_by_server(struct peer *p, unsigned int i)
 {
@@ -380,6 +394,8 @@ const struct rogue_row state_rows[] = {
 	{ "attach_ring_changed", AS_CLIENT, attach_ring_changed, 2, LIE(ATTACH_BAD), 0 },
 	{ "attach_consumed", AS_CLIENT, attach_consumed, 2, LIE(ATTACH_BAD), 500 },
 	{ "attach_with_reason", AS_CLIENT, attach_with_reason, 1, EXPECT_ERROR, 0, 0 },
+	{ "attach_half", AS_CLIENT | NO_HELLO | SHORT_TIMERS | RAW_BACK, attach_half, 1,
+	  LIE(ATTACH_BAD), 100 },
 	{ "attach_by_server", AS_SERVER, attach_by_server, 1, LIE(ATTACH_BAD), 0 },
 	{ "attached_unasked", AS_BOTH, attached_unasked, 2, LIE(ATTACH_BAD), 0 },
 	{ "move_unattached", AS_BOTH, move_unattached, 3, EXPECT_EITHER, 0, 0 },
