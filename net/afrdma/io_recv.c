@@ -155,6 +155,7 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 	size_t done = 0, seen, target;	/* seen: what a peek has passed */
 	ssize_t ret = 0;
 	u64 most;
+	u32 there;
 
 	if (flags & MSG_OOB)
 		return recv_urgent(sk, msg, flags);
@@ -162,9 +163,12 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 	seen = max(sk_peek_offset(sk, flags), 0);
 	target = recv_target(sk, len, flags);
 	for (;;) {
+		/* looked at first: a byte that comes behind this look may be an urgent one */
+		there = afr_recv_readable(conn);
 		most = to_mark(sk, seen, done, &skip);
 		if (!most)
 			break;
+		most = min_t(u64, most, there > seen ? there - seen : 0);
 		ret = skip ? 1 : afr_recv_copy(conn, seen, to, min_t(u64, len - done, most));
 		if (done == len && (len || afr_recv_readable(conn)))
 			break;	/* a read of nothing waits for something, as TCP's does */
