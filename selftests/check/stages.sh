@@ -21,6 +21,7 @@ stages() {
 	uml		900	two User-Mode Linux guests: the socket table, quick; a module that lies	+uml
 	uml-debug	2100	the same with KASAN, lockdep and kmemleak; 1,000 connections in a row	+uml-debug
 	siw		600	the socket table, quick, and devices that die, over iWARP	+uml
+	uml-back	300	the rows that quick leaves out in which the server has the client's part	+uml
 	uml-full	5400	all rows of the socket table, both ways, and all lies (not in "all")	+uml
 	programs	6000	suites and programs of others, as on TCP; tables (not in "all")	+uml
 	programs-quick	400	four programs between two guests, as on TCP and by RDMA	+uml
@@ -31,7 +32,7 @@ stages() {
 	END
 }
 # shellcheck disable=SC2034 # for check.sh
-all="deps unit build lint kernels uml-debug siw bench-quick faults programs-quick vm-6.12 vm-6.1"
+all="deps unit build lint kernels uml-debug siw uml-back bench-quick faults programs-quick vm-6.12 vm-6.1"
 # shellcheck disable=SC2034
 quick="deps unit-quick build-quick lint-quick kernels uml"
 
@@ -172,6 +173,11 @@ stage_uml() {
 	programs || return
 	in_guests uml 400 selftests/check/one-way.sh quick --no-rogue
 	against_liar uml 200 selftests/net/forged.sh quick
+}
+
+stage_uml_back() {
+	programs || return
+	in_guests uml 300 selftests/check/one-way.sh full --no-rogue --variants cold --only '*_back'
 }
 
 stage_uml_full() {

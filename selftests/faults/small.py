@@ -110,6 +110,7 @@ def knock(host, port, seconds, seed):
 
 def echo(port):
     sock = listening(port, 128)
+    print("listens", flush=True)
     while True:
         conn, _ = sock.accept()
         with conn:

@@ -312,6 +312,8 @@ def flood(ctx, row):
     here, there = ctx.at_fault, ctx.not_at_fault
     old = streams_on_rdma(ctx)
     listener = here.start(["python3", str(SMALL), "echo", str(PORT + 1)])
+    # A flood could keep a slow host from getting so far.
+    wait("the listener is there", 30 * SLOW, lambda: here.read(listener, 0)[0])
     for kind in ("plain", "option"):
         number = there.start(["python3", str(SMALL), "flood", ctx.address[here.role],
                               str(PORT + 1), "6", kind])
