@@ -29,12 +29,27 @@ void moved(struct dir *d, size_t len)
 	pthread_mutex_unlock(&lock);
 }
 
+static long *errors_like(int err)
+{
+	return &sum.errors[err < ERRNO_MAX ? err : 0];
+}
+
+/*
+ * A socket tells of an error once, to one of the two threads; the other one's EPIPE, which
+ * may be here first, says no more than that.
+ */
 void failed(struct conn *c)
 {
+	int err = errno;
+
 	pthread_mutex_lock(&lock);
+	if (c->err == EPIPE && err != EPIPE) {
+		--*errors_like(EPIPE);
+		c->err = 0;
+	}
 	if (!c->err) {
-		c->err = errno;
-		sum.errors[errno < ERRNO_MAX ? errno : 0]++;
+		c->err = err;
+		++*errors_like(err);
 		sum.error_at = now();
 	}
 	c->tx.over = true;
