@@ -54,19 +54,43 @@ static bool pending(u8 state)
 	return state == AFR_JOINING || state == AFR_REQUESTED || state == AFR_ATTACHING;
 }
 
-/* The next step. Whoever takes a first one was let in by afr_net_take(). */
-static void step(struct afr_conn *conn, enum afr_attach_state state)
-{
-	if (pending(conn->attach) && !pending(state))
-		atomic_dec(&conn->an->attaching);
-	conn->attach = state;
-}
-
+/* One of the attaches_max, from the first step to the last, or until that is overdue. */
 static bool let_in(struct afr_conn *conn)
 {
 	struct afr_net *an = conn->an;
 
-	return afr_net_take(an, &an->attaching, READ_ONCE(an->set.attaches_max));
+	conn->let_in = afr_net_take(an, &an->attaching, READ_ONCE(an->set.attaches_max));
+	return conn->let_in;
+}
+
+static void make_room(struct afr_conn *conn)
+{
+	if (conn->let_in)
+		atomic_dec(&conn->an->attaching);
+	conn->let_in = false;
+}
+
+static void step(struct afr_conn *conn, enum afr_attach_state state)
+{
+	if (!pending(state))
+		make_room(conn);
+	if (state != AFR_DETACHED)
+		WRITE_ONCE(conn->on_link, true);	/* taken back at the end of a run */
+	conn->attach = state;
+}
+
+/**
+ * afr_attach_overdue() - client: the peer takes its time to answer
+ * @conn: connection, attaching
+ *
+ * The answer may still come, but others need not wait for it.
+ *
+ * Context: the work.
+ */
+void afr_attach_overdue(struct afr_conn *conn)
+{
+	make_room(conn);
+	set_reason(conn, AFR_REASON_ATTACH_TIMEOUT);
 }
 
 /* An attempt has ended on TCP. */
@@ -153,7 +177,7 @@ static int attach_begin(struct afr_conn *conn, struct afr_link *link)
 {
 	int err;
 
-	AFR_CHECK(afr_conn_in_worker(conn));	/* keys wait for the device, calls do not */
+	AFR_CHECK(afr_conn_may_wait(conn));	/* keys wait for the device */
 	err = afr_port_join(&conn->port, link, &afr_path_rdma_port_ops);
 	afr_link_put(link);	/* the port has its own */
 	if (err)
@@ -259,11 +283,13 @@ static void joined(struct afr_join *join, struct afr_link *link, enum afr_reason
 {
 	struct afr_conn *conn = container_of(join, struct afr_conn, join);
 
+	afr_conn_get(conn);	/* the work that sees the answer may be its last */
 	conn->join_link = link;
 	conn->join_reason = reason;
 	smp_mb__before_atomic();	/* the answer is there before the work looks for it */
 	set_bit(AFR_F_JOINED, &conn->flags);
 	afr_conn_schedule(conn);
+	afr_conn_put(conn);
 }
 
 static bool quiet(struct afr_conn *conn)

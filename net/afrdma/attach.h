@@ -13,6 +13,8 @@
 void afr_attach_start(struct afr_conn *conn);
 void afr_attach_joined(struct afr_conn *conn);
 void afr_attach_cancel(struct afr_conn *conn);
+/* The answer to our ATTACH does not come. */
+void afr_attach_overdue(struct afr_conn *conn);
 /* The ATTACH that was not written yet never will be: drop it; drop it and end the attach. */
 bool afr_attach_unsaid(struct afr_conn *conn);
 void afr_attach_take_back(struct afr_conn *conn);

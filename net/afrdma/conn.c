@@ -15,7 +15,7 @@
 #include "trace.h"
 
 static struct kmem_cache *cache;
-static struct workqueue_struct *workqueue;
+static struct workqueue_struct *queue, *link_queue, *raw_queue;
 static atomic64_t last_id;
 static void (*work_run)(struct afr_conn *conn);
 
@@ -37,13 +37,35 @@ static void upcall(struct afr_conn *conn, void (*event)(struct sock *sk))
 	rcu_read_unlock();
 }
 
+/*
+ * Three queues, for two kinds of work have to wait for others, who may be hostile: a connection
+ * that has to do with a link for the peer's acknowledgements, one with a raw direction for calls
+ * that hold the lock of TCP. They use up the workers of their kind only.
+ */
 static void run_work(struct work_struct *work)
 {
 	struct afr_conn *conn = container_of(work, struct afr_conn, work);
 
+	if (READ_ONCE(conn->on_link)) {
+		afr_conn_schedule(conn);
+		afr_conn_put(conn);
+		return;
+	}
 	mutex_lock(&conn->run_mutex);
 	if (test_bit(AFR_F_ALIVE, &conn->flags))
 		work_run(conn);
+	mutex_unlock(&conn->run_mutex);
+	afr_conn_put(conn);	/* of afr_conn_schedule() */
+}
+
+static void run_link_work(struct work_struct *work)
+{
+	struct afr_conn *conn = container_of(work, struct afr_conn, link_work);
+
+	mutex_lock(&conn->run_mutex);
+	if (test_bit(AFR_F_ALIVE, &conn->flags))
+		work_run(conn);
+	WRITE_ONCE(conn->on_link, conn->attach != AFR_DETACHED);
 	mutex_unlock(&conn->run_mutex);
 	afr_conn_put(conn);	/* of afr_conn_schedule() */
 }
@@ -78,6 +100,7 @@ struct afr_conn *afr_conn_alloc(struct afr_net *an, struct sock *front,
 	conn->an = an;
 	conn->front_ops = ops;
 	INIT_WORK(&conn->work, run_work);
+	INIT_WORK(&conn->link_work, run_link_work);
 	timer_setup(&conn->timer, timer_fired, 0);
 	spin_lock_init(&conn->tx_lock);
 	spin_lock_init(&conn->rx_lock);
@@ -186,6 +209,12 @@ void afr_conn_start(struct afr_conn *conn, bool server, u32 nonce, u32 sndbuf, u
 	set_bit(AFR_F_ALIVE, &conn->flags);
 }
 
+static bool any_raw(const struct afr_conn *conn)
+{
+	return afr_conn_tx_mode(conn) == AFR_RAW || afr_conn_rx_mode(conn) == AFR_RAW ||
+	       test_bit(AFR_F_EARLY_OVER, &conn->flags);
+}
+
 /**
  * afr_conn_schedule() - have a worker do the work soon
  * @conn: connection
@@ -194,10 +223,16 @@ void afr_conn_start(struct afr_conn *conn, bool server, u32 nonce, u32 sndbuf, u
  */
 void afr_conn_schedule(struct afr_conn *conn)
 {
+	bool queued;
+
 	if (!test_bit(AFR_F_ALIVE, &conn->flags))
 		return;
 	afr_conn_get(conn);
-	if (!queue_work(workqueue, &conn->work))
+	if (READ_ONCE(conn->on_link))
+		queued = queue_work(link_queue, &conn->link_work);
+	else
+		queued = queue_work(any_raw(conn) ? raw_queue : queue, &conn->work);
+	if (!queued)
 		afr_conn_put(conn);
 }
 
@@ -213,7 +248,7 @@ void afr_conn_schedule(struct afr_conn *conn)
  */
 void afr_conn_run(struct afr_conn *conn)
 {
-	if (READ_ONCE(conn->attach) != AFR_DETACHED || !mutex_trylock(&conn->run_mutex)) {
+	if (READ_ONCE(conn->on_link) || !mutex_trylock(&conn->run_mutex)) {
 		afr_conn_schedule(conn);
 		return;
 	}
@@ -230,7 +265,7 @@ void afr_conn_run(struct afr_conn *conn)
  */
 void afr_conn_incoming(struct afr_conn *conn)
 {
-	if (READ_ONCE(conn->attach) == AFR_DETACHED && atomic_read(&conn->readers)) {
+	if (!READ_ONCE(conn->on_link) && atomic_read(&conn->readers)) {
 		smp_mb__before_atomic();	/* who sees the bit sees what came */
 		set_bit(AFR_F_TURN, &conn->flags);
 		smp_mb__after_atomic();	/* then look whether anybody waits still */
@@ -373,6 +408,8 @@ void afr_conn_finish(struct afr_conn *conn)
 	timer_delete_sync(&conn->timer);
 	if (test_bit(AFR_F_ORPHAN_COUNTED, &conn->flags))
 		atomic_dec(&conn->an->orphans);
+	if (test_bit(AFR_F_ORPHAN_DONE, &conn->flags))
+		atomic_dec(&conn->an->orphans_done);
 	set_bit(AFR_F_FINISHED, &conn->flags);
 	afr_conn_put(conn);
 	module_put(THIS_MODULE);	/* afr_conn_exit() waits for the work we are in */
@@ -492,50 +529,18 @@ struct afr_conn *afr_conn_next(struct afr_net *an, unsigned long id)
 	return conn;
 }
 
-/**
- * afr_conn_keep_tcp() - an administrator says where a connection shall be
- * @conn: connection
- * @keep: true: off RDMA and not there again; false: there again, if we are the client,
- *	whose part it is to begin
- *
- * Context: any. The work does it.
- * Return: 0, or -EOPNOTSUPP for a connection that is not framed.
- */
-int afr_conn_keep_tcp(struct afr_conn *conn, bool keep)
+static void destroy_queues(void)
 {
-	if (!afr_conn_framed(conn))
-		return -EOPNOTSUPP;
-	if (keep) {
-		set_bit(AFR_F_KEEP_TCP, &conn->flags);
-	} else {
-		clear_bit(AFR_F_KEEP_TCP, &conn->flags);
-		set_bit(AFR_F_RETRY_NOW, &conn->flags);
-	}
-	afr_conn_schedule(conn);
-	return 0;
+	struct workqueue_struct *all[] = { queue, link_queue, raw_queue };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(all); i++)
+		if (all[i])
+			destroy_workqueue(all[i]);
 }
 
 /**
- * afr_conn_set_wish() - the program says where its connection shall be
- * @conn: connection
- * @wish: enum afrdma_rdma
- *
- * Context: process. Of a connection that lives, the work does it.
- */
-void afr_conn_set_wish(struct afr_conn *conn, u8 wish)
-{
-	u8 was = READ_ONCE(conn->wish);
-
-	WRITE_ONCE(conn->wish, wish);
-	if (!test_bit(AFR_F_STARTED, &conn->flags))
-		return;
-	if (wish == AFRDMA_RDMA_ALWAYS || (wish != was && was == AFRDMA_RDMA_NEVER))
-		set_bit(AFR_F_RETRY_NOW, &conn->flags);
-	afr_conn_schedule(conn);
-}
-
-/**
- * afr_conn_init() - cache and workqueue
+ * afr_conn_init() - cache and workqueues
  * Return: 0 or -ENOMEM.
  */
 int afr_conn_init(void)
@@ -544,12 +549,14 @@ int afr_conn_init(void)
 				  SLAB_HWCACHE_ALIGN | SLAB_ACCOUNT, NULL);
 	if (!cache)
 		return -ENOMEM;
-	workqueue = alloc_workqueue("afrdma", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (!workqueue) {
-		kmem_cache_destroy(cache);
-		return -ENOMEM;
-	}
-	return 0;
+	queue = alloc_workqueue("afrdma", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	link_queue = alloc_workqueue("afrdma_attached", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	raw_queue = alloc_workqueue("afrdma_raw", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (queue && link_queue && raw_queue)
+		return 0;
+	destroy_queues();
+	kmem_cache_destroy(cache);
+	return -ENOMEM;
 }
 
 /**
@@ -559,7 +566,7 @@ int afr_conn_init(void)
  */
 void afr_conn_exit(void)
 {
-	destroy_workqueue(workqueue);
+	destroy_queues();
 	WARN_ON_ONCE(!xa_empty(&conns));
 	xa_destroy(&conns);
 	kmem_cache_destroy(cache);

@@ -100,6 +100,7 @@ enum afr_conn_flag {
 	AFR_F_ORPHAN,		/* no socket in front any more */
 	AFR_F_ORPHAN_SEEN,	/* ... the work knows it */
 	AFR_F_ORPHAN_COUNTED,	/* ... and it is one of the orphans_max */
+	AFR_F_ORPHAN_DONE,	/* ... that were, and have delivered all */
 	AFR_F_BLOCKED_TOLD,	/* BLOCKED was sent for the current blockade */
 	AFR_F_PEER_LEFT,	/* the peer's RESUME of the current epoch has come */
 	AFR_F_UPGRADE,		/* client: enough was moved to deserve a link */
@@ -116,6 +117,7 @@ enum afr_conn_flag {
 	AFR_F_NOSPACE,		/* a sender or a poll found no room: tell when there is */
 	AFR_F_EARLY_OVER,	/* server: our output will be raw, what was written early goes */
 	AFR_F_SHUTTING,		/* what TCP tells of now is our own doing */
+	AFR_F_END_TOLD,		/* SIGIO of the peer's end was sent */
 };
 
 /* Steps of an attach (move.c). Only the work changes them. */
@@ -150,6 +152,8 @@ struct afr_conn {
 	const struct afr_front_ops *front_ops;
 	struct mutex		run_mutex;		/* see the head of this file */
 	struct work_struct	work;
+	struct work_struct	link_work;		/* the same, for who may wait for a device */
+	bool			on_link;		/* ... which is needed; run_mutex */
 	struct timer_list	timer;
 	atomic_t		readers;	/* calls that wait to read */
 	unsigned long		due[AFR_TIMERS];	/* jiffies, 0 = off; the work only */
@@ -218,6 +222,7 @@ struct afr_conn {
 	/* attach, the work only (port: see link.h) */
 	u8			attach;		/* enum afr_attach_state */
 	u8			attach_tries;
+	bool			let_in;		/* one of the attaches_max */
 	bool			detach_posted;
 	unsigned long		attached_at;	/* jiffies */
 	struct afr_join		join;
@@ -239,10 +244,6 @@ struct afr_conn {
 
 /* The connection of this id with a reference, or NULL. Process context. */
 struct afr_conn *afr_conn_find(struct afr_net *an, u64 id);
-/* An administrator's will: no RDMA, or (again) RDMA. 0, or -EOPNOTSUPP if it is not framed. */
-int afr_conn_keep_tcp(struct afr_conn *conn, bool keep);
-/* The program's will: AFRDMA_RDMA_*. */
-void afr_conn_set_wish(struct afr_conn *conn, u8 wish);
 
 /*
  * A connection for @inner, which it takes over on success. Not framed yet: its
@@ -269,10 +270,16 @@ void afr_conn_run(struct afr_conn *conn);
 /* Process context. Around a wait to read, which ends for afr_conn_turn() as well. */
 void afr_conn_wait_begin(struct afr_conn *conn);
 void afr_conn_wait_end(struct afr_conn *conn);
-/* The work: may it wait for the device, and make sockets of the kernel's? */
+/* The work: may it wait for the device? */
+static inline bool afr_conn_may_wait(const struct afr_conn *conn)
+{
+	return current_work() == &conn->link_work;
+}
+
+/* The work: may it make sockets of the kernel's? */
 static inline bool afr_conn_in_worker(const struct afr_conn *conn)
 {
-	return current_work() == &conn->work;
+	return current_work() == &conn->work || afr_conn_may_wait(conn);
 }
 
 static inline bool afr_conn_turn(const struct afr_conn *conn)

@@ -244,7 +244,8 @@ static void write_hello(struct afr_conn *conn)
 
 	memcpy(hello.instance, conn->an->instance, sizeof(hello.instance));
 	if (conn->server)
-		afr_net_secret(conn->an, conn->peer.instance, hello.secret);
+		afr_net_secret(conn->an, conn->peer.instance, &conn->peer.local,
+			       &conn->peer.remote, hello.secret);
 	afr_hello_write((struct afr_wire_hello *)conn->out, &hello);
 	conn->out_len = afr_rogue_frame(conn->id, NULL, conn->out, sizeof(struct afr_wire_hello));
 	afr_stat_inc(conn->an->net, AFR_STAT_HELLO_SENT);
@@ -447,8 +448,10 @@ static void push(struct afr_conn *conn)
 	spin_unlock_bh(&conn->tx_lock);
 	if (!ret || ret == -EAGAIN || test_bit(AFR_F_ABORT, &conn->flags))
 		return;
-	WRITE_ONCE(conn->err, ret == -EPIPE ? ECONNRESET : -ret);
-	afr_conn_abort(conn, AFR_REASON_TCP_ERROR);
+	if (ret == -EPIPE)
+		ret = -ECONNRESET;	/* somebody else has heard of it before */
+	WRITE_ONCE(conn->err, -ret);
+	afr_conn_abort(conn, ret == -ECONNRESET ? AFR_REASON_RESET : AFR_REASON_TCP_ERROR);
 }
 
 /**

@@ -51,8 +51,15 @@ static bool violation(enum afr_reason reason)
 	return reason >= AFR_REASON_HELLO_BAD;
 }
 
+/* What a server has written before the client's HELLO is as good as sent, to its program. */
+static bool early_waits(const struct afr_conn *conn)
+{
+	return afr_conn_tx_mode(conn) == AFR_UNDECIDED && conn->tx.written &&
+	       !test_bit(AFR_F_EARLY_OVER, &conn->flags);
+}
+
 /**
- * afr_end_waits() - does an abort wait for the answer to our ATTACH?
+ * afr_end_waits() - does an abort wait for the answer to our ATTACH, or for the client's HELLO?
  * @conn: connection
  *
  * Without the answer we do not know the peer's slot, cannot send DETACH to it, and the
@@ -60,11 +67,12 @@ static bool violation(enum afr_reason reason)
  * protocol or a dead TCP connection cannot.
  *
  * Context: the work.
- * Return: true while it does: frames are still read.
+ * Return: true while it does: HELLO and frames are still read.
  */
 bool afr_end_waits(struct afr_conn *conn)
 {
-	if (conn->attach != AFR_ATTACHING || test_bit(AFR_F_INNER_EOF, &conn->flags))
+	if (test_bit(AFR_F_INNER_EOF, &conn->flags) ||
+	    (conn->attach != AFR_ATTACHING && !early_waits(conn)))
 		return false;
 	switch (conn->abort_reason) {
 	case AFR_REASON_CLOSED_UNREAD:
@@ -143,6 +151,22 @@ static void new_orphan(struct afr_conn *conn)
 		afr_conn_abort(conn, AFR_REASON_ORPHAN_LIMIT);
 }
 
+/*
+ * The peer has all of it, and may take its time to end its own direction: that is no reason to
+ * reset those who still deliver. As TCP's sockets in FIN-WAIT-2, it is only one of as many more.
+ */
+static void orphan_done(struct afr_conn *conn)
+{
+	struct afr_net *an = conn->an;
+
+	clear_bit(AFR_F_ORPHAN_COUNTED, &conn->flags);
+	atomic_dec(&an->orphans);
+	if (afr_net_take(an, &an->orphans_done, READ_ONCE(an->set.orphans_max)))
+		set_bit(AFR_F_ORPHAN_DONE, &conn->flags);
+	else
+		afr_conn_abort(conn, AFR_REASON_ORPHAN_LIMIT);
+}
+
 /* The program has closed its socket: end our direction, refuse what nobody will read (PE7). */
 static void run_orphan(struct afr_conn *conn)
 {
@@ -157,6 +181,8 @@ static void run_orphan(struct afr_conn *conn)
 		afr_conn_abort(conn, AFR_REASON_CLOSED_UNREAD);
 	else if (afr_conn_tx_mode(conn) == AFR_FRAMED && !test_bit(AFR_F_ABORT, &conn->flags))
 		afr_send_fin(conn);	/* never ahead of a reset: the peer would see an end */
+	if (test_bit(AFR_F_ORPHAN_COUNTED, &conn->flags) && afr_send_done(conn))
+		orphan_done(conn);
 	if (afr_conn_timer_due(conn, AFR_T_ORPHAN))
 		afr_conn_abort(conn, AFR_REASON_ORPHAN_TIMEOUT);
 }

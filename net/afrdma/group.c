@@ -354,11 +354,13 @@ void afr_group_join(struct afr_net *an, const struct afr_peer *peer, struct afr_
 	mutex_lock(&g->lock);
 	learn(&g->peer, &key);
 	mutex_unlock(&g->lock);
+	refcount_inc(&g->refs);	/* the join's: it may be answered and gone at once */
 	spin_lock(&joins_lock);
-	join->group = g;	/* with our reference */
+	join->group = g;
 	list_add_tail(&join->entry, &g->joins);
 	spin_unlock(&joins_lock);
 	queue_group(g);
+	afr_group_table_put(g);
 }
 
 static bool delivery_runs(const struct afr_join *join)

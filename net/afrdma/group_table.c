@@ -17,6 +17,8 @@
 #include "netns.h"
 #include "trace.h"
 
+#define BETWEEN_MAX	8	/* groups of ours with one address, from one address */
+
 static DEFINE_HASHTABLE(groups, 8);
 static LIST_HEAD(groups_list);
 static int groups_count;
@@ -131,6 +133,22 @@ struct afr_group *afr_group_table_find(struct afr_net *an, const struct afr_peer
 	return g;
 }
 
+/*
+ * Between two addresses there is one peer, and for a while what it was before it began anew. A
+ * host that takes more names gets no more groups by that: they are for all.
+ */
+static bool too_many(struct afr_net *an, const struct afr_peer *key)
+{
+	unsigned int between = 0;
+	struct afr_group *g;
+
+	lockdep_assert_held(&groups_lock);
+	list_for_each_entry(g, &groups_list, entry)
+		between += g->an == an && same_address(&g->peer.local, &key->local) &&
+			   same_address(&g->peer.remote, &key->remote);
+	return between >= BETWEEN_MAX || groups_count >= READ_ONCE(an->set.groups_max);
+}
+
 static struct afr_group *new_group(struct afr_net *an, const struct afr_peer *key,
 				   work_func_t work)
 {
@@ -156,8 +174,8 @@ static struct afr_group *new_group(struct afr_net *an, const struct afr_peer *ke
  * @work: of a new group
  *
  * Context: Process.
- * Return: the group with a reference; or ERR_PTR(): -ENOMEM, -ENOSPC over groups_max,
- * -ESHUTDOWN when closing.
+ * Return: the group with a reference; or ERR_PTR(): -ENOMEM, -ENOSPC over groups_max or too
+ * many between these addresses, -ESHUTDOWN when closing.
  */
 struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer *key,
 				      work_func_t work)
@@ -174,7 +192,7 @@ struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer 
 	g = find_locked(an, key);
 	if (!g && groups_closing) {
 		err = -ESHUTDOWN;
-	} else if (!g && groups_count >= READ_ONCE(an->set.groups_max)) {
+	} else if (!g && too_many(an, key)) {
 		err = -ENOSPC;
 	} else if (!g) {
 		g = fresh;

@@ -188,6 +188,7 @@ void afr_hook_remove(struct afr_conn *conn)
 {
 	struct sock *isk = conn->inner->sk;
 
+	lock_sock(isk);		/* what show_settings() writes shares words with TCP's */
 	write_lock_bh(&isk->sk_callback_lock);
 	if (hooked(isk)) {
 		isk->sk_data_ready = conn->data_ready;
@@ -198,6 +199,7 @@ void afr_hook_remove(struct afr_conn *conn)
 		rcu_assign_sk_user_data(isk, NULL);
 	}
 	write_unlock_bh(&isk->sk_callback_lock);
+	release_sock(isk);
 }
 
 /**

@@ -31,11 +31,13 @@ void afr_inner_graft(struct socket *inner, struct socket *front)
 {
 	struct sock *isk = inner->sk;
 
+	lock_sock(isk);		/* TCP's softirq sets flags as well, and sends SIGURG to the file */
 	write_lock_bh(&isk->sk_callback_lock);
 	rcu_assign_pointer(isk->sk_wq, &front->wq);
 	inner->file = front->file;
 	sock_set_flag(isk, SOCK_FASYNC);	/* the shared queue knows who listens */
 	write_unlock_bh(&isk->sk_callback_lock);
+	release_sock(isk);
 }
 
 /**
@@ -49,10 +51,12 @@ void afr_inner_ungraft(struct socket *inner)
 {
 	struct sock *isk = inner->sk;
 
+	lock_sock(isk);
 	write_lock_bh(&isk->sk_callback_lock);
 	rcu_assign_pointer(isk->sk_wq, &inner->wq);
 	inner->file = NULL;
 	write_unlock_bh(&isk->sk_callback_lock);
+	release_sock(isk);
 }
 
 /**

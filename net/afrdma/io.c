@@ -108,11 +108,16 @@ bool afr_io_take_abort(struct sock *sk)
 
 static void front_changed(struct sock *sk)
 {
+	struct afr_conn *conn = afr_sk(sk)->conn;
+
 	if (afr_io_take_abort(sk))
 		sk_error_report(sk);
 	sk->sk_state_change(sk);
 	if (sk->sk_shutdown == SHUTDOWN_MASK)
 		sk_wake_async(sk, SOCK_WAKE_WAITD, POLL_HUP);
+	else if (afr_recv_fin(conn) && !test_and_set_bit(AFR_F_END_TOLD, &conn->flags))
+		sk_wake_async(sk, SOCK_WAKE_WAITD,
+			      sk->sk_shutdown & SEND_SHUTDOWN ? POLL_HUP : POLL_IN);
 }
 
 /* What the program has shut. */
@@ -144,6 +149,8 @@ static void front_plain(struct afr_conn *conn)
 	late = front_shut(conn) & ~how;
 	if (late)
 		kernel_sock_shutdown(conn->inner, late - 1);
+	if (test_bit(AFR_F_ABORT, &conn->flags))
+		tcp_abort(conn->inner->sk, ECONNRESET);	/* it has waited for the decision */
 	afr_conn_finish(conn);
 	afr_conn_changed(conn);
 }
@@ -182,20 +189,21 @@ int afr_io_waited(long *timeo, long left)
  * afr_io_wait_mode() - wait until it is decided what a direction is
  * @sk: front
  * @mode: which direction
+ * @shut: RCV_SHUTDOWN for a reader: whoever shuts that ends the wait, too
  * @timeo: jiffies, set to what is left
  *
- * Return: enum afr_mode, AFR_UNDECIDED of a connection that is over; or -errno.
+ * Return: enum afr_mode, AFR_UNDECIDED of a connection that is over or shut; or -errno.
  */
 int afr_io_wait_mode(struct sock *sk, enum afr_mode (*mode)(const struct afr_conn *conn),
-		     long *timeo)
+		     int shut, long *timeo)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	int err = 0;
 
 	if (mode(conn) == AFR_UNDECIDED) {
 		afr_control_say(conn);
-		err = afr_io_wait_in(sk, timeo,
-				     mode(conn) != AFR_UNDECIDED || afr_io_aborted(conn));
+		err = afr_io_wait_in(sk, timeo, mode(conn) != AFR_UNDECIDED ||
+				     afr_io_aborted(conn) || READ_ONCE(sk->sk_shutdown) & shut);
 	}
 	return err ? err : mode(conn);
 }
@@ -270,6 +278,19 @@ static int wait_to_send(struct sock *sk, int *mode, long *timeo)
 	return err;
 }
 
+/* The error may be at the front, where a poll has put it: so is the signal for us to send. */
+static int send_raw(struct sock *sk, struct msghdr *msg)
+{
+	unsigned int flags = msg->msg_flags;
+	int ret;
+
+	afr_sockopt_sync(sk);
+	msg->msg_flags |= MSG_NOSIGNAL;
+	ret = sock_sendmsg(afr_inner(sk), msg);
+	msg->msg_flags = flags;
+	return ret == -EPIPE ? send_error(sk, flags) : ret;
+}
+
 /* Raw, behind @done bytes that waited in the ring. What goes wrong the next call reports. */
 static ssize_t send_rest(struct sock *sk, struct msghdr *msg, size_t done)
 {
@@ -277,8 +298,7 @@ static ssize_t send_rest(struct sock *sk, struct msghdr *msg, size_t done)
 
 	if (done)
 		msg->msg_flags |= MSG_NOSIGNAL;
-	afr_sockopt_sync(sk);
-	ret = sock_sendmsg(afr_inner(sk), msg);
+	ret = send_raw(sk, msg);
 	if (!done)
 		return ret;
 	if (ret == -ECONNRESET || ret == -ETIMEDOUT || ret == -EHOSTUNREACH)
@@ -349,7 +369,7 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	if (mode == AFR_UNDECIDED && !early) {
 		set_bit(AFR_F_NOSPACE, &conn->flags);	/* poll() has promised more */
 		smp_mb__after_atomic();
-		mode = afr_io_wait_mode(sk, afr_conn_tx_mode, &timeo);
+		mode = afr_io_wait_mode(sk, afr_conn_tx_mode, 0, &timeo);
 	}
 	if (mode < 0)
 		return mode;
@@ -358,11 +378,27 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 		return send_ring(sk, msg, len, mode, timeo);
 	if (mode == AFR_UNDECIDED || READ_ONCE(sk->sk_err))
 		return send_error(sk, msg->msg_flags);
-	afr_sockopt_sync(sk);
-	return sock_sendmsg(conn->inner, msg);
+	return send_raw(sk, msg);
 }
 
 /* --- shutdown ----------------------------------------------------------- */
+
+/* As TCP: to shut what is on its way to a peer takes the connect() back. */
+static bool shut_connect(struct socket *inner, int *ret)
+{
+	struct sock *isk = inner->sk;
+	bool on_its_way;
+
+	lock_sock(isk);
+	on_its_way = isk->sk_state == TCP_SYN_SENT;
+	if (on_its_way) {
+		*ret = isk->sk_prot->disconnect(isk, O_NONBLOCK);
+		inner->state = *ret ? SS_DISCONNECTING : SS_UNCONNECTED;
+		isk->sk_state_change(isk);
+	}
+	release_sock(isk);
+	return on_its_way;
+}
 
 /**
  * afr_shutdown() - proto_ops.shutdown
@@ -378,9 +414,12 @@ int afr_shutdown(struct socket *sock, int how)
 	struct sock *sk = sock->sk;
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	u8 tx = afr_conn_tx_mode(conn), rx = afr_conn_rx_mode(conn);
+	int ret;
 
 	if (how < SHUT_RD || how > SHUT_RDWR)
 		return -EINVAL;
+	if (tx == AFR_UNDECIDED && shut_connect(conn->inner, &ret))
+		return ret;
 	if (tx == AFR_NONE || (tx == AFR_RAW && rx == AFR_RAW))
 		return READ_ONCE(conn->inner->ops)->shutdown(conn->inner, how);
 	if (afr_io_aborted(conn))

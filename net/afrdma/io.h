@@ -43,7 +43,7 @@ static inline bool afr_io_aborted(const struct afr_conn *conn)
 
 /* The mode of a direction once it is decided (or the connection is over), or -errno. */
 int afr_io_wait_mode(struct sock *sk, enum afr_mode (*mode)(const struct afr_conn *conn),
-		     long *timeo);
+		     int shut, long *timeo);
 /* The error of an abort becomes the socket's, once. True the first time. */
 bool afr_io_take_abort(struct sock *sk);
 

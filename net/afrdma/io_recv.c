@@ -256,14 +256,14 @@ int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
 		return recv_notice(sk, msg, len, flags);
 	mode = afr_conn_rx_mode(afr_sk(sk)->conn);
 	if (mode == AFR_UNDECIDED)
-		mode = afr_io_wait_mode(sk, afr_conn_rx_mode, &timeo);
+		mode = afr_io_wait_mode(sk, afr_conn_rx_mode, RCV_SHUTDOWN, &timeo);
 	if (mode < 0)
 		return mode;
 	if (mode == AFR_FRAMED)
 		return recv_framed(sk, msg, len, flags, timeo);
 	if (mode == AFR_UNDECIDED) {	/* aborted, maybe before the front was told */
 		afr_io_take_abort(sk);
-		return sock_error(sk);
+		return sock_error(sk);	/* 0, if it is only shut */
 	}
 	return recv_raw(sk, msg, flags);
 }
@@ -325,6 +325,8 @@ __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_stru
 		mask |= tcp & ~POLL_TX;
 	if (rx == AFR_FRAMED)
 		mask |= poll_framed_rx(sk);
+	else if (rx == AFR_UNDECIDED && READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
+		mask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
 	/* either end may send before the peer's HELLO */
 	if (tx == AFR_FRAMED || (tx == AFR_UNDECIDED && afr_send_may_early(conn)))
 		mask |= poll_framed_tx(sk);

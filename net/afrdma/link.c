@@ -176,13 +176,44 @@ static bool lost(const struct afr_link *link)
  */
 static void end_id(struct afr_link *link)
 {
-	if (!READ_ONCE(links_closing) && !afr_link_cm_may_send(link)) {
+	if (link->cm_id && !READ_ONCE(links_closing) && !afr_link_cm_may_send(link)) {
 		mod_timer(&link->timer, jiffies + PORT_POLL);
 		return;
 	}
 	del_timer_sync(&link->timer);
 	afr_link_cm_end(link);
 	afr_link_put(link);
+}
+
+static struct afr_port *next_port(struct afr_link *link)
+{
+	struct afr_port *port;
+
+	spin_lock_bh(&link->lock);
+	do {
+		port = list_first_entry_or_null(&link->ports, struct afr_port, member);
+		if (port)
+			list_del_init(&port->member);
+	} while (port && !port->ops->get(port));
+	link->downing = port;
+	link->downer = port ? current : NULL;
+	spin_unlock_bh(&link->lock);
+	wake_up_all(&link->wait);
+	return port;
+}
+
+/* Tell every port that the link, which is drained, is gone. */
+static void down_ports(struct afr_link *link)
+{
+	const struct afr_port_ops *ops;
+	struct afr_port *port;
+
+	AFR_CHECK(link->state == AFR_LINK_DEAD);	/* nothing lands any more (I9) */
+	while ((port = next_port(link))) {
+		ops = port->ops;
+		ops->down(port, link->reason);
+		ops->put(port);
+	}
 }
 
 static void take_down(struct afr_link *link)
@@ -199,7 +230,7 @@ static void take_down(struct afr_link *link)
 	spin_lock_bh(&link->lock);
 	link->state = AFR_LINK_DEAD;
 	spin_unlock_bh(&link->lock);
-	afr_link_io_down_ports(link);
+	down_ports(link);
 	afr_link_cm_close(link);
 	afr_link_get(link);	/* the id's */
 	link->ops->dead(link);

@@ -23,6 +23,9 @@ struct afr_net;
 struct afr_port;
 struct afr_wire_cm_req;
 
+/* Retries of the queue pair, at both ends: 7 would be for ever. */
+#define AFR_CM_RETRIES	6
+
 /* Upcalls to the user of a port (the connection layer). */
 struct afr_port_ops {
 	/*

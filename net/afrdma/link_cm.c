@@ -230,9 +230,9 @@ static struct rdma_conn_param conn_param(const struct afr_link *link, const void
 		.private_data_len	= len,
 		.responder_resources	= min(RDMA_READS, attrs->max_qp_rd_atom),
 		.initiator_depth	= min(RDMA_READS, attrs->max_qp_init_rd_atom),
-		/* For both, 7 is for ever: by the standard for the latter, in rxe for all. */
-		.retry_count		= 6,
-		.rnr_retry_count	= 6,
+		/* 7 is for ever: by the standard for the latter, in rxe for both */
+		.retry_count		= AFR_CM_RETRIES,
+		.rnr_retry_count	= AFR_CM_RETRIES,
 	};
 }
 
@@ -247,6 +247,7 @@ static bool rep_ok(const struct afr_link *link, const struct afr_wire_cm_rep *re
 static void established(struct afr_link *link, const struct rdma_conn_param *param)
 {
 	const struct afr_wire_cm_rep *rep = param->private_data;
+	bool late;
 	int ret;
 
 	if (!link->active) {
@@ -254,18 +255,21 @@ static void established(struct afr_link *link, const struct rdma_conn_param *par
 			afr_link_io_up(link);
 		return;
 	}
-	if (!rep_ok(link, rep, param->private_data_len)) {
+	if (!rep_ok(link, rep, param->private_data_len) ||
+	    param->rnr_retry_count > AFR_CM_RETRIES) {
 		afr_link_fail(link, AFR_REASON_CONNECT_FAILED);
 		return;
 	}
 	spin_lock_bh(&link->lock);
-	ret = afr_credit_init(&link->credit, link->credit.depth, be16_to_cpu(rep->depth));
+	late = link->retrying;
+	ret = late ? 0 :
+		afr_credit_init(&link->credit, link->credit.depth, be16_to_cpu(rep->depth));
 	if (!ret && link->iwarp)
 		afr_link_io_probe(link);	/* who accepted may not be the first (RFC 5044) */
 	spin_unlock_bh(&link->lock);
 	if (ret)
 		afr_link_fail(link, AFR_REASON_CONNECT_FAILED);
-	else if (!link->iwarp)
+	else if (!link->iwarp && !late)
 		afr_link_io_up(link);
 }
 

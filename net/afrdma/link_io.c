@@ -135,6 +135,13 @@ bool afr_link_io_up(struct afr_link *link)
 
 /* Send queue */
 
+/* Is there a queue pair to post to? While a connect is begun anew there is none. */
+static bool may_post(const struct afr_link *link)
+{
+	lockdep_assert_held(&link->lock);
+	return link->state < AFR_LINK_DYING && !link->retrying;
+}
+
 static unsigned int sq_room(const struct afr_link *link, unsigned int reserve)
 {
 	unsigned int taken = link->sq_used + reserve;
@@ -155,7 +162,7 @@ static int sq_post(struct afr_link *link, struct ib_send_wr *wr, const struct af
 	bool signal = mark || link->sq_plain + slots >= link->sq_size / 4;
 
 	lockdep_assert_held(&link->lock);
-	AFR_CHECK(link->state < AFR_LINK_DYING);	/* nothing is posted to a lost one (I9) */
+	AFR_CHECK(may_post(link));	/* nothing is posted to a lost one (I9) */
 	wr->wr_cqe = &link->send_cqe;
 	last->wr_cqe = &link->send_cqe;
 	if (signal)
@@ -212,8 +219,7 @@ static void announce(struct afr_link *link)
 	bool due = afr_credit_due(&link->credit);
 	struct ib_rdma_wr wr = {};
 
-	lockdep_assert_held(&link->lock);
-	if (link->state >= AFR_LINK_DYING || !(due || link->ask || link->answer))
+	if (!may_post(link) || !(due || link->ask || link->answer))
 		return;
 	if (!afr_credit_available(&link->credit, due ? 0 : AFR_CREDIT_RESERVE) ||
 	    !sq_room(link, 0))
@@ -237,6 +243,8 @@ void afr_link_io_probe(struct afr_link *link)
 {
 	struct ib_rdma_wr wr = { .wr.opcode = IB_WR_RDMA_WRITE };
 
+	if (!may_post(link))
+		return;
 	if (link->iwarp) {
 		link->ask = true;
 		announce(link);
@@ -425,7 +433,7 @@ static void repost(struct afr_link *link)
 	if (!afr_message_rx_spent(&link->rx))
 		return;
 	spin_lock_bh(&link->lock);
-	if (link->state < AFR_LINK_DYING) {
+	if (may_post(link)) {
 		if (afr_message_rx_repost(&link->rx, link->qp))
 			afr_link_io_fail(link, AFR_REASON_LINK_COMPLETION);
 		for (i = 0; i < link->rx.batch; i++)
@@ -518,10 +526,45 @@ static int try_run(struct afr_link *link, struct ib_send_wr *wr, struct afr_link
 	return ret;
 }
 
+/* Looks are counted, as by the watch: a host that stood still gives others another chance. */
+#define RUN_LOOKS	4
+
+static unsigned long run_look(const struct afr_link *link)
+{
+	return msecs_to_jiffies(2 * READ_ONCE(link->an->set.link_timeout_ms)) / RUN_LOOKS + 1;
+}
+
+static int post_in_time(struct afr_link *link, struct ib_send_wr *wr, struct afr_link_op *op)
+{
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < RUN_LOOKS; i++)
+		if (wait_event_timeout(link->wait, (ret = try_run(link, wr, op)) != -EAGAIN,
+				       run_look(link)))
+			return ret;
+	afr_link_fail(link, AFR_REASON_LINK_SILENT);
+	return -ENOTCONN;
+}
+
+static void done_in_time(struct afr_link *link, struct afr_link_op *op)
+{
+	unsigned int i;
+
+	for (i = 0; i < RUN_LOOKS; i++)
+		if (wait_for_completion_timeout(&op->done, run_look(link)))
+			return;
+	afr_link_fail(link, AFR_REASON_LINK_SILENT);
+	wait_for_completion(&op->done);	/* comes with the rest of a lost link's */
+}
+
 /**
  * afr_link_io_run() - post a work request and wait until it is done
  * @link: the link
  * @wr: the request, or a chain of two; the last is made signaled here
+ *
+ * It may have to wait for all that was posted before, so a peer that acknowledges nothing
+ * of that, or hardly anything, loses the link: after twice link_timeout_ms.
  *
  * Context: Process. Sleeps; a link that dies ends the wait.
  * Return: 0, or -ENOTCONN if the link died before.
@@ -532,10 +575,10 @@ int afr_link_io_run(struct afr_link *link, struct ib_send_wr *wr)
 	int ret;
 
 	init_completion(&op.done);
-	wait_event(link->wait, (ret = try_run(link, wr, &op)) != -EAGAIN);
+	ret = post_in_time(link, wr, &op);
 	if (ret)
 		return ret;
-	wait_for_completion(&op.done);
+	done_in_time(link, &op);
 	return op.ok ? 0 : -ENOTCONN;
 }
 
@@ -553,41 +596,5 @@ void afr_link_io_abort_ops(struct afr_link *link)
 		op = link->marks[link->mark_tail++ % link->mark_slots].op;
 		if (op)
 			complete(&op->done);
-	}
-}
-
-static struct afr_port *next_port(struct afr_link *link)
-{
-	struct afr_port *port;
-
-	spin_lock_bh(&link->lock);
-	do {
-		port = list_first_entry_or_null(&link->ports, struct afr_port, member);
-		if (port)
-			list_del_init(&port->member);
-	} while (port && !port->ops->get(port));
-	link->downing = port;
-	link->downer = port ? current : NULL;
-	spin_unlock_bh(&link->lock);
-	wake_up_all(&link->wait);
-	return port;
-}
-
-/**
- * afr_link_io_down_ports() - tell every port that the link is gone
- * @link: the link, drained
- *
- * Context: Process.
- */
-void afr_link_io_down_ports(struct afr_link *link)
-{
-	const struct afr_port_ops *ops;
-	struct afr_port *port;
-
-	AFR_CHECK(link->state == AFR_LINK_DEAD);	/* nothing lands any more (I9) */
-	while ((port = next_port(link))) {
-		ops = port->ops;
-		ops->down(port, link->reason);
-		ops->put(port);
 	}
 }

@@ -148,9 +148,8 @@ int afr_link_io_init(struct afr_link *link, u16 sq_size, u16 rq_size);
 void afr_link_io_free(struct afr_link *link);
 /* Post @wr, or a chain of two, signaled, and wait for it: 0, -ENOTCONN. Process context. */
 int afr_link_io_run(struct afr_link *link, struct ib_send_wr *wr);
-/* The queue pair is drained: operations that wait have failed, ports are told. Process context. */
+/* The queue pair is drained: operations that wait have failed. Process context. */
 void afr_link_io_abort_ops(struct afr_link *link);
-void afr_link_io_down_ports(struct afr_link *link);
 
 /* link_watch.c, under link->lock: a user came; the timer of a link in use; the last user went. */
 void afr_link_watch(struct afr_link *link);

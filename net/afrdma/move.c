@@ -20,19 +20,22 @@
  */
 int afr_move_move(struct afr_conn *conn, const struct afr_frame *frame)
 {
-	bool moved;
+	bool moved, all;
 	int bad;
 
 	spin_lock_bh(&conn->rx_lock);
 	moved = conn->rx.moved;
 	bad = afr_rx_move(&conn->rx, frame->move.epoch, frame->move.start);
 	moved = !moved && conn->rx.moved;
+	all = conn->rx.visible == conn->rx.fin;
 	spin_unlock_bh(&conn->rx_lock);
 	if (bad || !moved)
 		return bad;
 	afr_stat_inc(conn->an->net, AFR_STAT_MOVE_RX);
 	trace_afrdma_conn_move(conn->id, false, AFR_ON_LINK, frame->move.epoch, frame->move.start);
 	afr_conn_readable(conn);
+	if (all)
+		afr_conn_changed(conn);		/* FIN came before */
 	return 0;
 }
 
@@ -70,7 +73,8 @@ int afr_move_resume(struct afr_conn *conn, const struct afr_frame *frame)
 	}
 	if (current_epoch)
 		set_bit(AFR_F_PEER_LEFT, &conn->flags);
-	if (current_epoch && conn->port.joined && !test_bit(AFR_F_LEAVE, &conn->flags))
+	if (current_epoch && conn->port.joined && !test_bit(AFR_F_LEAVE, &conn->flags) &&
+	    !test_bit(AFR_F_PEER_DETACHED, &conn->flags))
 		afr_link_fail(conn->port.link, AFR_REASON_LINK_PEER_RESUME);
 	afr_conn_writable(conn);
 	return 0;
@@ -83,6 +87,7 @@ int afr_move_resume(struct afr_conn *conn, const struct afr_frame *frame)
  */
 static void go_on_with_tcp(struct afr_conn *conn)
 {
+	bool was_there = conn->attach == AFR_ATTACHED || conn->attach == AFR_LEAVING;
 	enum afr_reason reason = conn->resume_reason;
 	/* an ATTACH that was not written yet never will be: the peer knows nothing of the epoch */
 	bool told = !afr_attach_unsaid(conn);
@@ -100,7 +105,7 @@ static void go_on_with_tcp(struct afr_conn *conn)
 		trace_afrdma_conn_move(conn->id, false, AFR_ON_TCP, conn->resume_epoch,
 				       conn->resume_received);
 	}
-	if (time_after(jiffies, conn->attached_at + STABLE))
+	if (was_there && time_after(jiffies, conn->attached_at + STABLE))
 		conn->attach_tries = 0;
 	afr_attach_back_off(conn, reason);
 }
@@ -190,9 +195,8 @@ static void check_timers(struct afr_conn *conn)
 	}
 	if (afr_conn_timer_due(conn, AFR_T_RETRY) && conn->attach == AFR_DETACHED)
 		set_bit(AFR_F_UPGRADE, &conn->flags);
-	/* the answer may still come */
 	if (conn->attach == AFR_ATTACHING && afr_conn_timer_due(conn, AFR_T_ATTACH))
-		WRITE_ONCE(conn->reason, AFR_REASON_ATTACH_TIMEOUT);
+		afr_attach_overdue(conn);
 	if (conn->port.link && afr_conn_timer_due(conn, AFR_T_DETACH))
 		afr_link_fail(conn->port.link, AFR_REASON_LINK_DETACH_TIMEOUT);
 }
@@ -246,4 +250,46 @@ void afr_move_consider(struct afr_conn *conn)
 		return;
 	if (!test_and_set_bit(AFR_F_UPGRADE, &conn->flags))
 		afr_conn_schedule(conn);
+}
+
+/**
+ * afr_move_keep_tcp() - an administrator says where a connection shall be
+ * @conn: connection
+ * @keep: true: off RDMA and not there again; false: there again, if we are the client,
+ *	whose part it is to begin
+ *
+ * Context: any. The work does it.
+ * Return: 0, or -EOPNOTSUPP for a connection that is not framed.
+ */
+int afr_move_keep_tcp(struct afr_conn *conn, bool keep)
+{
+	if (!afr_conn_framed(conn))
+		return -EOPNOTSUPP;
+	if (keep) {
+		set_bit(AFR_F_KEEP_TCP, &conn->flags);
+	} else {
+		clear_bit(AFR_F_KEEP_TCP, &conn->flags);
+		set_bit(AFR_F_RETRY_NOW, &conn->flags);
+	}
+	afr_conn_schedule(conn);
+	return 0;
+}
+
+/**
+ * afr_move_set_wish() - the program says where its connection shall be
+ * @conn: connection
+ * @wish: enum afrdma_rdma
+ *
+ * Context: process. Of a connection that lives, the work does it.
+ */
+void afr_move_set_wish(struct afr_conn *conn, u8 wish)
+{
+	u8 was = READ_ONCE(conn->wish);
+
+	WRITE_ONCE(conn->wish, wish);
+	if (!test_bit(AFR_F_STARTED, &conn->flags))
+		return;
+	if (wish == AFRDMA_RDMA_ALWAYS || (wish != was && was == AFRDMA_RDMA_NEVER))
+		set_bit(AFR_F_RETRY_NOW, &conn->flags);
+	afr_conn_schedule(conn);
 }

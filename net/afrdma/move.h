@@ -23,4 +23,9 @@ int afr_move_resume(struct afr_conn *conn, const struct afr_frame *frame);
 /* Any context: has this connection moved enough to deserve a link? Client only. */
 void afr_move_consider(struct afr_conn *conn);
 
+/* An administrator's will: no RDMA, or (again) RDMA. 0, or -EOPNOTSUPP if it is not framed. */
+int afr_move_keep_tcp(struct afr_conn *conn, bool keep);
+/* The program's will: AFRDMA_RDMA_*. */
+void afr_move_set_wish(struct afr_conn *conn, u8 wish);
+
 #endif /* AFR_MOVE_H */

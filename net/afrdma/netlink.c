@@ -24,6 +24,7 @@
 #include "dev.h"
 #include "group.h"
 #include "link.h"
+#include "move.h"
 #include "netlink.h"
 #include "netns.h"
 #include "reason.h"
@@ -434,7 +435,7 @@ static int conn_move(struct sk_buff *request, struct genl_info *info)
 		NL_SET_ERR_MSG(info->extack, "there is no connection of this id");
 		return -ENOENT;
 	}
-	err = afr_conn_keep_tcp(conn, to == AFRDMA_PATH_TCP);
+	err = afr_move_keep_tcp(conn, to == AFRDMA_PATH_TCP);
 	afr_conn_put(conn);
 	if (err)
 		NL_SET_ERR_MSG(info->extack, "the connection is not framed: it is TCP for ever");

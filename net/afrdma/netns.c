@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Per network namespace: identity, settings and counters, from birth to death. */
 #include <linux/cpumask.h>
+#include <linux/in.h>
+#include <linux/in6.h>
 #include <linux/init.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/percpu.h>
 #include <linux/random.h>
 #include <linux/string.h>
+#include <net/ipv6.h>
 
 #include "netns.h"
 #include "stats.h"
@@ -39,24 +42,45 @@ static const struct afr_settings afr_settings_default = {
 	.unprivileged		= 1,
 };
 
+static void put_address(struct in6_addr *to, const struct sockaddr_storage *from)
+{
+	if (from->ss_family == AF_INET)
+		ipv6_addr_set_v4mapped(((const struct sockaddr_in *)from)->sin_addr.s_addr, to);
+	else
+		*to = ((const struct sockaddr_in6 *)from)->sin6_addr;
+}
+
 /**
  * afr_net_secret() - what a peer must present when it connects a link to us
  * @an: our namespace
  * @instance: who the peer says it is
+ * @local: our address
+ * @remote: its address, IPv4 or IPv6; ports and scopes do not count
  * @secret: out, 16 bytes
  *
- * The secret is told over the TCP connection and never stored: it is derived
- * from the peer's name by a key that never leaves this namespace.
+ * The secret is told over the TCP connection and never stored: it is derived from the
+ * peer's name and both addresses, by a key that never leaves this namespace. So it is of
+ * use only for links between the addresses that TCP has proved: who takes another host's
+ * name does not get into its group.
  *
  * Context: Any.
  */
-void afr_net_secret(struct afr_net *an, const u8 instance[16], u8 secret[16])
+void afr_net_secret(struct afr_net *an, const u8 instance[16],
+		    const struct sockaddr_storage *local, const struct sockaddr_storage *remote,
+		    u8 secret[16])
 {
-	u64 name[2], out[2];
+	struct {
+		u8 instance[16];
+		struct in6_addr local, remote;
+		u64 half;
+	} __aligned(SIPHASH_ALIGNMENT) of = {};
+	u64 out[2];
 
-	memcpy(name, instance, sizeof(name));
-	out[0] = siphash_3u64(name[0], name[1], 0, &an->secret_key);
-	out[1] = siphash_3u64(name[0], name[1], 1, &an->secret_key);
+	memcpy(of.instance, instance, sizeof(of.instance));
+	put_address(&of.local, local);
+	put_address(&of.remote, remote);
+	for (of.half = 0; of.half < ARRAY_SIZE(out); of.half++)
+		out[of.half] = siphash(&of, sizeof(of), &an->secret_key);
 	memcpy(secret, out, sizeof(out));
 }
 
@@ -101,7 +125,8 @@ static void __net_exit netns_leave(struct net *net)
 
 	/* Sockets hold the namespace, and rings end before their sockets do. */
 	WARN_ON_ONCE(atomic_long_read(&an->ring_pages) || atomic_read(&an->attaching) ||
-		     atomic_read(&an->orphans) || atomic_read(&an->link_requests));
+		     atomic_read(&an->orphans) || atomic_read(&an->orphans_done) ||
+		     atomic_read(&an->link_requests));
 	free_percpu(an->stats);
 }
 

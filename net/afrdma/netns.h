@@ -6,6 +6,7 @@
 #include <linux/atomic.h>
 #include <linux/mutex.h>
 #include <linux/siphash.h>
+#include <linux/socket.h>
 #include <linux/types.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
@@ -46,7 +47,7 @@ struct afr_net {
 	siphash_key_t secret_key;	/* secrets told to peers are derived from it */
 	atomic_long_t ring_pages;	/* now */
 	atomic_t sockets;		/* AF_RDMA sockets, orphans included */
-	atomic_t attaching, orphans, link_requests;
+	atomic_t attaching, orphans, orphans_done, link_requests;
 	struct ctl_table_header *sysctl;	/* owned by sysctl.c */
 	bool hooks;			/* owned by tcpopt.c */
 	struct mutex lock;		/* leaf: hooks and service registration */
@@ -64,7 +65,9 @@ static inline struct afr_net *afr_net(const struct net *net)
 bool afr_net_take(struct afr_net *an, atomic_t *count, int most);
 
 /* The 16-byte secret that the peer @instance must present when it connects a link to us. */
-void afr_net_secret(struct afr_net *an, const u8 instance[16], u8 secret[16]);
+void afr_net_secret(struct afr_net *an, const u8 instance[16],
+		    const struct sockaddr_storage *local, const struct sockaddr_storage *remote,
+		    u8 secret[16]);
 
 int afr_netns_init(void);
 void afr_netns_exit(void);

@@ -5,6 +5,7 @@
 #include <net/sock.h>
 #include <uapi/linux/af_rdma.h>
 
+#include "move.h"
 #include "ring.h"
 #include "sock.h"
 
@@ -59,7 +60,7 @@ static int set_rdma(struct sock *sk, int value)
 {
 	if (value < AFRDMA_RDMA_AUTO || value > AFRDMA_RDMA_ALWAYS)
 		return -EINVAL;
-	afr_conn_set_wish(afr_sk(sk)->conn, value);
+	afr_move_set_wish(afr_sk(sk)->conn, value);
 	return 0;
 }
 

@@ -157,6 +157,8 @@ static void data_landed(struct afr_conn *conn, u32 len)
 	}
 	afr_stat_add(conn->an->net, AFR_STAT_RX_BYTES_RDMA, len);
 	afr_conn_readable(conn);
+	if (all)
+		afr_conn_changed(conn);		/* FIN came before */
 	if (all || test_bit(AFR_F_ORPHAN, &conn->flags) || test_bit(AFR_F_DEAF, &conn->flags))
 		afr_conn_schedule(conn);	/* FINACK, or nobody is there to read */
 }

@@ -217,8 +217,12 @@ static int on_data(struct afr_conn *conn, const struct afr_frame *frame)
 	}
 	/* half-framed: the sender had no window to obey, reading stops when the ring is full */
 	if (afr_conn_tx_mode(conn) != AFR_FRAMED) {
+		if (frame->offset != conn->rx.visible)
+			return AFR_REASON_DATA_OFFSET;
+		if (frame->length > conn->rx.fin - conn->rx.visible)
+			return AFR_REASON_DATA_AFTER_FIN;
 		conn->in_data = frame->length;
-		return frame->offset == conn->rx.visible ? 0 : AFR_REASON_DATA_OFFSET;
+		return 0;
 	}
 	spin_lock_bh(&conn->rx_lock);
 	bad = afr_rx_data(&conn->rx, frame->offset, frame->length);
@@ -310,6 +314,13 @@ static int on_frame(struct afr_conn *conn, const struct afr_frame *frame)
 	return 0;
 }
 
+/* What follows is read as nothing any more, also while an abort waits (afr_end_waits()). */
+static void refuse(struct afr_conn *conn, enum afr_reason reason)
+{
+	set_bit(AFR_F_INNER_EOF, &conn->flags);
+	afr_conn_abort(conn, reason);
+}
+
 /*
  * Read the rest of a frame head, no byte more. Returns bytes read, or what recv
  * said (0: end of TCP). Calls on_frame() when the head is whole.
@@ -333,7 +344,7 @@ static int read_head(struct afr_conn *conn)
 
 	used = afr_frame_parse(conn->in, conn->in_len, &frame, &need);
 	if (used < 0) {
-		afr_conn_abort(conn, AFR_REASON_FRAME_BAD);
+		refuse(conn, AFR_REASON_FRAME_BAD);
 		return ret;
 	}
 	if (!used)
@@ -341,7 +352,7 @@ static int read_head(struct afr_conn *conn)
 	conn->in_len = 0;
 	used = on_frame(conn, &frame);
 	if (used)
-		afr_conn_abort(conn, used);
+		refuse(conn, used);
 	return ret;
 }
 
@@ -370,18 +381,23 @@ static u32 data_begin(struct afr_conn *conn)
 
 static void data_end(struct afr_conn *conn, int got)
 {
+	bool all;
+
 	spin_lock_bh(&conn->rx_lock);
 	conn->rx_busy = false;
 	if (got > 0) {
 		afr_rx_arrived(&conn->rx, got);
 		conn->rx_bytes[AFR_ON_TCP] += got;
 	}
+	all = conn->rx.visible == conn->rx.fin;
 	spin_unlock_bh(&conn->rx_lock);
 	if (got <= 0)
 		return;
 	conn->in_data -= got;
 	afr_stat_add(conn->an->net, AFR_STAT_RX_BYTES_TCP, got);
 	afr_conn_readable(conn);
+	if (all)
+		afr_conn_changed(conn);		/* FIN came before */
 }
 
 /* Read @len bytes from TCP to their place in the ring. */
@@ -425,12 +441,27 @@ static int read_data(struct afr_conn *conn)
 	return ret;
 }
 
+/* TCP is dead, as a sender was told. What had come before is still to be read, as with TCP. */
+static bool reads_last(struct afr_conn *conn)
+{
+	enum afr_reason reason = READ_ONCE(conn->abort_reason);
+
+	return (reason == AFR_REASON_RESET || reason == AFR_REASON_TCP_ERROR) &&
+	       !test_bit(AFR_F_ABORTED, &conn->flags) &&
+	       !test_bit(AFR_F_INNER_EOF, &conn->flags) && afr_hook_ended(conn);
+}
+
+static bool reads(struct afr_conn *conn)
+{
+	return !test_bit(AFR_F_ABORT, &conn->flags) || afr_end_waits(conn) || reads_last(conn);
+}
+
 /* Returns true when the budget is used up and there may be more. */
 static bool read_frames(struct afr_conn *conn)
 {
 	int budget = BUDGET, ret;
 
-	while (budget > 0 && (!test_bit(AFR_F_ABORT, &conn->flags) || afr_end_waits(conn))) {
+	while (budget > 0 && reads(conn)) {
 		if (afr_hook_silent(conn))
 			return false;
 		if (conn->in_data)
@@ -454,7 +485,7 @@ static bool read_frames(struct afr_conn *conn)
 
 static void run(struct afr_conn *conn)
 {
-	bool more = false;
+	bool more = false, may;
 
 	AFR_CHECK(test_bit(AFR_F_STARTED, &conn->flags));	/* books and rings are there (I6) */
 	afr_conn_timer_due(conn, AFR_T_MEMORY);	/* it only had to bring us here */
@@ -462,15 +493,18 @@ static void run(struct afr_conn *conn)
 		afr_conn_writable(conn);	/* they try again */
 	if (afr_conn_timer_due(conn, AFR_T_SAY))
 		set_bit(AFR_F_SAY, &conn->flags);
-	if (afr_conn_rx_mode(conn) == AFR_UNDECIDED && !test_bit(AFR_F_ABORT, &conn->flags))
+	may = !test_bit(AFR_F_ABORT, &conn->flags) || afr_end_waits(conn);
+	if (may && afr_conn_rx_mode(conn) == AFR_UNDECIDED)
 		hello_step(conn);
-	if (raw_waits(conn) && !test_bit(AFR_F_ABORT, &conn->flags))
+	if (may && raw_waits(conn))
 		output_raw(conn);
 	if (!test_bit(AFR_F_ALIVE, &conn->flags))
 		return;		/* became plain */
 	if (afr_conn_rx_mode(conn) == AFR_FRAMED && !test_bit(AFR_F_INNER_EOF, &conn->flags))
-		more = read_frames(conn);
-	if (conn->attach != AFR_DETACHED && !afr_conn_in_worker(conn)) {
+		do
+			more = read_frames(conn);
+		while (more && test_bit(AFR_F_ABORT, &conn->flags) && reads_last(conn));
+	if (conn->attach != AFR_DETACHED && !afr_conn_may_wait(conn)) {
 		afr_conn_schedule(conn);	/* what follows may wait for the device */
 		return;
 	}

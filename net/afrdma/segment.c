@@ -149,12 +149,13 @@ int afr_saved_find(const struct saved_syn *syn, struct afr_option *opt)
 }
 
 /*
- * The note is in the urgent pointer, which means nothing without its flag. A
- * client that puts something there deceives itself only.
+ * The note is where the checksum was, and the urgent pointer, which means nothing without
+ * its flag. A client may have put anything there: notes are such as it cannot know.
  */
 static u8 *saved_note(const struct saved_syn *syn)
 {
-	return (u8 *)saved_tcp(syn) + offsetof(struct tcphdr, urg_ptr);
+	static_assert(offsetofend(struct tcphdr, urg_ptr) - offsetof(struct tcphdr, check) == 4);
+	return (u8 *)saved_tcp(syn) + offsetof(struct tcphdr, check);
 }
 
 /**
@@ -162,11 +163,11 @@ static u8 *saved_note(const struct saved_syn *syn)
  * @syn: the saved SYN
  *
  * Context: Any.
- * Return: what afr_saved_set_note() wrote, or 0, or what the client put there.
+ * Return: what afr_saved_set_note() wrote, or what the client put there.
  */
-u16 afr_saved_note(const struct saved_syn *syn)
+u32 afr_saved_note(const struct saved_syn *syn)
 {
-	return get_unaligned_be16(saved_note(syn));
+	return get_unaligned_be32(saved_note(syn));
 }
 
 /**
@@ -176,7 +177,7 @@ u16 afr_saved_note(const struct saved_syn *syn)
  *
  * Context: Any; the caller has @syn to itself.
  */
-void afr_saved_set_note(struct saved_syn *syn, u16 note)
+void afr_saved_set_note(struct saved_syn *syn, u32 note)
 {
-	put_unaligned_be16(note, saved_note(syn));
+	put_unaligned_be32(note, saved_note(syn));
 }

@@ -23,8 +23,8 @@ int afr_segment_insert(struct sk_buff *skb, u8 pf, const struct afr_option *opt)
 
 /* The client's option: as afr_option_find(), and -EPROTO if it is an answer. */
 int afr_saved_find(const struct saved_syn *syn, struct afr_option *opt);
-/* 16 bits in a saved SYN that are ours to use, 0 at first. */
-u16 afr_saved_note(const struct saved_syn *syn);
-void afr_saved_set_note(struct saved_syn *syn, u16 note);
+/* 32 bits in a saved SYN that are ours to use; at first as the client has chosen. */
+u32 afr_saved_note(const struct saved_syn *syn);
+void afr_saved_set_note(struct saved_syn *syn, u32 note);
 
 #endif /* AFR_SEGMENT_H */

@@ -49,12 +49,14 @@ struct request {
 };
 
 /* Time does not depend on where the two differ. */
-static bool secret_ok(struct afr_net *an, const struct afr_wire_cm_req *req)
+static bool secret_ok(struct afr_net *an, const struct rdma_cm_id *id,
+		      const struct afr_wire_cm_req *req)
 {
 	u8 secret[sizeof(req->secret)], differ = 0;
 	unsigned int i;
 
-	afr_net_secret(an, req->instance, secret);
+	afr_net_secret(an, req->instance, &id->route.addr.src_addr, &id->route.addr.dst_addr,
+		       secret);
 	for (i = 0; i < sizeof(secret); i++) {
 		differ |= secret[i] ^ req->secret[i];
 		OPTIMIZER_HIDE_VAR(differ);
@@ -67,7 +69,7 @@ static enum afr_reason check_request(struct request *r)
 {
 	struct afr_device_info info;
 
-	if (r->req.version != AFR_WIRE_VERSION || r->req.reserved || !secret_ok(r->an, &r->req))
+	if (r->req.version != AFR_WIRE_VERSION || r->req.reserved || !secret_ok(r->an, r->id, &r->req))
 		return AFR_REASON_LINK_PROTOCOL;
 	afr_device_info(r->dev, &info);
 	return info.reason;
@@ -103,6 +105,9 @@ static struct request *new_request(struct service *s, struct rdma_cm_id *id,
 	struct request *r;
 
 	/* On InfiniBand private data always comes at full length, with zeros behind ours (R6). */
+	/* for ever is not for us: it is our queue pair that would try again */
+	if (param->retry_count > AFR_CM_RETRIES || param->rnr_retry_count > AFR_CM_RETRIES)
+		return NULL;
 	if (!req || param->private_data_len < sizeof(*req) ||
 	    be32_to_cpu(req->magic) != AFR_CM_MAGIC ||
 	    memchr_inv(req + 1, 0, param->private_data_len - sizeof(*req)))

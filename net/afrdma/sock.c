@@ -11,6 +11,7 @@
 #include "control.h"
 #include "hook.h"
 #include "inner.h"
+#include "recv.h"
 #include "send.h"
 #include "stats.h"
 #include "trace.h"
@@ -130,6 +131,9 @@ static void linger(struct sock *sk)
 
 	if (!sk->sk_lingertime || current->flags & PF_EXITING)
 		return;
+	/* what nobody has read makes it a reset, and nothing goes ahead of that */
+	if (afr_conn_rx_mode(conn) == AFR_FRAMED && afr_recv_readable(conn))
+		return;
 	if (afr_conn_tx_mode(conn) == AFR_FRAMED) {
 		afr_send_fin(conn);
 	} else if (afr_send_queued(conn, &unsent)) {	/* written early */
@@ -157,10 +161,13 @@ static void release_connection(struct sock *sk)
 		afr_conn_abort(conn, AFR_REASON_LINGER_ZERO);
 	else if (sock_flag(sk, SOCK_LINGER))
 		linger(sk);
-	if (afr_conn_tx_mode(conn) == AFR_RAW && afr_conn_rx_mode(conn) == AFR_RAW)
+	if (afr_conn_tx_mode(conn) == AFR_RAW && afr_conn_rx_mode(conn) == AFR_RAW) {
 		afr_sockopt_sync(sk);	/* plain since */
-	else
-		sock_reset_flag(conn->inner->sk, SOCK_LINGER);
+		return;
+	}
+	lock_sock(conn->inner->sk);
+	sock_reset_flag(conn->inner->sk, SOCK_LINGER);
+	release_sock(conn->inner->sk);
 }
 
 static int afr_release(struct socket *sock)
@@ -316,8 +323,8 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 			set_modes(conn, AFR_NONE, AFR_NONE);
 	}
 	release_sock(conn->inner->sk);
-	if (failed && err == -ECONNABORTED)
-		err = failed;
+	if (err == -ECONNABORTED)	/* a poll may have taken the error to the front meanwhile */
+		err = failed ?: sock_error(sk) ?: err;
 	if (unspec)
 		afr_inner_take_error(conn->inner, sk);	/* ECONNRESET, of our own making */
 	else if (!err)
@@ -406,6 +413,17 @@ static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_AR
 	return 0;
 }
 
+/* Who sleeps may have enough now. Called with @sk locked. */
+static int afr_set_rcvlowat(struct sock *sk, int val)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+
+	WRITE_ONCE(sk->sk_rcvlowat, val ?: 1);
+	if (afr_conn_rx_mode(conn) == AFR_FRAMED && afr_recv_readable(conn))
+		sk->sk_data_ready(sk);
+	return 0;
+}
+
 static const struct proto_ops afr_ops = {
 	.owner		= THIS_MODULE,
 	.release	= afr_release,
@@ -418,6 +436,7 @@ static const struct proto_ops afr_ops = {
 	.ioctl		= afr_ioctl,
 	/* as TCP's: not of kernels that keep SOL_SOCKET to themselves */
 	.set_peek_off	= AFR_SOL_SOCKET_IS_OURS ? sk_set_peek_off : NULL,
+	.set_rcvlowat	= afr_set_rcvlowat,
 	.gettstamp	= sock_gettstamp,
 	.listen		= afr_listen,
 	.shutdown	= afr_shutdown,

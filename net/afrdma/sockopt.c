@@ -15,6 +15,7 @@
 #include "control.h"
 #include "hook.h"
 #include "inner.h"
+#include "move.h"
 #include "sock.h"
 #include "support.h"
 
@@ -253,13 +254,18 @@ void afr_sockopt_inherit(struct sock *child, const struct sock *listener)
 {
 	static const unsigned long flags = BIT(SOCK_KEEPOPEN) | BIT(SOCK_LINGER) |
 					   BIT(SOCK_URGINLINE) | BIT(SOCK_BROADCAST) |
-					   BIT(SOCK_DBG) | BIT(SOCK_LOCALROUTE);
+					   BIT(SOCK_DBG) | BIT(SOCK_LOCALROUTE) |
+					   BIT(SOCK_ZEROCOPY);
 
 	child->sk_flags |= listener->sk_flags & flags;
 	child->sk_lingertime = listener->sk_lingertime;
 	child->sk_rcvtimeo = listener->sk_rcvtimeo;
 	child->sk_sndtimeo = listener->sk_sndtimeo;
 	child->sk_rcvlowat = listener->sk_rcvlowat;
+	child->sk_peek_off = listener->sk_peek_off;
+#ifdef CONFIG_NET_RX_BUSY_POLL
+	child->sk_ll_usec = listener->sk_ll_usec;
+#endif
 	child->sk_userlocks = listener->sk_userlocks & (SOCK_SNDBUF_LOCK | SOCK_RCVBUF_LOCK);
 	child->sk_sndbuf = listener->sk_sndbuf;
 	child->sk_rcvbuf = listener->sk_rcvbuf;
@@ -272,5 +278,5 @@ void afr_sockopt_inherit(struct sock *child, const struct sock *listener)
 	afr_sk(child)->sndring = afr_sk(listener)->sndring;
 	afr_sk(child)->rcvring = afr_sk(listener)->rcvring;
 	afr_sk(child)->busy_poll = READ_ONCE(afr_sk(listener)->busy_poll);
-	afr_conn_set_wish(afr_sk(child)->conn, READ_ONCE(afr_sk(listener)->conn->wish));
+	afr_move_set_wish(afr_sk(child)->conn, READ_ONCE(afr_sk(listener)->conn->wish));
 }

@@ -165,6 +165,8 @@ static void client_syn(struct net *net, struct sock *sk, struct sk_buff *skb, u8
 	unsigned int len;
 	const u8 *opts;
 
+	if (!offer)
+		return;		/* settled since, as a VRF device may send it later */
 	opts = afr_segment_options(skb, &len);
 	/* A VRF device shows the same SYN twice. */
 	if (!afr_option_find(opts, len, &opt) && opt.nonce == offer->nonce)
@@ -311,8 +313,13 @@ u32 afr_offer_nonce(const struct afr_offer *offer)
 
 /* Server */
 
-/* The note in a saved SYN is an enum afr_reason, or that we answered. */
+/* The note in a saved SYN, which no client may foretell: an enum afr_reason, or we answered. */
 #define NOTE_ANSWERED	0xffff
+
+static u32 note_of(const struct sock *sk, u32 nonce, u32 what)
+{
+	return siphash_2u32(nonce, what, &afr_net(sock_net(sk))->secret_key);
+}
 
 /*
  * With migration a child that we consented for may be handed to a listener of
@@ -355,14 +362,17 @@ static bool server_decide(struct request_sock *req, enum afr_reason refusal, u32
 	spinlock_t *lock = inet_ehash_lockp(hashinfo, req->rsk_hash);
 	struct afr_option opt;
 	int err = -ENOENT;
+	u32 answered;
 
 	spin_lock_bh(lock);
 	if (sk_hashed(req_to_sk(req)) && req->saved_syn)
 		err = afr_saved_find(req->saved_syn, &opt);
 	if (!err) {
 		/* One answer is enough: which SYN-ACK the client takes is not known. */
-		if (afr_saved_note(req->saved_syn) != NOTE_ANSWERED)
-			afr_saved_set_note(req->saved_syn, refusal ?: NOTE_ANSWERED);
+		answered = note_of(req->rsk_listener, opt.nonce, NOTE_ANSWERED);
+		if (afr_saved_note(req->saved_syn) != answered)
+			afr_saved_set_note(req->saved_syn, !refusal ? answered :
+					   note_of(req->rsk_listener, opt.nonce, refusal));
 		*nonce = opt.nonce;
 	}
 	spin_unlock_bh(lock);
@@ -443,20 +453,20 @@ void afr_tcpopt_unlisten(struct afr_listen_mark *mark, struct sock *sk)
 }
 
 /* The note of a SYN that asked: what server_refuses() can say, else we answered. */
-static enum afr_reason saved_verdict(const struct saved_syn *syn)
+static enum afr_reason saved_verdict(const struct sock *sk, u32 nonce)
 {
-	u16 note = afr_saved_note(syn);
+	static const enum afr_reason refusals[] = {
+		AFR_REASON_FAMILY_OFF, AFR_REASON_MIGRATION, AFR_REASON_OPTION_DROPPED,
+	};
+	u32 note = afr_saved_note(tcp_sk(sk)->saved_syn);
+	unsigned int i;
 
-	switch (note) {
-	case NOTE_ANSWERED:
+	if (note == note_of(sk, nonce, NOTE_ANSWERED))
 		return AFR_REASON_NONE;
-	case AFR_REASON_FAMILY_OFF:
-	case AFR_REASON_MIGRATION:
-	case AFR_REASON_OPTION_DROPPED:
-		return note;
-	default:
-		return AFR_REASON_OPTION_NO_ROOM;
-	}
+	for (i = 0; i < ARRAY_SIZE(refusals); i++)
+		if (note == note_of(sk, nonce, refusals[i]))
+			return refusals[i];
+	return AFR_REASON_OPTION_NO_ROOM;
 }
 
 /**
@@ -481,7 +491,7 @@ enum afr_reason afr_tcpopt_accepted(struct sock *sk, u32 *nonce)
 	if (tp->saved_syn)
 		err = afr_saved_find(tp->saved_syn, &opt);
 	if (!err) {
-		reason = saved_verdict(tp->saved_syn);
+		reason = saved_verdict(sk, opt.nonce);
 		*nonce = opt.nonce;
 	} else if (err != -ENOENT) {
 		reason = AFR_REASON_OPTION_BAD;

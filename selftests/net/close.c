@@ -518,6 +518,52 @@ static void lingers_in_vain(void)
 	barrier("read");
 }
 
+/* With bytes that nobody has read it is a reset, at once. */
+static void linger_unread(void)
+{
+	int fd = open_conn(), queued;
+	double start;
+
+	EVENTUALLY(ioctl(fd, FIONREAD, &queued) == 0 && queued == 1000);
+	set_linger(fd, 30);
+	start = now();
+	SYS(close(fd));
+	WANT(now() - start < 10);
+}
+
+static void is_not_read(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	int fd = open_conn();
+
+	flow_send(fd, &out, 1000, 1000);
+	WANT_EQ(flow_recv_to_end(fd, &in), ECONNRESET);
+}
+
+/* Who sends without looking is told, and then reads what had come before. */
+static void answers_and_goes(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn(), queued;
+
+	EVENTUALLY(ioctl(fd, FIONREAD, &queued) == 0 && queued > 0);
+	flow_send(fd, &out, 5000, 5000);
+	SYS(close(fd));
+}
+
+static void sends_and_hears(void)
+{
+	static const char bytes[64 * KIB];
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+
+	while (send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL) > 0)
+		;
+	WANT(errno == ECONNRESET || errno == EPIPE);
+	flow_recv_to_end(fd, &in);
+	WANT_EQ(in.off, 5000);
+}
+
 static void linger_nothing(void)
 {
 	struct flow in = flow_in(0), out = flow_out(0);
@@ -727,6 +773,8 @@ const struct row close_rows[] = {
 	BOTH("close_full", goes_with_full_buffers, reads_when_gone, ON_ALL | QUICK),
 	BOTH("linger", lingers, reads_slowly, ON_ALL | QUICK),
 	BOTH("linger_in_vain", lingers_in_vain, reads_slowly, ON_ALL),
+	{ "linger_unread", linger_unread, is_not_read, ON_ALL | QUICK },
+	{ "answers_and_goes", sends_and_hears, answers_and_goes, ON_ALL | QUICK },
 	{ "linger_nothing", linger_nothing, linger_nothing, ON_ALL },
 	BOTH("killed_sending", killed_while_sending, reads_the_killed, ON_ALL | QUICK),
 	BOTH("killed_receiving", killed_while_receiving, writes_to_the_killed, ON_ALL),

@@ -381,6 +381,57 @@ static void connect_interrupted(void)
 	exchange(fd);
 }
 
+/* Shut on its way: it is none, and the socket may try again. */
+static void connect_shut(void)
+{
+	int port = fill_backlog();
+	union addr addr;
+	int fd = start_connect(port, &addr);
+
+	SYS(shutdown(fd, SHUT_RDWR));
+	await(fd, POLLERR | POLLHUP);
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_ERROR), ECONNRESET);
+	barrier("seen");
+	nonblocking(fd, false);
+	SYS(connect(fd, &addr.sa, addr_len()));
+	exchange(fd);
+}
+
+static void *recv_nothing(void *arg)
+{
+	char byte;
+
+	WANT_EQ(SYS(recv(*(int *)arg, &byte, 1, 0)), 0);
+	return NULL;
+}
+
+/* Connected, and the server's program does not know yet: who reads is to be stopped. */
+static void shut_before_accept(void)
+{
+	int fd = connect_port(server_port());
+	pthread_t thread = thread_start(recv_nothing, &fd);
+	char byte;
+
+	poll(NULL, 0, 50);
+	SYS(shutdown(fd, SHUT_RD));
+	pthread_join(thread, NULL);
+	WANT_EQ(poll_one(fd, POLLIN | POLLRDHUP, 0), POLLIN | POLLRDHUP);
+	WANT_EQ(SYS(recv(fd, &byte, 1, MSG_DONTWAIT)), 0);
+	SYS(send(fd, "!", 1, MSG_NOSIGNAL));
+	barrier("shut");
+	barrier("read");
+}
+
+static void shut_before_accept_server(void)
+{
+	int listener = open_listener(1);
+	char byte;
+
+	barrier("shut");
+	WANT_EQ(SYS(recv(SYS(accept(listener, NULL, NULL)), &byte, 1, 0)), 1);
+	barrier("read");
+}
+
 /* Gone before the answer: nothing of it may be left, and nobody minds. */
 static void connect_abandoned(void)
 {
@@ -1090,6 +1141,9 @@ const struct row connect_rows[] = {
 	{ "connect_then_blocking", connect_then_blocking, SERVED, ON_COLD | ON_PLAIN },
 	{ "connect_pending", connect_pending, full_backlog_server, ON_COLD | ON_PLAIN },
 	{ "connect_timeout", connect_timeout, full_backlog_server, ON_COLD | ON_PLAIN },
+	{ "shut_before_accept", shut_before_accept, shut_before_accept_server,
+	  ON_COLD | ON_PLAIN | QUICK },
+	{ "connect_shut", connect_shut, full_backlog_server, ON_COLD | ON_PLAIN },
 	{ "connect_interrupted", connect_interrupted, full_backlog_server, ON_COLD | ON_PLAIN },
 	{ "connect_abandoned", connect_abandoned, connect_abandoned_server, ON_COLD | ON_PLAIN },
 	{ "refused", refused, closed_port_server, ON_COLD | QUICK },

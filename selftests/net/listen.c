@@ -319,6 +319,30 @@ static void speaks_and_goes(void)
 	barrier("spoken");
 }
 
+/* ... or that throws the connection away: what it has said before is heard. */
+static void speaks_and_resets(void)
+{
+	struct flow out = flow_out(0);
+	int fd = accept_conn(open_listener(8));
+
+	flow_send(fd, &out, 5000, 5000);
+	set_linger(fd, 0);
+	SYS(close(fd));
+	barrier("spoken");
+}
+
+static void is_spoken_to_and_reset(void)
+{
+	struct flow in = flow_in(0);
+	int fd = connect_port(server_port());
+	char byte;
+
+	barrier("spoken");
+	await(fd, POLLERR);
+	flow_recv(fd, &in, 5000, 5000);
+	SYS_ERRNO(recv(fd, &byte, 1, 0), ECONNRESET);
+}
+
 /* ... or only as much as it takes. */
 static void speaks_and_lingers(void)
 {
@@ -603,6 +627,7 @@ const struct row listen_rows[] = {
 	{ "speaks_first", is_spoken_to, speaks_first, ANY | QUICK },
 	{ "shouts_first", is_shouted_at, shouts_first, ANY | QUICK },
 	{ "speaks_and_lingers", is_spoken_to, speaks_and_lingers, ANY | QUICK },
+	{ "speaks_and_resets", is_spoken_to_and_reset, speaks_and_resets, ANY | QUICK },
 	{ "speaks_and_goes", is_spoken_to, speaks_and_goes, ANY | QUICK },
 	{ "closed_with_pending", closed_with_pending_client, closed_with_pending, ANY | QUICK },
 	{ "closed_with_accepted", closed_with_accepted_client, closed_with_accepted, ON_ALL },

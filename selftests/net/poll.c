@@ -465,6 +465,29 @@ static void edge_late(void)
 	WANT(edge(ep, -1) & EPOLLRDHUP);
 }
 
+static void *await_in(void *arg)
+{
+	WANT_EQ(poll_one(*(int *)arg, POLLIN, -1), POLLIN);
+	return NULL;
+}
+
+/* Too few to be told of, until fewer are enough. */
+static void lowat_lowered(void)
+{
+	int fd = open_conn(), queued;
+	pthread_t thread;
+
+	set_int(fd, SOL_SOCKET, SO_RCVLOWAT, 4096);
+	barrier("send");
+	EVENTUALLY(ioctl(fd, FIONREAD, &queued) == 0 && queued == 10);
+	WANT_EQ(poll_one(fd, POLLIN, 50), 0);
+	thread = thread_start(await_in, &fd);
+	poll(NULL, 0, 50);
+	set_int(fd, SOL_SOCKET, SO_RCVLOWAT, 1);
+	pthread_join(thread, NULL);
+	barrier("end");
+}
+
 static void edge_late_peer(void)
 {
 	int fd = open_conn();
@@ -503,6 +526,22 @@ static void sigio(void)
 	barrier("send");
 	EVENTUALLY(signals_seen > 0);
 	barrier("end");
+}
+
+/* The peer's end is a signal, too. */
+static void sigio_end(void)
+{
+	int fd = open_conn();
+
+	on_signal(SIGIO, SA_RESTART);
+	barrier("send");
+	recv_some(fd);
+	SYS(fcntl(fd, F_SETOWN, getpid()));
+	SYS(fcntl(fd, F_SETFL, O_ASYNC));
+	signals_seen = 0;
+	barrier("end");
+	EVENTUALLY(signals_seen > 0);
+	await(fd, POLLRDHUP);
 }
 
 /* FIOASYNC is the same by another name, and can be taken back. */
@@ -600,8 +639,10 @@ const struct row poll_rows[] = {
 	BOTH("edge_room", edge_room, edge_room_peer, ON_ALL),
 	BOTH("edge_sent", edge_sent, edge_sent_peer, ON_ALL | QUICK),
 	BOTH("edge_late", edge_late, edge_late_peer, ON_ALL),
+	{ "lowat_lowered", lowat_lowered, edge_late_peer, ON_ALL | QUICK },
 	{ "oneshot", oneshot, edge_late_peer, ON_ALL },
 	{ "sigio", sigio, edge_late_peer, ON_ALL },
+	{ "sigio_end", sigio_end, edge_late_peer, ON_ALL | QUICK },
 	{ "fioasync", fioasync, edge_late_peer, ON_ALL | QUICK },
 	{ "epoll_exclusive", exclusive_callers, exclusive, ON_COLD | ON_PLAIN | QUICK },
 	{ }
