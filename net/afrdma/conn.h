@@ -152,7 +152,7 @@ struct afr_conn {
 	const struct afr_front_ops *front_ops;
 	struct mutex		run_mutex;		/* see the head of this file */
 	struct work_struct	work;
-	struct work_struct	link_work;		/* the same, for who may wait for a device */
+	struct work_struct	link_work;		/* for who may wait for a device */
 	bool			on_link;		/* ... which is needed; run_mutex */
 	struct timer_list	timer;
 	atomic_t		readers;	/* calls that wait to read */

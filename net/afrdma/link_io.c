@@ -526,8 +526,7 @@ static int try_run(struct afr_link *link, struct ib_send_wr *wr, struct afr_link
 	return ret;
 }
 
-/* Looks are counted, as by the watch: a host that stood still gives others another chance. */
-#define RUN_LOOKS	4
+#define RUN_LOOKS	4	/* counted, as by the watch: who stood still gives another chance */
 
 static unsigned long run_look(const struct afr_link *link)
 {
@@ -536,13 +535,14 @@ static unsigned long run_look(const struct afr_link *link)
 
 static int post_in_time(struct afr_link *link, struct ib_send_wr *wr, struct afr_link_op *op)
 {
+	int ret = -EAGAIN;
 	unsigned int i;
-	int ret;
 
-	for (i = 0; i < RUN_LOOKS; i++)
-		if (wait_event_timeout(link->wait, (ret = try_run(link, wr, op)) != -EAGAIN,
-				       run_look(link)))
-			return ret;
+	for (i = 0; i < RUN_LOOKS && ret == -EAGAIN; i++)
+		wait_event_timeout(link->wait, (ret = try_run(link, wr, op)) != -EAGAIN,
+				   run_look(link));
+	if (ret != -EAGAIN)
+		return ret;
 	afr_link_fail(link, AFR_REASON_LINK_SILENT);
 	return -ENOTCONN;
 }
@@ -555,7 +555,7 @@ static void done_in_time(struct afr_link *link, struct afr_link_op *op)
 		if (wait_for_completion_timeout(&op->done, run_look(link)))
 			return;
 	afr_link_fail(link, AFR_REASON_LINK_SILENT);
-	wait_for_completion(&op->done);	/* comes with the rest of a lost link's */
+	wait_for_completion(&op->done);	/* with the rest of a lost link's */
 }
 
 /**

@@ -69,7 +69,8 @@ static enum afr_reason check_request(struct request *r)
 {
 	struct afr_device_info info;
 
-	if (r->req.version != AFR_WIRE_VERSION || r->req.reserved || !secret_ok(r->an, r->id, &r->req))
+	if (r->req.version != AFR_WIRE_VERSION || r->req.reserved ||
+	    !secret_ok(r->an, r->id, &r->req))
 		return AFR_REASON_LINK_PROTOCOL;
 	afr_device_info(r->dev, &info);
 	return info.reason;
