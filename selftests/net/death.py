@@ -13,6 +13,9 @@
     death.py starved HOST PORT   no page for the send ring: EAGAIN, or a sleep, until there is one
     death.py deaf PORT           accept, read nothing until the peer has closed: a reset is right
     death.py stuffed HOST PORT   fill all buffers of a peer that does not read, and close
+    death.py keep PORT COUNT     read so many connections to their ends, and close none
+    death.py leave HOST PORT COUNT
+                                 send as much on so many, one after the other, and close each
     death.py hold                keep one socket open until stdin ends
 """
 import ctypes
@@ -31,6 +34,7 @@ AF_RDMA = int(os.environ.get("AFR_FAMILY", "27"))
 SOL_AFRDMA, AFRDMA_INFO = 427, 1
 PATH_RDMA = 1
 CHUNK = 1 << 15
+LEFT = 100000
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -230,6 +234,35 @@ def stuffed(host, port):
         pass
 
 
+def keep(port, count):
+    listener = rdma_socket()
+    listener.bind(("", port))
+    listener.listen(1)
+    print("listening", flush=True)
+    kept = []
+    for number in range(count):
+        kept.append(listener.accept()[0])
+        kept[-1].sendall(b"!")
+        got = 0
+        try:
+            while data := kept[-1].recv(1 << 16):
+                got += len(data)
+        except OSError as err:
+            sys.exit(f"connection {number} ended after {got} bytes: {err}")
+        if got != LEFT:
+            sys.exit(f"connection {number} ended after {got} bytes")
+    print(f"{count} connections are whole")
+
+
+def leave(host, port, count):
+    for _ in range(count):
+        with rdma_socket() as conn:
+            conn.connect((host, port))
+            conn.recv(1)        # the one before has been read
+            conn.sendall(bytes(LEFT))
+        time.sleep(0.2)         # that it has come is told with the next words, or a little later
+
+
 def hold():
     with rdma_socket():
         print("open", flush=True)
@@ -242,6 +275,10 @@ if __name__ == "__main__":
         serve(int(args[0]))
     elif what == "stream":
         stream(args[0], int(args[1]), int(args[2]), args[3])
+    elif what == "keep":
+        keep(int(args[0]), int(args[1]))
+    elif what == "leave":
+        leave(args[0], int(args[1]), int(args[2]))
     elif what == "orphaned":
         orphaned(args[0], int(args[1]), float(args[2]))
     elif what == "limited":

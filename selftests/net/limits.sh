@@ -76,6 +76,25 @@ no_orphans() {
 	fi
 }
 
+# Closed, delivered, and the peer keeps its end open: none of these has the place of another.
+kept_open() {
+	port=$((port + 1))
+	if [ "$AFR_ROLE" = b ]; then
+		timeout 60 python3 "$death" keep $port 16 >"$work/serve.$port" 2>&1 &
+		server=$!
+		wait_for 20 listening
+		barrier "listens $port"
+		check "orphans_max: those that have delivered all do not count" wait "$server"
+		sed 's/^/# /' "$work/serve.$port"
+	else
+		barrier "listens $port"
+		echo 6 >/proc/sys/net/afrdma/orphans_max
+		check "orphans_max: left" timeout 60 python3 "$death" leave "$AFR_PEER" $port 16
+	fi
+	barrier "over $port"
+	[ "$AFR_ROLE" = b ] || echo 8192 >/proc/sys/net/afrdma/orphans_max
+}
+
 # No page for the send ring at all.
 no_pages() {
 	port=$((port + 1))
@@ -100,6 +119,7 @@ refused attaches_max 0 b ATTACH_LIMIT over_limit	# the first that leaves a link 
 refused mem_max 120 a RING_LIMIT ring_no_memory
 no_pages
 no_orphans
+kept_open
 barrier end
 rm -rf "$work"
 exit 0

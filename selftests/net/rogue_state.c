@@ -260,6 +260,17 @@ static void attach_half(struct peer *p, unsigned int i)
 	go_on(p);
 }
 
+/* Half-framed there is no window, but an end is an end. */
+static void data_after_fin_half(struct peer *p, unsigned int i)
+{
+	double end = now() + rogue.patience;
+
+	while (rogue.rdma && p->tcb.in_len < p->row->says && now() < end)
+		tcp_turn(&p->tcb, 10);
+	peer_hello(p);
+	data_after_fin(p, i);
+}
+
 /* From an end that has no business to attach. */
 static void attach_by_server(struct peer *p, unsigned int i)
 {
@@ -396,6 +407,8 @@ const struct rogue_row state_rows[] = {
 	{ "attach_with_reason", AS_CLIENT, attach_with_reason, 1, EXPECT_ERROR, 0, 0 },
 	{ "attach_half", AS_CLIENT | NO_HELLO | SHORT_TIMERS | RAW_BACK, attach_half, 1,
 	  LIE(ATTACH_BAD), 100 },
+	{ "data_after_fin_half", AS_CLIENT | NO_HELLO | SHORT_TIMERS | RAW_BACK | SLEEPY,
+	  data_after_fin_half, 2, LIE(DATA_AFTER_FIN), 100 },
 	{ "attach_by_server", AS_SERVER, attach_by_server, 1, LIE(ATTACH_BAD), 0 },
 	{ "attached_unasked", AS_BOTH, attached_unasked, 2, LIE(ATTACH_BAD), 0 },
 	{ "move_unattached", AS_BOTH, move_unattached, 3, EXPECT_EITHER, 0, 0 },
