@@ -98,7 +98,8 @@
 	AFR_OPTION(SOL_SOCKET, SO_PASSCRED, PASS, "as TCP", "as TCP", "as TCP", "option_table", \
 		"kept; no message of a stream carries them") \
 	/* answers */ \
-	AFR_OPTION(SOL_SOCKET, SO_ERROR, CORE, "yes", "yes", "yes", "so_error", "") \
+	AFR_OPTION(SOL_SOCKET, SO_ERROR, CORE, "yes", "yes", "yes", "so_error", \
+		"plain: when a call or poll() has told of it") \
 	AFR_OPTION(SOL_SOCKET, SO_TYPE, CORE, "yes", "yes", "yes", "family", "") \
 	AFR_OPTION(SOL_SOCKET, SO_DOMAIN, OWN, "27", "27", "27", "family", \
 		"the family number; TCP's under smctl run") \
