@@ -183,8 +183,11 @@ static void run_orphan(struct afr_conn *conn)
 		afr_send_fin(conn);	/* never ahead of a reset: the peer would see an end */
 	if (test_bit(AFR_F_ORPHAN_COUNTED, &conn->flags) && afr_send_done(conn))
 		orphan_done(conn);
-	if (afr_conn_timer_due(conn, AFR_T_ORPHAN))
+	if (afr_conn_timer_due(conn, AFR_T_ORPHAN)) {
+		if (afr_conn_tx_mode(conn) == AFR_UNDECIDED)
+			set_bit(AFR_F_EARLY_OVER, &conn->flags);	/* nothing waits any more */
 		afr_conn_abort(conn, AFR_REASON_ORPHAN_TIMEOUT);
+	}
 }
 
 /* Shut both ways, and the peer goes on (RFC 9293, 3.10.7.4: data that nobody can receive). */

@@ -65,6 +65,13 @@ static void output_raw(struct afr_conn *conn)
 	afr_conn_changed(conn);
 }
 
+/* What follows is read as nothing any more, also while an abort waits (afr_end_waits()). */
+static void refuse(struct afr_conn *conn, enum afr_reason reason)
+{
+	set_bit(AFR_F_INNER_EOF, &conn->flags);
+	afr_conn_abort(conn, reason);
+}
+
 /* Are raw bytes on their way out? No frame can follow them any more. */
 static bool raw_waits(const struct afr_conn *conn)
 {
@@ -151,7 +158,7 @@ static bool may_answer(struct afr_conn *conn)
 static void hello_late(struct afr_conn *conn, int seen)
 {
 	if (seen > 0) {
-		afr_conn_abort(conn, AFR_REASON_HELLO_CUT);
+		refuse(conn, AFR_REASON_HELLO_CUT);
 		return;
 	}
 	if (afr_conn_tx_mode(conn) != AFR_UNDECIDED)
@@ -179,7 +186,7 @@ static void hello_step(struct afr_conn *conn)
 				&hello)) {
 	case AFR_HELLO_MORE:
 		if (ended && seen > 0)
-			afr_conn_abort(conn, AFR_REASON_HELLO_CUT);
+			refuse(conn, AFR_REASON_HELLO_CUT);
 		else if (ended && afr_conn_tx_mode(conn) == AFR_FRAMED)
 			afr_end_inner(conn, err);
 		else if (ended)
@@ -199,7 +206,7 @@ static void hello_step(struct afr_conn *conn)
 		found_raw(conn, AFR_REASON_NO_HELLO);
 		return;
 	case AFR_HELLO_BAD:
-		afr_conn_abort(conn, AFR_REASON_HELLO_BAD);
+		refuse(conn, AFR_REASON_HELLO_BAD);
 		return;
 	}
 }
@@ -312,13 +319,6 @@ static int on_frame(struct afr_conn *conn, const struct afr_frame *frame)
 		return handlers[frame->type](conn, frame);
 	conn->in_skip = frame->length;	/* unknown and optional, or the parser had refused it */
 	return 0;
-}
-
-/* What follows is read as nothing any more, also while an abort waits (afr_end_waits()). */
-static void refuse(struct afr_conn *conn, enum afr_reason reason)
-{
-	set_bit(AFR_F_INNER_EOF, &conn->flags);
-	afr_conn_abort(conn, reason);
 }
 
 /*
