@@ -391,8 +391,8 @@ bool afr_conn_timer_due(struct afr_conn *conn, enum afr_timer which)
 void afr_conn_abort(struct afr_conn *conn, enum afr_reason reason)
 {
 	cmpxchg(&conn->abort_reason, AFR_REASON_NONE, reason);
-	set_bit(AFR_F_ABORT, &conn->flags);
-	afr_conn_schedule(conn);
+	if (!test_and_set_bit(AFR_F_ABORT, &conn->flags))
+		afr_conn_schedule(conn);
 }
 
 /**

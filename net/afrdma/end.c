@@ -181,7 +181,8 @@ static void run_orphan(struct afr_conn *conn)
 		afr_conn_abort(conn, AFR_REASON_CLOSED_UNREAD);
 	else if (afr_conn_tx_mode(conn) == AFR_FRAMED && !test_bit(AFR_F_ABORT, &conn->flags))
 		afr_send_fin(conn);	/* never ahead of a reset: the peer would see an end */
-	if (test_bit(AFR_F_ORPHAN_COUNTED, &conn->flags) && afr_send_done(conn))
+	if (test_bit(AFR_F_ORPHAN_COUNTED, &conn->flags) && afr_send_done(conn) &&
+	    !afr_recv_fin(conn))
 		orphan_done(conn);
 	if (afr_conn_timer_due(conn, AFR_T_ORPHAN)) {
 		if (afr_conn_tx_mode(conn) == AFR_UNDECIDED)

@@ -203,7 +203,8 @@ int afr_io_wait_mode(struct sock *sk, enum afr_mode (*mode)(const struct afr_con
 	if (mode(conn) == AFR_UNDECIDED) {
 		afr_control_say(conn);
 		err = afr_io_wait_in(sk, timeo, mode(conn) != AFR_UNDECIDED ||
-				     afr_io_aborted(conn) || READ_ONCE(sk->sk_shutdown) & shut);
+				     afr_io_aborted(conn) ||
+				     (READ_ONCE(sk->sk_shutdown) & shut && afr_hook_silent(conn)));
 	}
 	return err ? err : mode(conn);
 }

@@ -526,36 +526,18 @@ static int try_run(struct afr_link *link, struct ib_send_wr *wr, struct afr_link
 	return ret;
 }
 
-#define RUN_LOOKS	4	/* counted, as by the watch: who stood still gives another chance */
+#define RUN_LOOKS	4	/* without progress: counted, as by the watch */
+#define RUN_MOST	16	/* in all: who lets go of a packet now and then is slow enough */
 
-static unsigned long run_look(const struct afr_link *link)
+/* Wait for half of link_timeout_ms. False when it is time to give up, and the link is lost. */
+static bool wait_on(struct afr_link *link, unsigned int *looks, unsigned int *idle, u32 *tail)
 {
-	return msecs_to_jiffies(2 * READ_ONCE(link->an->set.link_timeout_ms)) / RUN_LOOKS + 1;
-}
-
-static int post_in_time(struct afr_link *link, struct ib_send_wr *wr, struct afr_link_op *op)
-{
-	int ret = -EAGAIN;
-	unsigned int i;
-
-	for (i = 0; i < RUN_LOOKS && ret == -EAGAIN; i++)
-		wait_event_timeout(link->wait, (ret = try_run(link, wr, op)) != -EAGAIN,
-				   run_look(link));
-	if (ret != -EAGAIN)
-		return ret;
+	*idle = READ_ONCE(link->mark_tail) == *tail ? *idle + 1 : 0;
+	*tail = READ_ONCE(link->mark_tail);
+	if (++*looks < RUN_MOST && *idle < RUN_LOOKS)
+		return true;
 	afr_link_fail(link, AFR_REASON_LINK_SILENT);
-	return -ENOTCONN;
-}
-
-static void done_in_time(struct afr_link *link, struct afr_link_op *op)
-{
-	unsigned int i;
-
-	for (i = 0; i < RUN_LOOKS; i++)
-		if (wait_for_completion_timeout(&op->done, run_look(link)))
-			return;
-	afr_link_fail(link, AFR_REASON_LINK_SILENT);
-	wait_for_completion(&op->done);	/* with the rest of a lost link's */
+	return false;
 }
 
 /**
@@ -563,22 +545,31 @@ static void done_in_time(struct afr_link *link, struct afr_link_op *op)
  * @link: the link
  * @wr: the request, or a chain of two; the last is made signaled here
  *
- * It may have to wait for all that was posted before, so a peer that acknowledges nothing
- * of that, or hardly anything, loses the link: after twice link_timeout_ms.
+ * It may have to wait for all that was posted before, so a peer that acknowledges nothing of
+ * that loses the link: after twice link_timeout_ms, or eight times, if some completes.
  *
  * Context: Process. Sleeps; a link that dies ends the wait.
  * Return: 0, or -ENOTCONN if the link died before.
  */
 int afr_link_io_run(struct afr_link *link, struct ib_send_wr *wr)
 {
+	unsigned long look = msecs_to_jiffies(READ_ONCE(link->an->set.link_timeout_ms) / 2) + 1;
+	u32 tail = READ_ONCE(link->mark_tail);
+	unsigned int looks = 0, idle = 0;
 	struct afr_link_op op = {};
-	int ret;
+	int ret = -EAGAIN;
 
 	init_completion(&op.done);
-	ret = post_in_time(link, wr, &op);
+	while (!wait_event_timeout(link->wait, (ret = try_run(link, wr, &op)) != -EAGAIN, look))
+		if (!wait_on(link, &looks, &idle, &tail))
+			return -ENOTCONN;
 	if (ret)
 		return ret;
-	done_in_time(link, &op);
+	while (!wait_for_completion_timeout(&op.done, look))
+		if (!wait_on(link, &looks, &idle, &tail)) {
+			wait_for_completion(&op.done);	/* with the rest of a lost link's */
+			break;
+		}
 	return op.ok ? 0 : -ENOTCONN;
 }
 

@@ -74,7 +74,7 @@ int afr_move_resume(struct afr_conn *conn, const struct afr_frame *frame)
 	if (current_epoch)
 		set_bit(AFR_F_PEER_LEFT, &conn->flags);
 	if (current_epoch && conn->port.joined && !test_bit(AFR_F_LEAVE, &conn->flags) &&
-	    !test_bit(AFR_F_PEER_DETACHED, &conn->flags))
+	    !(test_bit(AFR_F_PEER_DETACHED, &conn->flags) && conn->detach_posted))
 		afr_link_fail(conn->port.link, AFR_REASON_LINK_PEER_RESUME);
 	afr_conn_writable(conn);
 	return 0;

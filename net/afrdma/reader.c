@@ -485,7 +485,7 @@ static bool read_frames(struct afr_conn *conn)
 
 static void run(struct afr_conn *conn)
 {
-	bool more = false, may;
+	bool more = false, may = reads(conn);
 
 	AFR_CHECK(test_bit(AFR_F_STARTED, &conn->flags));	/* books and rings are there (I6) */
 	afr_conn_timer_due(conn, AFR_T_MEMORY);	/* it only had to bring us here */
@@ -493,7 +493,6 @@ static void run(struct afr_conn *conn)
 		afr_conn_writable(conn);	/* they try again */
 	if (afr_conn_timer_due(conn, AFR_T_SAY))
 		set_bit(AFR_F_SAY, &conn->flags);
-	may = !test_bit(AFR_F_ABORT, &conn->flags) || afr_end_waits(conn);
 	if (may && afr_conn_rx_mode(conn) == AFR_UNDECIDED)
 		hello_step(conn);
 	if (may && raw_waits(conn))
