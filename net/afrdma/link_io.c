@@ -529,7 +529,7 @@ static int try_run(struct afr_link *link, struct ib_send_wr *wr, struct afr_link
 #define RUN_LOOKS	4	/* without progress: counted, as by the watch */
 #define RUN_MOST	16	/* in all: who lets go of a packet now and then is slow enough */
 
-/* Wait for half of link_timeout_ms. False when it is time to give up, and the link is lost. */
+/* Look again, half of link_timeout_ms later? False when it is time to give up: the link is lost. */
 static bool wait_on(struct afr_link *link, unsigned int *looks, unsigned int *idle, u32 *tail)
 {
 	*idle = READ_ONCE(link->mark_tail) == *tail ? *idle + 1 : 0;
