@@ -72,6 +72,7 @@ static void make_room(struct afr_conn *conn)
 
 static void step(struct afr_conn *conn, enum afr_attach_state state)
 {
+	lockdep_assert_held(&conn->run_mutex);	/* on_link is its, too */
 	if (!pending(state))
 		make_room(conn);
 	if (state != AFR_DETACHED)
