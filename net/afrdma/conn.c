@@ -258,6 +258,18 @@ void afr_conn_run(struct afr_conn *conn)
 }
 
 /**
+ * afr_conn_await_run() - wait for whoever does the work just now
+ * @conn: connection, undecided: then the work waits for nobody
+ *
+ * Context: process, without any lock.
+ */
+void afr_conn_await_run(struct afr_conn *conn)
+{
+	mutex_lock(&conn->run_mutex);
+	mutex_unlock(&conn->run_mutex);
+}
+
+/**
  * afr_conn_incoming() - the inner socket has something for the work
  * @conn: connection
  *

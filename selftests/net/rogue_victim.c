@@ -77,12 +77,14 @@ static int open_listener(const struct tun *tun, const struct victim_plan *plan)
 	return fd;
 }
 
+#define FIRST	500	/* bytes of a speaker */
+
 struct speaker {
 	int fd;
 	int err;
 	unsigned int says;
 	bool shouts;
-	bool at_once;	/* an accepted socket takes the first bytes without a wait */
+	bool at_once;	/* an accepted socket takes the first bytes without a wait, one by one */
 };
 
 static void *speak(void *arg)
@@ -95,10 +97,18 @@ static void *speak(void *arg)
 	for (unsigned int i = 0; i < s->says; i++)
 		buf[i] = victim_byte(i);
 	while (done < s->says && ret >= 0) {
-		int first = (s->at_once ? MSG_DONTWAIT : 0) | (s->shouts ? MSG_OOB : 0);
+		unsigned int len = s->says - done;
+		int flags = MSG_NOSIGNAL;
 
-		ret = send(s->fd, buf + done, s->shouts && !done ? 50 : s->says - done,
-			   MSG_NOSIGNAL | (done ? 0 : first));
+		if (s->at_once && done < FIRST) {
+			flags |= MSG_DONTWAIT;
+			len = 1;
+		}
+		if (s->shouts && !done) {
+			flags |= MSG_OOB;
+			len = 50;
+		}
+		ret = send(s->fd, buf + done, len, flags);
 		done += ret > 0 ? ret : 0;
 	}
 	if (ret < 0)
