@@ -78,7 +78,7 @@
 	AFR_REASON(96, FIN_BAD, "FIN below what was received, or a second FIN with another end") \
 	AFR_REASON(97, FINACK_BAD, "FINACK for an end we did not name") \
 	AFR_REASON(98, CREDIT_BAD, "a consumer cursor beyond what was sent") \
-	AFR_REASON(99, ATTACH_BAD, "ATTACH or ATTACHED that was not awaited, or with an epoch that is not the next") \
+	AFR_REASON(99, ATTACH_BAD, "ATTACH or ATTACHED that was not awaited, or with an epoch that is not a later one") \
 	AFR_REASON(100, MOVE_BAD, "MOVE at an offset where the stream is not, or twice") \
 	AFR_REASON(101, RESUME_BAD, "RESUME outside what was sent and is still held") \
 	AFR_REASON(102, MOVE_DATA, "DATA on TCP while the direction is on a link")

@@ -111,9 +111,9 @@
 	AFR_OPTION(SOL_SOCKET, SO_NETNS_COOKIE, CORE, "yes", "yes", "yes", "option_table", "") \
 	/* TCP: when bytes go */ \
 	AFR_OPTION(IPPROTO_TCP, TCP_NODELAY, STORE, \
-		"always so", "as set before framing", "yes", "pingpong_byte", "") \
-	AFR_OPTION(IPPROTO_TCP, TCP_CORK, STORE, "no", "as set before framing", "yes", "cork", \
-		"every write into the ring goes at once") \
+		"always so", "always so", "yes", "pingpong_byte", "") \
+	AFR_OPTION(IPPROTO_TCP, TCP_CORK, STORE, "no", "no", "yes", "cork", \
+		"stored, and without effect on a framed connection") \
 	AFR_OPTION(IPPROTO_TCP, TCP_QUICKACK, PASS, \
 		"inner connection", "inner connection", "yes", "option_table", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_NOTSENT_LOWAT, PASS, "no", "no", "yes", "option_table", \
@@ -197,7 +197,7 @@
 	AFR_FLAG(MSG_WAITALL, "yes", "yes", "yes", "waitall", "") \
 	AFR_FLAG(MSG_TRUNC, "yes", "yes", "yes", "trunc", "bytes are thrown away unread") \
 	AFR_FLAG(MSG_DONTWAIT, "yes", "yes", "yes", "dontwait", "") \
-	AFR_FLAG(MSG_MORE, "no", "no", "yes", "more", "every write goes at once") \
+	AFR_FLAG(MSG_MORE, "no", "no", "yes", "more", "without effect on a framed connection") \
 	AFR_FLAG(MSG_NOSIGNAL, "yes", "yes", "yes", "sigpipe", "SIGPIPE without it") \
 	AFR_FLAG(MSG_WAITFORONE, "yes", "yes", "yes", "mmsg_one", "") \
 	AFR_FLAG(MSG_OOB, "yes", "yes", "yes", "urgent", "") \
@@ -208,7 +208,7 @@
 #define AFR_SUPPORT_IOCTLS \
 	AFR_IOCTL(SIOCINQ, "yes", "yes", "yes", "inq", "FIONREAD is the same") \
 	AFR_IOCTL(SIOCOUTQ, "yes", "yes", "yes", "outq", \
-		"what the peer is not known to have, by ring cursors") \
+		"what the path has not taken; on RDMA also what is held beyond half of the peer's ring") \
 	AFR_IOCTL(SIOCOUTQNSD, "yes", "yes", "yes", "outq", "") \
 	AFR_IOCTL(SIOCATMARK, "yes", "yes", "yes", "urgent", "") \
 	AFR_IOCTL(FIOASYNC, "yes", "yes", "yes", "fioasync", "O_ASYNC of fcntl() is the same")
@@ -220,7 +220,7 @@
 	AFR_CALL("connect() refused", "yes", "yes", "yes", "refused", "") \
 	AFR_CALL("connect() twice", "yes", "yes", "yes", "misuse_connected", "EISCONN") \
 	AFR_CALL("connect(AF_UNSPEC)", "no", "no", "yes", "unspec_framed", \
-		"EOPNOTSUPP while a framed connection lives") \
+		"EOPNOTSUPP of a connection that was framed, ended or not") \
 	AFR_CALL("connect() to itself", "no", "no", "yes", "connect_self", \
 		"such a connection is plain") \
 	AFR_CALL("connect() without waiting", "yes", "yes", "yes", "connect_epoll_edge", "") \

@@ -249,7 +249,7 @@ class Honest:
     def open_victim(self, role, row, warm):
         """The victim connection, on RDMA if @warm."""
         limit = row.limit * SLOW
-        pace = 0.004 if row.early and not row.tcp else 0
+        pace = 0.2 if row.then else 0.004 if row.early and not row.tcp else 0
         order = {"serve": role == rows.CLIENT, "warm": warm, "size": row.size,
                  "limit": limit + 10 * SLOW, "pace": pace}
         end = time.monotonic() + 10 * SLOW
@@ -267,6 +267,23 @@ class Honest:
         if warm:
             rs.warm_up(sock, rs.V_OUT, rs.V_IN, lambda: self.control.ask("ready"), end)
         return sock
+
+    def leave(self, sock, row):
+        """
+        Our program closes over unread bytes while an attach is half made, so that its reset
+        has to wait; and the liar goes on, with the second lie.
+        """
+        end = time.monotonic() + row.limit * SLOW
+        rs.send_all(sock, rs.stream_bytes(rs.V_OUT, 0, 4 * rs.CHUNK), end)
+        while not self.control.ask("lies"):
+            if time.monotonic() > end:
+                return "stall", "no attach to leave"
+            time.sleep(0.02)
+        rs.peek(sock, end)
+        sock.close()
+        self.control.ask("knob", text=f"{row.then} seed {self.seed} newest")
+        told = self.wait_for(lambda: self.control.ask("lies"), row.limit)
+        return ("error", "left") if told else ("stall", f"no {row.then}")
 
     def talk(self, sock, row):
         pace = 0.004 if row.early and not row.tcp else 0
@@ -311,6 +328,8 @@ class Honest:
                 self.control.ask("knob", text=f"{row.knob} seed {self.seed} newest")
         except OSError as error:
             return "error", repr(error)
+        if row.then:
+            return self.leave(sock, row)
         exchange = self.talk(sock, row)
         sock.close()
         return exchange.outcome(), str(exchange)

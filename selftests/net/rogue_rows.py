@@ -41,11 +41,13 @@ class Row:
     detach_ms: int = 1500   # how long the honest end waits for DETACH
     lies: int = 1           # at least
     counts: str = ""        # a counter of the honest end that must rise
+    then: str = ""          # the program leaves after the lie, and this one follows
     quick: bool = False     # part of the short run
 
     @property
     def name(self):
-        return self.knob.replace(" ", "_") + (".tcp" if self.tcp else "")
+        words = self.knob + (f" then {self.then}" if self.then else "")
+        return words.replace(" ", "_") + (".tcp" if self.tcp else "")
 
 
 EARLY = dict(early=True, size=2 * MIB)
@@ -162,6 +164,8 @@ ROWS = [
     Row("mute_hello", "foreign error", "*", **EARLY),
     Row("mute_attach", "whole", "", "*", roles=(SERVER,), **EARLY),
     Row("mute_attached", "whole", "", "*", roles=(CLIENT,), **EARLY),
+    Row("mute_attached", "error", "ORPHAN_DATA", "*", roles=(CLIENT,), then="frame_type",
+        quick=True, **EARLY),
     Row("mute_move", "stall whole", "*", "*", **EARLY),
     Row("mute_resume drop 3", "stall error", "*", LOST),
     Row("mute_fin", "stall", "*"),

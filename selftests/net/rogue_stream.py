@@ -95,6 +95,16 @@ def recv_exactly(sock, length, end):
     return bytes(data)
 
 
+def peek(sock, end):
+    """Wait for a byte, and leave it unread."""
+    while True:
+        try:
+            return sock.recv(1, socket.MSG_PEEK)
+        except TimeoutError:
+            if time.monotonic() > end:
+                raise
+
+
 def send_all(sock, data, end):
     view = memoryview(data)
     while view:
