@@ -258,14 +258,16 @@ void afr_conn_run(struct afr_conn *conn)
 }
 
 /**
- * afr_conn_await_run() - wait for whoever does the work just now
+ * afr_conn_run_now() - the same behind whoever does it just now
  * @conn: connection, undecided: then the work waits for nobody
  *
  * Context: process, without any lock.
  */
-void afr_conn_await_run(struct afr_conn *conn)
+void afr_conn_run_now(struct afr_conn *conn)
 {
 	mutex_lock(&conn->run_mutex);
+	if (test_bit(AFR_F_ALIVE, &conn->flags))
+		work_run(conn);
 	mutex_unlock(&conn->run_mutex);
 }
 

@@ -272,7 +272,7 @@ static int wait_to_send(struct sock *sk, int *mode, long *timeo)
 	if (afr_send_await_room(conn) && afr_send_may_early(conn))
 		return 0;
 	if (!*timeo)	/* a decision half made is a matter of locks, not of the peer */
-		afr_conn_await_run(conn);
+		afr_conn_run_now(conn);
 	err = afr_io_wait_in(sk, timeo, afr_conn_tx_mode(conn) != AFR_UNDECIDED ||
 			     afr_io_aborted(conn) || send_over(sk));
 	*mode = afr_conn_tx_mode(conn);

@@ -19,7 +19,7 @@ stages() {
 	lint-quick	120	layers, scripts, documents
 	kernels		2400	guest kernels: built while the above ran
 	uml		900	two User-Mode Linux guests: the socket table, quick; a module that lies	+uml
-	uml-debug	2100	the same with KASAN, lockdep and kmemleak; 1,000 connections in a row	+uml-debug
+	uml-debug	3600	the same with KASAN, lockdep and kmemleak; 1,000 connections in a row	+uml-debug
 	siw		600	the socket table, quick, and devices that die, over iWARP	+uml
 	uml-back	300	the rows that quick leaves out in which the server has the client's part	+uml
 	uml-full	5400	all rows of the socket table, both ways, and all lies (not in "all")	+uml
@@ -27,8 +27,8 @@ stages() {
 	programs-quick	400	four programs between two guests, as on TCP and by RDMA	+uml
 	bench-quick	300	what a message costs, counted in two UML guests	+uml
 	faults		600	faults under streams, those that take little time	+uml
-	vm-6.12		1200	two VMs with 2 CPUs, Debian's 6.12: table, 1,000 in a row, 200 at once, smctl	+vm-6.12
-	vm-6.1		1200	the same on Debian's 6.1, with one CPU	+vm-6.1
+	vm-6.12		3600	two VMs with 2 CPUs, Debian's 6.12: table, 1,000 in a row, 200 at once, smctl	+vm-6.12
+	vm-6.1		3600	the same on Debian's 6.1, with one CPU	+vm-6.1
 	END
 }
 # shellcheck disable=SC2034 # for check.sh
@@ -203,12 +203,12 @@ stage_uml_debug() {
 	programs || return
 	in_guests uml-debug 900 selftests/check/one-way.sh \
 		quick -- full --no-rogue --only cycles.cold
-	in_guests uml-debug 300 selftests/tools/guest.sh
+	in_guests uml-debug 600 selftests/tools/guest.sh
 	in_guests uml-debug 400 selftests/tools/run.sh
 	in_guests uml-debug 400 selftests/net/death.sh
 	in_guests uml-debug 300 selftests/net/limits.sh
 	in_guests uml-debug 200 selftests/net/dumps.sh
-	against_liar uml-debug 400 selftests/net/rogue-module.sh --quick
+	against_liar uml-debug 900 selftests/net/rogue-module.sh --quick
 	return "$failures"
 }
 
@@ -221,9 +221,9 @@ stage_faults() { selftests/faults/run --quick; }
 
 vm() {
 	programs || return
-	in_guests "$1" 900 selftests/check/one-way.sh quick -- full --no-rogue --only "$many"
-	in_guests "$1" 300 selftests/tools/guest.sh
-	in_guests "$1" 400 selftests/net/death.sh
+	in_guests "$1" 1500 selftests/check/one-way.sh quick -- full --no-rogue --only "$many"
+	in_guests "$1" 600 selftests/tools/guest.sh
+	in_guests "$1" 800 selftests/net/death.sh
 	return "$failures"
 }
 

@@ -561,7 +561,8 @@ static void sends_and_hears(void)
 		;
 	WANT(errno == ECONNRESET || errno == EPIPE);
 	flow_recv_to_end(fd, &in);
-	WANT_EQ(in.off, 5000);
+	/* on RDMA the reset may overtake them */
+	WANT(in.off == 5000 || (run.variant == VAR_RDMA && !in.off));
 }
 
 static void linger_nothing(void)

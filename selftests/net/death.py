@@ -170,8 +170,8 @@ def starved(host, port):
         part = conn.send(data, socket.MSG_DONTWAIT)     # three pages are better than nothing
         limit.write_text("0")
         later = threading.Timer(0.2, limit.write_text, [before])
-        later.start()
         start = time.monotonic()
+        later.start()
         conn.sendall(data[part:] + data)
         if time.monotonic() - start < 0.1:
             sys.exit("sent without a page")

@@ -161,8 +161,12 @@ static void watch(const struct situation *s, int fd)
 	s->watcher(fd);
 	barrier("watcher acted");
 	barrier("peer went on");
-	while (poll_one(fd, ALL, 0) != s->mask && now() < end)
-		poll(NULL, 0, 1);
+	while (poll_one(fd, ALL, 0) != s->mask && now() < end) {
+		if (s->watcher == fill && !(s->mask & OUT))
+			fill(fd);	/* the peer had stood still: there is room again */
+		else
+			poll(NULL, 0, 1);
+	}
 	want_mask(s, poll_one(fd, ALL, 0), "poll");
 	want_mask(s, epoll_mask(fd), "epoll");
 	barrier("seen");

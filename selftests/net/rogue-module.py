@@ -300,10 +300,12 @@ class Honest:
     @staticmethod
     def detach_ms(row):
         """A flood lasts until then, and has to have told its lies."""
-        return row.detach_ms * (SLOW if row.lies > 1 else 1)
+        return row.detach_ms * (SLOW if row.lies > 1 or row.then else 1)
 
     def prepare(self, role, row):
         set_sysctl("detach_timeout_ms", self.detach_ms(row))
+        set_sysctl("attach_timeout_ms",
+                   SETTINGS["attach_timeout_ms"] * (SLOW if row.then else 1))
         set_sysctl("upgrade", int(not row.tcp))
         self.control.ask("sysctl", name="upgrade", value=int(not row.tcp))
         if row.fresh:

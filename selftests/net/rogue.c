@@ -17,6 +17,7 @@
 
 #define SYSCTL		"/proc/sys/net/afrdma/"
 #define SHORT_TIMER	300	/* ms */
+#define LONG_TIMER	30000	/* for rows that take their time to speak */
 #define QUICK_CASES	4	/* of a row with many */
 
 struct rogue_run rogue = { .rdma = true, .patience = 2 };
@@ -180,13 +181,14 @@ static const char *run_timed(const struct rogue_row *row, bool as_client)
 	static const char *const timers[] = {
 		SYSCTL "hello_timeout_ms", SYSCTL "attach_timeout_ms",
 	};
+	int value = row->flags & SHORT_TIMERS ? SHORT_TIMER : LONG_TIMER;
 	int old[ARRAY_SIZE(timers)];
 	const char *why;
 
-	if (!rogue.rdma || !(row->flags & SHORT_TIMERS))
+	if (!rogue.rdma)
 		return run_cases(row, as_client);
 	for (size_t i = 0; i < ARRAY_SIZE(timers); i++)
-		old[i] = exchange_timer(timers[i], SHORT_TIMER);
+		old[i] = exchange_timer(timers[i], value);
 	why = run_cases(row, as_client);
 	for (size_t i = 0; i < ARRAY_SIZE(timers); i++)
 		exchange_timer(timers[i], old[i]);

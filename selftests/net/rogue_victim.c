@@ -147,7 +147,7 @@ static void end_speaker(const struct speaker *speaker, pthread_t thread)
 	struct timespec end;
 
 	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec++;
+	end.tv_sec += rogue.patience > 4 ? rogue.patience / 2 : 1;
 	if (!pthread_timedjoin_np(thread, NULL, &end))
 		return;
 	shutdown(speaker->fd, SHUT_RDWR);

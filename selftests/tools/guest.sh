@@ -76,8 +76,8 @@ check "framed, on RDMA, no reason" json conn role $role -- \
 	'x[0]["mode"] == "framed" and x[0]["tx_path"] == x[0]["rx_path"] == "rdma"
 	 and "reason" not in x[0]'
 check "every byte is counted" json conn role $role -- \
-	'x[0]["tx_bytes_tcp"] + x[0]["tx_bytes_rdma"] == 32 * 65536
-	 and x[0]["rx_bytes_tcp"] + x[0]["rx_bytes_rdma"] == 32 * 65536
+	'x[0]["tx_bytes_tcp"] + x[0]["tx_bytes_rdma"] == 128 * 65536
+	 and x[0]["rx_bytes_tcp"] + x[0]["rx_bytes_rdma"] == 128 * 65536
 	 and min(x[0]["tx_bytes_rdma"], x[0]["rx_bytes_rdma"]) > 1 << 20'
 link=$("$smctl" -j conn role $role | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["link"])')
 check "its link is up and used" json link id "$link" -- \

@@ -15,7 +15,7 @@ import sys
 import threading
 
 BLOCK = 65536
-BLOCKS = 32
+BLOCKS = 128
 
 
 def receive(sock, want):
