@@ -164,7 +164,7 @@ ROWS = [
     Row("mute_hello", "foreign error", "*", **EARLY),
     Row("mute_attach", "whole", "", "*", roles=(SERVER,), **EARLY),
     Row("mute_attached", "whole", "", "*", roles=(CLIENT,), **EARLY),
-    Row("mute_attached", "error", "ORPHAN_DATA", "*", roles=(CLIENT,), then="frame_type",
+    Row("mute_attached", "error", "CLOSED_UNREAD", "*", roles=(CLIENT,), then="frame_type",
         quick=True, **EARLY),
     Row("mute_move", "stall whole", "*", "*", **EARLY),
     Row("mute_resume drop 3", "stall error", "*", LOST),
