@@ -259,13 +259,14 @@ void afr_conn_run(struct afr_conn *conn)
 
 /**
  * afr_conn_run_now() - the same behind whoever does it just now
- * @conn: connection, undecided: then the work waits for nobody
+ * @conn: connection whose output turns out raw: no link, so the work waits for nobody
  *
  * Context: process, without any lock.
  */
 void afr_conn_run_now(struct afr_conn *conn)
 {
 	mutex_lock(&conn->run_mutex);
+	AFR_CHECK(!conn->on_link);
 	if (test_bit(AFR_F_ALIVE, &conn->flags))
 		work_run(conn);
 	mutex_unlock(&conn->run_mutex);

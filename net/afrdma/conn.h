@@ -267,7 +267,7 @@ void afr_conn_schedule(struct afr_conn *conn);
 void afr_conn_incoming(struct afr_conn *conn);
 /* Process context. Do the work here, unless that might take long. */
 void afr_conn_run(struct afr_conn *conn);
-/* Process context, undecided. Do it here, behind whoever does it just now. */
+/* Process context, output turns out raw. Do it here, behind whoever does it just now. */
 void afr_conn_run_now(struct afr_conn *conn);
 /* Process context. Around a wait to read, which ends for afr_conn_turn() as well. */
 void afr_conn_wait_begin(struct afr_conn *conn);

@@ -271,7 +271,8 @@ static int wait_to_send(struct sock *sk, int *mode, long *timeo)
 		return afr_io_wait(sk, timeo, afr_send_await_room(conn) || send_over(sk));
 	if (afr_send_await_room(conn) && afr_send_may_early(conn))
 		return 0;
-	if (!*timeo)	/* a decision half made is a matter of locks, not of the peer */
+	/* a decision half made is a matter of locks, not of the peer */
+	if (!*timeo && !afr_send_may_early(conn))
 		afr_conn_run_now(conn);
 	err = afr_io_wait_in(sk, timeo, afr_conn_tx_mode(conn) != AFR_UNDECIDED ||
 			     afr_io_aborted(conn) || send_over(sk));

@@ -249,9 +249,8 @@ class Honest:
     def open_victim(self, role, row, warm):
         """The victim connection, on RDMA if @warm."""
         limit = row.limit * SLOW
-        pace = 0.2 if row.then else 0.004 if row.early and not row.tcp else 0
         order = {"serve": role == rows.CLIENT, "warm": warm, "size": row.size,
-                 "limit": limit + 10 * SLOW, "pace": pace}
+                 "limit": limit + 10 * SLOW, "pace": row.pace}
         end = time.monotonic() + 10 * SLOW
         if role == rows.CLIENT:
             self.control.ask("victim", **order)
@@ -286,8 +285,7 @@ class Honest:
         return ("error", "left") if told else ("stall", f"no {row.then}")
 
     def talk(self, sock, row):
-        pace = 0.004 if row.early and not row.tcp else 0
-        return rs.Exchange(sock, rs.V_OUT, rs.V_IN, 0, row.size, row.limit * SLOW, pace)
+        return rs.Exchange(sock, rs.V_OUT, rs.V_IN, 0, row.size, row.limit * SLOW, row.pace)
 
     def honest_one(self, role, row):
         """A whole connection that nobody lies on."""

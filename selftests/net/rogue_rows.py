@@ -49,6 +49,13 @@ class Row:
         words = self.knob + (f" then {self.then}" if self.then else "")
         return words.replace(" ", "_") + (".tcp" if self.tcp else "")
 
+    @property
+    def pace(self):
+        """Seconds between sends of the first half: what is to happen must find some left."""
+        if self.then:
+            return 0.2
+        return 0.004 if self.early and not self.tcp else 0
+
 
 EARLY = dict(early=True, size=2 * MIB)
 TCP = dict(early=True, tcp=True)
