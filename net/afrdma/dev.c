@@ -30,6 +30,7 @@ struct afr_device {
 static LIST_HEAD(devices);
 static DEFINE_MUTEX(devices_lock);
 static const struct afr_device_ops *device_ops;
+static u32 ring_max = U32_MAX;		/* of all usable devices; written under devices_lock */
 
 /**
  * afr_device_get() - use a device
@@ -109,6 +110,11 @@ static u32 mirrored_ring_max(const struct ib_device_attr *attrs)
 		     : 0;
 }
 
+static bool usable(const struct ib_device_attr *attrs)
+{
+	return mirrored_ring_max(attrs) && attrs->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS;
+}
+
 /**
  * afr_device_info() - facts about a device
  * @dev: the device
@@ -124,7 +130,7 @@ void afr_device_info(const struct afr_device *dev, struct afr_device_info *info)
 	strscpy(info->name, dev_name(&dev->ib->dev), sizeof(info->name));
 	info->iwarp = any_iwarp(dev->ib);
 	info->ring_max = mirrored_ring_max(attrs);
-	info->usable = info->ring_max && attrs->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS;
+	info->usable = usable(attrs);
 	info->reason = info->usable ? AFR_REASON_NONE : AFR_REASON_DEVICE_LACKS;
 	info->max_qp_wr = attrs->max_qp_wr;
 	info->max_cqe = attrs->max_cqe;
@@ -156,6 +162,31 @@ int afr_device_for_each(int (*fn)(const struct afr_device_info *info, void *arg)
 	return ret;
 }
 
+/* A device has come or gone. */
+static void update_ring_max(void)
+{
+	struct afr_device *dev;
+	u32 most = U32_MAX;
+
+	lockdep_assert_held(&devices_lock);
+	list_for_each_entry(dev, &devices, entry)
+		if (usable(&dev->ib->attrs))
+			most = min(most, mirrored_ring_max(&dev->ib->attrs));
+	WRITE_ONCE(ring_max, most);
+}
+
+/**
+ * afr_device_ring_max() - how large rings may be for any device
+ *
+ * Context: Any.
+ * Return: the largest ring that every usable device maps mirrored, in bytes; U32_MAX
+ * without any.
+ */
+u32 afr_device_ring_max(void)
+{
+	return READ_ONCE(ring_max);
+}
+
 /* The core calls this from a work, whatever context the driver reported in. */
 static void device_event(struct ib_event_handler *handler, struct ib_event *event)
 {
@@ -183,6 +214,7 @@ static int add_device(struct ib_device *ib)
 	ib_register_event_handler(&dev->events);
 	mutex_lock(&devices_lock);
 	list_add_tail(&dev->entry, &devices);
+	update_ring_max();
 	mutex_unlock(&devices_lock);
 	return 0;
 }
@@ -194,6 +226,7 @@ static void remove_device(struct ib_device *ib, void *client_data)
 	ib_unregister_event_handler(&dev->events);
 	mutex_lock(&devices_lock);
 	list_del(&dev->entry);
+	update_ring_max();
 	WRITE_ONCE(dev->dead, true);
 	mutex_unlock(&devices_lock);
 

@@ -31,6 +31,8 @@ struct afr_device_info {
 };
 
 void afr_device_info(const struct afr_device *dev, struct afr_device_info *info);
+/* The largest ring that every usable device maps mirrored; U32_MAX without any. Any context. */
+u32 afr_device_ring_max(void);
 /*
  * Visit every device until @fn returns non-zero, and return that. @fn may sleep,
  * and calls nothing of this file.

@@ -42,6 +42,8 @@ struct afr_port_ops {
 	void (*written)(struct afr_port *port);
 	/* Softirq. Posting (a write or DETACH) was refused with -EAGAIN before; call again. */
 	void (*kick)(struct afr_port *port);
+	/* Softirq. The same of bulk that was held back to leave room for others. */
+	void (*paced)(struct afr_port *port);
 	/*
 	 * Process context, once. The link is fenced and drained: nothing of it can
 	 * land, complete or be posted any more, and no other upcall comes after this
@@ -66,6 +68,7 @@ struct afr_port {
 	bool		ended;		/* the peer's DETACH was polled */
 	u32		serial;		/* tells apart users of one slot */
 	struct list_head waiting;	/* on link->waiters, for kick */
+	struct list_head pacing;	/* on link->paced */
 	struct list_head member;	/* on link->ports */
 };
 
@@ -89,6 +92,8 @@ struct afr_write {
 	u32	rkey;
 	u16	cursor;		/* low half of the immediate */
 	bool	tell;		/* call written() when it has completed */
+	bool	prompt;		/* somebody waits for it: bulk of this link is to leave room */
+	bool	bulk;		/* this is such */
 };
 
 /*
@@ -97,8 +102,8 @@ struct afr_write {
  * AFR_CREDIT_RESERVE credits are left for announcements, whatever is written: a
  * reserve that cursors or DETACHs may eat is none, and both ends could wait for each
  * other.
- * 0: posted. -EAGAIN: no credit or send slot, kick() will come. -ENOTCONN: the link
- * is dead or dying, down() will come.
+ * 0: posted. -EAGAIN: no credit or send slot, kick() will come; or bulk has to leave room,
+ * paced() will come. -ENOTCONN: the link is dead or dying, down() will come.
  */
 int afr_port_write(struct afr_port *port, const struct afr_write *w);
 /*
@@ -108,6 +113,8 @@ int afr_port_write(struct afr_port *port, const struct afr_write *w);
 int afr_port_detach(struct afr_port *port);
 /* Largest len of one write. */
 u32 afr_link_write_max(const struct afr_link *link);
+/* The same of bulk, which is shorter beside prompt messages. */
+u32 afr_port_bulk_max(const struct afr_port *port);
 
 /* Upcalls to the group layer. */
 struct afr_link_ops {

@@ -178,6 +178,7 @@ static int sq_post(struct afr_link *link, struct ib_send_wr *wr, const struct af
 		return 0;
 	*m = mark ? *mark : (struct afr_link_mark){};
 	m->count = link->sq_plain;
+	link->bulk += m->bulk;
 	link->sq_plain = 0;
 	link->mark_head++;
 	return 0;
@@ -292,6 +293,7 @@ static struct afr_port *next_waiter(struct afr_link *link)
 static void progress(struct afr_link *link)
 {
 	struct afr_port *port;
+	bool waited;
 
 	if (wq_has_sleeper(&link->wait))
 		wake_up_all(&link->wait);
@@ -301,9 +303,15 @@ static void progress(struct afr_link *link)
 		announce(link);
 		afr_rogue_flood(link, afr_link_io_post);
 		port = next_waiter(link);
+		waited = port;
+		if (!port)
+			port = afr_pace_next(link);
 		spin_unlock_bh(&link->lock);
 		if (port && port->ops->get(port)) {
-			port->ops->kick(port);
+			if (waited)
+				port->ops->kick(port);
+			else
+				port->ops->paced(port);
 			port->ops->put(port);
 		}
 	} while (port);
@@ -355,6 +363,7 @@ static void send_done(struct ib_cq *cq, struct ib_wc *wc)
 	spin_lock_bh(&link->lock);
 	mark = link->marks[link->mark_tail++ % link->mark_slots];
 	link->sq_used -= mark.count;
+	link->bulk -= mark.bulk;
 	spin_unlock_bh(&link->lock);
 	if (mark.op) {
 		mark.op->ok = true;
@@ -509,6 +518,7 @@ void afr_link_io_free(struct afr_link *link)
 	link->mark_tail = 0;
 	link->sq_used = 0;
 	link->sq_plain = 0;
+	link->bulk = 0;
 }
 
 /* -EAGAIN: no slot free. */

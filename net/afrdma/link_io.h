@@ -49,6 +49,7 @@ struct afr_link_op {
 struct afr_link_mark {
 	u16 count;		/* send slots it gives back: itself and unsignaled ones before it */
 	u16 slot;		/* whom to tell: the port in there, if it is still number @serial */
+	u32 bulk;		/* bytes of bulk that are on their way no more */
 	void (*tell)(struct afr_port *port);
 	u32 serial;
 	struct afr_link_op *op;
@@ -108,6 +109,11 @@ struct afr_link {
 	unsigned int users;		/* joined ports */
 	bool ask, answer;		/* announce, though nothing is due */
 	struct afr_port *turn;		/* the waiter that is being kicked may post one */
+	unsigned long pace_end;		/* bulk leaves room until then, in jiffies ... */
+	const struct afr_port *prompter;	/* ... for this port, and until ... */
+	unsigned long others_end;	/* ... then for others as well */
+	u32 bulk;			/* bytes of it that are on their way, counted while pacing */
+	struct list_head paced;		/* ports whose bulk was held back for that */
 	unsigned long idle_end;		/* without users: when to go */
 	unsigned int silent;		/* in use: looks since the peer last showed life ... */
 	u32 seen_tail;			/* ... by these: mark_tail and rx_writes at the last look */
@@ -142,6 +148,12 @@ void afr_link_io_probe(struct afr_link *link);
 int afr_link_io_post(struct afr_link *link, struct ib_rdma_wr *wr, u32 imm,
 		     const struct afr_link_mark *mark);
 unsigned int afr_link_io_room(const struct afr_link *link);
+
+/* pace.c; under link->lock: a prompt message goes; may bulk go; who is next. */
+void afr_pace_init(struct afr_link *link);
+void afr_pace_prompt(struct afr_port *port);
+int afr_pace_admit(struct afr_port *port, u32 len, u32 *counted);
+struct afr_port *afr_pace_next(struct afr_link *link);
 
 /* Queues of a new queue pair. Process context; no other user yet. */
 int afr_link_io_init(struct afr_link *link, u16 sq_size, u16 rq_size);

@@ -11,6 +11,7 @@
  */
 #include <linux/bvec.h>
 #include <linux/gfp.h>
+#include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/sched/mm.h>
@@ -21,6 +22,9 @@
 #include "netns.h"
 #include "pure.h"
 #include "stats.h"
+
+#define RING_LEAST	(256u * 1024)	/* bytes */
+#define RING_PART	512
 
 static unsigned long mem_max;
 module_param(mem_max, ulong, 0644);
@@ -54,6 +58,36 @@ static bool take_page(const struct afr_mem *mem)
 	if (!fits)
 		give_page(an);
 	return fits;
+}
+
+static unsigned long spare(const atomic_long_t *used, unsigned long most)
+{
+	unsigned long taken = atomic_long_read(used);
+
+	most -= most / 4;
+	return most > taken ? most - taken : 0;
+}
+
+/**
+ * afr_mem_ring() - how large a ring to make for a socket that does not say
+ * @an: namespace
+ * @wanted: bytes, net.afrdma.sndbuf or rcvbuf
+ *
+ * A stream is the faster the more it can have in flight, and a host has its share for all of
+ * them: none gets more than RING_PART of what is left for rings of RDMA, so they become
+ * smaller as they become many; but not below RING_LEAST for that.
+ *
+ * Context: Any.
+ * Return: bytes.
+ */
+u32 afr_mem_ring(struct afr_net *an, u32 wanted)
+{
+	u64 pages = min(spare(&an->ring_pages, READ_ONCE(an->set.mem_max)),
+			spare(&all_pages, READ_ONCE(mem_max)));
+
+	u64 part = (pages << PAGE_SHIFT) / RING_PART;
+
+	return min_t(u64, wanted, part > RING_LEAST ? rounddown_pow_of_two(part) : RING_LEAST);
 }
 
 static unsigned long ring_pages(const struct afr_mem *mem)

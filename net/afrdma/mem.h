@@ -33,6 +33,9 @@ void afr_mem_destroy(struct afr_mem *mem);
 /* Module load. */
 void afr_mem_setup(void);
 
+/* Any context. The ring of a socket that asks for none: @wanted bytes, or less if memory is short. */
+u32 afr_mem_ring(struct afr_net *an, u32 wanted);
+
 #define AFR_MEM_RETRY_MS	10	/* without a page: when to look again */
 
 /* Process context. Back what follows offset with pages: bytes, or -ENOMEM, -EDQUOT (mem_max). */

@@ -36,8 +36,8 @@ static const struct afr_settings afr_settings_default = {
 	.attaches_max		= 4096,
 	.orphans_max		= 8192,
 	.link_depth		= 256,
-	.sndbuf			= 262144,
-	.rcvbuf			= 262144,
+	.sndbuf			= 1048576,
+	.rcvbuf			= 1048576,
 	.ring_max		= 1048576,
 	.unprivileged		= 1,
 };

@@ -5,9 +5,17 @@
 #include <net/sock.h>
 #include <uapi/linux/af_rdma.h>
 
+#include "dev.h"
+#include "mem.h"
 #include "move.h"
 #include "ring.h"
 #include "sock.h"
+
+/* The ring of who does not ask: as is set, but no more than memory and devices are good for. */
+static u32 unasked(struct afr_net *an, u32 wanted)
+{
+	return afr_mem_ring(an, min(wanted, afr_device_ring_max()));
+}
 
 /**
  * afr_own_sndbuf() - the send ring to make
@@ -21,7 +29,8 @@ u32 afr_own_sndbuf(const struct sock *sk)
 
 	if (afr_sk(sk)->sndring)
 		return afr_sk(sk)->sndring;
-	return sk->sk_userlocks & SOCK_SNDBUF_LOCK ? sk->sk_sndbuf / 2 : READ_ONCE(an->set.sndbuf);
+	return sk->sk_userlocks & SOCK_SNDBUF_LOCK ? sk->sk_sndbuf / 2 :
+						     unasked(an, READ_ONCE(an->set.sndbuf));
 }
 
 /**
@@ -36,7 +45,8 @@ u32 afr_own_rcvbuf(const struct sock *sk)
 
 	if (afr_sk(sk)->rcvring)
 		return afr_sk(sk)->rcvring;
-	return sk->sk_userlocks & SOCK_RCVBUF_LOCK ? sk->sk_rcvbuf / 2 : READ_ONCE(an->set.rcvbuf);
+	return sk->sk_userlocks & SOCK_RCVBUF_LOCK ? sk->sk_rcvbuf / 2 :
+						     unasked(an, READ_ONCE(an->set.rcvbuf));
 }
 
 /**

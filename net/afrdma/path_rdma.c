@@ -17,6 +17,18 @@
 #define CORK_BELOW	(32u * 1024)
 
 /*
+ * Prompt: somebody waits for it. A short message, whole in one write, which is the first since
+ * the peer's last bytes or follows another such: neither the end of a long one nor a stream in
+ * a small ring. Bulk: what is longer.
+ */
+#define PROMPT_MOST	4096u
+
+static u32 prompt_most(const struct afr_conn *conn)
+{
+	return min3(PROMPT_MOST, conn->tx.window / 8, conn->tx.ring / 8);
+}
+
+/*
  * One write of @len stream bytes, or of none to tell the cursor. The cursor is
  * sampled and posted under tx_lock and rx_lock, so cursors reach the link in the
  * order they were taken (B10); a refused post takes the report back.
@@ -30,6 +42,8 @@ static int post(struct afr_conn *conn, u32 len, bool tell)
 		.remote	= conn->peer_addr + afr_ring_pos(conn->tx.sent, conn->tx.window),
 		.rkey	= conn->peer_rkey,
 		.tell	= tell,
+		.prompt	= len && conn->prompt,
+		.bulk	= len > PROMPT_MOST,
 	};
 	bool blocked;
 	u64 reported;
@@ -67,7 +81,8 @@ static u32 run_length(const struct afr_conn *conn, u32 ready)
 	len = min(ready, max(tx->window / 4, 1u));
 	len = min(len, conn->snd_view.span - afr_ring_pos(tx->sent, tx->ring));
 	len = min(len, conn->peer_span - afr_ring_pos(tx->sent, tx->window));
-	return min(len, afr_link_write_max(conn->port.link));
+	return min(len, len > PROMPT_MOST ? afr_port_bulk_max(&conn->port) :
+					    afr_link_write_max(conn->port.link));
 }
 
 /**
@@ -90,6 +105,8 @@ void afr_path_rdma_push_locked(struct afr_conn *conn)
 			break;
 		len = run_length(conn, ready);
 		tell = small && conn->unheard >= CORK_AFTER;
+		conn->prompt = (conn->prompt || !conn->unheard) && len <= prompt_most(conn) &&
+			       conn->tx.sent + len == conn->tx.written;
 		if (post(conn, len, tell))
 			break;
 		conn->corked |= tell;
@@ -230,6 +247,11 @@ static void kick(struct afr_port *port)
 	afr_conn_schedule(conn);	/* a DETACH may wait, too */
 }
 
+static void paced(struct afr_port *port)
+{
+	afr_path_rdma_push(to_conn(port));
+}
+
 static void link_down(struct afr_port *port, enum afr_reason reason)
 {
 	struct afr_conn *conn = to_conn(port);
@@ -258,6 +280,7 @@ const struct afr_port_ops afr_path_rdma_port_ops = {
 	.detached	= detached,
 	.written	= written,
 	.kick		= kick,
+	.paced		= paced,
 	.down		= link_down,
 	.get		= get,
 	.put		= put,

@@ -50,6 +50,7 @@ int afr_port_join(struct afr_port *port, struct afr_link *link, const struct afr
 	port->link = link;
 	port->ended = false;
 	INIT_LIST_HEAD(&port->waiting);
+	INIT_LIST_HEAD(&port->pacing);
 	INIT_LIST_HEAD(&port->member);
 	/* Reserved now, found by completions when the port is whole. */
 	ret = xa_alloc(&link->slots, &slot, NULL, XA_LIMIT(0, AFR_SLOT_MAX), GFP_KERNEL);
@@ -104,6 +105,7 @@ void afr_port_leave(struct afr_port *port)
 		list_del_init(&port->waiting);
 		link->waiting--;
 	}
+	list_del_init(&port->pacing);
 	AFR_CHECK(link->users);		/* one leave per join (I8) */
 	if (!--link->users)
 		afr_link_watch_idle(link);
@@ -166,11 +168,17 @@ int afr_port_write(struct afr_port *port, const struct afr_write *w)
 	};
 	int ret;
 
+	if (!w->tell)
+		mark.tell = NULL;
 	spin_lock_bh(&link->lock);
-	ret = admit(port);
+	if (w->prompt)
+		afr_pace_prompt(port);
+	ret = w->bulk ? afr_pace_admit(port, w->len, &mark.bulk) : 0;
+	if (!ret)
+		ret = admit(port);
 	if (!ret)
 		ret = afr_link_io_post(link, &wr, afr_imm_pack(port->peer_slot, w->cursor),
-				       w->tell ? &mark : NULL);
+				       mark.tell || mark.bulk ? &mark : NULL);
 	if (!ret) {
 		link->tx_bytes += w->len;
 		link->tx_writes++;

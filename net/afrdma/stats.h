@@ -50,7 +50,8 @@
 	AFR_STAT(COPIED_IN, "bytes copied from programs into send rings") \
 	AFR_STAT(COPIED_OUT, "bytes copied from receive rings to programs") \
 	AFR_STAT(WAKES_READ, "times a program that waited was woken to read") \
-	AFR_STAT(WAKES_WRITE, "times a program that waited was woken to write")
+	AFR_STAT(WAKES_WRITE, "times a program that waited was woken to write") \
+	AFR_STAT(LINK_PACED, "times bulk waited, to leave room for short messages on its link")
 
 #ifndef AFR_STATS_H
 #define AFR_STATS_H

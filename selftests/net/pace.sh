@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# For the lab (selftests/lab/run), in both guests: bulk leaves room for short messages of
+# other connections of its link, and waits for nothing when there are none; and rings are
+# as large as there is memory for.
+set -uo pipefail
+# shellcheck source=selftests/lab/guest-lib.sh
+. "$AFR_LAB/guest-lib.sh"
+
+pace=$AFR_SRC/selftests/net/pace.py
+smctl=$AFR_SRC/build/tools/smctl
+work=$(mktemp -d)
+port=7300
+module=/sys/module/afrdma/parameters/mem_max
+space=/proc/sys/net/afrdma/mem_max
+
+listening() { grep -q listening "$work/serve"; }
+
+# rings PAGES BYTES: with so many pages for all rings, those of a new socket have so many bytes.
+rings() {
+	echo "$1" >"$module"
+	echo "$1" >"$space"
+	check "rings with $1 pages for all: $2" python3 "$pace" ring "$2"
+}
+
+pages=$(cat "$module") own=$(cat "$space")
+barrier begin
+rings 1000 262144
+rings 100000 524288
+rings 1000000 1048576
+echo 1000000 >"$module"
+echo 100000 >"$space"
+check "rings: the namespace's limit counts" python3 "$pace" ring 524288
+echo "$pages" >"$module"
+echo "$own" >"$space"
+barrier "rings seen"
+# One link: all of it shares a queue pair.
+echo 1 >/proc/sys/net/afrdma/links_per_group
+if [ "$AFR_ROLE" = b ]; then
+	timeout 120 python3 "$pace" serve $port >"$work/serve" 2>&1 &
+	server=$!
+	wait_for 20 listening
+	barrier listens
+	check "pacing: the server has seen it all" wait "$server"
+	sed 's/^/# /' "$work/serve"
+else
+	barrier listens
+	check "pacing: beside short messages, and only then" \
+		timeout 120 python3 "$pace" talk "$AFR_PEER" $port "$smctl" >"$work/out" 2>&1
+	sed 's/^/# /' "$work/out"
+fi
+barrier end
+rm -rf "$work"
+exit 0
