@@ -292,8 +292,7 @@ static struct afr_port *next_waiter(struct afr_link *link)
 /* Credits or send slots may have come back: use them. Softirq. */
 static void progress(struct afr_link *link)
 {
-	struct afr_port *port;
-	bool waited;
+	struct afr_port *port, *waiter;
 
 	if (wq_has_sleeper(&link->wait))
 		wake_up_all(&link->wait);
@@ -302,16 +301,11 @@ static void progress(struct afr_link *link)
 		spin_lock_bh(&link->lock);
 		announce(link);
 		afr_rogue_flood(link, afr_link_io_post);
-		port = next_waiter(link);
-		waited = port;
-		if (!port)
-			port = afr_pace_next(link);
+		waiter = next_waiter(link);
+		port = waiter ?: afr_pace_next(link);
 		spin_unlock_bh(&link->lock);
 		if (port && port->ops->get(port)) {
-			if (waited)
-				port->ops->kick(port);
-			else
-				port->ops->paced(port);
+			(waiter ? port->ops->kick : port->ops->paced)(port);
 			port->ops->put(port);
 		}
 	} while (port);

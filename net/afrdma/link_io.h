@@ -109,9 +109,9 @@ struct afr_link {
 	unsigned int users;		/* joined ports */
 	bool ask, answer;		/* announce, though nothing is due */
 	struct afr_port *turn;		/* the waiter that is being kicked may post one */
-	unsigned long pace_end;		/* bulk leaves room until then, in jiffies ... */
-	const struct afr_port *prompter;	/* ... for this port, and until ... */
-	unsigned long others_end;	/* ... then for others as well */
+	unsigned long pace_end;		/* jiffies; until then bulk leaves room ... */
+	unsigned long others_end;	/* ... and until then also that of @prompter */
+	const struct afr_port *prompter;	/* posted the last prompt message */
 	u32 bulk;			/* bytes of it that are on their way, counted while pacing */
 	struct list_head paced;		/* ports whose bulk was held back for that */
 	unsigned long idle_end;		/* without users: when to go */

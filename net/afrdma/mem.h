@@ -33,7 +33,7 @@ void afr_mem_destroy(struct afr_mem *mem);
 /* Module load. */
 void afr_mem_setup(void);
 
-/* Any context. The ring of a socket that asks for none: @wanted bytes, or less if memory is short. */
+/* Any context. The ring of who does not ask: @wanted bytes, or less if memory is short. */
 u32 afr_mem_ring(struct afr_net *an, u32 wanted);
 
 #define AFR_MEM_RETRY_MS	10	/* without a page: when to look again */

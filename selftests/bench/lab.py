@@ -16,7 +16,7 @@ SMC_SO = f"{SRC}/build/programs/smc.so"
 BENCH_PORT = 7501
 PAUSED_SECONDS = 240            # for a thousand connections
 PACKET = 4096                   # bytes that a packet of RoCE carries at most
-RING = 262144                   # of AF_RDMA; SMC's buffers are made the same
+SMC_BUFFERS = 262144            # four times its default
 
 # column: family, prefix of a program that is to use it
 COLUMNS = {
@@ -29,9 +29,9 @@ COLUMNS = {
 SYSCTLS = ["net.ipv4.ip_local_port_range=10000 65000",
            "net.ipv4.tcp_tw_reuse=1", "net.core.somaxconn=4096",
            "net.ipv4.tcp_max_syn_backlog=4096",
-           f"net.smc.wmem={RING}", f"net.smc.rmem={RING}",
-           # 1,000 connections have 512 MiB of rings: more than an eighth of these guests.
-           f"net.afrdma.mem_max={1 << 18}"]
+           f"net.smc.wmem={SMC_BUFFERS}", f"net.smc.rmem={SMC_BUFFERS}",
+           # 1,000 connections have 900 MiB of rings: more than an eighth of these guests.
+           f"net.afrdma.mem_max={1 << 19}"]
 
 
 class Failed(Exception):

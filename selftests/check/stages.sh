@@ -207,6 +207,7 @@ stage_uml_debug() {
 	in_guests uml-debug 400 selftests/tools/run.sh
 	in_guests uml-debug 400 selftests/net/death.sh
 	in_guests uml-debug 300 selftests/net/limits.sh
+	in_guests uml-debug 300 selftests/net/pace.sh
 	in_guests uml-debug 200 selftests/net/dumps.sh
 	against_liar uml-debug 900 selftests/net/rogue-module.sh --quick
 	return "$failures"
@@ -223,6 +224,7 @@ vm() {
 	programs || return
 	in_guests "$1" 1500 selftests/check/one-way.sh quick -- full --no-rogue --only "$many"
 	in_guests "$1" 600 selftests/tools/guest.sh
+	in_guests "$1" 300 selftests/net/pace.sh
 	in_guests "$1" 800 selftests/net/death.sh
 	return "$failures"
 }

@@ -4,6 +4,7 @@
 # For the lab (selftests/lab/run), in both guests: bulk leaves room for short messages of
 # other connections of its link, and waits for nothing when there are none; and rings are
 # as large as there is memory for.
+# shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"
