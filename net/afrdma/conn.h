@@ -185,7 +185,7 @@ struct afr_conn {
 	struct afr_mem		snd;
 	bool			tx_busy;	/* a sender is putting bytes behind tx.written */
 	bool			corked;		/* small writes wait until one has completed */
-	bool			prompt;		/* somebody waits for the last write */
+	u64			bulk_end;	/* jiffies64; until then this one carries bulk */
 	u8			unheard;	/* writes posted since the peer's last bytes */
 	unsigned long		want;		/* enum afr_want bits */
 	u64			tx_bytes[2];	/* by enum afr_where */

@@ -357,15 +357,15 @@ static void send_done(struct ib_cq *cq, struct ib_wc *wc)
 	spin_lock_bh(&link->lock);
 	mark = link->marks[link->mark_tail++ % link->mark_slots];
 	link->sq_used -= mark.count;
-	link->bulk -= mark.bulk;
+	afr_pace_done(link, &mark);
 	spin_unlock_bh(&link->lock);
 	if (mark.op) {
 		mark.op->ok = true;
 		complete(&mark.op->done);
 	}
+	progress(link);		/* who was held back goes before who streams */
 	if (mark.tell)
 		tell_port(link, &mark);
-	progress(link);
 }
 
 static int got_credits(struct afr_link *link, u16 count, bool asks)

@@ -7,6 +7,7 @@
 #define AFR_LINK_IO_H
 
 #include <linux/completion.h>
+#include <linux/ktime.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
 #include <linux/timer.h>
@@ -50,6 +51,7 @@ struct afr_link_mark {
 	u16 count;		/* send slots it gives back: itself and unsignaled ones before it */
 	u16 slot;		/* whom to tell: the port in there, if it is still number @serial */
 	u32 bulk;		/* bytes of bulk that are on their way no more */
+	ktime_t posted;		/* ... since then */
 	void (*tell)(struct afr_port *port);
 	u32 serial;
 	struct afr_link_op *op;
@@ -109,10 +111,11 @@ struct afr_link {
 	unsigned int users;		/* joined ports */
 	bool ask, answer;		/* announce, though nothing is due */
 	struct afr_port *turn;		/* the waiter that is being kicked may post one */
-	unsigned long pace_end;		/* jiffies; until then bulk leaves room ... */
-	unsigned long others_end;	/* ... and until then also that of @prompter */
+	u64 pace_end;			/* jiffies64; until then bulk leaves room ... */
+	u64 others_end;			/* ... and until then also that of @prompter */
 	const struct afr_port *prompter;	/* posted the last prompt message */
-	u32 bulk;			/* bytes of it that are on their way, counted while pacing */
+	u32 bulk;			/* bytes of it on their way, counted while pacing ... */
+	u32 pace_room;			/* ... and how many may be */
 	struct list_head paced;		/* ports whose bulk was held back for that */
 	unsigned long idle_end;		/* without users: when to go */
 	unsigned int silent;		/* in use: looks since the peer last showed life ... */
@@ -149,10 +152,11 @@ int afr_link_io_post(struct afr_link *link, struct ib_rdma_wr *wr, u32 imm,
 		     const struct afr_link_mark *mark);
 unsigned int afr_link_io_room(const struct afr_link *link);
 
-/* pace.c; under link->lock: a prompt message goes; may bulk go; who is next. */
+/* pace.c; under link->lock: a prompt message goes; may bulk go; it is there; who is next. */
 void afr_pace_init(struct afr_link *link);
 void afr_pace_prompt(struct afr_port *port);
-int afr_pace_admit(struct afr_port *port, u32 len, u32 *counted);
+int afr_pace_admit(struct afr_port *port, u32 len, struct afr_link_mark *mark);
+void afr_pace_done(struct afr_link *link, const struct afr_link_mark *mark);
 struct afr_port *afr_pace_next(struct afr_link *link);
 
 /* Queues of a new queue pair. Process context; no other user yet. */

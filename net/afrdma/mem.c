@@ -15,6 +15,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/sched/mm.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
 
@@ -31,6 +32,7 @@ module_param(mem_max, ulong, 0644);
 MODULE_PARM_DESC(mem_max, "pages of ring memory, all namespaces together (default: a quarter of memory)");
 
 static atomic_long_t all_pages = ATOMIC_LONG_INIT(0);
+static atomic_long_t all_promised = ATOMIC_LONG_INIT(0);
 
 static void give_page(struct afr_net *an)
 {
@@ -60,9 +62,9 @@ static bool take_page(const struct afr_mem *mem)
 	return fits;
 }
 
-static unsigned long spare(const atomic_long_t *used, unsigned long most)
+static unsigned long spare(const atomic_long_t *promised, unsigned long most)
 {
-	unsigned long taken = atomic_long_read(used);
+	unsigned long taken = atomic_long_read(promised);
 
 	most -= most / 4;
 	return most > taken ? most - taken : 0;
@@ -74,20 +76,19 @@ static unsigned long spare(const atomic_long_t *used, unsigned long most)
  * @wanted: bytes, net.afrdma.sndbuf or rcvbuf
  *
  * A stream is the faster the more it can have in flight, and a host has its share for all of
- * them: none gets more than RING_PART of what is left for rings of RDMA, so they become
- * smaller as they become many; but not below RING_LEAST for that.
+ * them: none gets more than RING_PART of what rings of RDMA have not been promised yet, so they
+ * become smaller as they become many; but not below RING_LEAST for that.
  *
  * Context: Any.
  * Return: bytes.
  */
 u32 afr_mem_ring(struct afr_net *an, u32 wanted)
 {
-	u64 pages = min(spare(&an->ring_pages, READ_ONCE(an->set.mem_max)),
-			spare(&all_pages, READ_ONCE(mem_max)));
+	unsigned long pages = min(spare(&an->ring_promised, READ_ONCE(an->set.mem_max)),
+				  spare(&all_promised, READ_ONCE(mem_max))) / RING_PART;
+	u32 part = min_t(unsigned long, pages, SZ_1G / PAGE_SIZE) * PAGE_SIZE;
 
-	u64 part = (pages << PAGE_SHIFT) / RING_PART;
-
-	return min_t(u64, wanted, part > RING_LEAST ? rounddown_pow_of_two(part) : RING_LEAST);
+	return min(wanted, part > RING_LEAST ? (u32)rounddown_pow_of_two(part) : RING_LEAST);
 }
 
 static unsigned long ring_pages(const struct afr_mem *mem)
@@ -107,6 +108,12 @@ static gfp_t ring_gfp(const struct afr_mem *mem)
 	return mem->memcg ? gfp | __GFP_ACCOUNT : gfp;
 }
 
+static void promise(const struct afr_mem *mem, long pages)
+{
+	atomic_long_add(pages, &mem->an->ring_promised);
+	atomic_long_add(pages, &all_promised);
+}
+
 /**
  * afr_mem_init() - a ring that owns no memory yet
  * @mem: the ring
@@ -124,6 +131,7 @@ void afr_mem_init(struct afr_mem *mem, struct afr_net *an, u32 size, struct mem_
 	mem->pinned = false;
 	mem->an = an;
 	mem->memcg = memcg;
+	promise(mem, ring_pages(mem));
 }
 
 static void drop_page(struct afr_mem *mem, unsigned long i)
@@ -156,8 +164,12 @@ static void drop_all(struct afr_mem *mem)
  */
 void afr_mem_destroy(struct afr_mem *mem)
 {
+	if (!mem->an)
+		return;		/* never made */
 	WARN_ON_ONCE(mem->pinned);
 	drop_all(mem);
+	promise(mem, -(long)ring_pages(mem));
+	mem->an = NULL;
 	kvfree(mem->pages);
 	mem->pages = NULL;
 }

@@ -39,6 +39,7 @@ static const struct afr_settings afr_settings_default = {
 	.sndbuf			= 1048576,
 	.rcvbuf			= 1048576,
 	.ring_max		= 1048576,
+	.pacing			= 1,
 	.unprivileged		= 1,
 };
 
@@ -124,7 +125,8 @@ static void __net_exit netns_leave(struct net *net)
 	struct afr_net *an = afr_net(net);
 
 	/* Sockets hold the namespace, and rings end before their sockets do. */
-	WARN_ON_ONCE(atomic_long_read(&an->ring_pages) || atomic_read(&an->attaching) ||
+	WARN_ON_ONCE(atomic_long_read(&an->ring_pages) ||
+		     atomic_long_read(&an->ring_promised) || atomic_read(&an->attaching) ||
 		     atomic_read(&an->orphans) || atomic_read(&an->orphans_done) ||
 		     atomic_read(&an->link_requests));
 	free_percpu(an->stats);

@@ -35,6 +35,7 @@ struct afr_settings {
 	int sndbuf;		/* default send ring, bytes */
 	int rcvbuf;		/* default receive ring, bytes */
 	int ring_max;		/* largest ring a socket may ask for, bytes */
+	int pacing;		/* 1: bulk leaves room for short messages on its link */
 	int unprivileged;	/* 1: any user may create sockets, 0: CAP_NET_RAW only */
 	unsigned long mem_max;	/* ring pages of the namespace */
 };
@@ -46,6 +47,7 @@ struct afr_net {
 	u8 instance[16];		/* who we are, random */
 	siphash_key_t secret_key;	/* secrets told to peers are derived from it */
 	atomic_long_t ring_pages;	/* now */
+	atomic_long_t ring_promised;	/* if all rings were whole */
 	atomic_t sockets;		/* AF_RDMA sockets, orphans included */
 	atomic_t attaching, orphans, orphans_done, link_requests;
 	struct ctl_table_header *sysctl;	/* owned by sysctl.c */

@@ -2,28 +2,36 @@
 /*
  * Pacing: bulk leaves room for what is small and prompt.
  *
- * A question that is posted behind a ring of bulk waits for all of it, whichever queue pair
- * it takes: the wire and the peer's processor are the same. So for a while after a prompt
- * message on a link, bulk has no more than PACE_BYTES on its way there, in short writes.
+ * On a queue pair a question waits for all that was posted before it, and a ring of bulk may be
+ * that. So for a while after a prompt message bulk of other connections of the link has only so
+ * much on its way as is acknowledged within PACE_USECS: little on a slow fabric, and on a fast
+ * one as much as without. Links of their own do without: there the device arbitrates.
  *
- * No wake-up is lost: a port is held back only while bulk that was counted is on its way.
- * That is signaled, and its completion gives the turn to the port that waits longest.
+ * No wake-up is lost: a port is held back only while bulk that was counted is on its way. That
+ * is signaled, and its completion gives the turn to the port that waits longest.
+ *
+ * On iWARP a completion only says that TCP has taken the bytes: there is less to be had.
  */
 #include <linux/jiffies.h>
+#include <linux/ktime.h>
+#include <linux/sizes.h>
 
 #include "link_io.h"
 #include "netns.h"
 #include "stats.h"
 
 #define PACE_FOR	(HZ / 10)	/* behind a prompt message */
-#define PACE_BYTES	(32u * 1024)	/* of bulk on its way to the peer */
-#define PACE_WRITE	(16u * 1024)	/* the longest write */
+#define PACE_USECS	200		/* from post to completion of bulk */
+#define PACE_LEAST	SZ_16K		/* bytes on their way, and in one write */
+#define PACE_MOST	SZ_64M
 
-/* Until when bulk of this port leaves room: for others, not for itself. */
+/* Does bulk of this port leave room? For others, not for itself. */
 static bool paces(const struct afr_link *link, const struct afr_port *port)
 {
-	return time_before(jiffies, port == READ_ONCE(link->prompter) ?
-				    READ_ONCE(link->others_end) : READ_ONCE(link->pace_end));
+	u64 end = port == READ_ONCE(link->prompter) ? READ_ONCE(link->others_end) :
+						      READ_ONCE(link->pace_end);
+
+	return time_before64(get_jiffies_64(), end) && READ_ONCE(link->an->set.pacing);
 }
 
 /**
@@ -35,8 +43,9 @@ static bool paces(const struct afr_link *link, const struct afr_port *port)
 void afr_pace_init(struct afr_link *link)
 {
 	INIT_LIST_HEAD(&link->paced);
-	link->pace_end = jiffies;
-	link->others_end = jiffies;
+	link->pace_end = get_jiffies_64();
+	link->others_end = link->pace_end;
+	link->pace_room = PACE_LEAST;
 }
 
 /**
@@ -54,33 +63,58 @@ void afr_pace_prompt(struct afr_port *port)
 		WRITE_ONCE(link->others_end, link->pace_end);
 		WRITE_ONCE(link->prompter, port);	/* to compare with only */
 	}
-	WRITE_ONCE(link->pace_end, jiffies + PACE_FOR);
+	WRITE_ONCE(link->pace_end, get_jiffies_64() + PACE_FOR);
 }
 
 /**
  * afr_pace_admit() - may this port post bulk now?
  * @port: the port; queued if it has to wait
  * @len: of the write, bytes
- * @counted: out: bytes to count while they are on their way
+ * @mark: of the write; set to what counts while it is on its way
  *
  * Context: Process or softirq, under link->lock.
  * Return: 0 or -EAGAIN (paced() will come).
  */
-int afr_pace_admit(struct afr_port *port, u32 len, u32 *counted)
+int afr_pace_admit(struct afr_port *port, u32 len, struct afr_link_mark *mark)
 {
 	struct afr_link *link = port->link;
 
 	lockdep_assert_held(&link->lock);
-	if (!paces(link, port))
+	if (link->state != AFR_LINK_UP || !paces(link, port))
 		return 0;
-	*counted = len;
-	if (link->bulk < PACE_BYTES)
+	mark->bulk = len;
+	mark->posted = ktime_get();
+	if (link->bulk < link->pace_room)
 		return 0;
 	if (list_empty(&port->pacing)) {
 		list_add_tail(&port->pacing, &link->paced);
 		afr_stat_inc(link->an->net, AFR_STAT_LINK_PACED);
 	}
 	return -EAGAIN;
+}
+
+/**
+ * afr_pace_done() - a write has completed
+ * @link: the link
+ * @mark: of the write
+ *
+ * What comes late leaves less room, what comes soon makes more.
+ *
+ * Context: Process or softirq, under link->lock.
+ */
+void afr_pace_done(struct afr_link *link, const struct afr_link_mark *mark)
+{
+	u32 room = link->pace_room;
+
+	lockdep_assert_held(&link->lock);
+	if (!mark->bulk)
+		return;
+	link->bulk -= mark->bulk;
+	if (ktime_us_delta(ktime_get(), mark->posted) < PACE_USECS)
+		room = min(room + mark->bulk, (u32)PACE_MOST);
+	else
+		room = max(room, mark->bulk + PACE_LEAST) - mark->bulk;
+	WRITE_ONCE(link->pace_room, room);
 }
 
 /**
@@ -97,7 +131,7 @@ struct afr_port *afr_pace_next(struct afr_link *link)
 	lockdep_assert_held(&link->lock);
 	if (!port || link->state != AFR_LINK_UP)
 		return NULL;
-	if (link->bulk >= PACE_BYTES && paces(link, port))
+	if (link->bulk >= link->pace_room && paces(link, port))
 		return NULL;
 	list_del_init(&port->pacing);
 	return port;
@@ -112,7 +146,9 @@ struct afr_port *afr_pace_next(struct afr_link *link)
  */
 u32 afr_port_bulk_max(const struct afr_port *port)
 {
-	u32 most = port->link->write_max;
+	const struct afr_link *link = port->link;
 
-	return paces(port->link, port) ? min(PACE_WRITE, most) : most;
+	if (!paces(link, port))
+		return link->write_max;
+	return min(max_t(u32, READ_ONCE(link->pace_room) / 2, PACE_LEAST), link->write_max);
 }

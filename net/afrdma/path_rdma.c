@@ -2,6 +2,8 @@
 /* The rdma path: writes out, completions in. */
 #include "path_rdma.h"
 
+#include <linux/jiffies.h>
+
 #include "control.h"
 #include "ring.h"
 #include "stats.h"
@@ -17,15 +19,20 @@
 #define CORK_BELOW	(32u * 1024)
 
 /*
- * Prompt: somebody waits for it. A short message, whole in one write, which is the first since
- * the peer's last bytes or follows another such: neither the end of a long one nor a stream in
- * a small ring. Bulk: what is longer.
+ * Prompt: somebody waits for it. A short message, whole in one write, of who is heard of now and
+ * then and has posted nothing longer than PROMPT_MOST, which is bulk, for BULK_FOR: not the head
+ * of an answer, not the end of a long message, not a stream in a small ring.
  */
 #define PROMPT_MOST	4096u
+#define BULK_FOR	(HZ / 10)
 
-static u32 prompt_most(const struct afr_conn *conn)
+static bool is_prompt(const struct afr_conn *conn, u32 len)
 {
-	return min3(PROMPT_MOST, conn->tx.window / 8, conn->tx.ring / 8);
+	const struct afr_motion_tx *tx = &conn->tx;
+
+	return len && len <= min3(PROMPT_MOST, tx->window / 8, tx->ring / 8) &&
+	       tx->sent + len == tx->written && conn->unheard < CORK_AFTER &&
+	       !time_before64(get_jiffies_64(), conn->bulk_end);
 }
 
 /*
@@ -42,7 +49,7 @@ static int post(struct afr_conn *conn, u32 len, bool tell)
 		.remote	= conn->peer_addr + afr_ring_pos(conn->tx.sent, conn->tx.window),
 		.rkey	= conn->peer_rkey,
 		.tell	= tell,
-		.prompt	= len && conn->prompt,
+		.prompt	= is_prompt(conn, len),
 		.bulk	= len > PROMPT_MOST,
 	};
 	bool blocked;
@@ -105,12 +112,12 @@ void afr_path_rdma_push_locked(struct afr_conn *conn)
 			break;
 		len = run_length(conn, ready);
 		tell = small && conn->unheard >= CORK_AFTER;
-		conn->prompt = (conn->prompt || !conn->unheard) && len <= prompt_most(conn) &&
-			       conn->tx.sent + len == conn->tx.written;
 		if (post(conn, len, tell))
 			break;
 		conn->corked |= tell;
 		conn->unheard = min(conn->unheard + 1, CORK_AFTER);
+		if (len > PROMPT_MOST)
+			conn->bulk_end = get_jiffies_64() + BULK_FOR;
 		afr_tx_sent(&conn->tx, len);
 		conn->tx_bytes[AFR_ON_LINK] += len;
 		afr_stat_inc(conn->an->net, AFR_STAT_TX_WRITES);

@@ -173,7 +173,7 @@ int afr_port_write(struct afr_port *port, const struct afr_write *w)
 	spin_lock_bh(&link->lock);
 	if (w->prompt)
 		afr_pace_prompt(port);
-	ret = w->bulk ? afr_pace_admit(port, w->len, &mark.bulk) : 0;
+	ret = w->bulk ? afr_pace_admit(port, w->len, &mark) : 0;
 	if (!ret)
 		ret = admit(port);
 	if (!ret)

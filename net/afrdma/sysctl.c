@@ -89,6 +89,11 @@ static const struct ctl_table afr_settings_table[] = {
 	/* Largest ring that SO_SNDBUF or SO_RCVBUF may ask for, in bytes. */
 	SETTING_INT(ring_max, AFR_RING_MIN, AFR_RING_MAX),
 	/*
+	 * 1: for a moment after a short message that somebody waits for, bulk of other
+	 * connections of its link leaves room. 0: it does not.
+	 */
+	SETTING_INT(pacing, 0, 1),
+	/*
 	 * Who may create sockets. 1: everybody, so that programs just work. 0: only
 	 * with CAP_NET_RAW, for machines whose policy relies on LSM rules about
 	 * TCP connect and bind: those do not see sockets of this family.

@@ -6,6 +6,9 @@
 #
 #	one-way.sh SUBSET [-- SUBSET]...
 #	SUBSET: [quick|full] [--no-rogue] [OPTIONS OF afr_test]
+#
+# With PAGES in the environment rings may have so many in all: with many, each is as
+# large as on a host with much memory.
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"
@@ -30,6 +33,10 @@ part() {
 	barrier "rogue $n is over" 3600
 }
 
+if [ -n "${PAGES:-}" ]; then
+	echo "$PAGES" >/sys/module/afrdma/parameters/mem_max
+	echo "$PAGES" >/proc/sys/net/afrdma/mem_max
+fi
 number=1
 words=()
 for word in "$@" --; do

@@ -29,7 +29,7 @@ pages=$(cat "$module") own=$(cat "$space")
 barrier begin
 rings 1000 262144
 rings 100000 524288
-rings 1000000 1048576
+rings 1000000 1048576	# rxe maps no larger one mirrored
 echo 1000000 >"$module"
 echo 100000 >"$space"
 check "rings: the namespace's limit counts" python3 "$pace" ring 524288
