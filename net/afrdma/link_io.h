@@ -116,6 +116,7 @@ struct afr_link {
 	const struct afr_port *prompter;	/* posted the last prompt message */
 	u32 bulk;			/* bytes of it on their way, counted while pacing ... */
 	u32 pace_room;			/* ... and how many may be */
+	u32 pace_base;			/* us that a paced write takes if none is before it */
 	struct list_head paced;		/* ports whose bulk was held back for that */
 	unsigned long idle_end;		/* without users: when to go */
 	unsigned int silent;		/* in use: looks since the peer last showed life ... */

@@ -111,7 +111,8 @@ static gfp_t ring_gfp(const struct afr_mem *mem)
 static void promise(const struct afr_mem *mem, long pages)
 {
 	atomic_long_add(pages, &mem->an->ring_promised);
-	atomic_long_add(pages, &all_promised);
+	if (net_eq(mem->an->net, &init_net))	/* in others there is no RDMA */
+		atomic_long_add(pages, &all_promised);
 }
 
 /**

@@ -4,8 +4,8 @@
  *
  * On a queue pair a question waits for all that was posted before it, and a ring of bulk may be
  * that. So for a while after a prompt message bulk of other connections of the link has only so
- * much on its way as is acknowledged within PACE_USECS: little on a slow fabric, and on a fast
- * one as much as without. Links of their own do without: there the device arbitrates.
+ * much on its way as waits for PACE_USECS: little on a slow fabric, and on a fast one so much
+ * that it is hardly slower. Links do not pace each other: there the device arbitrates.
  *
  * No wake-up is lost: a port is held back only while bulk that was counted is on its way. That
  * is signaled, and its completion gives the turn to the port that waits longest.
@@ -21,7 +21,7 @@
 #include "stats.h"
 
 #define PACE_FOR	(HZ / 10)	/* behind a prompt message */
-#define PACE_USECS	200		/* from post to completion of bulk */
+#define PACE_USECS	200		/* from post to completion, above the least there was */
 #define PACE_LEAST	SZ_16K		/* bytes on their way, and in one write */
 #define PACE_MOST	SZ_64M
 
@@ -46,6 +46,7 @@ void afr_pace_init(struct afr_link *link)
 	link->pace_end = get_jiffies_64();
 	link->others_end = link->pace_end;
 	link->pace_room = PACE_LEAST;
+	link->pace_base = U32_MAX;
 }
 
 /**
@@ -80,6 +81,8 @@ int afr_pace_admit(struct afr_port *port, u32 len, struct afr_link_mark *mark)
 	struct afr_link *link = port->link;
 
 	lockdep_assert_held(&link->lock);
+	if (port == link->prompter)	/* so that was the head of this, and nobody waits for it */
+		WRITE_ONCE(link->pace_end, link->others_end);
 	if (link->state != AFR_LINK_UP || !paces(link, port))
 		return 0;
 	mark->bulk = len;
@@ -93,12 +96,21 @@ int afr_pace_admit(struct afr_port *port, u32 len, struct afr_link_mark *mark)
 	return -EAGAIN;
 }
 
+/* Did it wait for others? The least time there was is what it takes alone; that may grow. */
+static bool late(struct afr_link *link, const struct afr_link_mark *mark)
+{
+	u32 us = clamp_t(s64, ktime_us_delta(ktime_get(), mark->posted), 0, S32_MAX);
+
+	link->pace_base = min(us, link->pace_base < U32_MAX ? link->pace_base + 1 : U32_MAX);
+	return us - link->pace_base >= PACE_USECS;
+}
+
 /**
  * afr_pace_done() - a write has completed
  * @link: the link
  * @mark: of the write
  *
- * What comes late leaves less room, what comes soon makes more.
+ * What comes late leaves less room; what comes soon makes more, if the room was used.
  *
  * Context: Process or softirq, under link->lock.
  */
@@ -109,12 +121,12 @@ void afr_pace_done(struct afr_link *link, const struct afr_link_mark *mark)
 	lockdep_assert_held(&link->lock);
 	if (!mark->bulk)
 		return;
-	link->bulk -= mark->bulk;
-	if (ktime_us_delta(ktime_get(), mark->posted) < PACE_USECS)
+	if (late(link, mark))
+		room = max(min(room, link->bulk), mark->bulk / 2 + PACE_LEAST) - mark->bulk / 2;
+	else if (link->bulk >= room / 2)
 		room = min(room + mark->bulk, (u32)PACE_MOST);
-	else
-		room = max(room, mark->bulk + PACE_LEAST) - mark->bulk;
 	WRITE_ONCE(link->pace_room, room);
+	link->bulk -= mark->bulk;
 }
 
 /**

@@ -19,9 +19,10 @@
 #define CORK_BELOW	(32u * 1024)
 
 /*
- * Prompt: somebody waits for it. A short message, whole in one write, of who is heard of now and
- * then and has posted nothing longer than PROMPT_MOST, which is bulk, for BULK_FOR: not the head
- * of an answer, not the end of a long message, not a stream in a small ring.
+ * Prompt: somebody waits for it. A short message, whole in one write, of who hears of the peer
+ * now and then and has posted nothing longer than PROMPT_MOST, which is bulk, for BULK_FOR: not
+ * the end of a long message, not a stream in a small ring. The head of an answer may be taken
+ * for one until its body comes.
  */
 #define PROMPT_MOST	4096u
 #define BULK_FOR	(HZ / 10)

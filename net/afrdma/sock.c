@@ -302,6 +302,9 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 	/* what was framed once is never used again, not even when it has ended */
 	if (unspec && test_bit(AFR_F_STARTED, &conn->flags))
 		return -EOPNOTSUPP;
+	if (!unspec && test_bit(AFR_F_STARTED, &conn->flags) &&
+	    READ_ONCE(conn->inner->state) == SS_UNCONNECTED)
+		return -EISCONN;
 	if (test_bit(AFR_F_ABORTED, &conn->flags) || test_bit(AFR_F_FINISHED, &conn->flags))
 		return -EISCONN;
 	/* ended or not, what was connected once offers nothing again until it is taken down */

@@ -21,7 +21,7 @@ stages() {
 	uml		900	two User-Mode Linux guests: the socket table, quick; a module that lies	+uml
 	uml-debug	3600	the same with KASAN, lockdep and kmemleak; 1,000 connections in a row	+uml-debug
 	siw		600	the socket table, quick, and devices that die, over iWARP	+uml
-	uml-back	500	rows that quick leaves out: the server has the client's part; rings of 1 MiB	+uml
+	uml-back	800	rows that quick leaves out: the server has the client's part; rings of 1 MiB	+uml
 	uml-full	5400	all rows of the socket table, both ways, and all lies (not in "all")	+uml
 	programs	6000	suites and programs of others, as on TCP; tables (not in "all")	+uml
 	programs-quick	400	four programs between two guests, as on TCP and by RDMA	+uml
@@ -180,7 +180,7 @@ stage_uml_back() {
 	in_guests uml 300 selftests/check/one-way.sh full --no-rogue --variants cold --only '*_back'
 	more=(--mem 2000 --env PAGES=1000000)
 	in_guests uml 300 selftests/check/one-way.sh quick --no-rogue --variants rdma,cold
-	more=()
+	return "$failures"
 }
 
 stage_uml_full() {
@@ -196,6 +196,7 @@ stage_siw() {
 	programs || return
 	in_guests uml 400 selftests/check/one-way.sh quick --no-rogue
 	in_guests uml 300 selftests/net/death.sh
+	in_guests uml 200 selftests/net/pace.sh
 	return "$failures"
 }
 

@@ -7,15 +7,17 @@ For pace.sh: bulk leaves room for short messages, and for nothing else.
     pace.py talk HOST PORT SMCTL  the other end, which counts; exit status 1 and a
                                   sentence if it is not so
     pace.py ring BYTES            rings of a new socket have so many bytes
+    pace.py many COUNT            they have fewer while so many connections are open
 """
 import hashlib
 import json
+import pathlib
 import random
 import socket
 import subprocess
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from death import SOL_AFRDMA, on_rdma, rdma_socket
 
@@ -23,6 +25,7 @@ AFRDMA_SNDRING, AFRDMA_RCVRING = 3, 4
 CHUNK = 1 << 16
 ALONE, BESIDE = 8 << 20, 16 << 20
 BODIES = 8
+PACING = pathlib.Path("/proc/sys/net/afrdma/pacing")
 QUIET = 0.5             # far more than bulk leaves room for behind a short message
 
 
@@ -31,7 +34,7 @@ def receive(conn, size):
     while len(data) < size:
         part = conn.recv(min(CHUNK, size - len(data)))
         if not part:
-            sys.exit(f"the end after {len(data)} of {size} bytes")
+            raise EOFError(f"the end after {len(data)} of {size} bytes")
         data += part
     return bytes(data)
 
@@ -48,7 +51,7 @@ def drink(conn):
         while left:
             data = conn.recv(min(CHUNK, left))
             if not data:
-                return
+                raise EOFError(f"{left} bytes are missing")
             digest.update(data)
             left -= len(data)
         conn.sendall(digest.digest())
@@ -59,12 +62,10 @@ def serve(port):
     listener.bind(("", port))
     listener.listen(2)
     print("listening", flush=True)
-    threads = [threading.Thread(target=what, args=(listener.accept()[0],))
-               for what in (echo, drink)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor() as pool:
+        ends = [pool.submit(what, listener.accept()[0]) for what in (echo, drink)]
+        for end in ends:
+            end.result()
 
 
 def drunk(conn, size):
@@ -72,7 +73,7 @@ def drunk(conn, size):
     conn.sendall(size.to_bytes(8, "big"))
     conn.sendall(data)
     if receive(conn, 32) != hashlib.sha256(data).digest():
-        sys.exit("the peer has other bytes than were sent")
+        raise ValueError("the peer has other bytes than were sent")
 
 
 def ping(conn, number):
@@ -122,15 +123,26 @@ def talk(host, port, smctl):
         drunk(bulk, (1 << 20) + i)
     expect("heads and bodies of one connection", before, False)
 
-    before, pings = paced(), 0
-    thread = threading.Thread(target=drunk, args=(bulk, BESIDE))
-    thread.start()
-    while thread.is_alive():
-        ping(asks, pings)
-        pings += 1
-    thread.join()
-    print(f"{pings} round trips beside {BESIDE >> 20} MiB")
+    def beside(switch):
+        pings = 0
+        with ThreadPoolExecutor() as pool:
+            drunkard = pool.submit(drunk, bulk, BESIDE)
+            while not drunkard.done():
+                ping(asks, pings)
+                pings += 1
+                switch(pings)
+            drunkard.result()
+        print(f"{pings} round trips beside {BESIDE >> 20} MiB")
+
+    before = paced()
+    beside(lambda pings: None)
     expect("bulk beside round trips", before, True)
+    beside(lambda pings: PACING.write_text(str(pings // 4 % 2)))
+    PACING.write_text("0")
+    before = paced()
+    beside(lambda pings: None)
+    expect("the same with pacing 0", before, False)
+    PACING.write_text("1")
     for conn in conns:
         if not on_rdma(conn):
             sys.exit("not on RDMA any more")
@@ -138,11 +150,39 @@ def talk(host, port, smctl):
         conn.close()
 
 
-def ring(size):
+def rings():
     with rdma_socket() as sock:
-        got = [sock.getsockopt(SOL_AFRDMA, name) for name in (AFRDMA_SNDRING, AFRDMA_RCVRING)]
+        return [sock.getsockopt(SOL_AFRDMA, name) for name in (AFRDMA_SNDRING, AFRDMA_RCVRING)]
+
+
+def ring(size):
+    got = rings()
     if got != [size, size]:
         sys.exit(f"rings of {got} bytes, expected {size}")
+
+
+def many(count):
+    """Rings of connections that are open count as if they were whole."""
+    before = rings()
+    listener = rdma_socket()
+    listener.bind(("", 0))
+    listener.listen(count)
+    ends = []
+    for _ in range(count):
+        conn = rdma_socket()
+        conn.connect(("127.0.0.1", listener.getsockname()[1]))
+        conn.sendall(b"x")
+        there, _ = listener.accept()
+        there.recv(1)
+        ends += [conn, there]
+    beside = rings()
+    for end in ends:
+        end.close()
+    end = time.monotonic() + 20
+    while (after := rings()) != before and time.monotonic() < end:
+        time.sleep(0.1)
+    if beside >= before or after != before:
+        sys.exit(f"rings before, beside and after: {before}, {beside}, {after}")
 
 
 if __name__ == "__main__":
@@ -153,5 +193,7 @@ if __name__ == "__main__":
         talk(args[0], int(args[1]), args[2])
     elif what == "ring":
         ring(int(args[0]))
+    elif what == "many":
+        many(int(args[0]))
     else:
         sys.exit(__doc__)
