@@ -24,7 +24,7 @@
  * the end of a long message, not a stream in a small ring. The head of an answer may be taken
  * for one until its body comes.
  */
-#define PROMPT_MOST	4096u
+#define PROMPT_MOST	(16u * 1024)
 #define BULK_FOR	(HZ / 10)
 
 static bool is_prompt(const struct afr_conn *conn, u32 len)
@@ -41,7 +41,7 @@ static bool is_prompt(const struct afr_conn *conn, u32 len)
  * sampled and posted under tx_lock and rx_lock, so cursors reach the link in the
  * order they were taken (B10); a refused post takes the report back.
  */
-static int post(struct afr_conn *conn, u32 len, bool tell)
+static int post(struct afr_conn *conn, u32 len, bool tell, bool bulk)
 {
 	struct afr_write w = {
 		.local	= conn->snd_view.addr + afr_ring_pos(conn->tx.sent, conn->tx.ring),
@@ -51,7 +51,7 @@ static int post(struct afr_conn *conn, u32 len, bool tell)
 		.rkey	= conn->peer_rkey,
 		.tell	= tell,
 		.prompt	= is_prompt(conn, len),
-		.bulk	= len > PROMPT_MOST,
+		.bulk	= bulk,
 	};
 	bool blocked;
 	u64 reported;
@@ -81,16 +81,17 @@ static int post(struct afr_conn *conn, u32 len, bool tell)
  * A run that crosses the end of neither ring (a mirrored ring has no end), in
  * pieces that let others in between.
  */
-static u32 run_length(const struct afr_conn *conn, u32 ready)
+static u32 run_length(const struct afr_conn *conn, u32 ready, bool *bulk)
 {
 	const struct afr_motion_tx *tx = &conn->tx;
 	u32 len;
 
-	len = min(ready, max(tx->window / 4, 1u));
+	len = min3(ready, max(tx->window / 4, 1u), AFR_PIECE);
 	len = min(len, conn->snd_view.span - afr_ring_pos(tx->sent, tx->ring));
 	len = min(len, conn->peer_span - afr_ring_pos(tx->sent, tx->window));
-	return min(len, len > PROMPT_MOST ? afr_port_bulk_max(&conn->port) :
-					    afr_link_write_max(conn->port.link));
+	*bulk = len > PROMPT_MOST;
+	return min(len, *bulk ? afr_port_bulk_max(&conn->port) :
+				afr_link_write_max(conn->port.link));
 }
 
 /**
@@ -102,7 +103,7 @@ static u32 run_length(const struct afr_conn *conn, u32 ready)
 void afr_path_rdma_push_locked(struct afr_conn *conn)
 {
 	u32 ready, len;
-	bool small, tell;
+	bool small, tell, bulk;
 
 	lockdep_assert_held(&conn->tx_lock);
 	while (conn->may_post && conn->tx.where == AFR_ON_LINK &&
@@ -111,13 +112,13 @@ void afr_path_rdma_push_locked(struct afr_conn *conn)
 		small = ready < min3(CORK_BELOW, conn->tx.window / 8, conn->tx.ring / 8);
 		if (!ready || (small && conn->corked))
 			break;
-		len = run_length(conn, ready);
+		len = run_length(conn, ready, &bulk);
 		tell = small && conn->unheard >= CORK_AFTER;
-		if (post(conn, len, tell))
+		if (post(conn, len, tell, bulk))
 			break;
 		conn->corked |= tell;
 		conn->unheard = min(conn->unheard + 1, CORK_AFTER);
-		if (len > PROMPT_MOST)
+		if (bulk)
 			conn->bulk_end = get_jiffies_64() + BULK_FOR;
 		afr_tx_sent(&conn->tx, len);
 		conn->tx_bytes[AFR_ON_LINK] += len;
@@ -154,7 +155,7 @@ void afr_path_rdma_credit(struct afr_conn *conn)
 	spin_lock(&conn->rx_lock);
 	due = conn->credit_imm && afr_rx_credit_due(&conn->rx, true);
 	spin_unlock(&conn->rx_lock);
-	if (due && conn->may_post && !conn->detach_posted && !post(conn, 0, false))
+	if (due && conn->may_post && !conn->detach_posted && !post(conn, 0, false, false))
 		afr_stat_inc(conn->an->net, AFR_STAT_TX_CREDIT_WRITES);
 	spin_unlock_bh(&conn->tx_lock);
 }

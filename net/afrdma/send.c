@@ -7,9 +7,6 @@
 #include "control.h"
 #include "path_rdma.h"
 
-/* Long sends go in pieces, so that the path works while the next piece is copied. */
-#define PIECE	(64u * 1024)
-
 /*
  * Room for @len bytes, or for fewer if there is as much as writers are woken for: a message
  * is one work request when it can be. Nobody takes the pages away until write_end().
@@ -81,7 +78,7 @@ void afr_send_kick(struct afr_conn *conn)
  */
 ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len, bool urgent)
 {
-	u32 n = write_begin(conn, min_t(size_t, len, PIECE));
+	u32 n = write_begin(conn, min_t(size_t, len, AFR_PIECE));
 	u64 at = conn->tx.written;	/* ours alone to move */
 	int ret = n ? afr_mem_back(&conn->snd, at, n) : -EAGAIN;
 
