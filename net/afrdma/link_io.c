@@ -292,7 +292,7 @@ static struct afr_port *next_waiter(struct afr_link *link)
 /* Credits or send slots may have come back: use them. Softirq. */
 static void progress(struct afr_link *link)
 {
-	struct afr_port *port, *waiter;
+	struct afr_port *port, *paced;
 
 	if (wq_has_sleeper(&link->wait))
 		wake_up_all(&link->wait);
@@ -301,11 +301,11 @@ static void progress(struct afr_link *link)
 		spin_lock_bh(&link->lock);
 		announce(link);
 		afr_rogue_flood(link, afr_link_io_post);
-		waiter = next_waiter(link);
-		port = waiter ?: afr_pace_next(link);
+		paced = afr_pace_next(link);
+		port = paced ?: next_waiter(link);
 		spin_unlock_bh(&link->lock);
 		if (port && port->ops->get(port)) {
-			(waiter ? port->ops->kick : port->ops->paced)(port);
+			(paced ? port->ops->paced : port->ops->kick)(port);
 			port->ops->put(port);
 		}
 	} while (port);

@@ -26,6 +26,7 @@
 
 #define RING_LEAST	(256u * 1024)	/* bytes */
 #define RING_PART	512
+#define RING_SOCKETS	32
 
 static unsigned long mem_max;
 module_param(mem_max, ulong, 0644);
@@ -75,9 +76,9 @@ static unsigned long spare(const atomic_long_t *promised, unsigned long most)
  * @an: namespace
  * @wanted: bytes, net.afrdma.sndbuf or rcvbuf
  *
- * A stream is the faster the more it can have in flight, and a host has its share for all of
- * them: none gets more than RING_PART of what rings of RDMA have not been promised yet, so they
- * become smaller as they become many; but not below RING_LEAST for that.
+ * A stream is the faster the more it can have in flight, but many share one pipe: rings become
+ * smaller with every RING_SOCKETS sockets that are open. And none gets more than one of RING_PART
+ * parts of what rings of RDMA have not been promised yet. Not below RING_LEAST for either.
  *
  * Context: Any.
  * Return: bytes.
@@ -88,6 +89,7 @@ u32 afr_mem_ring(struct afr_net *an, u32 wanted)
 				  spare(&all_promised, READ_ONCE(mem_max))) / RING_PART;
 	u32 part = min_t(unsigned long, pages, SZ_1G / PAGE_SIZE) * PAGE_SIZE;
 
+	part = min(part, wanted / (1 + atomic_read(&an->sockets) / RING_SOCKETS));
 	return min(wanted, part > RING_LEAST ? (u32)rounddown_pow_of_two(part) : RING_LEAST);
 }
 
