@@ -24,7 +24,7 @@
 #define PACE_USECS	200		/* from post to completion, above the least there was */
 #define PACE_LEAST	SZ_16K		/* bytes on their way, and in one write */
 #define PACE_MOST	SZ_64M
-#define PACE_USERS	32		/* of a link; more of them take turns at its credits anyway */
+#define PACE_USERS	32		/* of a link; more take turns at its credits anyway */
 
 /* Does bulk of this port leave room? For others, not for itself. */
 static bool paces(const struct afr_link *link, const struct afr_port *port)
