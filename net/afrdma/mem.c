@@ -74,7 +74,7 @@ static unsigned long spare(const atomic_long_t *promised, unsigned long most)
 /**
  * afr_mem_ring() - how large a ring to make for a socket that does not say
  * @an: namespace
- * @wanted: bytes, net.afrdma.sndbuf or rcvbuf
+ * @wanted: bytes, net.afrdma.sndbuf or rcvbuf; at most AFR_RING_MAX
  *
  * A stream is the faster the more it can have in flight, but many share one pipe: rings become
  * smaller with every RING_SOCKETS sockets that are open. And none gets more than one of RING_PART
@@ -89,6 +89,7 @@ u32 afr_mem_ring(struct afr_net *an, u32 wanted)
 				  spare(&all_promised, READ_ONCE(mem_max))) / RING_PART;
 	u32 part = min_t(unsigned long, pages, SZ_1G / PAGE_SIZE) * PAGE_SIZE;
 
+	wanted = roundup_pow_of_two(wanted);	/* as it would become */
 	part = min(part, wanted / (1 + atomic_read(&an->sockets) / RING_SOCKETS));
 	return min(wanted, part > RING_LEAST ? (u32)rounddown_pow_of_two(part) : RING_LEAST);
 }

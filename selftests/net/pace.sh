@@ -33,6 +33,10 @@ barrier begin
 rings 1000 262144
 rings 100000 524288
 rings 1000000 "$most"
+old=$(cat /proc/sys/net/afrdma/sndbuf)
+echo 300000 | tee /proc/sys/net/afrdma/sndbuf >/proc/sys/net/afrdma/rcvbuf
+check "rings: rounded up" python3 "$pace" ring 524288
+echo "$old" | tee /proc/sys/net/afrdma/sndbuf >/proc/sys/net/afrdma/rcvbuf
 check "rings: smaller, where sockets are many" python3 "$pace" many 40
 echo 100000 >"$space"
 check "rings: the namespace's limit counts" python3 "$pace" ring 524288
