@@ -45,9 +45,14 @@ static void give_page(struct afr_net *an)
  * Rings of RDMA keep their pages as long as they are attached, those of TCP for moments: a
  * quarter is left for these, or connections that are idle would stop others for good.
  */
+static unsigned long rdma_share(unsigned long most)
+{
+	return most - most / 4;
+}
+
 static unsigned long share(const struct afr_mem *mem, unsigned long most)
 {
-	return mem->pinned ? most - most / 4 : most;
+	return mem->pinned ? rdma_share(most) : most;
 }
 
 /* One more page: false when the namespace or the host is at its limit. */
@@ -67,7 +72,7 @@ static unsigned long spare(const atomic_long_t *promised, unsigned long most)
 {
 	unsigned long taken = atomic_long_read(promised);
 
-	most -= most / 4;
+	most = rdma_share(most);
 	return most > taken ? most - taken : 0;
 }
 

@@ -79,7 +79,7 @@ static int post(struct afr_conn *conn, u32 len, bool tell, bool bulk)
 
 /*
  * A run that crosses the end of neither ring (a mirrored ring has no end), in
- * pieces that let others in between.
+ * pieces that let others in between. @bulk is told before pacing cuts it.
  */
 static u32 run_length(const struct afr_conn *conn, u32 ready, bool *bulk)
 {
