@@ -152,6 +152,8 @@ void afr_attach_end(struct afr_conn *conn)
 	/* from here on no frame is built from what goes away below */
 	spin_lock_bh(&conn->tx_lock);
 	conn->may_post = false;
+	conn->detach_due = false;
+	conn->detach_posted = false;
 	step(conn, AFR_DETACHED);
 	clear_bit(AFR_WANT_ATTACH, &conn->want);
 	clear_bit(AFR_WANT_ATTACHED, &conn->want);
@@ -165,7 +167,6 @@ void afr_attach_end(struct afr_conn *conn)
 	conn->snd_mr = NULL;
 	afr_mem_unpin(&conn->snd);
 	afr_mem_unpin(&conn->rcv);
-	conn->detach_posted = false;
 	clear_bit(AFR_F_LINK_DOWN, &conn->flags);
 	clear_bit(AFR_F_PEER_DETACHED, &conn->flags);
 	clear_bit(AFR_F_DETACHED, &conn->flags);

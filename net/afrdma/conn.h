@@ -127,7 +127,7 @@ enum afr_attach_state {
 	AFR_REQUESTED,		/* server: ATTACH came, its link is not up here yet */
 	AFR_ATTACHING,		/* client: ATTACH sent */
 	AFR_ATTACHED,
-	AFR_LEAVING,		/* our last write is posted, or the link is lost */
+	AFR_LEAVING,		/* DETACH is posted or due, or the link is lost */
 };
 
 enum afr_timer {
@@ -224,7 +224,8 @@ struct afr_conn {
 	u8			attach;		/* enum afr_attach_state */
 	u8			attach_tries;
 	bool			let_in;		/* one of the attaches_max */
-	bool			detach_posted;
+	bool			detach_due;	/* under tx_lock: what the port's next turn is for */
+	bool			detach_posted;	/* under tx_lock */
 	unsigned long		attached_at;	/* jiffies */
 	struct afr_join		join;
 	struct afr_link		*join_link;

@@ -90,6 +90,7 @@ static struct afr_link *new_link(struct afr_net *an, const struct afr_link_ops *
 	spin_lock_init(&link->lock);
 	INIT_LIST_HEAD(&link->ports);
 	INIT_LIST_HEAD(&link->waiters);
+	INIT_LIST_HEAD(&link->leavers);
 	afr_pace_init(link);
 	xa_init_flags(&link->slots, XA_FLAGS_ALLOC);
 

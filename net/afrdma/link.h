@@ -67,7 +67,7 @@ struct afr_port {
 	bool		joined;
 	bool		ended;		/* the peer's DETACH was polled */
 	u32		serial;		/* tells apart users of one slot */
-	struct list_head waiting;	/* on link->waiters, for kick */
+	struct list_head waiting;	/* on a list of link, for kick */
 	struct list_head pacing;	/* on link->paced */
 	struct list_head member;	/* on link->ports */
 };

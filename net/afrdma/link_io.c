@@ -280,7 +280,8 @@ static struct afr_port *next_waiter(struct afr_link *link)
 	link->turn = NULL;
 	if (link->state != AFR_LINK_UP || !afr_link_io_room(link))
 		return NULL;
-	port = list_first_entry_or_null(&link->waiters, struct afr_port, waiting);
+	port = list_first_entry_or_null(&link->leavers, struct afr_port, waiting) ?:
+	       list_first_entry_or_null(&link->waiters, struct afr_port, waiting);
 	if (!port)
 		return NULL;
 	list_del_init(&port->waiting);

@@ -107,6 +107,7 @@ struct afr_link {
 	struct afr_link_mark *marks;
 	struct list_head ports;		/* joined, and not told down() yet */
 	struct list_head waiters;	/* ports that were refused */
+	struct list_head leavers;	/* of those whose DETACH was, first */
 	unsigned int waiting;		/* their number */
 	unsigned int users;		/* joined ports */
 	bool ask, answer;		/* announce, though nothing is due */

@@ -6,6 +6,7 @@
 
 #include "attach.h"
 #include "control.h"
+#include "path_rdma.h"
 #include "stats.h"
 #include "trace.h"
 
@@ -74,7 +75,7 @@ int afr_move_resume(struct afr_conn *conn, const struct afr_frame *frame)
 	if (current_epoch)
 		set_bit(AFR_F_PEER_LEFT, &conn->flags);
 	if (current_epoch && conn->port.joined && !test_bit(AFR_F_LEAVE, &conn->flags) &&
-	    !(test_bit(AFR_F_PEER_DETACHED, &conn->flags) && conn->detach_posted))
+	    !(test_bit(AFR_F_PEER_DETACHED, &conn->flags) && READ_ONCE(conn->detach_posted)))
 		afr_link_fail(conn->port.link, AFR_REASON_LINK_PEER_RESUME);
 	afr_conn_writable(conn);
 	return 0;
@@ -176,14 +177,8 @@ void afr_move_detach(struct afr_conn *conn)
 	}
 	if (!conn->due[AFR_T_DETACH])
 		afr_conn_timer(conn, AFR_T_DETACH, READ_ONCE(conn->an->set.detach_timeout_ms));
-	if (conn->attach != AFR_LEAVING || conn->detach_posted)
-		return;
-
-	spin_lock_bh(&conn->tx_lock);
-	conn->detach_posted = !afr_port_detach(&conn->port);
-	if (conn->detach_posted)
-		conn->may_post = false;
-	spin_unlock_bh(&conn->tx_lock);
+	if (conn->attach == AFR_LEAVING)
+		afr_path_rdma_detach(conn);
 }
 
 static void check_timers(struct afr_conn *conn)
@@ -214,8 +209,6 @@ void afr_move_run(struct afr_conn *conn)
 		go_on_with_tcp(conn);
 	if (conn->attach == AFR_ATTACHED)
 		consider_leaving(conn);
-	else if (conn->attach == AFR_LEAVING && !conn->detach_posted)
-		afr_move_detach(conn);
 	if (conn->attach == AFR_LEAVING && test_bit(AFR_F_DETACHED, &conn->flags) &&
 	    test_bit(AFR_F_PEER_DETACHED, &conn->flags))
 		link_left(conn);

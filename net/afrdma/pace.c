@@ -24,7 +24,6 @@
 #define PACE_USECS	200		/* from post to completion, above the least there was */
 #define PACE_LEAST	SZ_16K		/* bytes on their way, and in one write */
 #define PACE_MOST	SZ_64M
-#define PACE_USERS	32		/* of a link; more take turns at its credits anyway */
 
 /* Does bulk of this port leave room? For others, not for itself. */
 static bool paces(const struct afr_link *link, const struct afr_port *port)
@@ -32,8 +31,7 @@ static bool paces(const struct afr_link *link, const struct afr_port *port)
 	u64 end = port == READ_ONCE(link->prompter) ? READ_ONCE(link->others_end) :
 						      READ_ONCE(link->pace_end);
 
-	return time_before64(get_jiffies_64(), end) && READ_ONCE(link->users) <= PACE_USERS &&
-	       READ_ONCE(link->an->set.pacing);
+	return time_before64(get_jiffies_64(), end) && READ_ONCE(link->an->set.pacing);
 }
 
 /**

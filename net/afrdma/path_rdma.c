@@ -155,8 +155,32 @@ void afr_path_rdma_credit(struct afr_conn *conn)
 	spin_lock(&conn->rx_lock);
 	due = conn->credit_imm && afr_rx_credit_due(&conn->rx, true);
 	spin_unlock(&conn->rx_lock);
-	if (due && conn->may_post && !conn->detach_posted && !post(conn, 0, false, false))
+	if (due && conn->may_post && !post(conn, 0, false, false))
 		afr_stat_inc(conn->an->net, AFR_STAT_TX_CREDIT_WRITES);
+	spin_unlock_bh(&conn->tx_lock);
+}
+
+static void detach(struct afr_conn *conn)
+{
+	lockdep_assert_held(&conn->tx_lock);
+	if (!conn->detach_due || afr_port_detach(&conn->port))
+		return;
+	conn->detach_due = false;
+	WRITE_ONCE(conn->detach_posted, true);
+}
+
+/**
+ * afr_path_rdma_detach() - post DETACH, and nothing any more
+ * @conn: connection, attached; once is enough
+ *
+ * Context: any but hard irq. If it has to wait, the port's next turn is for it.
+ */
+void afr_path_rdma_detach(struct afr_conn *conn)
+{
+	spin_lock_bh(&conn->tx_lock);
+	conn->may_post = false;
+	conn->detach_due = !conn->detach_posted;
+	detach(conn);
 	spin_unlock_bh(&conn->tx_lock);
 }
 
@@ -251,9 +275,11 @@ static void kick(struct afr_port *port)
 {
 	struct afr_conn *conn = to_conn(port);
 
-	afr_path_rdma_push(conn);
+	spin_lock_bh(&conn->tx_lock);
+	afr_path_rdma_push_locked(conn);
+	detach(conn);
+	spin_unlock_bh(&conn->tx_lock);
 	afr_path_rdma_credit(conn);
-	afr_conn_schedule(conn);	/* a DETACH may wait, too */
 }
 
 static void paced(struct afr_port *port)

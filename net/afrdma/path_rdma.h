@@ -19,6 +19,8 @@ void afr_path_rdma_push(struct afr_conn *conn);
 void afr_path_rdma_push_locked(struct afr_conn *conn);		/* the same, under tx_lock */
 /* Any context but hard irq. Tell our reader's cursor by a write without data, if that is due. */
 void afr_path_rdma_credit(struct afr_conn *conn);
+/* Any context but hard irq. Post DETACH, now or when it is the port's turn, and nothing else. */
+void afr_path_rdma_detach(struct afr_conn *conn);
 
 /* What the link tells the connection. */
 extern const struct afr_port_ops afr_path_rdma_port_ops;

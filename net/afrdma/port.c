@@ -117,23 +117,29 @@ void afr_port_leave(struct afr_port *port)
 	afr_link_put(link);
 }
 
-/* May @port post a message? Queues it if it has to wait. */
-static int admit(struct afr_port *port)
+/*
+ * May @port post a message? Queues it if it has to wait: behind others, or, for its last
+ * message, behind others that leave, so that streams of any number keep nobody's memory.
+ */
+static int admit(struct afr_port *port, bool leaves)
 {
 	struct afr_link *link = port->link;
 	unsigned int room = afr_link_io_room(link);
 
 	if (link->state != AFR_LINK_UP)
 		return -ENOTCONN;
-	if (!list_empty(&port->waiting))
+	if (!list_empty(&port->waiting)) {
+		if (leaves)
+			list_move_tail(&port->waiting, &link->leavers);
 		return -EAGAIN;
+	}
 	if (room && link->turn == port) {
 		link->turn = NULL;
 		return 0;
 	}
 	if (room > link->waiting)
 		return 0;
-	list_add_tail(&port->waiting, &link->waiters);
+	list_add_tail(&port->waiting, leaves ? &link->leavers : &link->waiters);
 	link->waiting++;
 	afr_stat_inc(link->an->net, AFR_STAT_LINK_NO_CREDIT);
 	return -EAGAIN;
@@ -175,7 +181,7 @@ int afr_port_write(struct afr_port *port, const struct afr_write *w)
 		afr_pace_prompt(port);
 	ret = w->bulk ? afr_pace_admit(port, w->len, &mark) : 0;
 	if (!ret)
-		ret = admit(port);
+		ret = admit(port, false);
 	if (!ret)
 		ret = afr_link_io_post(link, &wr, afr_imm_pack(port->peer_slot, w->cursor),
 				       mark.tell || mark.bulk ? &mark : NULL);
@@ -202,7 +208,7 @@ int afr_port_detach(struct afr_port *port)
 	int ret;
 
 	spin_lock_bh(&link->lock);
-	ret = admit(port);
+	ret = admit(port, true);
 	if (!ret)
 		ret = afr_link_io_post(link, &wr, afr_imm_pack(AFR_SLOT_DETACH, port->peer_slot),
 				       &mark);

@@ -8,7 +8,9 @@
 # Nested KTAP: the line that sums up a block of indented ones is no test of its
 # own, unless it says that something failed which none of them did.
 # The lab prints the lines of two guests with "a: " and "b: " before them: one
-# name in both guests of a run is one test, which fails if it fails in either.
+# name in both guests of a run is one test, which fails if it fails in either.  A run
+# that fails without a "not ok" is a failure by the name of its script, with what the
+# lab says of it and the end of that guest's console, which "a| " and "b| " follow.
 
 function settle(	i, name)
 {
@@ -27,6 +29,16 @@ function count(what, name, more)
 		passed++
 	else
 		print what " " name more
+	failures += what == "fail"
+}
+
+# The kernel's last words, too: they are long.
+function ran_badly(script,	i)
+{
+	print "fail " script
+	print "# " why
+	for (i = lines - 60 > 0 ? lines - 60 : 0; i < lines; i++)
+		print "# " console[loser, i]
 }
 
 function from_guest(what, name)
@@ -43,6 +55,10 @@ function from_guest(what, name)
 /^---- [ab]: end of the console/ { echo = 1 }
 /^lab: ([ab] failed|PASS|FAIL|SKIP)/ { echo = 0 }
 echo { next }
+
+/^[ab]\| / && !/^[ab]\| (ok|#)/ { console[substr($0, 1, 1), heard[substr($0, 1, 1)]++] = $0 }
+
+/^lab: [ab] failed: / && !why { why = substr($0, 6); loser = substr($0, 6, 1) }
 
 # What is said about a failure stands below it; count() prints in order.
 failing && /^ *([ab]: +)?#/ {
@@ -87,7 +103,15 @@ failing && /^ *([ab]: +)?#/ {
 
 { failing = "" }
 
-/^lab: (PASS|FAIL|SKIP) / { settle() }
+/^lab: (PASS|FAIL|SKIP) / {
+	settle()
+	lines = heard[loser]
+	if ($2 == "FAIL" && !failures)
+		ran_badly($4)
+	failures = 0
+	why = ""
+	heard["a"] = heard["b"] = 0
+}
 
 END {
 	settle()
