@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """
-For pace.sh: bulk leaves room for short messages, and for nothing else.
+For pace.sh: bulk leaves room for short messages, and for who leaves, and for nothing else.
 
-    pace.py serve PORT            two connections: an echo, and one that drinks
+    pace.py serve PORT            what a client's first byte says: echo, drink; the end
     pace.py talk HOST PORT SMCTL  the other end, which counts; exit status 1 and a
                                   sentence if it is not so
+    pace.py crowd HOST PORT SMCTL connections come and go beside far more streams than one
+                                  link has receives for
     pace.py ring BYTES            rings of a new socket have so many bytes
     pace.py many COUNT            they have fewer while so many connections are open
 """
@@ -27,6 +29,9 @@ ALONE, BESIDE = 8 << 20, 16 << 20
 BODIES = 8
 PACING = pathlib.Path("/proc/sys/net/afrdma/pacing")
 QUIET = 0.5             # far more than bulk leaves room for behind a short message
+STREAMS = 24
+LEAVERS, TOGETHER = 6, 7.0      # connections, seconds at least: more than detach_timeout_ms
+ECHO, DRINK, BYE = b"e", b"d", b"q"
 
 
 def receive(conn, size):
@@ -40,32 +45,47 @@ def receive(conn, size):
 
 
 def echo(conn):
-    while data := conn.recv(CHUNK):
-        conn.sendall(data)
+    with conn:
+        while data := conn.recv(CHUNK):
+            conn.sendall(data)
 
 
 def drink(conn):
     """A length, so many bytes; the answer is their hash."""
-    while head := conn.recv(8, socket.MSG_WAITALL):
-        left, digest = int.from_bytes(head, "big"), hashlib.sha256()
-        while left:
-            data = conn.recv(min(CHUNK, left))
-            if not data:
-                raise EOFError(f"{left} bytes are missing")
-            digest.update(data)
-            left -= len(data)
-        conn.sendall(digest.digest())
+    with conn:
+        while head := conn.recv(8, socket.MSG_WAITALL):
+            left, digest = int.from_bytes(head, "big"), hashlib.sha256()
+            while left:
+                data = conn.recv(min(CHUNK, left))
+                if not data:
+                    raise EOFError(f"{left} bytes are missing")
+                digest.update(data)
+                left -= len(data)
+            conn.sendall(digest.digest())
 
 
 def serve(port):
     listener = rdma_socket()
     listener.bind(("", port))
-    listener.listen(2)
+    listener.listen(STREAMS)
     print("listening", flush=True)
-    with ThreadPoolExecutor() as pool:
-        ends = [pool.submit(what, listener.accept()[0]) for what in (echo, drink)]
+    ends = []
+    with ThreadPoolExecutor(STREAMS + LEAVERS) as pool:
+        while True:
+            conn, _ = listener.accept()
+            part = conn.recv(1)
+            if part == BYE:
+                break
+            ends.append(pool.submit({ECHO: echo, DRINK: drink}[part], conn))
         for end in ends:
             end.result()
+
+
+def connected(host, port, part):
+    conn = rdma_socket()
+    conn.connect((host, port))
+    conn.sendall(part)
+    return conn
 
 
 def drunk(conn, size):
@@ -93,11 +113,53 @@ def warm(conn, once):
         time.sleep(0.01)
 
 
+def counter(smctl, name):
+    out = subprocess.run([smctl, "-j", "stats", "name", name], check=True, capture_output=True)
+    return json.loads(out.stdout)[0]["value"]
+
+
+def crowd(host, port, smctl):
+    """Whose turn at the link comes seldom can still leave it."""
+    names = ("link_died", "resume_rx", "resume_tx")
+    before = [counter(smctl, name) for name in names]
+    waits = counter(smctl, "link_no_credit")
+    streams = [connected(host, port, DRINK) for _ in range(STREAMS)]
+    for conn in streams:
+        warm(conn, lambda conn=conn: drunk(conn, 1 << 17))
+    over, left = False, 0
+
+    def stream(conn):
+        while not over:
+            drunk(conn, 1 << 20)
+
+    with ThreadPoolExecutor(STREAMS) as pool:
+        pours = [pool.submit(stream, conn) for conn in streams]
+        end = time.monotonic() + TOGETHER
+        while left < LEAVERS or time.monotonic() < end:
+            conn = connected(host, port, ECHO)
+            warm(conn, lambda conn=conn: ping(conn, 0))
+            conn.close()
+            left += 1
+        over = True
+        for pour in pours:
+            pour.result()
+    waits = counter(smctl, "link_no_credit") - waits
+    print(f"{left} came and went beside {STREAMS} streams that waited {waits} times")
+    if not waits:
+        sys.exit("nobody waited for the link")
+    if not all(map(on_rdma, streams)):
+        sys.exit("not all streams are on RDMA any more")
+    for name, was in zip(names, before):
+        if counter(smctl, name) != was:
+            sys.exit(f"{name}: expected none")
+    for conn in streams:
+        conn.close()
+    connected(host, port, BYE).close()
+
+
 def talk(host, port, smctl):
     def paced():
-        out = subprocess.run([smctl, "-j", "stats", "name", "link_paced"], check=True,
-                             capture_output=True)
-        return json.loads(out.stdout)[0]["value"]
+        return counter(smctl, "link_paced")
 
     def expect(what, before, moves):
         count = paced() - before
@@ -105,10 +167,7 @@ def talk(host, port, smctl):
         if (count > 0) != moves:
             sys.exit(f"{what}: expected {'some' if moves else 'none'}")
 
-    conns = [rdma_socket(), rdma_socket()]
-    for conn in conns:
-        conn.connect((host, port))
-    asks, bulk = conns
+    conns = asks, bulk = connected(host, port, ECHO), connected(host, port, DRINK)
     warm(asks, lambda: ping(asks, 0))
     warm(bulk, lambda: drunk(bulk, 1 << 17))
 
@@ -189,8 +248,8 @@ if __name__ == "__main__":
     what, *args = sys.argv[1:] or ["help"]
     if what == "serve":
         serve(int(args[0]))
-    elif what == "talk":
-        talk(args[0], int(args[1]), args[2])
+    elif what in ("talk", "crowd"):
+        {"talk": talk, "crowd": crowd}[what](args[0], int(args[1]), args[2])
     elif what == "ring":
         ring(int(args[0]))
     elif what == "many":

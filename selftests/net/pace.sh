@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # For the lab (selftests/lab/run), in both guests: bulk leaves room for short messages of
-# other connections of its link, and waits for nothing when there are none; and rings are
-# as large as there is memory for.
+# other connections of its link, and waits for nothing when there are none; who leaves a
+# crowded link can; and rings are as large as there is memory for.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -17,6 +17,7 @@ module=/sys/module/afrdma/parameters/mem_max
 space=/proc/sys/net/afrdma/mem_max
 
 listening() { grep -q listening "$work/serve"; }
+no_link() { [ "$("$smctl" -j link)" = "[]" ]; }
 
 # rings PAGES BYTES: with so many pages for all rings, those of a new socket have so many bytes.
 rings() {
@@ -45,19 +46,30 @@ check "rings: smaller, where much is promised" python3 "$pace" many 4
 echo "$pages" >"$module"
 echo "$own" >"$space"
 barrier "rings seen"
-# One link: all of it shares a queue pair.
+# One link: all of it shares a queue pair; and none when it has done its work.
 echo 1 >/proc/sys/net/afrdma/links_per_group
+echo 0 >/proc/sys/net/afrdma/link_linger_ms
 if [ "$AFR_ROLE" = b ]; then
-	timeout 120 python3 "$pace" serve $port >"$work/serve" 2>&1 &
+	timeout 240 python3 "$pace" serve $port >"$work/serve" 2>&1 &
 	server=$!
 	wait_for 20 listening
 	barrier listens
+	barrier paced 300
+	echo 16 >/proc/sys/net/afrdma/link_depth
+	barrier narrow
 	check "pacing: the server has seen it all" wait "$server"
 	sed 's/^/# /' "$work/serve"
 else
 	barrier listens
 	check "pacing: beside short messages, and only then" \
 		timeout 120 python3 "$pace" talk "$AFR_PEER" $port "$smctl" >"$work/out" 2>&1
+	sed 's/^/# /' "$work/out"
+	check "the link goes" wait_for 20 no_link
+	barrier paced
+	echo 16 >/proc/sys/net/afrdma/link_depth
+	barrier narrow
+	check "a crowded link: who leaves can" \
+		timeout 120 python3 "$pace" crowd "$AFR_PEER" $port "$smctl" >"$work/out" 2>&1
 	sed 's/^/# /' "$work/out"
 fi
 barrier end
