@@ -224,7 +224,7 @@ struct afr_conn {
 	u8			attach;		/* enum afr_attach_state */
 	u8			attach_tries;
 	bool			let_in;		/* one of the attaches_max */
-	bool			detach_due;	/* under tx_lock: what the port's next turn is for */
+	bool			detach_due;	/* under tx_lock: the port's next turn is for it */
 	bool			detach_posted;	/* under tx_lock */
 	unsigned long		attached_at;	/* jiffies */
 	struct afr_join		join;
