@@ -92,13 +92,14 @@ static bool build_attached(struct afr_conn *conn, struct afr_frame *frame)
 		fill_refusal(conn, frame);
 		return true;
 	}
-	if (conn->attach != AFR_ATTACHED)
+	if (conn->attach != AFR_ATTACHED && conn->attach != AFR_LEAVING)
 		return false;
 	fill_attach(conn, frame);
 	spin_lock(&conn->rx_lock);
 	conn->credit_imm = true;	/* no CREDIT follows this frame (PC3) */
 	spin_unlock(&conn->rx_lock);
-	conn->may_post = true;
+	/* who leaves already says so all the same: the client waits for it before it leaves, too */
+	conn->may_post = conn->attach == AFR_ATTACHED;
 	conn->corked = false;
 	return true;
 }

@@ -277,7 +277,9 @@ static void offer(struct sock *sk)
 		reason = AFR_REASON_NO_NETFILTER;
 	as->offer.settled = settled;
 	lock_sock(isk);
-	if (isk->sk_state == TCP_CLOSE && !afr_offer_arm(&as->offer, isk, reason))
+	/* what was framed may end just now */
+	if (isk->sk_state == TCP_CLOSE && !test_bit(AFR_F_STARTED, &conn->flags) &&
+	    !afr_offer_arm(&as->offer, isk, reason))
 		set_modes(conn, AFR_UNDECIDED, AFR_UNDECIDED);
 	release_sock(isk);
 }

@@ -11,6 +11,7 @@ For pace.sh: bulk leaves room for short messages, and for who leaves, and for no
     pace.py ring BYTES            rings of a new socket have so many bytes
     pace.py many COUNT            they have fewer while so many connections are open
 """
+import functools
 import hashlib
 import json
 import pathlib
@@ -29,7 +30,7 @@ ALONE, BESIDE = 8 << 20, 16 << 20
 BODIES = 8
 PACING = pathlib.Path("/proc/sys/net/afrdma/pacing")
 QUIET = 0.5             # far more than bulk leaves room for behind a short message
-STREAMS = 24
+STREAMS = 64
 LEAVERS, TOGETHER = 6, 7.0      # connections, seconds at least: more than detach_timeout_ms
 ECHO, DRINK, BYE = b"e", b"d", b"q"
 
@@ -88,11 +89,17 @@ def connected(host, port, part):
     return conn
 
 
-def drunk(conn, size):
+@functools.cache
+def drink_of(size):
     data = random.Random(size).randbytes(size)
+    return data, hashlib.sha256(data).digest()
+
+
+def drunk(conn, size):
+    data, digest = drink_of(size)
     conn.sendall(size.to_bytes(8, "big"))
     conn.sendall(data)
-    if receive(conn, 32) != hashlib.sha256(data).digest():
+    if receive(conn, 32) != digest:
         raise ValueError("the peer has other bytes than were sent")
 
 
