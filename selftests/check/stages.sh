@@ -209,7 +209,6 @@ stage_uml_debug() {
 	in_guests uml-debug 900 selftests/check/one-way.sh \
 		quick -- full --no-rogue --only cycles.cold
 	in_guests uml-debug 600 selftests/tools/guest.sh
-	in_guests uml-debug 400 selftests/tools/run.sh
 	in_guests uml-debug 400 selftests/net/death.sh
 	in_guests uml-debug 300 selftests/net/limits.sh
 	in_guests uml-debug 300 selftests/net/pace.sh
