@@ -108,7 +108,7 @@ static int make_qp(struct afr_link *link, u16 depth)
 	struct ib_device *ib = link->cm_id->device;
 	int ret;
 
-	AFR_CHECK(!link->qp);		/* the same (I8) */
+	AFR_CHECK(!link->qp);		/* nor a second one (I8) */
 	if (!link->pd) {
 		struct ib_pd *pd = ib_alloc_pd(ib, 0);
 
@@ -359,7 +359,7 @@ void afr_link_cm_resolve(struct afr_link *link)
 	unsigned int ms = READ_ONCE(link->an->set.attach_timeout_ms);
 	struct rdma_cm_id *id;
 
-	AFR_CHECK(!link->cm_id);	/* given back before there is another one (I8) */
+	AFR_CHECK(!link->cm_id);	/* never a second one (I8) */
 	id = rdma_create_id(link->an->net, cm_event, link, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(id)) {
 		afr_link_fail(link, AFR_REASON_NO_MEMORY);

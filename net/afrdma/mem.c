@@ -26,7 +26,7 @@
 
 #define RING_LEAST	(256u * 1024)	/* bytes */
 #define RING_PART	512
-#define RING_SOCKETS	32
+#define RING_CONNS	32
 
 static unsigned long mem_max;
 module_param(mem_max, ulong, 0644);
@@ -82,8 +82,9 @@ static unsigned long spare(const atomic_long_t *promised, unsigned long most)
  * @wanted: bytes, net.afrdma.sndbuf or rcvbuf; at most AFR_RING_MAX
  *
  * A stream is the faster the more it can have in flight, but many share one pipe: rings become
- * smaller with every RING_SOCKETS sockets that are open. And none gets more than one of RING_PART
- * parts of what rings of RDMA have not been promised yet. Not below RING_LEAST for either.
+ * smaller with every RING_CONNS connections that have some. And none gets more than one of
+ * RING_PART parts of what rings of RDMA have not been promised yet. Not below RING_LEAST for
+ * either.
  *
  * Context: Any.
  * Return: bytes.
@@ -95,7 +96,7 @@ u32 afr_mem_ring(struct afr_net *an, u32 wanted)
 	u32 part = min_t(unsigned long, pages, SZ_1G / PAGE_SIZE) * PAGE_SIZE;
 
 	wanted = roundup_pow_of_two(wanted);	/* as it would become */
-	part = min(part, wanted / (1 + atomic_read(&an->sockets) / RING_SOCKETS));
+	part = min(part, wanted / (1 + atomic_read(&an->rings) / (2 * RING_CONNS)));
 	return min(wanted, part > RING_LEAST ? (u32)rounddown_pow_of_two(part) : RING_LEAST);
 }
 
@@ -118,6 +119,7 @@ static gfp_t ring_gfp(const struct afr_mem *mem)
 
 static void promise(const struct afr_mem *mem, long pages)
 {
+	atomic_add(pages > 0 ? 1 : -1, &mem->an->rings);
 	atomic_long_add(pages, &mem->an->ring_promised);
 	if (net_eq(mem->an->net, &init_net))	/* in others there is no RDMA */
 		atomic_long_add(pages, &all_promised);

@@ -48,6 +48,7 @@ struct afr_net {
 	siphash_key_t secret_key;	/* secrets told to peers are derived from it */
 	atomic_long_t ring_pages;	/* now */
 	atomic_long_t ring_promised;	/* if all rings were whole */
+	atomic_t rings;			/* their number: two of a connection */
 	atomic_t sockets;		/* AF_RDMA sockets, orphans included */
 	atomic_t attaching, orphans, orphans_done, link_requests;
 	struct ctl_table_header *sysctl;	/* owned by sysctl.c */

@@ -9,7 +9,8 @@ For pace.sh: bulk leaves room for short messages, and for who leaves, and for no
     pace.py crowd HOST PORT SMCTL connections come and go beside far more streams than one
                                   link has receives for
     pace.py ring BYTES            rings of a new socket have so many bytes
-    pace.py many COUNT            they have fewer while so many connections are open
+    pace.py many COUNT            they have fewer while so many connections are open, and not
+                                  while so many threads wait for one
 """
 import functools
 import hashlib
@@ -234,21 +235,28 @@ def many(count):
     listener.bind(("", 0))
     listener.listen(count)
     ends = []
-    for _ in range(count):
-        conn = rdma_socket()
-        conn.connect(("127.0.0.1", listener.getsockname()[1]))
-        conn.sendall(b"x")
-        there, _ = listener.accept()
-        there.recv(1)
-        ends += [conn, there]
+    with ThreadPoolExecutor(count) as pool:
+        accepts = [pool.submit(listener.accept) for _ in range(count)]
+        time.sleep(QUIET)
+        waiting = rings()
+        for _ in accepts:
+            conn = rdma_socket()
+            conn.connect(("127.0.0.1", listener.getsockname()[1]))
+            conn.sendall(b"x")
+            ends.append(conn)
+        for accept in accepts:
+            there, _ = accept.result()
+            there.recv(1)
+            ends.append(there)
     beside = rings()
     for end in ends:
         end.close()
     end = time.monotonic() + 20
     while (after := rings()) != before and time.monotonic() < end:
         time.sleep(0.1)
-    if beside >= before or after != before:
-        sys.exit(f"rings before, beside and after: {before}, {beside}, {after}")
+    if waiting != before or beside >= before or after != before:
+        sys.exit(f"rings before, while all wait, beside and after: "
+                 f"{before}, {waiting}, {beside}, {after}")
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ old=$(cat /proc/sys/net/afrdma/sndbuf)
 echo 300000 | tee /proc/sys/net/afrdma/sndbuf >/proc/sys/net/afrdma/rcvbuf
 check "rings: rounded up" python3 "$pace" ring 524288
 echo "$old" | tee /proc/sys/net/afrdma/sndbuf >/proc/sys/net/afrdma/rcvbuf
-check "rings: smaller, where sockets are many" python3 "$pace" many 40
+check "rings: smaller, where connections are many" python3 "$pace" many 40
 echo 100000 >"$space"
 check "rings: the namespace's limit counts" python3 "$pace" ring 524288
 echo 88000 >"$space"	# three quarters are a little more than 512 times 512 KiB
