@@ -32,9 +32,17 @@ function count(what, name, more)
 	failures += what == "fail"
 }
 
+# What ran is the first word with a slash. Rows of faults have their own line, which follows.
 # The kernel's last words, too: they are long.
-function ran_badly(script,	i)
+function ran_badly(	i, script)
 {
+	for (i = 1; i <= NF && $i !~ /\//; i++)
+		;
+	script = $i
+	sub(/^.*\//, "", script)
+	sub(/:$/, "", script)
+	if (script == "faults.py")
+		return
 	print "fail " script
 	print "# " why
 	for (i = lines - 60 > 0 ? lines - 60 : 0; i < lines; i++)
@@ -58,7 +66,14 @@ echo { next }
 
 /^[ab]\| / && !/^[ab]\| (ok|#)/ { console[substr($0, 1, 1), heard[substr($0, 1, 1)]++] = $0 }
 
-/^lab: [ab] failed: / && !why { why = substr($0, 6); loser = substr($0, 6, 1) }
+# A run begins, and whatever was counted before is none of it.
+/^lab: .*\), [12] guests, / { failures = 0 }
+
+# Who was killed because the other one died has nothing to say.
+/^lab: [ab] failed: / && (!why || why ~ /killed: the other guest/) {
+	why = substr($0, 6)
+	loser = substr($0, 6, 1)
+}
 
 # What is said about a failure stands below it; count() prints in order.
 failing && /^ *([ab]: +)?#/ {
@@ -107,7 +122,7 @@ failing && /^ *([ab]: +)?#/ {
 	settle()
 	lines = heard[loser]
 	if ($2 == "FAIL" && !failures)
-		ran_badly($4)
+		ran_badly()
 	failures = 0
 	why = ""
 	heard["a"] = heard["b"] = 0

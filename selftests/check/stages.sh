@@ -197,7 +197,7 @@ stage_siw() {
 	programs || return
 	in_guests uml 400 selftests/check/one-way.sh quick --no-rogue
 	in_guests uml 300 selftests/net/death.sh
-	in_guests uml 200 selftests/net/pace.sh
+	in_guests uml 400 selftests/net/pace.sh
 	return "$failures"
 }
 
@@ -211,7 +211,7 @@ stage_uml_debug() {
 	in_guests uml-debug 600 selftests/tools/guest.sh
 	in_guests uml-debug 400 selftests/net/death.sh
 	in_guests uml-debug 300 selftests/net/limits.sh
-	in_guests uml-debug 300 selftests/net/pace.sh
+	in_guests uml-debug 400 selftests/net/pace.sh
 	in_guests uml-debug 200 selftests/net/dumps.sh
 	against_liar uml-debug 900 selftests/net/rogue-module.sh --quick
 	return "$failures"
@@ -228,7 +228,7 @@ stage_faults() { selftests/faults/run --quick; }
 vm() {
 	local guest=$1
 	shift
-	programs || return
+	step programs || return
 	in_guests "$guest" 1500 selftests/check/one-way.sh quick "$@" -- full --no-rogue --only "$many"
 	in_guests "$guest" 600 selftests/tools/guest.sh
 	in_guests "$guest" 800 selftests/net/death.sh
@@ -239,7 +239,7 @@ vm() {
 stage_vm_6.12() {
 	cpus=(--smp 2)
 	vm vm-6.12
-	in_guests vm-6.12 300 selftests/net/pace.sh
+	in_guests vm-6.12 400 selftests/net/pace.sh
 }
 
 # What a peer can do, and pacing, hang on nothing that is different in 6.1.

@@ -143,12 +143,14 @@ def crowd(host, port, smctl):
     with ThreadPoolExecutor(STREAMS) as pool:
         pours = [pool.submit(stream, conn) for conn in streams]
         end = time.monotonic() + TOGETHER
-        while left < LEAVERS or time.monotonic() < end:
-            conn = connected(host, port, ECHO)
-            warm(conn, lambda conn=conn: ping(conn, 0))
-            conn.close()
-            left += 1
-        over = True
+        try:
+            while left < LEAVERS or time.monotonic() < end:
+                conn = connected(host, port, ECHO)
+                warm(conn, lambda conn=conn: ping(conn, 0))
+                conn.close()
+                left += 1
+        finally:
+            over = True
         for pour in pours:
             pour.result()
     waits = counter(smctl, "link_no_credit") - waits
@@ -162,7 +164,6 @@ def crowd(host, port, smctl):
             sys.exit(f"{name}: expected none")
     for conn in streams:
         conn.close()
-    connected(host, port, BYE).close()
 
 
 def talk(host, port, smctl):
@@ -263,8 +264,13 @@ if __name__ == "__main__":
     what, *args = sys.argv[1:] or ["help"]
     if what == "serve":
         serve(int(args[0]))
-    elif what in ("talk", "crowd"):
-        {"talk": talk, "crowd": crowd}[what](args[0], int(args[1]), args[2])
+    elif what == "talk":
+        talk(args[0], int(args[1]), args[2])
+    elif what == "crowd":
+        try:
+            crowd(args[0], int(args[1]), args[2])
+        finally:
+            connected(args[0], int(args[1]), BYE).close()
     elif what == "ring":
         ring(int(args[0]))
     elif what == "many":

@@ -38,11 +38,11 @@ old=$(cat /proc/sys/net/afrdma/sndbuf)
 echo 300000 | tee /proc/sys/net/afrdma/sndbuf >/proc/sys/net/afrdma/rcvbuf
 check "rings: rounded up" python3 "$pace" ring 524288
 echo "$old" | tee /proc/sys/net/afrdma/sndbuf >/proc/sys/net/afrdma/rcvbuf
-check "rings: smaller, where connections are many" python3 "$pace" many 40
+check "rings: smaller, where connections are many" timeout 60 python3 "$pace" many 40
 echo 100000 >"$space"
 check "rings: the namespace's limit counts" python3 "$pace" ring 524288
 echo 88000 >"$space"	# three quarters are a little more than 512 times 512 KiB
-check "rings: smaller, where much is promised" python3 "$pace" many 4
+check "rings: smaller, where much is promised" timeout 60 python3 "$pace" many 4
 echo "$pages" >"$module"
 echo "$own" >"$space"
 barrier "rings seen"
@@ -50,7 +50,7 @@ barrier "rings seen"
 echo 1 >/proc/sys/net/afrdma/links_per_group
 echo 0 >/proc/sys/net/afrdma/link_linger_ms
 if [ "$AFR_ROLE" = b ]; then
-	timeout 240 python3 "$pace" serve $port >"$work/serve" 2>&1 &
+	timeout 280 python3 "$pace" serve $port >"$work/serve" 2>&1 &
 	server=$!
 	wait_for 20 listening
 	barrier listens
