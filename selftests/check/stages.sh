@@ -21,14 +21,14 @@ stages() {
 	uml		900	two User-Mode Linux guests: the socket table, quick; a module that lies	+uml
 	uml-debug	3600	the same with KASAN, lockdep and kmemleak; 1,000 connections in a row	+uml-debug
 	siw		600	the socket table, quick, and devices that die, over iWARP	+uml
-	uml-back	800	rows that quick leaves out: the server has the client's part; rings of 1 MiB	+uml
+	uml-back	800	rows that quick leaves out: the server has the client's part; rings of 1 MiB; smctl run	+uml
 	uml-full	5400	all rows of the socket table, both ways, and all lies (not in "all")	+uml
 	programs	6000	suites and programs of others, as on TCP; tables (not in "all")	+uml
 	programs-quick	400	four programs between two guests, as on TCP and by RDMA	+uml
 	bench-quick	300	what a message costs, counted in two UML guests	+uml
 	faults		600	faults under streams, those that take little time	+uml
-	vm-6.12		3600	two VMs with 2 CPUs, Debian's 6.12: table, 1,000 in a row, 200 at once, smctl	+vm-6.12
-	vm-6.1		3600	the same on Debian's 6.1, with one CPU	+vm-6.1
+	vm-6.12		3600	two VMs with 2 CPUs, Debian's 6.12: table, 1,000 in a row, 200 at once	+vm-6.12
+	vm-6.1		3600	the table and smctl on Debian's 6.1, with one CPU	+vm-6.1
 	END
 }
 # shellcheck disable=SC2034 # for check.sh
@@ -179,6 +179,7 @@ stage_uml() {
 stage_uml_back() {
 	programs || return
 	in_guests uml 300 selftests/check/one-way.sh full --no-rogue --variants cold --only '*_back'
+	in_guests uml 300 selftests/tools/run.sh
 	more=(--mem 2000 --env PAGES=1000000)
 	in_guests uml 300 selftests/check/one-way.sh quick --no-rogue --variants rdma,cold
 	return "$failures"
@@ -224,28 +225,24 @@ stage_bench_quick() {
 # With a seed of its own each time: the log has it.
 stage_faults() { selftests/faults/run --quick; }
 
-# vm GUEST [WORDS]: WORDS are for the table
-vm() {
-	local guest=$1
-	shift
-	step programs || return
-	in_guests "$guest" 1500 selftests/check/one-way.sh quick "$@" -- full --no-rogue --only "$many"
-	in_guests "$guest" 600 selftests/tools/guest.sh
-	in_guests "$guest" 800 selftests/net/death.sh
-	return "$failures"
-}
-
 # Two CPUs: what races does so for real.
 stage_vm_6.12() {
 	cpus=(--smp 2)
-	vm vm-6.12
+	programs || return
+	in_guests vm-6.12 1500 selftests/check/one-way.sh \
+		quick -- full --no-rogue --only "$many"
+	in_guests vm-6.12 800 selftests/net/death.sh
 	in_guests vm-6.12 400 selftests/net/pace.sh
+	return "$failures"
 }
 
-# What a peer can do, and pacing, hang on nothing that is different in 6.1.
+# What a peer can do, and pacing, hang on nothing that is different in 6.1; netlink does.
 stage_vm_6.1() {
-	vm vm-6.1 --no-rogue
-	in_guests vm-6.1 400 selftests/tools/run.sh
+	programs || return
+	in_guests vm-6.1 1500 selftests/check/one-way.sh quick --no-rogue
+	in_guests vm-6.1 600 selftests/tools/guest.sh
+	in_guests vm-6.1 800 selftests/net/death.sh
+	return "$failures"
 }
 
 # Made in the background; this waits for the rest of it.
