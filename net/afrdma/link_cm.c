@@ -108,7 +108,7 @@ static int make_qp(struct afr_link *link, u16 depth)
 	struct ib_device *ib = link->cm_id->device;
 	int ret;
 
-	AFR_CHECK(!link->qp);		/* nor a second one (I8) */
+	AFR_CHECK(!link->qp);		/* never a second one (I8) */
 	if (!link->pd) {
 		struct ib_pd *pd = ib_alloc_pd(ib, 0);
 

@@ -126,7 +126,8 @@ static void __net_exit netns_leave(struct net *net)
 
 	/* Sockets hold the namespace, and rings end before their sockets do. */
 	WARN_ON_ONCE(atomic_long_read(&an->ring_pages) ||
-		     atomic_long_read(&an->ring_promised) || atomic_read(&an->attaching) ||
+		     atomic_long_read(&an->ring_promised) || atomic_read(&an->rings) ||
+		     atomic_read(&an->attaching) ||
 		     atomic_read(&an->orphans) || atomic_read(&an->orphans_done) ||
 		     atomic_read(&an->link_requests));
 	free_percpu(an->stats);
