@@ -322,6 +322,7 @@ static ssize_t send_ring(struct sock *sk, struct msghdr *msg, size_t len, int mo
 	ssize_t ret;
 
 	lock_sock(sk);
+	afr_send_begin(conn, len);
 	ret = notice_begin(sk, msg, &notice);
 	if (!ret && send_over(sk))
 		ret = send_error(sk, msg->msg_flags);

@@ -78,15 +78,15 @@ static int post(struct afr_conn *conn, u32 len, bool tell, bool bulk)
 }
 
 /*
- * A run that crosses the end of neither ring (a mirrored ring has no end), in
- * pieces that let others in between. @bulk is told before pacing cuts it.
+ * A run that crosses the end of neither ring (a mirrored ring has no end), as the program
+ * sends them: afr_send_begin(). @bulk is told before pacing cuts it.
  */
 static u32 run_length(const struct afr_conn *conn, u32 ready, bool *bulk)
 {
 	const struct afr_motion_tx *tx = &conn->tx;
 	u32 len;
 
-	len = min3(ready, max(tx->window / 4, 1u), AFR_PIECE);
+	len = min3(ready, max(tx->window / 4, 1u), READ_ONCE(conn->tx_piece));
 	len = min(len, conn->snd_view.span - afr_ring_pos(tx->sent, tx->ring));
 	len = min(len, conn->peer_span - afr_ring_pos(tx->sent, tx->window));
 	*bulk = len > PROMPT_MOST;

@@ -8,12 +8,6 @@
 
 #include "conn.h"
 
-/*
- * Long sends go in pieces, so that the path works while the next piece is copied, and so that
- * connections of one link, and their ends, come in between.
- */
-#define AFR_PIECE	(64u * 1024)
-
 /* Any context but hard irq. Post what the window, the link's credits and the direction allow. */
 void afr_path_rdma_push(struct afr_conn *conn);
 void afr_path_rdma_push_locked(struct afr_conn *conn);		/* the same, under tx_lock */

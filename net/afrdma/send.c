@@ -7,6 +7,26 @@
 #include "control.h"
 #include "path_rdma.h"
 
+/* What is longer than a quarter of the ring goes in such pieces. */
+#define PIECE	(64u * 1024)
+
+/**
+ * afr_send_begin() - a program sends a message
+ * @conn: connection
+ * @len: bytes
+ *
+ * One of up to a quarter of the ring is one work request. A longer one goes in pieces, so that
+ * the path works while the next is copied, and short ones that wait together are one of these.
+ *
+ * Context: process, one sender at a time; what is sent is taken by afr_send_some().
+ */
+void afr_send_begin(struct afr_conn *conn, size_t len)
+{
+	u32 most = max(conn->tx.ring / 4, PIECE);
+
+	WRITE_ONCE(conn->tx_piece, len > PIECE && len <= most ? len : PIECE);
+}
+
 /*
  * Room for @len bytes, or for fewer if there is as much as writers are woken for: a message
  * is one work request when it can be. Nobody takes the pages away until write_end().
@@ -78,7 +98,7 @@ void afr_send_kick(struct afr_conn *conn)
  */
 ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len, bool urgent)
 {
-	u32 n = write_begin(conn, min_t(size_t, len, AFR_PIECE));
+	u32 n = write_begin(conn, min_t(size_t, len, conn->tx_piece));
 	u64 at = conn->tx.written;	/* ours alone to move */
 	int ret = n ? afr_mem_back(&conn->snd, at, n) : -EAGAIN;
 

@@ -71,7 +71,8 @@ GROUPS = {
     "rtt": Group([*SOCKETS, "verbs"], rtt, points(beside=[False, True], size=TRIP_SIZES)),
     "connect": Group(SOCKETS, connect, points(conns=[1, 16])),
     "counts": Group(["rdma"], costs.counts,
-                    points(kind=["stream", "rtt"], size=[64, KIB, 16 * KIB, 64 * KIB, MIB])),
+                    points(kind=["stream", "rtt"], size=[64, KIB, 16 * KIB, 64 * KIB, 256 * KIB,
+                                                            MIB])),
     "redis": Group(PROGRAMS, programs.redis,
                    points(pipeline=[1, 16], threads=[1], clients=[1, 4, 8, 16, 32])
                    + points(pipeline=[1, 16], threads=[4], clients=[4, 16, 32])),
