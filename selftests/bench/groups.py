@@ -66,13 +66,11 @@ def points(**ranges):
 GROUPS = {
     "memory": Group(PROGRAMS, costs.memory, points(state=list(costs.STATES))),
     "stream": Group([*SOCKETS, "verbs"], stream,
-                    points(both=[False, True], conns=[1], size=STREAM_SIZES)
-                    + points(both=[False, True], conns=[4, 16, 64], size=[64, 64 * KIB])),
+                    points(both=[False, True], conns=[1, 4, 16, 64], size=STREAM_SIZES)),
     "rtt": Group([*SOCKETS, "verbs"], rtt, points(beside=[False, True], size=TRIP_SIZES)),
     "connect": Group(SOCKETS, connect, points(conns=[1, 16])),
     "counts": Group(["rdma"], costs.counts,
-                    points(kind=["stream", "rtt"], size=[64, KIB, 16 * KIB, 64 * KIB, 256 * KIB,
-                                                            MIB])),
+                    points(kind=["stream", "rtt"], size=STREAM_SIZES)),
     "redis": Group(PROGRAMS, programs.redis,
                    points(pipeline=[1, 16], threads=[1], clients=[1, 4, 8, 16, 32])
                    + points(pipeline=[1, 16], threads=[4], clients=[4, 16, 32])),
