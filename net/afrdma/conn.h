@@ -184,7 +184,7 @@ struct afr_conn {
 	struct afr_motion_tx	tx;
 	struct afr_mem		snd;
 	bool			tx_busy;	/* a sender is putting bytes behind tx.written */
-	u32			tx_piece;	/* of what is being sent: at most so much at once */
+	u32			tx_piece;	/* bytes of one write at most */
 	bool			corked;		/* small writes wait until one has completed */
 	u64			bulk_end;	/* jiffies64; until then this one carries bulk */
 	u8			unheard;	/* writes posted since the peer's last bytes */

@@ -318,16 +318,16 @@ static ssize_t send_ring(struct sock *sk, struct msghdr *msg, size_t len, int mo
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	struct ubuf_info *notice;
-	size_t done = 0;
+	size_t done = 0, piece;
 	ssize_t ret;
 
 	lock_sock(sk);
-	afr_send_begin(conn, len);
+	piece = afr_send_begin(conn, len);
 	ret = notice_begin(sk, msg, &notice);
 	if (!ret && send_over(sk))
 		ret = send_error(sk, msg->msg_flags);
 	while (!ret && done < len && mode != AFR_RAW) {
-		ret = send_some(conn, msg, len - done, mode);
+		ret = send_some(conn, msg, min(len - done, piece), mode);
 		if (ret > 0) {
 			done += ret;
 			ret = 0;

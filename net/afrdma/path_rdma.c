@@ -78,8 +78,8 @@ static int post(struct afr_conn *conn, u32 len, bool tell, bool bulk)
 }
 
 /*
- * A run that crosses the end of neither ring (a mirrored ring has no end), as the program
- * sends them: afr_send_begin(). @bulk is told before pacing cuts it.
+ * A run that crosses the end of neither ring (a mirrored ring has no end); afr_send_begin()
+ * says how long. @bulk is told before pacing cuts it.
  */
 static u32 run_length(const struct afr_conn *conn, u32 ready, bool *bulk)
 {

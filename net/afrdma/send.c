@@ -15,23 +15,32 @@
  * @conn: connection
  * @len: bytes
  *
- * One of up to a quarter of the ring is one work request. A longer one goes in pieces, so that
- * the path works while the next is copied, and short ones that wait together are one of these.
+ * On a link one of up to a quarter of the smaller ring is one work request. Otherwise a message
+ * goes in pieces, so that the path works while the next is copied; short ones that wait together
+ * are such a piece. What waits already is not cut smaller.
  *
- * Context: process, one sender at a time; what is sent is taken by afr_send_some().
+ * Context: process, one sender at a time.
+ * Return: how many bytes of it to give to afr_send_some() at once.
  */
-void afr_send_begin(struct afr_conn *conn, size_t len)
+size_t afr_send_begin(struct afr_conn *conn, size_t len)
 {
-	u32 most = max(conn->tx.ring / 4, PIECE);
+	const struct afr_motion_tx *tx = &conn->tx;
+	u32 piece = PIECE;
 
-	WRITE_ONCE(conn->tx_piece, len > PIECE && len <= most ? len : PIECE);
+	/* no lock: how it is cut is never wrong, only slower */
+	if (READ_ONCE(tx->where) == AFR_ON_LINK &&
+	    len <= min(tx->ring, READ_ONCE(tx->window)) / 4)
+		piece = max_t(u32, len, PIECE);
+	if (piece > conn->tx_piece || READ_ONCE(tx->sent) == tx->written)
+		WRITE_ONCE(conn->tx_piece, piece);
+	return piece;
 }
 
 /*
  * Room for @len bytes, or for fewer if there is as much as writers are woken for: a message
  * is one work request when it can be. Nobody takes the pages away until write_end().
  */
-static u32 write_begin(struct afr_conn *conn, u32 len)
+static u32 write_begin(struct afr_conn *conn, size_t len)
 {
 	u32 room;
 
@@ -41,7 +50,7 @@ static u32 write_begin(struct afr_conn *conn, u32 len)
 		room = 0;
 	conn->tx_busy = true;
 	spin_unlock_bh(&conn->tx_lock);
-	return min(room, len);
+	return min_t(size_t, room, len);
 }
 
 /* On the link they are pushed at once, which is all there is to do: returns true. */
@@ -90,7 +99,7 @@ void afr_send_kick(struct afr_conn *conn)
  * afr_send_some() - take bytes of the program into the send ring, and let the path go
  * @conn: connection, our direction framed
  * @iter: where they come from
- * @len: how many are left
+ * @len: how many: what is left, or a piece of it
  * @urgent: the last one taken is an urgent byte
  *
  * Context: process, one sender at a time.
@@ -98,7 +107,7 @@ void afr_send_kick(struct afr_conn *conn)
  */
 ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len, bool urgent)
 {
-	u32 n = write_begin(conn, min_t(size_t, len, conn->tx_piece));
+	u32 n = write_begin(conn, len);
 	u64 at = conn->tx.written;	/* ours alone to move */
 	int ret = n ? afr_mem_back(&conn->snd, at, n) : -EAGAIN;
 
@@ -137,7 +146,7 @@ bool afr_send_may_early(const struct afr_conn *conn)
  * afr_send_early() - take bytes of the program before it is decided how they will go
  * @conn: connection, our direction undecided, or framed meanwhile
  * @iter: where they come from
- * @len: how many are left
+ * @len: how many: what is left, or a piece of it
  * @urgent: the last one taken is an urgent byte
  *
  * Context: process, one sender at a time.

@@ -7,8 +7,8 @@
 
 struct iov_iter;
 
-/* Process context. A message of @len bytes comes: decides in what pieces it is taken and goes. */
-void afr_send_begin(struct afr_conn *conn, size_t len);
+/* Process context. A message of @len bytes comes. Returns how many of them to take at once. */
+size_t afr_send_begin(struct afr_conn *conn, size_t len);
 /*
  * Process context; one sender at a time (lock_sock of the front). Copy up to @len
  * bytes out of @iter, and let the path take what it can. Returns bytes taken, -EAGAIN

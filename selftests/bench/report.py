@@ -3,7 +3,7 @@
 from collections import defaultdict
 from statistics import median
 
-from bounds import BOUNDS
+from bounds import BOUNDS, GUARDS
 from plot import svg_of
 
 COLUMNS = ["rdma", "smc", "tcp", "tcp-off", "verbs"]
@@ -13,7 +13,7 @@ TITLES = {
     "stream": "Streams: one way or both ways, connections, bytes of a write",
     "rtt": "Round trips: alone or beside a stream of 64 KiB writes, bytes",
     "connect": "Connect + 1 B there and back + close: at a time",
-    "counts": "Counted on both hosts together: for a message, and (for a MiB)",
+    "counts": "Counted on both hosts together: for a message or a trip, and (for a MiB delivered)",
     "redis": "redis-benchmark: pipeline, threads, clients",
     "iperf3": "iperf3: connections",
     "sockperf": "sockperf ping-pong: bytes",
@@ -28,6 +28,7 @@ class Figures:
         self.values = defaultdict(list)
         self.notes = defaultdict(set)
         self.rows = defaultdict(dict)       # group: figure: unit
+        self.columns = {(one["group"], one["column"]) for one in result["figures"]}
         self.failed = set()
         self.groups = result["only"] or list(TITLES)
         self.points = result["points"]
@@ -46,6 +47,10 @@ class Figures:
         """Was this to be measured?"""
         return figure.split()[0] in self.groups and (
             not self.points or any(figure in rows for rows in self.rows.values()))
+
+    def comparable(self, figure, column):
+        """Was this to be measured, in this column?"""
+        return self.asked_for(figure) and (figure.split()[0], column) in self.columns
 
     def median(self, figure, column):
         values = self.values.get((figure, column))
@@ -88,7 +93,7 @@ def group_table(figures, group):
 
 
 def counts_table(figures, group):
-    """Sizes beside each other: for a message, and for a MiB."""
+    """Sizes beside each other: for a message, and for a MiB delivered."""
     rows = defaultdict(dict)
     for figure in figures.rows[group]:
         _, kind, name, size = figure.split()
@@ -98,24 +103,23 @@ def counts_table(figures, group):
     yield TITLES[group]
     yield f"{'bytes of a message':24}" + "".join(f"{size:>18}" for size in sizes)
     for (kind, name), row in rows.items():
-        cells = (f"{short(row[size])} ({short(row[size] * (1 << 20) / size)})"
+        per_mib = (1 << 20) / (2 if kind == "rtt" else 1)
+        cells = (f"{short(row[size])} ({short(row[size] * per_mib / size)})"
                  if row.get(size) is not None else "-" for size in sizes)
         yield f"{kind + ' ' + name:24}" + "".join(f"{cell:>18}" for cell in cells)
 
 
-def judged(figures):
-    """Bounds whose figures were to be measured, with their values; one that has nothing to be
-    compared with is not among them, one without a figure of ours is."""
-    for bound in BOUNDS:
-        value = bound.value(figures.median)
-        alone = value is None and figures.median(bound.figure, "rdma") is not None
-        if figures.asked_for(bound.figure) and not alone:
-            yield bound, value
+def judged(figures, bounds):
+    """Bounds of figures that were to be measured, theirs as well, with their values."""
+    for bound in bounds:
+        if figures.asked_for(bound.figure) and (
+                not bound.other or figures.comparable(*bound.other)):
+            yield bound, bound.value(figures.median)
 
 
 def bounds_table(figures):
     lines = ["", "Bounds"]
-    for bound, value in judged(figures):
+    for bound, value in judged(figures, BOUNDS):
         shown = "-" if value is None else short(value)
         lines.append(f"{bound.text:46} {shown:>9}  {bound.relation} {bound.limit:<6} "
                      f"{'met' if bound.met(value) else 'MISSED'}")
@@ -124,7 +128,7 @@ def bounds_table(figures):
 
 def ktap(result):
     """For tests: a line for each bound."""
-    for bound, value in judged(Figures(result)):
+    for bound, value in judged(Figures(result), BOUNDS + GUARDS):
         word = "ok" if bound.met(value, bound.guard) else "not ok"
         yield f"{word} - bench: {bound.text} # {value} {bound.relation} " \
               f"{bound.guard or bound.limit}"

@@ -175,5 +175,5 @@ double percentile(struct sample *s, double which)
 	if (!s->n)
 		errx(1, "not one round trip");
 	qsort(s->at, s->n, sizeof(*s->at), by_value);
-	return s->at[(size_t)(which * (s->n - 1))];
+	return s->at[s->n - 1 - (size_t)((1 - which) * s->n)];	/* nearest rank */
 }
