@@ -69,6 +69,8 @@ struct afr_port {
 	u32		serial;		/* tells apart users of one slot */
 	struct list_head waiting;	/* on a list of link, for kick */
 	struct list_head pacing;	/* on link->paced */
+	struct list_head asking;	/* on link->askers ... */
+	u64		asks_end;	/* ... and somebody waits for it, until then (jiffies64) */
 	struct list_head member;	/* on link->ports */
 };
 

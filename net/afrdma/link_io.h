@@ -112,13 +112,14 @@ struct afr_link {
 	unsigned int users;		/* joined ports */
 	bool ask, answer;		/* announce, though nothing is due */
 	struct afr_port *turn;		/* the waiter that is being kicked may post one */
-	u64 pace_end;			/* jiffies64; until then bulk leaves room ... */
-	u64 others_end;			/* ... and until then also that of @prompter */
-	const struct afr_port *prompter;	/* posted the last prompt message */
+	const struct afr_port *prompter;	/* the last of @askers; to compare with only */
+	u64 pace_end;			/* jiffies64; until then bulk leaves room for it ... */
+	u64 others_end;			/* ... and until then @prompter's for the others */
 	u32 bulk;			/* bytes of it on their way, counted while pacing ... */
 	u32 pace_room;			/* ... and how many may be */
 	u32 pace_base;			/* us that a paced write takes if none is before it */
 	struct list_head paced;		/* ports whose bulk was held back for that */
+	struct list_head askers;	/* ports that posted prompt messages, the latest last */
 	unsigned long idle_end;		/* without users: when to go */
 	unsigned int silent;		/* in use: looks since the peer last showed life ... */
 	u32 seen_tail;			/* ... by these: mark_tail and rx_writes at the last look */
@@ -154,9 +155,10 @@ int afr_link_io_post(struct afr_link *link, struct ib_rdma_wr *wr, u32 imm,
 		     const struct afr_link_mark *mark);
 unsigned int afr_link_io_room(const struct afr_link *link);
 
-/* pace.c; under link->lock: a prompt message goes; may bulk go; it is there; who is next. */
+/* pace.c; under link->lock: a prompt message goes; it was none; may bulk go; done; who is next. */
 void afr_pace_init(struct afr_link *link);
 void afr_pace_prompt(struct afr_port *port);
+void afr_pace_bulk(struct afr_port *port);
 int afr_pace_admit(struct afr_port *port, u32 len, struct afr_link_mark *mark);
 void afr_pace_done(struct afr_link *link, const struct afr_link_mark *mark);
 struct afr_port *afr_pace_next(struct afr_link *link);

@@ -34,6 +34,19 @@ static bool paces(const struct afr_link *link, const struct afr_port *port)
 	return time_before64(get_jiffies_64(), end) && READ_ONCE(link->an->set.pacing);
 }
 
+/* The last two of who asks say what paces() is to look at. */
+static void refresh(struct afr_link *link)
+{
+	const struct list_head *last = link->askers.prev, *before = last->prev;
+	u64 now = get_jiffies_64();
+	bool any = last != &link->askers, two = any && before != &link->askers;
+
+	WRITE_ONCE(link->prompter, any ? list_entry(last, struct afr_port, asking) : NULL);
+	WRITE_ONCE(link->pace_end, any ? list_entry(last, struct afr_port, asking)->asks_end : now);
+	WRITE_ONCE(link->others_end,
+		   two ? list_entry(before, struct afr_port, asking)->asks_end : now);
+}
+
 /**
  * afr_pace_init() - no prompt message has gone yet
  * @link: the link
@@ -43,8 +56,8 @@ static bool paces(const struct afr_link *link, const struct afr_port *port)
 void afr_pace_init(struct afr_link *link)
 {
 	INIT_LIST_HEAD(&link->paced);
-	link->pace_end = get_jiffies_64();
-	link->others_end = link->pace_end;
+	INIT_LIST_HEAD(&link->askers);
+	refresh(link);
 	link->pace_room = PACE_LEAST;
 	link->pace_base = U32_MAX;
 }
@@ -60,11 +73,24 @@ void afr_pace_prompt(struct afr_port *port)
 	struct afr_link *link = port->link;
 
 	lockdep_assert_held(&link->lock);
-	if (link->prompter != port) {
-		WRITE_ONCE(link->others_end, link->pace_end);
-		WRITE_ONCE(link->prompter, port);	/* to compare with only */
-	}
-	WRITE_ONCE(link->pace_end, get_jiffies_64() + PACE_FOR);
+	port->asks_end = get_jiffies_64() + PACE_FOR;
+	list_move_tail(&port->asking, &link->askers);
+	refresh(link);
+}
+
+/**
+ * afr_pace_bulk() - what looked prompt was the head of bulk, or the port goes
+ * @port: the port
+ *
+ * Context: Process or softirq, under link->lock.
+ */
+void afr_pace_bulk(struct afr_port *port)
+{
+	lockdep_assert_held(&port->link->lock);
+	if (list_empty(&port->asking))
+		return;
+	list_del_init(&port->asking);
+	refresh(port->link);
 }
 
 /**
@@ -81,8 +107,7 @@ int afr_pace_admit(struct afr_port *port, u32 len, struct afr_link_mark *mark)
 	struct afr_link *link = port->link;
 
 	lockdep_assert_held(&link->lock);
-	if (port == link->prompter)	/* so that was the head of this, and nobody waits for it */
-		WRITE_ONCE(link->pace_end, link->others_end);
+	afr_pace_bulk(port);
 	if (link->state != AFR_LINK_UP || !paces(link, port))
 		return 0;
 	mark->bulk = len;

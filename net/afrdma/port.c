@@ -51,6 +51,7 @@ int afr_port_join(struct afr_port *port, struct afr_link *link, const struct afr
 	port->ended = false;
 	INIT_LIST_HEAD(&port->waiting);
 	INIT_LIST_HEAD(&port->pacing);
+	INIT_LIST_HEAD(&port->asking);
 	INIT_LIST_HEAD(&port->member);
 	/* Reserved now, found by completions when the port is whole. */
 	ret = xa_alloc(&link->slots, &slot, NULL, XA_LIMIT(0, AFR_SLOT_MAX), GFP_KERNEL);
@@ -106,6 +107,7 @@ void afr_port_leave(struct afr_port *port)
 		link->waiting--;
 	}
 	list_del_init(&port->pacing);
+	afr_pace_bulk(port);
 	AFR_CHECK(link->users);		/* one leave per join (I8) */
 	if (!--link->users)
 		afr_link_watch_idle(link);
