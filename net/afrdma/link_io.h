@@ -158,7 +158,7 @@ unsigned int afr_link_io_room(const struct afr_link *link);
 /* pace.c; under link->lock: a prompt message goes; it was none; may bulk go; done; who is next. */
 void afr_pace_init(struct afr_link *link);
 void afr_pace_prompt(struct afr_port *port);
-void afr_pace_bulk(struct afr_port *port);
+void afr_pace_forget(struct afr_port *port);
 int afr_pace_admit(struct afr_port *port, u32 len, struct afr_link_mark *mark);
 void afr_pace_done(struct afr_link *link, const struct afr_link_mark *mark);
 struct afr_port *afr_pace_next(struct afr_link *link);

@@ -73,18 +73,19 @@ void afr_pace_prompt(struct afr_port *port)
 	struct afr_link *link = port->link;
 
 	lockdep_assert_held(&link->lock);
+	AFR_CHECK(port->joined);	/* what leaves is forgotten, and does not ask again */
 	port->asks_end = get_jiffies_64() + PACE_FOR;
 	list_move_tail(&port->asking, &link->askers);
 	refresh(link);
 }
 
 /**
- * afr_pace_bulk() - what looked prompt was the head of bulk, or the port goes
+ * afr_pace_forget() - nobody need leave room for this port: it has bulk itself, or it goes
  * @port: the port
  *
  * Context: Process or softirq, under link->lock.
  */
-void afr_pace_bulk(struct afr_port *port)
+void afr_pace_forget(struct afr_port *port)
 {
 	lockdep_assert_held(&port->link->lock);
 	if (list_empty(&port->asking))
@@ -107,7 +108,7 @@ int afr_pace_admit(struct afr_port *port, u32 len, struct afr_link_mark *mark)
 	struct afr_link *link = port->link;
 
 	lockdep_assert_held(&link->lock);
-	afr_pace_bulk(port);
+	afr_pace_forget(port);
 	if (link->state != AFR_LINK_UP || !paces(link, port))
 		return 0;
 	mark->bulk = len;

@@ -99,15 +99,15 @@ void afr_port_leave(struct afr_port *port)
 
 	if (!port->joined)
 		return;
-	port->joined = false;
 	spin_lock_bh(&link->lock);
+	port->joined = false;
 	list_del_init(&port->member);
 	if (!list_empty(&port->waiting)) {
 		list_del_init(&port->waiting);
 		link->waiting--;
 	}
 	list_del_init(&port->pacing);
-	afr_pace_bulk(port);
+	afr_pace_forget(port);
 	AFR_CHECK(link->users);		/* one leave per join (I8) */
 	if (!--link->users)
 		afr_link_watch_idle(link);

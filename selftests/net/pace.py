@@ -29,6 +29,7 @@ AFRDMA_SNDRING, AFRDMA_RCVRING = 3, 4
 CHUNK = 1 << 16
 ALONE, BESIDE = 8 << 20, 16 << 20
 BODIES = 8
+BEGINS, BEGIN = 4, 20000    # rounds; more than a prompt message has, and one write when paced
 PACING = pathlib.Path("/proc/sys/net/afrdma/pacing")
 QUIET = 0.5             # far more than bulk leaves room for behind a short message
 STREAMS = 64
@@ -96,12 +97,20 @@ def drink_of(size):
     return data, hashlib.sha256(data).digest()
 
 
-def drunk(conn, size):
-    data, digest = drink_of(size)
+def head(conn, size):
     conn.sendall(size.to_bytes(8, "big"))
-    conn.sendall(data)
+
+
+def body(conn, size, begin=0):
+    data, digest = drink_of(size)
+    conn.sendall(data[begin:])
     if receive(conn, 32) != digest:
         raise ValueError("the peer has other bytes than were sent")
+
+
+def drunk(conn, size):
+    head(conn, size)
+    body(conn, size)
 
 
 def ping(conn, number):
@@ -176,9 +185,11 @@ def talk(host, port, smctl):
         if (count > 0) != moves:
             sys.exit(f"{what}: expected {'some' if moves else 'none'}")
 
-    conns = asks, bulk = connected(host, port, ECHO), connected(host, port, DRINK)
+    asks, *pours = conns = [connected(host, port, part) for part in (ECHO, DRINK, DRINK)]
+    bulk = pours[0]
     warm(asks, lambda: ping(asks, 0))
-    warm(bulk, lambda: drunk(bulk, 1 << 17))
+    for pour in pours:
+        warm(pour, lambda pour=pour: drunk(pour, 1 << 17))
 
     time.sleep(QUIET)
     before = paced()
@@ -190,6 +201,17 @@ def talk(host, port, smctl):
     for i in range(BODIES):     # a head is short and prompt, and nobody's but its body's
         drunk(bulk, (1 << 20) + i)
     expect("heads and bodies of one connection", before, False)
+
+    before = paced()
+    for _ in range(BEGINS):     # both heads are prompt; then it shows that both are bulk's
+        time.sleep(QUIET)
+        for pour in pours:
+            head(pour, ALONE)
+        for pour in pours:
+            pour.sendall(drink_of(ALONE)[0][:BEGIN])
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(lambda pour: body(pour, ALONE, BEGIN), pours))
+    expect("streams that begin together", before, False)
 
     def beside(switch):
         pings = 0
