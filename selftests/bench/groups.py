@@ -24,15 +24,14 @@ class Group:
     columns: list
     measure: Callable
     points: list
-    once: bool = False          # in the last repetition
 
 
 def stream(lab, column, both, conns, size):
     name = f"stream {'both' if both else 'one'} {conns} {size}"
-    if conns > 1 and column in ("verbs", "tcp-off"):
+    if column == "verbs" and conns > verbs.MOST_PAIRS:
         return [], ""
     if column == "verbs":
-        return [(name, verbs.bandwidth(lab, size, both), "MB/s")], ""
+        return [(name, verbs.bandwidth(lab, size, both, conns), "MB/s")], ""
     answer = lab.bench("stream", column, f"--size={size}", f"--conns={conns}",
                        f"--seconds={lab.seconds}", *(["--both"] if both else []))
     rate = answer["bytes"] / answer["seconds"] / 1e6
@@ -79,5 +78,5 @@ GROUPS = {
                    points(pipeline=[1, 16], threads=[1, 4], clients=[1, 4, 8, 16, 32])),
     "iperf3": Group(PROGRAMS, programs.iperf3, points(conns=[1, 4])),
     "sockperf": Group(PROGRAMS, programs.sockperf, points(size=[14, KIB])),
-    "growth": Group(PROGRAMS, costs.growth, points(conns=[1, 10, 100, 1000]), once=True),
+    "growth": Group(PROGRAMS, costs.growth, points(conns=[1, 10, 100, 1000])),
 }

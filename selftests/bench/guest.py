@@ -35,8 +35,7 @@ def measure(lab, options):
     """One repetition."""
     with open(os.path.join(os.environ["AFR_OUT"], "figures"), "w", buffering=1) as out:
         for name in options["only"] or list(groups.GROUPS):
-            if options["last"] or not groups.GROUPS[name].once:
-                repeat(lab, name, options["rep"], out)
+            repeat(lab, name, options["rep"], out)
 
 
 def wanted(point, options):
