@@ -13,7 +13,7 @@ MOST_MESSAGES, MOST_BYTES = 2000, 16 << 20
 STATES = {"idle": 0, "tcp": 1, "rdma": 2}
 OWNERS = {"rdma": "rdma_cm", "smc": "smc", "tcp": "-"}
 HELD = 100
-GROWN = 1000            # messages of 64 KiB of all connections together
+GROWN, EACH = 1000, 4   # messages of 64 KiB: of all connections together, of each at least
 ACCOUNTED = ["MemFree", "Buffers", "Cached", "AnonPages", "PageTables", "KernelStack", "Slab"]
 PAGE = 4096
 STEADY = 64 << 10
@@ -121,7 +121,7 @@ def growth(lab, column, conns):
 
     begin = steady_memory()
     pauses, answer = lab.paused("stream", column, look, f"--conns={conns}",
-                                f"--messages={GROWN // conns}")
+                                f"--messages={max(GROWN // conns, EACH)}")
     pairs, end = pauses[-1][1]
     took = sum(said["seconds"] for said, _ in pauses)
     name = f"growth {conns}"

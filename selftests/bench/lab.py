@@ -133,6 +133,7 @@ class Lab:
                 answer = json.loads(line)
                 if "open" in answer:
                     pauses.append((answer, look()))
+                    before = self.packets()     # not those of the first messages
                     print(file=child.stdin, flush=True)
             timer.cancel()
         if child.returncode:

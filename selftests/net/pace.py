@@ -185,7 +185,7 @@ def talk(host, port, smctl):
         if (count > 0) != moves:
             sys.exit(f"{what}: expected {'some' if moves else 'none'}")
 
-    asks, *pours = conns = [connected(host, port, part) for part in (ECHO, DRINK, DRINK)]
+    asks, *pours = conns = [connected(host, port, part) for part in (ECHO, *[DRINK] * 3)]
     bulk = pours[0]
     warm(asks, lambda: ping(asks, 0))
     for pour in pours:
@@ -202,8 +202,15 @@ def talk(host, port, smctl):
         drunk(bulk, (1 << 20) + i)
     expect("heads and bodies of one connection", before, False)
 
+    time.sleep(QUIET)
     before = paced()
-    for _ in range(BEGINS):     # both heads are prompt; then it shows that both are bulk's
+    head(pours[1], ALONE)       # prompt, as far as anybody knows
+    drunk(bulk, ALONE)
+    expect("bulk behind the head of another stream", before, True)
+    body(pours[1], ALONE)
+
+    before = paced()
+    for _ in range(BEGINS):     # all heads are prompt; then it shows that all are bulk's
         time.sleep(QUIET)
         for pour in pours:
             head(pour, ALONE)
