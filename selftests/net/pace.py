@@ -185,7 +185,7 @@ def talk(host, port, smctl):
         if (count > 0) != moves:
             sys.exit(f"{what}: expected {'some' if moves else 'none'}")
 
-    asks, *pours = conns = [connected(host, port, part) for part in (ECHO, *[DRINK] * 3)]
+    asks, *pours = conns = [connected(host, port, part) for part in (ECHO, DRINK, DRINK)]
     bulk = pours[0]
     warm(asks, lambda: ping(asks, 0))
     for pour in pours:
@@ -210,7 +210,7 @@ def talk(host, port, smctl):
     body(pours[1], ALONE)
 
     before = paced()
-    for _ in range(BEGINS):     # all heads are prompt; then it shows that all are bulk's
+    for _ in range(BEGINS):     # both heads are prompt; then it shows that both are bulk's
         time.sleep(QUIET)
         for pour in pours:
             head(pour, ALONE)
