@@ -11,7 +11,7 @@ EVENTS = "/sys/kernel/tracing/instances/bench"
 CQ_EVENT = f"{EVENTS}/events/rdma_core/cq_schedule/enable"
 MOST_MESSAGES, MOST_BYTES = 2000, 16 << 20
 STATES = {"idle": 0, "tcp": 1, "rdma": 2}
-OWNERS = {"rdma": "rdma_cm", "smc": "smc", "tcp": "-"}
+OWNERS = {"rdma": "rdma_cm", "smc": "smc"}
 HELD = 100
 GROWN, EACH = 1000, 4   # messages of 64 KiB: of all connections together, of each at least
 ACCOUNTED = ["MemFree", "Buffers", "Cached", "AnonPages", "PageTables", "KernelStack", "Slab"]
@@ -117,7 +117,8 @@ def memory(lab, column, state):
 
 def growth(lab, column, conns):
     def look():
-        return lab.queue_pairs(OWNERS[column]), kernel_memory()
+        pairs = lab.queue_pairs(OWNERS[column]) if column in OWNERS else 0
+        return pairs, kernel_memory()
 
     begin = steady_memory()
     pauses, answer = lab.paused("stream", column, look, f"--conns={conns}",

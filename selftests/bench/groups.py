@@ -16,7 +16,6 @@ KIB, MIB = 1 << 10, 1 << 20
 STREAM_SIZES = [64, KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB]
 TRIP_SIZES = [1, 64, KIB, 4 * KIB, 16 * KIB, 64 * KIB, MIB]
 SOCKETS = ["rdma", "smc", "tcp", "tcp-off"]
-PROGRAMS = ["rdma", "smc", "tcp"]
 
 
 @dataclass
@@ -67,16 +66,16 @@ def points(**ranges):
 
 # Memory first: SMC keeps the buffers of connections for others.
 GROUPS = {
-    "memory": Group(PROGRAMS, costs.memory, points(state=list(costs.STATES))),
+    "memory": Group(["rdma", "smc", "tcp"], costs.memory, points(state=list(costs.STATES))),
     "stream": Group([*SOCKETS, "verbs"], stream,
                     points(both=[False, True], conns=[1, 4, 16, 64], size=STREAM_SIZES)),
     "rtt": Group([*SOCKETS, "verbs"], rtt, points(beside=[False, True], size=TRIP_SIZES)),
     "connect": Group(SOCKETS, connect, points(conns=[1, 16])),
     "counts": Group(["rdma"], costs.counts,
                     points(kind=["stream", "rtt"], size=STREAM_SIZES)),
-    "redis": Group(PROGRAMS, programs.redis,
+    "redis": Group(SOCKETS, programs.redis,
                    points(pipeline=[1, 16], threads=[1, 4], clients=[1, 4, 8, 16, 32])),
-    "iperf3": Group(PROGRAMS, programs.iperf3, points(conns=[1, 4])),
-    "sockperf": Group(PROGRAMS, programs.sockperf, points(size=[14, KIB])),
-    "growth": Group(PROGRAMS, costs.growth, points(conns=[1, 10, 100, 1000])),
+    "iperf3": Group(SOCKETS, programs.iperf3, points(conns=[1, 4])),
+    "sockperf": Group(SOCKETS, programs.sockperf, points(size=[14, KIB])),
+    "growth": Group(SOCKETS, costs.growth, points(conns=[1, 10, 100, 1000])),
 }

@@ -7,7 +7,7 @@ from itertools import count
 
 from lab import COLUMNS, PEER, SMCTL, Failed, by_name
 
-REQUESTS = 500, 50                # of redis-benchmark: and for each client; times pipeline/2
+REQUESTS = 500, 50                  # of redis-benchmark: and for each client; times the pipeline
 LEAST_PACKETS = 100
 LEAST_SHARE = 0.5                   # the first messages of a connection are TCP's
 ports = count(7700)
@@ -41,7 +41,7 @@ def run(lab, column, name, server, client):
     """What the client prints; each server runs until the end, on a port of its own."""
     port = used.setdefault((name, column), next(ports))
     under = COLUMNS[column][1]
-    lab.set_offloads(True)
+    lab.set_offloads(column != "tcp-off")
     lab.server(f"{name} {column}", [*under, *server(port)], port)
     way = Way(lab, column)
     out = lab.local([*under, *client(port)])
@@ -49,7 +49,7 @@ def run(lab, column, name, server, client):
 
 
 def redis(lab, column, pipeline, threads, clients):
-    requests = (REQUESTS[0] + REQUESTS[1] * clients) * max(pipeline // 2, 1)
+    requests = (REQUESTS[0] + REQUESTS[1] * clients) * pipeline
     out, note = run(
         lab, column, "redis",
         lambda port: ["redis-server", "--port", str(port), "--save", "", "--protected-mode", "no"],
