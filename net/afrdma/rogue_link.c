@@ -148,12 +148,20 @@ static bool write_short(struct afr_link *link, struct ib_rdma_wr *wr)
 	return false;
 }
 
-/* The registered rings are there twice in a row, so there is something behind the end. */
+/*
+ * The registered rings are there twice in a row, so there is something behind the end. As
+ * much as a ring too many fits where the run itself does not cross the end: the device
+ * would refuse what does not fit, and the peer's books never see it. Rings begin at 0.
+ */
 static bool write_long(struct afr_link *link, struct ib_rdma_wr *wr)
 {
-	if (is_data(wr) && afr_rogue_due())
-		wr->wr.sg_list->length += afr_rogue.has_arg ? afr_rogue.arg :
-							      1 + afr_rogue_rnd() % 65536;
+	struct ib_sge *sge = wr->wr.sg_list;
+
+	if (!is_data(wr) ||
+	    (afr_rogue.has_arg && max(wr->remote_addr, sge->addr) + sge->length > afr_rogue.arg) ||
+	    !afr_rogue_due())
+		return false;
+	sge->length += afr_rogue.has_arg ? afr_rogue.arg : 1 + afr_rogue_rnd() % 65536;
 	return false;
 }
 
