@@ -73,7 +73,9 @@ echo { next }
 /^lab: [ab] failed: / && (!why || why ~ /killed: the other guest/) {
 	why = substr($0, 6)
 	loser = substr($0, 6, 1)
+	next
 }
+/^lab: [ab] failed: / && !/killed: the other guest/ { why = why "\n# " substr($0, 6) }
 
 # What is said about a failure stands below it; count() prints in order.
 failing && /^ *([ab]: +)?#/ {
