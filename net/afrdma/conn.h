@@ -162,6 +162,7 @@ struct afr_conn {
 	u8			abort_reason;	/* enum afr_reason */
 	u32			reason;		/* why not RDMA, now; may come from the peer */
 	u8			wish;		/* enum afrdma_rdma: the program's */
+	u64			orphan_sum;	/* delivered when AFR_T_ORPHAN began */
 
 	/* agreement */
 	bool			server;
@@ -375,6 +376,9 @@ struct afr_conn_info {
 };
 
 void afr_conn_info(struct afr_conn *conn, struct afr_conn_info *info);
+/* Any context, no locks: the addresses of the inner socket; @remote is zero without a peer. */
+void afr_conn_names(const struct afr_conn *conn, struct sockaddr_storage *local,
+		    struct sockaddr_storage *remote);
 /* The first connection of @an (NULL: of all) with this id or a higher one, with a reference. */
 struct afr_conn *afr_conn_next(struct afr_net *an, unsigned long id);
 /*

@@ -2,8 +2,13 @@
 /* Facts of connections, for smctl, AFRDMA_INFO and the tests. */
 #include "conn.h"
 
+#include <linux/in.h>
+#include <linux/in6.h>
 #include <linux/net.h>
+#include <net/inet_sock.h>
+#include <net/ipv6.h>
 #include <net/sock.h>
+#include <net/tcp_states.h>
 #include <uapi/linux/af_rdma.h>
 
 static_assert((int)AFRDMA_PATH_TCP == (int)AFR_ON_TCP &&
@@ -35,6 +40,60 @@ static void info_front(struct afr_conn *conn, struct afr_conn_info *info)
 	info->orphan = !sk;
 }
 
+static void name_inet(struct sockaddr_storage *to, __be32 addr, __be16 port)
+{
+	*(struct sockaddr_in *)to = (struct sockaddr_in){
+		.sin_family = AF_INET, .sin_port = port, .sin_addr.s_addr = addr,
+	};
+}
+
+static void name_inet6(struct sockaddr_storage *to, const struct sock *isk,
+		       const struct in6_addr *addr, __be16 port)
+{
+	*(struct sockaddr_in6 *)to = (struct sockaddr_in6){
+		.sin6_family = AF_INET6, .sin6_port = port, .sin6_addr = *addr,
+		.sin6_scope_id = ipv6_iface_scope_id(addr, READ_ONCE(isk->sk_bound_dev_if)),
+	};
+}
+
+/**
+ * afr_conn_names() - the addresses of the inner socket
+ * @conn: connection
+ * @local: out
+ * @remote: out; zero while there is no peer
+ *
+ * As getsockname() and getpeername(), but without the lock of the socket, which a program can
+ * hold for as long as it likes (a call that faults), and without the cgroup programs that may
+ * answer with other addresses: what rdma_cm connects to must be what TCP is connected to. While
+ * connect() is at work the addresses may be half old, half new.
+ *
+ * Context: any.
+ */
+void afr_conn_names(const struct afr_conn *conn, struct sockaddr_storage *local,
+		    struct sockaddr_storage *remote)
+{
+	static const u32 no_peer = TCPF_CLOSE | TCPF_SYN_SENT | TCPF_LISTEN;
+	const struct sock *isk = conn->inner->sk;
+	const struct inet_sock *inet = inet_sk(isk);
+	bool peer = READ_ONCE(inet->inet_dport) && !(no_peer & 1 << inet_sk_state_load(isk));
+
+	memset(local, 0, sizeof(*local));
+	memset(remote, 0, sizeof(*remote));
+#if IS_ENABLED(CONFIG_IPV6)
+	if (isk->sk_family == AF_INET6) {
+		name_inet6(local, isk, ipv6_addr_any(&isk->sk_v6_rcv_saddr) ?
+			   &inet6_sk(isk)->saddr : &isk->sk_v6_rcv_saddr, inet->inet_sport);
+		if (peer)
+			name_inet6(remote, isk, &isk->sk_v6_daddr, inet->inet_dport);
+		return;
+	}
+#endif
+	name_inet(local, READ_ONCE(inet->inet_rcv_saddr) ?: READ_ONCE(inet->inet_saddr),
+		  inet->inet_sport);
+	if (peer)
+		name_inet(remote, inet->inet_daddr, inet->inet_dport);
+}
+
 /**
  * afr_conn_info() - facts for smctl, getsockopt and the tests
  * @conn: connection
@@ -55,8 +114,7 @@ void afr_conn_info(struct afr_conn *conn, struct afr_conn_info *info)
 	info->tcp_state = inet_sk_state_load(isk);
 	info->uid = from_kuid_munged(&init_user_ns, sock_i_uid(isk));
 	info_front(conn, info);
-	kernel_getsockname(conn->inner, (struct sockaddr *)&info->local);
-	kernel_getpeername(conn->inner, (struct sockaddr *)&info->remote);
+	afr_conn_names(conn, &info->local, &info->remote);
 
 	spin_lock_bh(&conn->tx_lock);
 	info->tx_path = conn->tx.where;

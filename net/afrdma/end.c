@@ -11,6 +11,7 @@
 
 #include <net/sock.h>
 #include <net/tcp.h>
+#include <net/tcp_states.h>
 
 #include "control.h"
 #include "hook.h"
@@ -138,12 +139,27 @@ void afr_end_inner(struct afr_conn *conn, int err)
 		afr_conn_abort(conn, AFR_REASON_TCP_EOF);
 }
 
+/*
+ * What moves when the peer takes something: its cursor, what TCP or the cursor frees of the send
+ * ring, and what TCP has sent and the peer's TCP acknowledges.
+ */
+static u64 delivered(struct afr_conn *conn)
+{
+	u64 sum = READ_ONCE(tcp_sk(conn->inner->sk)->bytes_acked);
+
+	spin_lock_bh(&conn->tx_lock);
+	sum += conn->tx.una + conn->tx.consumed;
+	spin_unlock_bh(&conn->tx_lock);
+	return sum;
+}
+
 /* Closed just now: one more that we keep for the rest of its bytes, if there is room (E3). */
 static void new_orphan(struct afr_conn *conn)
 {
 	struct afr_net *an = conn->an;
 
 	afr_stat_inc(an->net, AFR_STAT_CONN_ORPHANED);
+	conn->orphan_sum = delivered(conn);
 	afr_conn_timer(conn, AFR_T_ORPHAN, READ_ONCE(an->set.orphan_timeout_ms));
 	if (afr_net_take(an, &an->orphans, READ_ONCE(an->set.orphans_max)))
 		set_bit(AFR_F_ORPHAN_COUNTED, &conn->flags);
@@ -152,13 +168,33 @@ static void new_orphan(struct afr_conn *conn)
 }
 
 /*
+ * The time is over. A slow reader is no dead one: what still delivers gets another time, as TCP's
+ * orphans live while their peer acknowledges (RFC 9293, 3.8.6.1).
+ */
+static bool still_delivers(struct afr_conn *conn)
+{
+	u64 sum = delivered(conn);
+	bool moved = sum != conn->orphan_sum;
+
+	conn->orphan_sum = sum;
+	if (!moved || !test_bit(AFR_F_ORPHAN_COUNTED, &conn->flags))
+		return false;
+	afr_conn_timer(conn, AFR_T_ORPHAN, READ_ONCE(conn->an->set.orphan_timeout_ms));
+	return true;
+}
+
+/*
  * The peer has all of it, and may take its time to end its own direction: that is no reason to
- * reset those who still deliver. As TCP's sockets in FIN-WAIT-2, it is only one of as many more.
+ * reset those who still deliver. As TCP's sockets in FIN-WAIT-2, it is only one of as many more,
+ * for as long as these (tcp_fin_timeout, TCP_LINGER2).
  */
 static void orphan_done(struct afr_conn *conn)
 {
 	struct afr_net *an = conn->an;
+	int fin = max(tcp_fin_time(conn->inner->sk), 1);	/* TCP_LINGER2 may be -1 */
 
+	afr_conn_timer(conn, AFR_T_ORPHAN, min_t(unsigned int, jiffies_to_msecs(fin),
+						 READ_ONCE(an->set.orphan_timeout_ms)));
 	clear_bit(AFR_F_ORPHAN_COUNTED, &conn->flags);
 	atomic_dec(&an->orphans);
 	if (afr_net_take(an, &an->orphans_done, READ_ONCE(an->set.orphans_max)))
@@ -184,7 +220,7 @@ static void run_orphan(struct afr_conn *conn)
 	if (test_bit(AFR_F_ORPHAN_COUNTED, &conn->flags) && afr_send_done(conn) &&
 	    !afr_recv_fin(conn))
 		orphan_done(conn);
-	if (afr_conn_timer_due(conn, AFR_T_ORPHAN)) {
+	if (afr_conn_timer_due(conn, AFR_T_ORPHAN) && !still_delivers(conn)) {
 		if (afr_conn_tx_mode(conn) == AFR_UNDECIDED)
 			set_bit(AFR_F_EARLY_OVER, &conn->flags);	/* nothing waits any more */
 		afr_conn_abort(conn, AFR_REASON_ORPHAN_TIMEOUT);
@@ -320,4 +356,32 @@ void afr_end_run(struct afr_conn *conn)
 		run_framed(conn);
 	else if (afr_conn_tx_mode(conn) == AFR_RAW || afr_conn_rx_mode(conn) == AFR_RAW)
 		run_half(conn);
+}
+
+/**
+ * afr_end_tcp_state() - the state that TCP would be in with this stream
+ * @conn: framed connection
+ *
+ * The inner connection stays ESTABLISHED until both directions have ended, but programs take
+ * a half-close from TCP_INFO (RFC 9293, 3.3.2).
+ *
+ * Context: any.
+ * Return: TCP_ESTABLISHED, TCP_FIN_WAIT1, ...
+ */
+u8 afr_end_tcp_state(struct afr_conn *conn)
+{
+	bool out, acked, in;
+
+	spin_lock_bh(&conn->tx_lock);
+	out = conn->tx.fin != AFR_NO_FIN;
+	acked = conn->tx.finacked;
+	spin_unlock_bh(&conn->tx_lock);
+	in = afr_recv_fin(conn);
+	if (test_bit(AFR_F_ABORTED, &conn->flags))
+		return TCP_CLOSE;
+	if (out && in)
+		return acked ? TCP_CLOSE : TCP_CLOSING;	/* TIME-WAIT is no socket's */
+	if (out)
+		return acked ? TCP_FIN_WAIT2 : TCP_FIN_WAIT1;
+	return in ? TCP_CLOSE_WAIT : TCP_ESTABLISHED;
 }

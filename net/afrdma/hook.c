@@ -175,6 +175,9 @@ void afr_hook_make_room(struct afr_conn *conn)
 	lock_sock(isk);
 	WRITE_ONCE(isk->sk_rcvbuf, max_t(u32, isk->sk_rcvbuf, usual));
 	WRITE_ONCE(tp->window_clamp, max_t(u32, tp->window_clamp, tcp_full_space(isk)));
+	/* what TCP dropped for want of room has left the window closed, and this below a segment */
+	tp->rcv_ssthresh = max_t(u32, tp->rcv_ssthresh, min_t(u32, tp->window_clamp,
+							      tcp_full_space(isk)));
 	release_sock(isk);
 }
 

@@ -282,6 +282,48 @@ static int wait_to_send(struct sock *sk, int *mode, long *timeo)
 	return err;
 }
 
+static int send_part(struct socket *inner, struct msghdr *msg, void *buf, size_t len)
+{
+	struct kvec vec = { buf, len };
+	struct msghdr part = { .msg_flags = msg->msg_flags & ~MSG_ZEROCOPY };
+	int ret;
+
+	if (copy_from_iter(buf, len, &msg->msg_iter) != len)
+		return -EFAULT;
+	if (iov_iter_count(&msg->msg_iter))	/* the last byte of all is the urgent one */
+		part.msg_flags = (part.msg_flags & ~MSG_OOB) | MSG_MORE;
+	iov_iter_kvec(&part.msg_iter, WRITE, &vec, 1, len);
+	ret = sock_sendmsg(inner, &part);
+	iov_iter_revert(&msg->msg_iter, len - max(ret, 0));
+	return ret;
+}
+
+/* As recv_bounced(): TCP would wait for the program's memory under the lock of the socket. */
+static int send_bounced(struct sock *sk, struct msghdr *msg)
+{
+	size_t room = min_t(size_t, iov_iter_count(&msg->msg_iter), BOUNCE), len;
+	struct ubuf_info *notice;
+	int done = 0, ret;
+	void *buf;
+
+	ret = notice_begin(sk, msg, &notice);
+	if (ret)
+		return ret;
+	buf = kvmalloc(room + 1, GFP_KERNEL);
+	ret = buf ? 0 : -ENOMEM;
+	while (!ret) {
+		len = min(room, iov_iter_count(&msg->msg_iter));
+		ret = send_part(afr_inner(sk), msg, buf, len);
+		done += max(ret, 0);
+		if (ret < 0 || ret < len || !iov_iter_count(&msg->msg_iter))
+			break;
+		ret = 0;
+	}
+	kvfree(buf);
+	notice_end(notice, done);
+	return done ? done : ret;
+}
+
 /* The error may be at the front, where a poll has put it: so is the signal for us to send. */
 static int send_raw(struct sock *sk, struct msghdr *msg)
 {
@@ -289,8 +331,11 @@ static int send_raw(struct sock *sk, struct msghdr *msg)
 	int ret;
 
 	afr_sockopt_sync(sk);
+	if (READ_ONCE(afr_sk(sk)->late) && afr_conn_rx_mode(afr_sk(sk)->conn) == AFR_RAW)
+		afr_sockopt_late(sk);
 	msg->msg_flags |= MSG_NOSIGNAL;
-	ret = sock_sendmsg(afr_inner(sk), msg);
+	ret = afr_io_has_work(afr_sk(sk)->conn) ? send_bounced(sk, msg) :
+						  sock_sendmsg(afr_inner(sk), msg);
 	msg->msg_flags = flags;
 	return ret == -EPIPE ? send_error(sk, flags) : ret;
 }

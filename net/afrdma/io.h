@@ -41,6 +41,18 @@ static inline bool afr_io_aborted(const struct afr_conn *conn)
 	return test_bit(AFR_F_ABORTED, &conn->flags);
 }
 
+/* Bytes that go between the program and TCP by memory of ours, at a time. */
+#define BOUNCE	(64u * 1024)
+
+/*
+ * Does the work use the inner socket? Of a plain one it does not, and not before there is a
+ * connection.
+ */
+static inline bool afr_io_has_work(const struct afr_conn *conn)
+{
+	return test_bit(AFR_F_ALIVE, &conn->flags) || afr_conn_tx_mode(conn) == AFR_UNDECIDED;
+}
+
 /* The mode of a direction once it is decided (or the connection is over), or -errno. */
 int afr_io_wait_mode(struct sock *sk, enum afr_mode (*mode)(const struct afr_conn *conn),
 		     int shut, long *timeo);

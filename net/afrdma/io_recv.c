@@ -206,16 +206,60 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 	return done ? done : ret;
 }
 
-/* What sendmsg() of a framed connection has to tell; of a raw one the inner socket has it. */
+/*
+ * What sendmsg() of a framed connection has to tell. Of a plain one the inner socket has it; of
+ * any other its queue may hold frames (the packets of time stamps), which are not the program's.
+ */
 static int recv_notice(struct sock *sk, struct msghdr *msg, size_t len, int flags)
 {
-	struct socket *inner = afr_inner(sk);
+	struct afr_conn *conn = afr_sk(sk)->conn;
 
-	if (skb_queue_empty_lockless(&sk->sk_error_queue))
-		return sock_recvmsg(inner, msg, flags);
+	if (skb_queue_empty_lockless(&sk->sk_error_queue) && !afr_io_has_work(conn))
+		return sock_recvmsg(conn->inner, msg, flags);
 	if (sk->sk_protocol == AFRDMA_PROTO_INET6)
 		return sock_recv_errqueue(sk, msg, len, SOL_IPV6, IPV6_RECVERR);
 	return sock_recv_errqueue(sk, msg, len, SOL_IP, IP_RECVERR);
+}
+
+/*
+ * TCP copies to the program's memory under the lock of the socket, for which the worker of a
+ * half-framed connection would wait as long as that memory does not answer. So its bytes go by
+ * memory of ours.
+ */
+static int recv_part(struct socket *inner, struct msghdr *msg, void *buf, size_t len, int flags)
+{
+	struct iov_iter to = msg->msg_iter;
+	struct kvec vec = { buf, len };
+	int ret;
+
+	iov_iter_kvec(&msg->msg_iter, READ, &vec, 1, len);
+	ret = sock_recvmsg(inner, msg, flags);
+	msg->msg_iter = to;
+	if (ret > 0 && copy_to_iter(buf, ret, &msg->msg_iter) != ret)
+		ret = -EFAULT;
+	return ret;
+}
+
+static int recv_bounced(struct socket *inner, struct msghdr *msg, int flags)
+{
+	size_t left = iov_iter_count(&msg->msg_iter), room = min_t(size_t, left, BOUNCE);
+	int done = 0, ret;
+	void *buf;
+
+	if (flags & MSG_TRUNC)
+		return sock_recvmsg(inner, msg, flags);		/* which copies nothing */
+	if (fault_in_iov_iter_writeable(&msg->msg_iter, left))
+		return -EFAULT;		/* before a byte is taken that could not be given */
+	buf = kvmalloc(room + 1, GFP_KERNEL);
+	if (!buf)
+		return -ENOMEM;
+	do {
+		ret = recv_part(inner, msg, buf, min(room, left), flags);
+		done += max(ret, 0);
+		left -= max(ret, 0);
+	} while (ret > 0 && left && flags & MSG_WAITALL && !(flags & (MSG_PEEK | MSG_OOB)));
+	kvfree(buf);
+	return done ? done : ret;
 }
 
 static int recv_raw(struct sock *sk, struct msghdr *msg, int flags)
@@ -225,7 +269,14 @@ static int recv_raw(struct sock *sk, struct msghdr *msg, int flags)
 	int ret;
 
 	afr_sockopt_sync(sk);
-	ret = sock_recvmsg(inner, msg, shut ? flags | MSG_DONTWAIT : flags);
+	if (READ_ONCE(afr_sk(sk)->late))
+		afr_sockopt_late(sk);
+	if (shut)
+		flags |= MSG_DONTWAIT;
+	if (afr_io_has_work(afr_sk(sk)->conn))
+		ret = recv_bounced(inner, msg, flags);
+	else
+		ret = sock_recvmsg(inner, msg, flags);
 	if (shut && ret == -EAGAIN)
 		ret = 0;
 	if (READ_ONCE(sk->sk_peek_off) >= 0)	/* getsockopt() asks the front */

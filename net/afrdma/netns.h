@@ -22,7 +22,7 @@ struct afr_settings {
 	int attach_timeout_ms;	/* how long ATTACH and link set-up may take */
 	int attach_retry_ms;	/* client: first back-off, doubled per failure */
 	int detach_timeout_ms;	/* how long a peer may keep a ring after the end */
-	int orphan_timeout_ms;	/* how long a closed connection may take to finish */
+	int orphan_timeout_ms;	/* how long a closed connection may deliver nothing */
 	int link_timeout_ms;	/* silence after which a link in use is lost */
 	int link_linger_ms;	/* how long a link without connections is kept */
 	int links_per_group;	/* links to one peer over one device */
@@ -52,7 +52,7 @@ struct afr_net {
 	atomic_t sockets;		/* AF_RDMA sockets, orphans included */
 	atomic_t attaching, orphans, orphans_done, link_requests;
 	struct ctl_table_header *sysctl;	/* owned by sysctl.c */
-	bool hooks;			/* owned by tcpopt.c */
+	bool hooks;			/* owned by tcpopt_hook.c */
 	struct mutex lock;		/* leaf: hooks and service registration */
 	void *service;			/* owned by group.c: the rdma_cm listeners */
 };
@@ -62,6 +62,12 @@ extern unsigned int afr_net_id;
 static inline struct afr_net *afr_net(const struct net *net)
 {
 	return net_generic(net, afr_net_id);
+}
+
+/* May sockets of @an speak AF_RDMA? What is forbidden to the machine is so in all namespaces. */
+static inline bool afr_net_enabled(const struct afr_net *an)
+{
+	return READ_ONCE(an->set.enabled) && READ_ONCE(afr_net(&init_net)->set.enabled);
 }
 
 /* One more of what @count counts: false, and counted as refused, if that makes more than @most. */

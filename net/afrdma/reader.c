@@ -8,7 +8,7 @@
 #include <linux/net.h>
 #include <linux/uio.h>
 #include <net/sock.h>
-#include <net/tcp_states.h>
+#include <net/tcp.h>
 
 #include "attach.h"
 #include "control.h"
@@ -26,17 +26,60 @@
 #define RX_SEGMENTS	17		/* pages of one read: 64 KiB and a misaligned start */
 
 /* Not kernel_recvmsg(): a security module would ask who happens to do the work. */
-static int inner_recv(struct afr_conn *conn, struct kvec *vec, unsigned int n, size_t len,
-		      int flags)
+static int inner_recv(struct afr_conn *conn, struct kvec *vec, unsigned int n, size_t len)
 {
 	struct msghdr msg = {};
 
 	iov_iter_kvec(&msg.msg_iter, READ, vec, n, len);
 	return READ_ONCE(conn->inner->ops)->recvmsg(conn->inner, &msg, len,
-						    MSG_DONTWAIT | MSG_NOSIGNAL | flags);
+						    MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /* --- what the first bytes are ------------------------------------------- */
+
+/*
+ * The first bytes of the receive queue, which stay there. Not MSG_PEEK: that begins where
+ * SO_PEEK_OFF says, which is the program's.
+ */
+static unsigned int queue_copy(struct sock *isk, u8 *buf, unsigned int len)
+{
+	unsigned int got = 0, n;
+	struct sk_buff *skb;
+	u32 offset;
+
+	sock_owned_by_me(isk);
+	skb_queue_walk(&isk->sk_receive_queue, skb) {
+		offset = tcp_sk(isk)->copied_seq + got - TCP_SKB_CB(skb)->seq;
+		if (TCP_SKB_CB(skb)->tcp_flags & TCPHDR_SYN)
+			offset--;
+		if (offset >= skb->len)
+			continue;
+		n = min(len - got, skb->len - offset);
+		if (skb_copy_bits(skb, offset, buf + got, n))
+			break;
+		got += n;
+		if (got == len)
+			break;
+	}
+	return got;
+}
+
+/* Bytes that are there, of @len at most; 0 at the end of TCP, -EAGAIN, or TCP's error. */
+static int inner_look(struct afr_conn *conn, u8 *buf, unsigned int len)
+{
+	struct sock *isk = conn->inner->sk;
+	int ret;
+
+	lock_sock(isk);
+	ret = queue_copy(isk, buf, len);
+	if (!ret && !sock_flag(isk, SOCK_DONE)) {
+		ret = sock_error(isk);
+		if (!ret && !(isk->sk_shutdown & RCV_SHUTDOWN))
+			ret = isk->sk_state == TCP_CLOSE ? -ENOTCONN : -EAGAIN;
+	}
+	release_sock(isk);
+	return ret;
+}
 
 static void negotiated(struct afr_conn *conn, enum afr_reason reason, enum afr_stat stat)
 {
@@ -123,8 +166,7 @@ static void found_hello(struct afr_conn *conn, const struct afr_hello *hello)
 	memcpy(peer->instance, hello->instance, sizeof(peer->instance));
 	memcpy(peer->secret, hello->secret, sizeof(peer->secret));
 	peer->port = hello->port;
-	kernel_getsockname(conn->inner, (struct sockaddr *)&peer->local);
-	kernel_getpeername(conn->inner, (struct sockaddr *)&peer->remote);
+	afr_conn_names(conn, &peer->local, &peer->remote);
 	conn->in_skip = hello->length - sizeof(struct afr_wire_hello);
 
 	spin_lock_bh(&conn->tx_lock);
@@ -177,7 +219,7 @@ static void hello_step(struct afr_conn *conn)
 	struct afr_hello hello;
 	int seen, err = 0;
 
-	seen = inner_recv(conn, &vec, 1, sizeof(buf), MSG_PEEK);
+	seen = inner_look(conn, buf, sizeof(buf));
 	if (seen < 0 && seen != -EAGAIN) {
 		err = seen;
 		ended = true;
@@ -199,7 +241,7 @@ static void hello_step(struct afr_conn *conn)
 			afr_conn_schedule(conn);
 			return;
 		}
-		inner_recv(conn, &vec, 1, sizeof(buf), 0);
+		inner_recv(conn, &vec, 1, sizeof(buf));
 		found_hello(conn, &hello);
 		return;
 	case AFR_HELLO_NO:
@@ -337,7 +379,7 @@ static int read_head(struct afr_conn *conn)
 		return -EPROTO;
 	vec.iov_base = conn->in + conn->in_len;
 	vec.iov_len = need - conn->in_len;
-	ret = inner_recv(conn, &vec, 1, vec.iov_len, 0);
+	ret = inner_recv(conn, &vec, 1, vec.iov_len);
 	if (ret <= 0)
 		return ret;
 	conn->in_len += ret;
@@ -360,7 +402,7 @@ static int read_skip(struct afr_conn *conn)
 {
 	u8 drop[64];
 	struct kvec vec = { drop, min_t(size_t, conn->in_skip, sizeof(drop)) };
-	int ret = inner_recv(conn, &vec, 1, vec.iov_len, 0);
+	int ret = inner_recv(conn, &vec, 1, vec.iov_len);
 
 	if (ret > 0)
 		conn->in_skip -= ret;
@@ -419,7 +461,7 @@ static int data_into_ring(struct afr_conn *conn, u32 len)
 		vec[i].iov_base = page_address(bv[i].bv_page) + bv[i].bv_offset;
 		vec[i].iov_len = bv[i].bv_len;
 	}
-	return inner_recv(conn, vec, n, len, 0);
+	return inner_recv(conn, vec, n, len);
 }
 
 static int read_data(struct afr_conn *conn)

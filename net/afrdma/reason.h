@@ -60,6 +60,7 @@
 	AFR_REASON(61, LINK_OPERATOR, "an administrator took the link down") \
 	AFR_REASON(62, LINK_SILENT, "the peer's device did not answer for link_timeout_ms: is the path of RDMA, such as UDP port 4791 of RoCE, still open?") \
 	/* why a connection was ended */ \
+	AFR_REASON(79, SYN_TAKEN, "a BPF program removed the saved SYN of this connection before accept(), after we had consented to the client") \
 	AFR_REASON(80, RESET, "the peer or the network reset the TCP connection") \
 	AFR_REASON(81, TCP_ERROR, "the inner TCP connection failed") \
 	AFR_REASON(82, TCP_EOF, "TCP ended without a FIN frame: the stream may be cut short") \

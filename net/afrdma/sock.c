@@ -96,6 +96,17 @@ static int protocol_family(int protocol)
 	}
 }
 
+/*
+ * What the machine's administrator forbids stays so in network namespaces that anybody can make,
+ * where the creator has all capabilities; these can only forbid more.
+ */
+static bool may_create(const struct net *net)
+{
+	if (!READ_ONCE(afr_net(&init_net)->set.unprivileged) && !capable(CAP_NET_RAW))
+		return false;
+	return READ_ONCE(afr_net(net)->set.unprivileged) || ns_capable(net->user_ns, CAP_NET_RAW);
+}
+
 static int afr_create(struct net *net, struct socket *sock, int protocol, int kern)
 {
 	int inet = protocol_family(protocol), err;
@@ -106,7 +117,7 @@ static int afr_create(struct net *net, struct socket *sock, int protocol, int ke
 		return -ESOCKTNOSUPPORT;
 	if (inet < 0)
 		return inet;
-	if (!READ_ONCE(afr_net(net)->set.unprivileged) && !ns_capable(net->user_ns, CAP_NET_RAW))
+	if (!may_create(net))
 		return -EPERM;
 	sk = front_alloc(net, sock, inet == AF_INET6 ? AFRDMA_PROTO_INET6 : AFRDMA_PROTO_INET,
 			 kern);
@@ -271,7 +282,7 @@ static void offer(struct sock *sk)
 		return;
 	if (READ_ONCE(conn->wish) == AFRDMA_RDMA_NEVER)
 		reason = AFR_REASON_SOCKET_OPTION;
-	else if (!READ_ONCE(conn->an->set.enabled))
+	else if (!afr_net_enabled(conn->an))
 		reason = AFR_REASON_FAMILY_OFF;
 	else if (afr_tcpopt_use(sock_net(sk)))
 		reason = AFR_REASON_NO_NETFILTER;
@@ -349,7 +360,7 @@ static int afr_listen(struct socket *sock, int backlog)
 
 	afr_inner_graft(inner, sock);	/* now there is a file to lend */
 	afr_sockopt_sync(sk);
-	if (!as->mark && READ_ONCE(as->conn->an->set.enabled) &&
+	if (!as->mark && afr_net_enabled(as->conn->an) &&
 	    READ_ONCE(as->conn->wish) != AFRDMA_RDMA_NEVER &&
 	    inner->sk->sk_state == TCP_CLOSE && !afr_tcpopt_use(sock_net(sk))) {
 		lock_sock(inner->sk);
@@ -372,20 +383,22 @@ static void accepted(struct sock *listener, struct sock *sk)
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	struct sock *isk = conn->inner->sk;
 	enum afr_reason reason = AFR_REASON_FAMILY_OFF;
-	u32 nonce;
+	u32 nonce = 0;
 
 	if (READ_ONCE(conn->wish) == AFRDMA_RDMA_NEVER)
 		reason = AFR_REASON_SOCKET_OPTION;
 	if (afr_sk(listener)->mark)
 		reason = afr_tcpopt_accepted(isk, &nonce);
-	if (!reason && isk->sk_user_data)
-		reason = AFR_REASON_CLIENT_PLAIN;	/* a sockmap's already (T13) */
-	if (reason) {
+	if (reason && reason != AFR_REASON_SYN_TAKEN) {
 		set_plain(conn, reason);
 		return;
 	}
 	afr_conn_start(conn, true, nonce, afr_own_sndbuf(sk), afr_own_rcvbuf(sk));
 	set_modes(conn, AFR_UNDECIDED, AFR_UNDECIDED);
+	if (reason) {	/* behind our consent nothing is plain (I13) */
+		afr_conn_abort(conn, reason);
+		return;
+	}
 	afr_conn_timer(conn, AFR_T_HELLO, READ_ONCE(conn->an->set.hello_timeout_ms));
 	lock_sock(isk);
 	afr_hook_install(conn);

@@ -12,6 +12,9 @@
 #include "conn.h"
 #include "tcpopt.h"
 
+#define AFR_RECVERR_INET	0x01	/* IP_RECVERR */
+#define AFR_RECVERR_INET6	0x02	/* IPV6_RECVERR */
+
 struct afr_sock {
 	struct sock		sk;	/* first */
 	struct afr_conn		*conn;	/* holds a reference; never NULL */
@@ -19,6 +22,8 @@ struct afr_sock {
 	struct afr_listen_mark	*mark;	/* listening with our option */
 	bool			blocking_connect;	/* connect() itself reports the error */
 	u8			nodelay, cork;	/* what the program set */
+	u8			recverr;	/* the same: AFR_RECVERR_*, under lock_sock() */
+	bool			late;		/* some of it the inner socket cannot have yet */
 	u32			sndring, rcvring;	/* the same, 0 = by SO_SNDBUF, SO_RCVBUF */
 	u32			busy_poll;	/* microseconds */
 };
@@ -50,6 +55,8 @@ int afr_getsockopt(struct socket *sock, int level, int name, char __user *value,
  * the inner socket up to that, before it is asked for something. Process context.
  */
 void afr_sockopt_sync(struct sock *sk);
+/* Process context, before a raw call: what was set while the inner socket carried frames. */
+void afr_sockopt_late(struct sock *sk);
 /* Options of a listener that an accepted socket has, too. */
 void afr_sockopt_inherit(struct sock *child, const struct sock *listener);
 

@@ -1,26 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Socket options. SOL_SOCKET is set on both sockets, because getsockopt never
- * asks us for that level; IPPROTO_* goes to the inner socket, but for the options
- * that would change the byte stream under a framed connection.
+ * Socket options.
+ *
+ * The inner socket carries frames, so nothing a program sets may change what the module reads
+ * from it or writes to it, and no call may hold its lock while it waits for memory of the
+ * program. Hence, by support.h: an option reaches the inner socket only if it has a row that
+ * says so; its value is copied to kernel memory first; what changes reads and writes waits
+ * until the connection is plain TCP for good. getsockopt(SOL_SOCKET) never asks us: it reads the
+ * AF_RDMA socket, which therefore has every option of that level, too.
  */
+#include <linux/filter.h>
 #include <linux/in.h>
 #include <linux/net.h>
+#include <linux/slab.h>
 #include <linux/tcp.h>
 #include <net/sock.h>
+#include <net/sock_reuseport.h>
 #include <uapi/linux/af_rdma.h>
 #include <uapi/linux/in6.h>
+#include <uapi/linux/netfilter_ipv4.h>
 
 #include "compat.h"
 #include "control.h"
+#include "end.h"
 #include "hook.h"
 #include "inner.h"
 #include "move.h"
 #include "sock.h"
 #include "support.h"
 
+#define VALUE_MAX	4096	/* bytes of a value that count: an IPsec policy is the longest */
+
 /* What becomes of an option: support.h says what each means. */
-enum what { PASS, STORE, REFUSE, CORE, OWN };
+enum what { PASS, STORE, LATE, SHARE, REFUSE, CORE, OWN, UNKNOWN };
 
 static const struct rule {
 	int level, name;
@@ -38,7 +50,7 @@ static enum what rule_of(int level, int name)
 	for (i = 0; i < ARRAY_SIZE(rules); i++)
 		if (rules[i].level == level && rules[i].name == name)
 			return rules[i].what;
-	return PASS;
+	return level == SOL_SOCKET ? CORE : UNKNOWN;
 }
 
 /* The inner socket carries frames, at least in one direction. */
@@ -72,15 +84,163 @@ static int set_hidden(struct sock *sk, int level, int name, sockptr_t value, uns
 	return err;
 }
 
-/* Filters act on the inner socket's packets; the front has none. */
+/* --- socket filters ----------------------------------------------------- */
+
+/*
+ * Two sockets with one filter, as a listener and its children have. The program came in with
+ * setsockopt() of the AF_RDMA socket, whose lock no worker takes: it is copied from memory that
+ * may not answer.
+ */
+static void share_filter(struct sock *from, struct sock *to)
+{
+	struct sk_filter *filter;
+
+	sock_owned_by_me(from);
+	sock_owned_by_me(to);
+	filter = rcu_dereference_protected(from->sk_filter, lockdep_sock_is_held(from));
+	if (filter == rcu_access_pointer(to->sk_filter))
+		return;
+	sk_detach_filter(to);
+	if (!filter)
+		return;
+	refcount_inc(&filter->refcnt);
+	atomic_add(bpf_prog_size(filter->prog->len), &to->sk_omem_alloc);
+	rcu_assign_pointer(to->sk_filter, filter);
+}
+
+static int set_filter(struct socket *sock, int name, sockptr_t value, unsigned int len)
+{
+	struct sock *sk = sock->sk, *isk = afr_inner(sk)->sk;
+	int err = sock_setsockopt(sock, SOL_SOCKET, name, value, len);
+
+	if (err)
+		return err;
+	lock_sock(sk);
+	lock_sock_nested(isk, SINGLE_DEPTH_NESTING);
+	share_filter(sk, isk);
+	release_sock(isk);
+	release_sock(sk);
+	afr_conn_schedule(afr_sk(sk)->conn);	/* off RDMA, with a filter */
+	return 0;
+}
+
+/* The core would copy the program under the lock of the inner socket. */
+static int set_reuseport_filter(struct sock *isk, sockptr_t value, unsigned int len)
+{
+	struct sock_fprog fprog;
+	struct bpf_prog *prog;
+	int err;
+
+	err = copy_bpf_fprog_from_user(&fprog, value, len);
+	if (!err)
+		err = bpf_prog_create_from_user(&prog, &fprog, NULL, false);
+	if (err)
+		return err;
+	lock_sock(isk);
+	err = reuseport_attach_prog(isk, prog);
+	release_sock(isk);
+	if (err)
+		bpf_prog_destroy(prog);
+	return err;
+}
+
+/* --- options that wait for plain TCP ------------------------------------ */
+
+static void set_flag(struct socket *inner, int name, int value)
+{
+	sock_setsockopt(inner, SOL_SOCKET, name, KERNEL_SOCKPTR(&value), sizeof(value));
+}
+
+static void late_timestamps(struct socket *to, const struct sock *sk)
+{
+	bool new = sock_flag(sk, SOCK_TSTAMP_NEW), nano = sock_flag(sk, SOCK_RCVTSTAMPNS);
+
+	if (nano)
+		set_flag(to, new ? SO_TIMESTAMPNS_NEW : SO_TIMESTAMPNS_OLD, 1);
+	else
+		set_flag(to, new ? SO_TIMESTAMP_NEW : SO_TIMESTAMP_OLD,
+			 sock_flag(sk, SOCK_RCVTSTAMP));
+	if (sk->sk_tsflags || to->sk->sk_tsflags)
+		set_flag(to, new ? SO_TIMESTAMPING_NEW : SO_TIMESTAMPING_OLD, sk->sk_tsflags);
+}
+
+static void late_errors(struct socket *inner, u8 recverr)
+{
+	int v4 = !!(recverr & AFR_RECVERR_INET), v6 = !!(recverr & AFR_RECVERR_INET6);
+
+	set_inner(inner, IPPROTO_IP, IP_RECVERR, KERNEL_SOCKPTR(&v4), sizeof(v4));
+	if (inner->sk->sk_family == AF_INET6)
+		set_inner(inner, IPPROTO_IPV6, IPV6_RECVERR, KERNEL_SOCKPTR(&v6), sizeof(v6));
+}
+
+/**
+ * afr_sockopt_late() - the inner socket gets what it could not have before
+ * @sk: front, whose bytes in are raw: the module reads nothing from the inner socket any more
+ *
+ * What makes TCP answer with more than the program's bytes waits until those out are raw, too.
+ *
+ * Context: process.
+ */
+void afr_sockopt_late(struct sock *sk)
+{
+	struct afr_sock *as = afr_sk(sk);
+	struct socket *inner = as->conn->inner;
+	struct sock *isk = inner->sk;
+	bool plain = afr_conn_tx_mode(as->conn) == AFR_RAW;
+
+	if (plain)
+		WRITE_ONCE(as->late, false);
+	smp_mb();	/* who sets one more sets the flag behind it */
+	lock_sock(isk);
+	WRITE_ONCE(isk->sk_peek_off, READ_ONCE(sk->sk_peek_off));
+	sock_valbool_flag(isk, SOCK_URGINLINE, sock_flag(sk, SOCK_URGINLINE));
+#ifdef CONFIG_NET_RX_BUSY_POLL
+	WRITE_ONCE(isk->sk_ll_usec, READ_ONCE(sk->sk_ll_usec));
+#endif
+	release_sock(isk);
+	if (!plain)
+		return;
+	late_timestamps(inner, sk);
+	late_errors(inner, READ_ONCE(as->recverr));
+}
+
+static void set_late(struct sock *sk)
+{
+	struct afr_sock *as = afr_sk(sk);
+
+	smp_wmb();	/* the value before the flag */
+	WRITE_ONCE(as->late, true);
+	smp_mb();	/* the flag before the look at the mode */
+	if (afr_conn_rx_mode(as->conn) == AFR_RAW)
+		afr_sockopt_late(sk);
+}
+
+/* IP_RECVERR, IPV6_RECVERR: an ICMP error would become one of the stream of frames. */
+static int set_recverr(struct sock *sk, int level, sockptr_t value, unsigned int len)
+{
+	u8 bit = level == IPPROTO_IP ? AFR_RECVERR_INET : AFR_RECVERR_INET6;
+	struct afr_sock *as = afr_sk(sk);
+	int val;
+
+	if (len < sizeof(val))
+		return -EINVAL;
+	if (copy_from_sockptr(&val, value, sizeof(val)))
+		return -EFAULT;
+	lock_sock(sk);
+	as->recverr = val ? as->recverr | bit : as->recverr & ~bit;
+	release_sock(sk);
+	set_late(sk);
+	return 0;
+}
+
+/* --- set ---------------------------------------------------------------- */
+
+/* These act on the inner socket's packets and port; the front has none. */
 static bool front_has(int name)
 {
 	switch (name) {
-	case SO_ATTACH_FILTER:
-	case SO_ATTACH_BPF:
 	case SO_ATTACH_REUSEPORT_CBPF:
 	case SO_ATTACH_REUSEPORT_EBPF:
-	case SO_DETACH_FILTER:
 	case SO_DETACH_REUSEPORT_BPF:
 		return false;
 	}
@@ -95,25 +255,33 @@ static int take_from_inner(struct sock *sk, const struct sock *isk)
 	return 0;
 }
 
-static int set_socket(struct socket *sock, int name, sockptr_t value, unsigned int len, bool inner)
+static int set_socket(struct socket *sock, int name, sockptr_t value, unsigned int len,
+		      enum what what)
 {
+	struct socket *inner = afr_inner(sock->sk);
 	int err = 0;
 
-	if (inner && name == SO_RCVLOWAT)
+	if (what == SHARE)
+		return set_filter(sock, name, value, len);
+	if (name == SO_ATTACH_REUSEPORT_CBPF)
+		return set_reuseport_filter(inner->sk, value, len);
+	if (what == STORE && inner_is_ours(afr_sk(sock->sk)->conn))
+		err = 0;
+	else if (name == SO_RCVLOWAT)
 		err = set_hidden(sock->sk, SOL_SOCKET, name, value, len);
-	else if (inner)
-		err = set_inner(afr_inner(sock->sk), SOL_SOCKET, name, value, len);
-	if (!err && !front_has(name))
-		afr_conn_schedule(afr_sk(sock->sk)->conn);	/* off RDMA, with a filter */
+	else if (what == PASS || what == STORE)
+		err = set_inner(inner, SOL_SOCKET, name, value, len);
 	if (err || !front_has(name))
 		return err;
 	err = sock_setsockopt(sock, SOL_SOCKET, name, value, len);
 	if ((name == SO_REUSEPORT || name == SO_ZEROCOPY) && err == -EOPNOTSUPP)
-		err = take_from_inner(sock->sk, afr_inner(sock->sk)->sk);
+		err = take_from_inner(sock->sk, inner->sk);
+	if (!err && what == LATE)
+		set_late(sock->sk);
 	return err;
 }
 
-static int set_tcp(struct socket *sock, int name, sockptr_t value, unsigned int len, bool inner)
+static int set_tcp(struct socket *sock, int name, sockptr_t value, unsigned int len)
 {
 	struct afr_sock *as = afr_sk(sock->sk);
 	int val, err = 0;
@@ -122,7 +290,7 @@ static int set_tcp(struct socket *sock, int name, sockptr_t value, unsigned int 
 		return -EINVAL;
 	if (copy_from_sockptr(&val, value, sizeof(val)))
 		return -EFAULT;
-	if (inner)
+	if (!inner_is_ours(as->conn))
 		err = set_hidden(sock->sk, IPPROTO_TCP, name, value, len);
 	if (err)
 		return err;
@@ -133,6 +301,18 @@ static int set_tcp(struct socket *sock, int name, sockptr_t value, unsigned int 
 	return 0;
 }
 
+static int set(struct socket *sock, int level, int name, sockptr_t value, unsigned int len,
+	       enum what what)
+{
+	if (level == SOL_SOCKET)
+		return set_socket(sock, name, value, len, what);
+	if (what == LATE)
+		return set_recverr(sock->sk, level, value, len);
+	if (what == STORE)
+		return set_tcp(sock, name, value, len);
+	return set_inner(afr_inner(sock->sk), level, name, value, len);
+}
+
 /**
  * afr_setsockopt() - proto_ops.setsockopt
  * @sock: socket
@@ -141,28 +321,47 @@ static int set_tcp(struct socket *sock, int name, sockptr_t value, unsigned int 
  * @value: value
  * @len: its length
  *
- * Return: 0 or -errno; -EOPNOTSUPP for what this family does not do.
+ * The value is copied here, before any lock: TCP copies it under the lock of the inner socket,
+ * for which a worker would wait as long as the memory of the program makes it (CVE-2026-53274).
+ *
+ * Return: 0 or -errno; -EOPNOTSUPP for what this family does not do, -ENOPROTOOPT for what it
+ * does not know.
  */
 int afr_setsockopt(struct socket *sock, int level, int name, sockptr_t value, unsigned int len)
 {
-	struct afr_conn *conn = afr_sk(sock->sk)->conn;
 	enum what what = rule_of(level, name);
-	bool inner = what != STORE || !inner_is_ours(conn);
+	void *copy;
+	int err;
 
-	if (what == REFUSE)
-		return -EOPNOTSUPP;
 	if (level == SOL_AFRDMA)
 		return afr_own_set(sock->sk, name, value, len);
-	if (level == SOL_SOCKET)
-		return set_socket(sock, name, value, len, inner);
-	if (level == IPPROTO_TCP && what == STORE)
-		return set_tcp(sock, name, value, len, inner);
-	return set_inner(conn->inner, level, name, value, len);
+	if (what == REFUSE)
+		return -EOPNOTSUPP;
+	if (what == UNKNOWN)
+		return -ENOPROTOOPT;
+	len = min_t(unsigned int, len, VALUE_MAX);
+	copy = memdup_sockptr(value, len);
+	if (IS_ERR(copy))
+		return PTR_ERR(copy);
+	err = set(sock, level, name, KERNEL_SOCKPTR(copy), len, what);
+	kfree(copy);
+	return err;
 }
 
-static int get_stored(struct afr_sock *as, int name, char __user *value, int __user *len)
+/* --- get ---------------------------------------------------------------- */
+
+static int stored(const struct afr_sock *as, int level, int name)
 {
-	int val = name == TCP_CORK ? as->cork : as->nodelay;
+	if (level == IPPROTO_IP)
+		return !!(READ_ONCE(as->recverr) & AFR_RECVERR_INET);
+	if (level == IPPROTO_IPV6)
+		return !!(READ_ONCE(as->recverr) & AFR_RECVERR_INET6);
+	return name == TCP_CORK ? as->cork : as->nodelay;
+}
+
+static int get_stored(struct afr_sock *as, int level, int name, char __user *value, int __user *len)
+{
+	int val = stored(as, level, name);
 	int room;
 
 	if (get_user(room, len))
@@ -175,6 +374,20 @@ static int get_stored(struct afr_sock *as, int name, char __user *value, int __u
 	return 0;
 }
 
+/* The inner connection stays established until both directions have ended: say what TCP would. */
+static int patch_info(struct afr_conn *conn, char __user *value, int __user *len)
+{
+	static_assert(offsetof(struct tcp_info, tcpi_state) == 0);
+	u8 state = afr_end_tcp_state(conn);
+	int room;
+
+	if (!afr_conn_framed(conn))
+		return 0;
+	if (get_user(room, len))
+		return -EFAULT;
+	return room < 1 || !put_user(state, (u8 __user *)value) ? 0 : -EFAULT;
+}
+
 /**
  * afr_getsockopt() - proto_ops.getsockopt
  * @sock: socket
@@ -183,24 +396,37 @@ static int get_stored(struct afr_sock *as, int name, char __user *value, int __u
  * @value: where to
  * @len: room there, and bytes written
  *
+ * TCP gets the memory of the program here: options that it writes there under its lock have no
+ * row in support.h.
+ *
  * Return: 0 or -errno.
  */
 int afr_getsockopt(struct socket *sock, int level, int name, char __user *value, int __user *len)
 {
 	struct afr_sock *as = afr_sk(sock->sk);
 	struct socket *inner = as->conn->inner;
+	int err;
 
 	if (level == SOL_AFRDMA)
 		return afr_own_get(sock->sk, name, value, len);
 	switch (rule_of(level, name)) {
 	case REFUSE:
 		return -EOPNOTSUPP;
+	case UNKNOWN:
+		return -ENOPROTOOPT;
 	case STORE:
-		return get_stored(as, name, value, len);
+	case LATE:
+		return get_stored(as, level, name, value, len);
 	default:
-		return READ_ONCE(inner->ops)->getsockopt(inner, level, name, value, len);
+		break;
 	}
+	err = READ_ONCE(inner->ops)->getsockopt(inner, level, name, value, len);
+	if (!err && level == IPPROTO_TCP && name == TCP_INFO)
+		err = patch_info(as->conn, value, len);
+	return err;
 }
+
+/* --- both sockets ------------------------------------------------------- */
 
 /* Options that calls on a plain socket obey; a framed one's are the front's alone. */
 static void sync_plain(struct sock *isk, const struct sock *sk)
@@ -239,10 +465,34 @@ void afr_sockopt_sync(struct sock *sk)
 	isk->sk_reuseport = sk->sk_reuseport;
 	isk->sk_mark = sk->sk_mark;
 	WRITE_ONCE(isk->sk_priority, sk->sk_priority);
-	sock_valbool_flag(isk, SOCK_URGINLINE, sock_flag(sk, SOCK_URGINLINE));
 	if (!inner_is_ours(conn))
 		sync_plain(isk, sk);
+	if (afr_conn_rx_mode(conn) == AFR_RAW)
+		sock_valbool_flag(isk, SOCK_URGINLINE, sock_flag(sk, SOCK_URGINLINE));
 	release_sock(isk);
+}
+
+/* TCP has given its child the filter of its listener. */
+static void inherit_filter(struct sock *child)
+{
+	struct sock *isk = afr_inner(child)->sk;
+
+	lock_sock(child);
+	lock_sock_nested(isk, SINGLE_DEPTH_NESTING);
+	share_filter(isk, child);
+	release_sock(isk);
+	release_sock(child);
+}
+
+static void inherit_late(struct sock *child, const struct sock *listener)
+{
+	const struct afr_sock *from = afr_sk(listener);
+
+	if (!READ_ONCE(from->late))
+		return;
+	late_timestamps(child->sk_socket, listener);
+	afr_sk(child)->recverr = READ_ONCE(from->recverr);
+	afr_sk(child)->late = true;
 }
 
 /**
@@ -255,7 +505,7 @@ void afr_sockopt_inherit(struct sock *child, const struct sock *listener)
 	static const unsigned long flags = BIT(SOCK_KEEPOPEN) | BIT(SOCK_LINGER) |
 					   BIT(SOCK_URGINLINE) | BIT(SOCK_BROADCAST) |
 					   BIT(SOCK_DBG) | BIT(SOCK_LOCALROUTE) |
-					   BIT(SOCK_ZEROCOPY);
+					   BIT(SOCK_ZEROCOPY) | BIT(SOCK_FILTER_LOCKED);
 
 	child->sk_flags |= listener->sk_flags & flags;
 	child->sk_lingertime = listener->sk_lingertime;
@@ -273,6 +523,8 @@ void afr_sockopt_inherit(struct sock *child, const struct sock *listener)
 	child->sk_reuseport = listener->sk_reuseport;
 	child->sk_bound_dev_if = listener->sk_bound_dev_if;
 	child->sk_mark = listener->sk_mark;
+	inherit_filter(child);
+	inherit_late(child, listener);
 	afr_sk(child)->nodelay = afr_sk(listener)->nodelay;
 	afr_sk(child)->cork = afr_sk(listener)->cork;
 	afr_sk(child)->sndring = afr_sk(listener)->sndring;

@@ -10,11 +10,17 @@
  *
  * PASS		to the inner socket; SOL_SOCKET to both
  * STORE	ours; to the inner socket only while it is not framed
+ * LATE		ours; to the inner socket only when it is plain for good: it changes what reads and
+ *		writes do, and those of the module are not the program's
+ * SHARE	ours, and the inner socket uses the same object
  * REFUSE	EOPNOTSUPP: it would take the inner socket away from us
  * CORE		the socket core answers, as it does for TCP
  * OWN		the answer is that of this family
  *
- * An option without a row is PASS.
+ * Without a row an option of SOL_SOCKET is CORE, and one of another level is unknown
+ * (ENOPROTOOPT). A row with PASS needs a look at TCP first: it must not change what reads and
+ * writes of the inner socket give or take, and getsockopt() must not write to the memory of the
+ * program under the lock of the socket. The row option_hazards of selftests/net tries them all.
  */
 #ifndef AFR_SUPPORT_H
 #define AFR_SUPPORT_H
@@ -32,9 +38,9 @@
 	AFR_OPTION(SOL_SOCKET, SO_SNDTIMEO_NEW, STORE, "yes", "yes", "yes", "sndtimeo", "") \
 	AFR_OPTION(SOL_SOCKET, SO_LINGER, STORE, "yes", "yes", "yes", "linger", \
 		"close() waits for the peer to have all; 0 s resets") \
-	AFR_OPTION(SOL_SOCKET, SO_BUSY_POLL, PASS, "recv() only", "recv() only", "yes", \
+	AFR_OPTION(SOL_SOCKET, SO_BUSY_POLL, LATE, "recv() only", "recv() only", "yes", \
 		"busy_poll", "looks at the ring before it sleeps") \
-	AFR_OPTION(SOL_SOCKET, SO_PEEK_OFF, PASS, "yes", "yes", "yes", "peek_off", \
+	AFR_OPTION(SOL_SOCKET, SO_PEEK_OFF, LATE, "yes", "yes", "yes", "peek_off", \
 		"EOPNOTSUPP on 6.1, as TCP there") \
 	/* room */ \
 	AFR_OPTION(SOL_SOCKET, SO_SNDBUF, STORE, "send ring", "send ring", "yes", "info_rings", \
@@ -58,7 +64,7 @@
 	AFR_OPTION(SOL_SOCKET, SO_BINDTOIFINDEX, PASS, "yes", "yes", "yes", "bind_device", "") \
 	AFR_OPTION(SOL_SOCKET, SO_DONTROUTE, PASS, \
 		"TCP packets only", "yes", "yes", "option_table", "") \
-	AFR_OPTION(SOL_SOCKET, SO_BROADCAST, PASS, "yes", "yes", "yes", "option_table", \
+	AFR_OPTION(SOL_SOCKET, SO_BROADCAST, CORE, "yes", "yes", "yes", "option_table", \
 		"without meaning for a stream, as with TCP") \
 	/* packets */ \
 	AFR_OPTION(SOL_SOCKET, SO_MARK, PASS, "TCP packets only", "yes", "yes", "option_table", \
@@ -67,35 +73,41 @@
 		"TCP packets only", "yes", "yes", "option_table", "") \
 	AFR_OPTION(SOL_SOCKET, SO_MAX_PACING_RATE, PASS, \
 		"TCP packets only", "yes", "yes", "pacing", "") \
-	AFR_OPTION(SOL_SOCKET, SO_TIMESTAMP_OLD, PASS, "no", "no", "yes", "timestamp", \
+	AFR_OPTION(SOL_SOCKET, SO_TIMESTAMP_OLD, LATE, "no", "no", "yes", "timestamp", \
 		"SO_TIMESTAMP of programs; kept, and nothing is stamped") \
-	AFR_OPTION(SOL_SOCKET, SO_TIMESTAMP_NEW, PASS, "no", "no", "yes", "timestamp", "") \
-	AFR_OPTION(SOL_SOCKET, SO_TIMESTAMPNS_OLD, PASS, "no", "no", "yes", "timestamp", "") \
-	AFR_OPTION(SOL_SOCKET, SO_TIMESTAMPNS_NEW, PASS, "no", "no", "yes", "timestamp", "") \
-	AFR_OPTION(SOL_SOCKET, SO_TIMESTAMPING_OLD, PASS, "no", "no", "yes", "timestamp", "") \
-	AFR_OPTION(SOL_SOCKET, SO_TIMESTAMPING_NEW, PASS, "no", "no", "yes", "timestamp", "") \
+	AFR_OPTION(SOL_SOCKET, SO_TIMESTAMP_NEW, LATE, "no", "no", "yes", "timestamp", "") \
+	AFR_OPTION(SOL_SOCKET, SO_TIMESTAMPNS_OLD, LATE, "no", "no", "yes", "timestamp", "") \
+	AFR_OPTION(SOL_SOCKET, SO_TIMESTAMPNS_NEW, LATE, "no", "no", "yes", "timestamp", "") \
+	AFR_OPTION(SOL_SOCKET, SO_TIMESTAMPING_OLD, LATE, "no", "no", "yes", "timestamp", "") \
+	AFR_OPTION(SOL_SOCKET, SO_TIMESTAMPING_NEW, LATE, "no", "no", "yes", "timestamp", "") \
 	AFR_OPTION(SOL_SOCKET, SO_INCOMING_CPU, PASS, \
 		"as set", "as set", "as set", "option_table", \
 		"never the CPU of the last packet") \
-	AFR_OPTION(SOL_SOCKET, SO_ATTACH_FILTER, PASS, \
+	AFR_OPTION(SOL_SOCKET, SO_ATTACH_FILTER, SHARE, \
 		"goes to TCP", "sees frames", "yes", "option_table", \
 		"keeps a connection on TCP, or takes it there") \
-	AFR_OPTION(SOL_SOCKET, SO_ATTACH_BPF, PASS, \
+	AFR_OPTION(SOL_SOCKET, SO_ATTACH_BPF, SHARE, \
 		"goes to TCP", "sees frames", "yes", "option_table", "") \
-	AFR_OPTION(SOL_SOCKET, SO_DETACH_FILTER, PASS, "yes", "yes", "yes", "option_table", "") \
-	AFR_OPTION(SOL_SOCKET, SO_LOCK_FILTER, PASS, "yes", "yes", "yes", "option_table", "") \
+	AFR_OPTION(SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, PASS, "yes", "yes", "yes", \
+		"option_table", "chooses a listener; such listeners agree to no framing") \
+	AFR_OPTION(SOL_SOCKET, SO_ATTACH_REUSEPORT_EBPF, PASS, "yes", "yes", "yes", \
+		"option_table", "the same") \
+	AFR_OPTION(SOL_SOCKET, SO_DETACH_REUSEPORT_BPF, PASS, "yes", "yes", "yes", \
+		"option_table", "") \
+	AFR_OPTION(SOL_SOCKET, SO_DETACH_FILTER, SHARE, "yes", "yes", "yes", "option_table", "") \
+	AFR_OPTION(SOL_SOCKET, SO_LOCK_FILTER, CORE, "yes", "yes", "yes", "option_table", "") \
 	/* the peer, and its silence */ \
 	AFR_OPTION(SOL_SOCKET, SO_KEEPALIVE, PASS, \
 		"inner connection", "inner connection", "yes", "options_before_connect", \
 		"it watches the peer, whatever path the bytes take") \
-	AFR_OPTION(SOL_SOCKET, SO_OOBINLINE, PASS, "yes", "yes", "yes", "urgent_inline", "") \
+	AFR_OPTION(SOL_SOCKET, SO_OOBINLINE, LATE, "yes", "yes", "yes", "urgent_inline", "") \
 	AFR_OPTION(SOL_SOCKET, SO_PEERCRED, CORE, "as TCP", "as TCP", "as TCP", "option_table", \
 		"what TCP answers: nobody") \
 	AFR_OPTION(SOL_SOCKET, SO_PEERGROUPS, CORE, \
 		"as TCP", "as TCP", "as TCP", "option_table", "") \
 	AFR_OPTION(SOL_SOCKET, SO_PEERSEC, CORE, "as TCP", "as TCP", "as TCP", "option_table", \
 		"") \
-	AFR_OPTION(SOL_SOCKET, SO_PASSCRED, PASS, "as TCP", "as TCP", "as TCP", "option_table", \
+	AFR_OPTION(SOL_SOCKET, SO_PASSCRED, CORE, "as TCP", "as TCP", "as TCP", "option_table", \
 		"kept; no message of a stream carries them") \
 	/* answers */ \
 	AFR_OPTION(SOL_SOCKET, SO_ERROR, CORE, "yes", "yes", "yes", "so_error", \
@@ -120,6 +132,14 @@
 		"the send ring bounds what is not sent") \
 	AFR_OPTION(IPPROTO_TCP, TCP_CONGESTION, PASS, \
 		"inner connection", "inner connection", "yes", "congestion", "") \
+	AFR_OPTION(IPPROTO_TCP, TCP_CC_INFO, PASS, \
+		"inner connection", "inner connection", "yes", "option_table", "") \
+	AFR_OPTION(IPPROTO_TCP, TCP_THIN_DUPACK, PASS, "as TCP", "as TCP", "as TCP", \
+		"option_table", "without effect, as TCP's") \
+	AFR_OPTION(IPPROTO_TCP, TCP_MD5SIG, PASS, "no", "no", "yes", "option_table", \
+		"its option leaves no room for ours: such a connection is plain") \
+	AFR_OPTION(IPPROTO_TCP, TCP_MD5SIG_EXT, PASS, "no", "no", "yes", "option_table", \
+		"the same") \
 	AFR_OPTION(IPPROTO_TCP, TCP_TX_DELAY, PASS, \
 		"TCP packets only", "yes", "yes", "option_table", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, PASS, \
@@ -135,6 +155,8 @@
 	AFR_OPTION(IPPROTO_TCP, TCP_FASTOPEN, REFUSE, "no", "no", "no", "option_table", \
 		"data in a SYN cannot be framed") \
 	AFR_OPTION(IPPROTO_TCP, TCP_FASTOPEN_CONNECT, REFUSE, "no", "no", "no", "option_table", \
+		"") \
+	AFR_OPTION(IPPROTO_TCP, TCP_FASTOPEN_NO_COOKIE, REFUSE, "no", "no", "no", "option_table", \
 		"") \
 	AFR_OPTION(IPPROTO_TCP, TCP_FASTOPEN_KEY, REFUSE, "no", "no", "no", "option_table", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_SAVE_SYN, REFUSE, "no", "no", "no", "option_table", \
@@ -153,7 +175,8 @@
 		"inner connection", "inner connection", "yes", "option_table", "") \
 	/* TCP: answers, and what would take the inner socket away */ \
 	AFR_OPTION(IPPROTO_TCP, TCP_INFO, PASS, \
-		"inner connection", "inner connection", "yes", "tcp_info", "") \
+		"inner connection", "inner connection", "yes", "tcp_info", \
+		"the state is that of the stream: a half-close is seen") \
 	AFR_OPTION(IPPROTO_TCP, TCP_INQ, PASS, "yes", "yes", "yes", "tcp_inq", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_ULP, REFUSE, "no", "no", "no", "option_table", \
 		"no kernel TLS") \
@@ -174,11 +197,51 @@
 	AFR_OPTION(IPPROTO_IP, IP_FREEBIND, PASS, "yes", "yes", "yes", "option_table", "") \
 	AFR_OPTION(IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, PASS, \
 		"yes", "yes", "yes", "option_table", "") \
+	AFR_OPTION(IPPROTO_IP, IP_RECVERR, LATE, "no", "no", "yes", "recverr", \
+		"kept; an ICMP error ends no framed connection") \
+	AFR_OPTION(IPPROTO_IP, IP_MTU, PASS, "inner connection", "yes", "yes", "option_table", \
+		"read only") \
+	AFR_OPTION(IPPROTO_IP, IP_MTU_DISCOVER, PASS, "TCP packets only", "yes", "yes", \
+		"option_table", "") \
+	AFR_OPTION(IPPROTO_IP, IP_MINTTL, PASS, "TCP packets only", "yes", "yes", "option_table", \
+		"") \
+	AFR_OPTION(IPPROTO_IP, IP_TRANSPARENT, PASS, "yes", "yes", "yes", "option_table", "") \
+	AFR_OPTION(IPPROTO_IP, IP_UNICAST_IF, PASS, "TCP packets only", "yes", "yes", \
+		"option_table", "") \
+	AFR_OPTION(IPPROTO_IP, IP_LOCAL_PORT_RANGE, PASS, "yes", "yes", "yes", "option_table", \
+		"") \
+	AFR_OPTION(IPPROTO_IP, IP_XFRM_POLICY, PASS, "goes to TCP", "yes", "yes", \
+		"option_table", "keeps a connection on TCP, or takes it there") \
+	AFR_OPTION(IPPROTO_IP, SO_ORIGINAL_DST, PASS, "yes", "yes", "yes", "option_table", \
+		"read only") \
+	AFR_OPTION(IPPROTO_IPV6, IPV6_RECVERR, LATE, "no", "no", "yes", "option_table", \
+		"as IP_RECVERR") \
+	AFR_OPTION(IPPROTO_IPV6, IPV6_MTU, PASS, "TCP packets only", "yes", "yes", \
+		"option_table", "") \
+	AFR_OPTION(IPPROTO_IPV6, IPV6_MTU_DISCOVER, PASS, "TCP packets only", "yes", "yes", \
+		"option_table", "") \
+	AFR_OPTION(IPPROTO_IPV6, IPV6_MINHOPCOUNT, PASS, "TCP packets only", "yes", "yes", \
+		"option_table", "") \
+	AFR_OPTION(IPPROTO_IPV6, IPV6_TRANSPARENT, PASS, "yes", "yes", "yes", "option_table", \
+		"") \
+	AFR_OPTION(IPPROTO_IPV6, IPV6_FREEBIND, PASS, "yes", "yes", "yes", "option_table", "") \
+	AFR_OPTION(IPPROTO_IPV6, IPV6_UNICAST_IF, PASS, "TCP packets only", "yes", "yes", \
+		"option_table", "") \
+	AFR_OPTION(IPPROTO_IPV6, IPV6_ADDR_PREFERENCES, PASS, "yes", "yes", "yes", \
+		"option_table", "") \
+	AFR_OPTION(IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, PASS, "TCP packets only", "yes", "yes", \
+		"option_table", "") \
+	AFR_OPTION(IPPROTO_IPV6, IPV6_DONTFRAG, PASS, "TCP packets only", "yes", "yes", \
+		"option_table", "") \
+	AFR_OPTION(IPPROTO_IPV6, IPV6_XFRM_POLICY, PASS, "goes to TCP", "yes", "yes", \
+		"option_table", "as IP_XFRM_POLICY") \
 	AFR_OPTION(IPPROTO_IPV6, IPV6_TCLASS, PASS, \
 		"TCP packets only", "yes", "yes", "option_table", "") \
 	AFR_OPTION(IPPROTO_IPV6, IPV6_UNICAST_HOPS, PASS, \
 		"TCP packets only", "yes", "yes", "option_table", "") \
 	AFR_OPTION(IPPROTO_IPV6, IPV6_V6ONLY, PASS, "yes", "yes", "yes", "v6only", "") \
+	AFR_OPTION(IPPROTO_IP, IP_OPTIONS, REFUSE, "no", "no", "no", "option_table", \
+		"TCP's SYN needs the room") \
 	AFR_OPTION(IPPROTO_IPV6, IPV6_ADDRFORM, REFUSE, "no", "no", "no", "option_table", \
 		"the socket stays IPv6")
 
@@ -261,7 +324,7 @@
 	AFR_CALL("shutdown(SHUT_RD)", "yes", "yes", "yes", "shutdown_read", "") \
 	AFR_CALL("close() over unread bytes", "yes", "yes", "yes", "close_unread", "reset") \
 	AFR_CALL("close(), bytes unsent", "yes", "yes", "yes", "close_with_data", \
-		"delivered for orphan_timeout_ms, then reset") \
+		"delivered; reset when the peer takes nothing for orphan_timeout_ms") \
 	AFR_CALL("fork()", "yes", "yes", "yes", "fork_both", "") \
 	AFR_CALL("dup()", "yes", "yes", "yes", "dup", "") \
 	AFR_CALL("SCM_RIGHTS", "yes", "yes", "yes", "rights_send", "") \

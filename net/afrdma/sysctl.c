@@ -62,7 +62,7 @@ static const struct ctl_table afr_settings_table[] = {
 	SETTING_INT(attach_retry_ms, 1, HOUR_MS),
 	/* How long a peer may keep a ring after the end before its link is killed. */
 	SETTING_INT(detach_timeout_ms, 100, DAY_MS),
-	/* How long a closed connection may take to deliver its last bytes. */
+	/* How long a closed connection lives whose peer takes nothing of its last bytes. */
 	SETTING_INT(orphan_timeout_ms, 100, DAY_MS),
 	/* A link in use whose peer answers nothing for so long is lost; probes see to it. */
 	SETTING_INT(link_timeout_ms, 100, DAY_MS),

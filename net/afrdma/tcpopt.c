@@ -16,10 +16,7 @@
  * for the life of the module: tcp.c reads the pointer without lock or RCU, and a
  * copy that is never freed needs neither.
  */
-#include <linux/init.h>
 #include <linux/netfilter.h>
-#include <linux/netfilter_ipv4.h>
-#include <linux/netfilter_ipv6.h>
 #include <linux/random.h>
 #include <linux/tcp.h>
 #include <net/inet_hashtables.h>
@@ -41,6 +38,7 @@
 
 static void offer_state_change(struct sock *sk);
 static void offer_synack(struct sock *sk, const struct sk_buff *skb);
+static bool saved_consent(const struct sock *sk);
 
 /* Altered tables */
 
@@ -67,6 +65,19 @@ static struct afr_listen_mark *ops_find(const struct inet_connection_sock_af_ops
 }
 
 /*
+ * sk_user_data of a child that was consented for, from before anybody but TCP can see it until
+ * accept(): what is decided by it must not hang on what BPF programs can reach. And no sockmap
+ * takes such a child: it would read HELLO and frames (sk_psock_init() refuses a taken socket).
+ */
+static u64 consent_mark __aligned(8);
+
+static bool has_consent(const struct sock *sk)
+{
+	return ((unsigned long)sk->sk_user_data & SK_USER_DATA_PTRMASK) ==
+	       (unsigned long)&consent_mark;
+}
+
+/*
  * A child is cloned from its listener, table included. It gets TCP's own back
  * before anybody else can lock it: with reuseport it may end at a listener that
  * is not ours, and outlive us.
@@ -89,6 +100,8 @@ static struct sock *listener_syn_recv(const struct sock *sk, struct sk_buff *skb
 	mark = ops_find(inet_csk(child)->icsk_af_ops);
 	if (mark)
 		WRITE_ONCE(inet_csk(child)->icsk_af_ops, mark->orig);
+	if (saved_consent(child))
+		__rcu_assign_sk_user_data_with_flags(child, &consent_mark, SK_USER_DATA_NOCOPY);
 	return child;
 }
 
@@ -342,7 +355,7 @@ static enum afr_reason server_refuses(const struct request_sock *req, const stru
 {
 	const struct sock *listener = req->rsk_listener;
 
-	if (!READ_ONCE(afr_net(sock_net(listener))->set.enabled))
+	if (!afr_net_enabled(afr_net(sock_net(listener))))
 		return AFR_REASON_FAMILY_OFF;
 	if (listener_migrates(listener))
 		return AFR_REASON_MIGRATION;
@@ -469,6 +482,34 @@ static enum afr_reason saved_verdict(const struct sock *sk, u32 nonce)
 	return AFR_REASON_OPTION_NO_ROOM;
 }
 
+/* Did the client of a new child ask, and did a SYN-ACK leave with our answer? */
+static bool saved_consent(const struct sock *sk)
+{
+	const struct saved_syn *syn = tcp_sk(sk)->saved_syn;
+	struct afr_option opt;
+
+	return syn && !afr_saved_find(syn, &opt) && !saved_verdict(sk, opt.nonce);
+}
+
+static enum afr_reason accepted(struct sock *sk, u32 *nonce)
+{
+	const struct saved_syn *syn = tcp_sk(sk)->saved_syn;
+	struct afr_option opt;
+	int err = syn ? afr_saved_find(syn, &opt) : -ENOENT;
+
+	sock_owned_by_me(sk);
+	if (!has_consent(sk)) {
+		if (err)
+			return err == -ENOENT ? AFR_REASON_CLIENT_PLAIN : AFR_REASON_OPTION_BAD;
+		return saved_verdict(sk, opt.nonce) ?: AFR_REASON_OPTION_NO_ROOM; /* never none */
+	}
+	rcu_assign_sk_user_data(sk, NULL);
+	if (err)
+		return AFR_REASON_SYN_TAKEN;
+	*nonce = opt.nonce;
+	return AFR_REASON_NONE;
+}
+
 /**
  * afr_tcpopt_accepted() - did the client of an accepted connection ask?
  * @sk: the accepted inner socket
@@ -478,32 +519,32 @@ static enum afr_reason saved_verdict(const struct sock *sk, u32 nonce)
  * with our answer; its first bytes tell whether it saw that.
  *
  * Context: Process, @sk unlocked.
- * Return: 0, or why the connection is plain.
+ * Return: 0; AFR_REASON_SYN_TAKEN, and the connection has to end, as we have consented but
+ * cannot know the client's HELLO; or another reason: the connection is plain.
  */
 enum afr_reason afr_tcpopt_accepted(struct sock *sk, u32 *nonce)
 {
-	enum afr_reason reason = AFR_REASON_CLIENT_PLAIN;
-	struct tcp_sock *tp = tcp_sk(sk);
-	struct afr_option opt;
-	int err = -ENOENT;
+	enum afr_reason reason;
 
 	lock_sock(sk);
-	if (tp->saved_syn)
-		err = afr_saved_find(tp->saved_syn, &opt);
-	if (!err) {
-		reason = saved_verdict(sk, opt.nonce);
-		*nonce = opt.nonce;
-	} else if (err != -ENOENT) {
-		reason = AFR_REASON_OPTION_BAD;
-	}
-	tcp_saved_syn_free(tp);
+	reason = accepted(sk, nonce);
+	tcp_saved_syn_free(tcp_sk(sk));
 	release_sock(sk);
 	return reason;
 }
 
-/* Hooks */
+/* Packets that leave */
 
-static unsigned int local_out(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+/**
+ * afr_tcpopt_out() - a packet leaves: insert the option, if it is a segment of ours
+ * @priv: unused
+ * @skb: the packet
+ * @state: of the netfilter hook LOCAL_OUT, see tcpopt_hook.c
+ *
+ * Context: Any but hard irq.
+ * Return: NF_ACCEPT.
+ */
+unsigned int afr_tcpopt_out(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	struct sock *sk = skb->sk;
 
@@ -519,81 +560,4 @@ static unsigned int local_out(void *priv, struct sk_buff *skb, const struct nf_h
 		break;
 	}
 	return NF_ACCEPT;
-}
-
-static const struct nf_hook_ops hook_ops[] = {
-	{
-		.hook		= local_out,
-		.pf		= NFPROTO_IPV4,
-		.hooknum	= NF_INET_LOCAL_OUT,
-		.priority	= NF_IP_PRI_FIRST,
-	},
-	{
-		.hook		= local_out,
-		.pf		= NFPROTO_IPV6,
-		.hooknum	= NF_INET_LOCAL_OUT,
-		.priority	= NF_IP6_PRI_FIRST,
-	},
-};
-
-/**
- * afr_tcpopt_use() - make sure that the hooks of a namespace are there
- * @net: the namespace of a socket
- *
- * Registering is slow and takes a lock of all namespaces, so it is done once, by
- * the first socket, and undone at the end of the namespace.
- *
- * Context: Process, may sleep.
- * Return: 0 or a negative error: everything in @net is plain.
- */
-int afr_tcpopt_use(struct net *net)
-{
-	struct afr_net *an = afr_net(net);
-	int err = 0;
-
-	if (READ_ONCE(an->hooks))
-		return 0;
-	mutex_lock(&an->lock);
-	if (!an->hooks)
-		err = nf_register_net_hooks(net, hook_ops, ARRAY_SIZE(hook_ops));
-	if (!err)
-		WRITE_ONCE(an->hooks, true);
-	mutex_unlock(&an->lock);
-	return err;
-}
-
-static void __net_exit tcpopt_leave(struct net *net)
-{
-	struct afr_net *an = afr_net(net);
-
-	if (an->hooks)
-		nf_unregister_net_hooks(net, hook_ops, ARRAY_SIZE(hook_ops));
-	an->hooks = false;
-}
-
-static struct pernet_operations afr_tcpopt_ops = {
-	.exit = tcpopt_leave,
-};
-
-/**
- * afr_tcpopt_init() - be told when a namespace ends
- *
- * Context: Module load, after afr_netns_init().
- * Return: 0 or a negative error.
- */
-int __init afr_tcpopt_init(void)
-{
-	return register_pernet_subsys(&afr_tcpopt_ops);
-}
-
-/**
- * afr_tcpopt_exit() - unregister all hooks
- *
- * Context: Module exit. All sockets of the family are gone, so no table points
- * here; packets may still be on their way through the hooks.
- */
-void afr_tcpopt_exit(void)
-{
-	unregister_pernet_subsys(&afr_tcpopt_ops);
-	synchronize_net();
 }

@@ -43,6 +43,11 @@ struct afr_offer {
 int afr_tcpopt_init(void);
 void afr_tcpopt_exit(void);
 
+struct nf_hook_state;
+struct sk_buff;
+/* netfilter LOCAL_OUT. */
+unsigned int afr_tcpopt_out(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);
+
 /* First use in @net registers the netfilter hooks (process context, idempotent). */
 int afr_tcpopt_use(struct net *net);
 

@@ -20,7 +20,7 @@ DOC = ROOT / "Documentation/networking/afrdma-support.rst"
 MAN = ROOT / "Documentation/man/afrdma.7"
 TESTS = ROOT / "selftests/net"
 
-RULES = ("PASS", "STORE", "REFUSE", "CORE", "OWN")
+RULES = ("PASS", "STORE", "LATE", "SHARE", "REFUSE", "CORE", "OWN")
 CELLS = ("rdma", "framed", "plain")
 CELL_WORDS = 5
 ITEM = re.compile(r'/\* (?P<group>[^*]*) \*/|AFR_(?P<kind>\w+)\((?P<row>(?:"[^"]*"|[^")])*)\)')
@@ -45,9 +45,11 @@ PARTS = {
     "OPTION": ("Socket options", """
 The rule says what setting an option does. PASS: it is set on the inner socket, and SOL_SOCKET
 on both. STORE: of a framed connection the AF_RDMA socket alone keeps it; before, and of a plain
-connection, it is passed as well. REFUSE: EOPNOTSUPP, for getsockopt() as well except at
-SOL_SOCKET. CORE: the kernel answers as for TCP. OWN: the answer is that of this family.
-Options that are not in this table are passed.
+connection, it is passed as well. LATE: the AF_RDMA socket keeps it, and the inner one gets it
+when the connection is plain. SHARE: both use the same object. REFUSE: EOPNOTSUPP, for
+getsockopt() as well except at SOL_SOCKET. CORE: the AF_RDMA socket keeps it and answers. OWN:
+the answer is that of this family. Options that are not in this table are CORE at SOL_SOCKET, and
+unknown (ENOPROTOOPT) at other levels.
 """),
     "OWN": ("Options of level SOL_AFRDMA", ""),
     "FLAG": ("Message flags", ""),

@@ -753,8 +753,69 @@ static void both_close(void)
 	{ name, first, second, flags },			\
 	{ name "_back", second, first, (flags) & ~(QUICK | QUICK_ALL) }
 
+/* ---- a closed socket whose peer reads slowly ---- */
+
+#define SLOW_BYTES	240000
+#define SLOW_CHUNK	6000
+#define SLOW_PAUSE	100	/* ms */
+#define SLOW_TIMEOUT	600	/* ms: what is left at close() takes some four times as long */
+
+static const struct sizes slow_rings = { .sndbuf = 65536, .rcvbuf = 65536 };
+
+static void slow_reader_server(void)
+{
+	long before = path_sysctl("orphan_timeout_ms");
+	int fd = open_conn_sized(&slow_rings);
+	struct flow out = flow_out(0);
+
+	if (before >= 0)
+		path_set_sysctl("orphan_timeout_ms", SLOW_TIMEOUT);
+	/* the last bytes have to wait for the reader behind close() */
+	nonblocking(fd, true);
+	barrier("reads");
+	while (out.off < SLOW_BYTES) {
+		await(fd, POLLOUT);
+		flow_send_full(fd, &out, SLOW_CHUNK);
+	}
+	control_send_number("SENT", out.off);
+	SYS(close(fd));
+	barrier("has read");
+	if (before >= 0)
+		path_set_sysctl("orphan_timeout_ms", before);
+}
+
+static void *read_slowly(void *arg)
+{
+	int fd = *(int *)arg;
+	struct flow in = flow_in(0);
+	static char chunk[SLOW_CHUNK];
+	ssize_t got;
+
+	while ((got = SYS(recv(fd, chunk, sizeof(chunk), MSG_WAITALL)))) {
+		flow_check(&in, chunk, got);
+		poll(NULL, 0, SLOW_PAUSE);
+	}
+	return (void *)(uintptr_t)in.off;
+}
+
+static void slow_reader_client(void)
+{
+	int fd = open_conn_sized(&slow_rings);
+	pthread_t reader;
+	void *got;
+
+	barrier("reads");
+	reader = thread_start(read_slowly, &fd);
+	long long sent = control_get_number("SENT");
+	WANT(!pthread_join(reader, &got));
+	WANT_EQ((uintptr_t)got, sent);
+	barrier("has read");
+}
+
 const struct row close_rows[] = {
 	BOTH("half_close", ends_first, ends_second, ON_ALL | QUICK_ALL),
+	{ "close_slow_reader", slow_reader_client, slow_reader_server,
+	  ON_RDMA | ON_COLD | QUICK_ALL },
 	BOTH("half_close_unspoken", ends_unspoken, answers_silence, ON_ALL | QUICK),
 	{ "half_close_both", both_end, both_end, ON_ALL },
 	{ "shutdown_twice", shutdown_twice, shutdown_twice, ON_ALL },

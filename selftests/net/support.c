@@ -10,7 +10,7 @@
 
 /* ---- all of them ---- */
 
-enum rule { PASS, STORE, REFUSE, CORE, OWN };
+enum rule { PASS, STORE, LATE, SHARE, REFUSE, CORE, OWN };
 
 static const struct option {
 	const char *name;

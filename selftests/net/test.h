@@ -36,6 +36,17 @@
 
 #include <linux/af_rdma.h>
 
+/* Of the kernel; libc's headers lack them, and cannot be had together with the kernel's. */
+#ifndef SO_ORIGINAL_DST
+#define SO_ORIGINAL_DST		80
+#endif
+#ifndef IP_LOCAL_PORT_RANGE
+#define IP_LOCAL_PORT_RANGE	51
+#endif
+#ifndef TCP_FASTOPEN_NO_COOKIE
+#define TCP_FASTOPEN_NO_COOKIE	34
+#endif
+
 #define KIB		1024UL
 #define MIB		(1024UL * 1024UL)
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
@@ -65,6 +76,7 @@ extern const struct row stream_rows[], close_rows[], poll_rows[], ring_rows[];
 extern const struct row many_rows[], share_rows[], upgrade_rows[], hostile_rows[];
 extern const struct row urgent_rows[], own_rows[];
 extern const struct row uring_rows[], address_rows[], support_rows[];
+extern const struct row seam_rows[];
 
 /* Which row this process runs, and how. */
 struct run {

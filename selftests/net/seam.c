@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a program can do to the TCP socket behind its AF_RDMA socket: options at every moment,
+ * memory that does not answer, the error queue, BPF. Frames must survive it, and never be seen.
+ */
+#define _GNU_SOURCE
+#include <time.h>	/* which <linux/errqueue.h> wants before it */
+#include <linux/bpf.h>
+#include <linux/filter.h>
+#include <linux/net_tstamp.h>
+#include <linux/userfaultfd.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "support.h"
+#include "test.h"
+
+#define LEN	1000
+
+/* ---- every option, before and behind the agreement ---- */
+
+enum rule { PASS, STORE, LATE, SHARE, REFUSE, CORE, OWN };
+
+static const struct option {
+	const char *name;
+	int level, option;
+	enum rule rule;
+} options[] = {
+#define AFR_OPTION(level, name, rule, ...) { #name, level, name, rule },
+	AFR_SUPPORT_OPTIONS
+#undef AFR_OPTION
+};
+
+#define TX_STAMPS	(SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE |	\
+			 SOF_TIMESTAMPING_TX_SCHED | SOF_TIMESTAMPING_TX_ACK)
+
+/* What would stop a TCP connection, too, has values that do not. */
+static const struct {
+	int level, option;
+	int values[3];
+} harmless[] = {
+	{ SOL_SOCKET, SO_MAX_PACING_RATE, { INT32_MAX, INT32_MAX, INT32_MAX } },
+	{ SOL_SOCKET, SO_BINDTOIFINDEX, { 0, 0, 0 } },
+	{ SOL_SOCKET, SO_TIMESTAMPING_OLD, { TX_STAMPS, 0, TX_STAMPS } },
+	{ SOL_SOCKET, SO_TIMESTAMPING_NEW, { TX_STAMPS, 0, TX_STAMPS } },
+	{ IPPROTO_TCP, TCP_USER_TIMEOUT, { 60000, 0, 60000 } },
+	{ IPPROTO_TCP, TCP_KEEPIDLE, { 100, 200, 100 } },
+	{ IPPROTO_IP, IP_UNICAST_IF, { 0, 0, 0 } },
+	{ IPPROTO_IP, IP_TTL, { 1, 3, 64 } },
+	{ IPPROTO_IPV6, IPV6_UNICAST_IF, { 0, 0, 0 } },
+	{ IPPROTO_IPV6, IPV6_UNICAST_HOPS, { 1, 3, 64 } },
+};
+
+static int value_of(const struct option *o, int round)
+{
+	static const int usual[] = { 0, 1, 3 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(harmless); i++)
+		if (harmless[i].level == o->level && harmless[i].option == o->option)
+			return harmless[i].values[round];
+	return usual[round];
+}
+
+static void set_option(int fd, const struct option *o, int round)
+{
+	int value = value_of(o, round);
+
+	/* an int is no value of some: a refusal is fine, a connection that breaks is not */
+	setsockopt(fd, o->level, o->option, &value, sizeof(value));
+}
+
+static int open_with(const struct option *o, int round)
+{
+	int fd = new_socket(SOCK_CLOEXEC), listener;
+	union addr addr;
+	socklen_t len;
+
+	set_option(fd, o, round);
+	if (!run.server) {
+		len = addr_server(&addr, server_port());
+		SYS(connect(fd, &addr.sa, len));
+		return fd;
+	}
+	listener = fd;
+	len = addr_any(&addr, 0);
+	SYS(bind(listener, &addr.sa, len));
+	SYS(listen(listener, 8));
+	control_send_number("PORT", local_port(listener));
+	fd = SYS(accept4(listener, NULL, NULL, SOCK_CLOEXEC));
+	SYS(close(listener));
+	return fd;
+}
+
+static void both_ways(int fd, struct flow *out, struct flow *in)
+{
+	char byte;
+
+	flow_send(fd, out, LEN, LEN);
+	flow_recv(fd, in, LEN, LEN);
+	/* packets that TCP stamped would come with their contents, which are frames */
+	if (speaks_rdma())
+		SYS_ERRNO(recv(fd, &byte, 1, MSG_ERRQUEUE | MSG_DONTWAIT), EAGAIN);
+}
+
+static void hazard(const struct option *o, int round)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	int fd;
+
+	at(__FILE__, __LINE__, o->name);
+	fd = open_with(o, round);
+	if (run.variant == VAR_RDMA)
+		path_warm_up(fd);
+	both_ways(fd, &out, &in);
+	for (int i = 0; i < 3; i++)
+		set_option(fd, o, i);
+	both_ways(fd, &out, &in);
+	path_check(fd, out.off, in.off);
+	SYS(close(fd));
+}
+
+static void hazards(bool inet6)
+{
+	run.inet6 = inet6;
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		if ((options[i].level == IPPROTO_IPV6) == inet6 && options[i].rule != REFUSE)
+			for (int round = 0; round < 3; round++)
+				hazard(&options[i], round);
+}
+
+static void option_hazards(void)
+{
+	hazards(false);
+}
+
+static void option_hazards6(void)
+{
+	hazards(true);
+}
+
+/* What has no row is unknown, whatever TCP would do with it; getting is no back door either. */
+static void option_unlisted(void)
+{
+	static const struct {
+		int level, option, number;
+	} unlisted[] = {
+		{ IPPROTO_IP, IP_PKTINFO, ENOPROTOOPT },
+		{ IPPROTO_IP, IP_OPTIONS, EOPNOTSUPP },
+		{ IPPROTO_IP, IP_MULTICAST_TTL, ENOPROTOOPT },
+		{ IPPROTO_IP, 64, ENOPROTOOPT },	/* IPT_SO_SET_REPLACE, IPT_SO_GET_INFO */
+		{ IPPROTO_IPV6, IPV6_2292PKTOPTIONS, ENOPROTOOPT },
+		{ IPPROTO_IPV6, IPV6_HOPOPTS, ENOPROTOOPT },
+		{ IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE, EOPNOTSUPP },
+		{ IPPROTO_TCP, 9999, ENOPROTOOPT },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(unlisted); i++) {
+		int fd = new_socket_of(speaks_rdma(), unlisted[i].level == IPPROTO_IPV6, 0);
+		char room[64] = "";
+		socklen_t len = sizeof(room);
+
+		SYS_ERRNO(setsockopt(fd, unlisted[i].level, unlisted[i].option, room, 4),
+			  unlisted[i].number);
+		SYS_ERRNO(getsockopt(fd, unlisted[i].level, unlisted[i].option, room, &len),
+			  unlisted[i].number);
+		SYS(close(fd));
+	}
+}
+
+/* ---- a filter is one of both sockets ---- */
+
+static void attach_accept_all(int fd)
+{
+	struct sock_filter all = BPF_STMT(BPF_RET | BPF_K, 0xffffffff);
+	struct sock_fprog prog = { 1, &all };
+
+	SYS(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)));
+}
+
+static int filter_length(int fd)
+{
+	struct sock_filter room[4];
+	socklen_t len = ARRAY_SIZE(room);	/* in instructions */
+
+	SYS(getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, room, &len));
+	return len;
+}
+
+static void filter_shared(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	int none = 0, fd = open_conn();
+
+	WANT_EQ(filter_length(fd), 0);
+	attach_accept_all(fd);
+	WANT_EQ(filter_length(fd), 1);
+	if (speaks_rdma() && run.variant != VAR_TO_TCP && run.variant != VAR_FROM_TCP)
+		EVENTUALLY(path_info(fd).tx_path == AFRDMA_PATH_TCP);
+	flow_send(fd, &out, LEN, LEN);
+	flow_recv(fd, &in, LEN, LEN);
+	SYS(setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none)));
+	WANT_EQ(filter_length(fd), 0);
+	SYS_ERRNO(setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none)), ENOENT);
+	attach_accept_all(fd);
+	barrier("filtered");
+}
+
+/* ---- ICMP errors ---- */
+
+static long icmp_unreachables(void)
+{
+	FILE *file = fopen("/proc/net/snmp", "r");
+	char line[1024];
+	long value = -1;
+
+	WANT(file);
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "Icmp: %*d %*d %*d %ld", &value) == 1)
+			break;
+	fclose(file);
+	WANT(value >= 0);
+	return value;
+}
+
+static void run_command(const char *format, int port)
+{
+	char line[256];
+
+	snprintf(line, sizeof(line), format, port);
+	WANT_EQ(system(line), 0);
+}
+
+/* TCP reports such an error to who set IP_RECVERR, and lives: frames are not to hear of it. */
+static void recverr_server(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	int listener = open_listener(1), port = local_port(listener);
+	int fd = SYS(accept(listener, NULL, NULL));
+
+	flow_recv(fd, &in, LEN, LEN);
+	run_command("nft 'table inet recverr { chain in { type filter hook input priority 0; "
+		    "tcp dport %d reject with icmp port-unreachable; }; }'", port);
+	barrier("rejects");
+	barrier("rejected");
+	run_command("nft delete table inet recverr", 0);
+	flow_recv(fd, &in, LEN, LEN);
+	flow_send(fd, &out, LEN, LEN);
+	path_check(fd, LEN, 2 * LEN);
+}
+
+static void recverr_client(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	union addr addr;
+	socklen_t len = addr_server(&addr, server_port());
+	int fd = new_socket(0);
+	long before;
+
+	set_int(fd, IPPROTO_IP, IP_RECVERR, 1);
+	SYS(connect(fd, &addr.sa, len));
+	WANT_EQ(get_int(fd, IPPROTO_IP, IP_RECVERR), 1);
+	flow_send(fd, &out, LEN, LEN);
+	barrier("rejects");
+	before = icmp_unreachables();
+	flow_send(fd, &out, LEN, LEN);
+	EVENTUALLY(icmp_unreachables() > before);
+	barrier("rejected");
+	flow_recv(fd, &in, LEN, LEN);
+	path_check(fd, 2 * LEN, LEN);
+}
+
+/* ---- memory that does not answer ---- */
+
+static void *stalled_memory(size_t *size)
+{
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	struct uffdio_api api = { .api = UFFD_API };
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+	void *memory;
+
+	if (fd < 0)
+		skip("userfaultfd: %s", strerror(errno));
+	*size = 16 * 4096;
+	memory = mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	WANT(memory != MAP_FAILED);
+	SYS(ioctl(fd, UFFDIO_API, &api));
+	reg.range.start = (unsigned long)memory;
+	reg.range.len = *size;
+	SYS(ioctl(fd, UFFDIO_REGISTER, &reg));
+	return memory;
+}
+
+static struct {
+	int fd;
+	char *memory;
+	volatile int entered;
+} stall;
+
+static void *stall_option(void *arg)
+{
+	const struct option *o = arg;
+
+	stall.entered = 1;
+	setsockopt(stall.fd, o->level, o->option, stall.memory, 16);
+	return NULL;
+}
+
+static void *stall_filter(void *arg)
+{
+	struct sock_fprog prog = { 1, (struct sock_filter *)stall.memory };
+
+	(void)arg;
+	stall.entered = 1;
+	setsockopt(stall.fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
+	return NULL;
+}
+
+static void *stall_reuseport(void *arg)
+{
+	struct sock_fprog prog = { 1, (struct sock_filter *)stall.memory };
+
+	(void)arg;
+	stall.entered = 1;
+	setsockopt(stall.fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &prog, sizeof(prog));
+	return NULL;
+}
+
+static void *stall_get(void *arg)
+{
+	const struct option *o = arg;
+	socklen_t len = 16;
+
+	stall.entered = 1;
+	getsockopt(stall.fd, o->level, o->option, stall.memory, &len);
+	return NULL;
+}
+
+/*
+ * Calls that stand still in memory of the program, each in a thread that never ends, while
+ * the connection goes on: its worker must not wait for them.
+ */
+static void stalled_calls(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	int fd = open_conn();
+	size_t size;
+
+	stall.memory = stalled_memory(&size);
+	stall.fd = fd;
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+		void *one = (void *)&options[i];
+
+		if (options[i].level == IPPROTO_IPV6 || options[i].rule == REFUSE)
+			continue;
+		thread_start(stall_option, one);
+		thread_start(stall_get, one);
+	}
+	thread_start(stall_filter, NULL);
+	thread_start(stall_reuseport, NULL);
+	EVENTUALLY(stall.entered);
+	poll(NULL, 0, 50);	/* they are where they stay, or will be beside what follows */
+	barrier("stalled");
+	for (int i = 0; i < 20; i++) {
+		flow_send(fd, &out, LEN, LEN);
+		flow_recv(fd, &in, LEN, LEN);
+	}
+	path_check(fd, out.off, in.off);
+	/* and who asks about all connections does not wait either */
+	WANT_EQ(path_info(fd).mode == AFRDMA_MODE_FRAMED, speaks_rdma());
+	barrier("over");
+	_exit(0);	/* the threads are killed in their faults */
+}
+
+/* ---- a sockmap ---- */
+
+static int bpf(int cmd, union bpf_attr *attr)
+{
+	return syscall(SYS_bpf, cmd, attr, sizeof(*attr));
+}
+
+#define INSN(c, d, s, o, i) \
+	((struct bpf_insn){ .code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (i) })
+
+static int load(unsigned int type, const struct bpf_insn *insns, size_t count)
+{
+	static char log[4096];
+	union bpf_attr attr = {
+		.prog_type = type, .insns = (unsigned long)insns, .insn_cnt = count,
+		.license = (unsigned long)"GPL", .log_buf = (unsigned long)log,
+		.log_size = sizeof(log), .log_level = 1,
+	};
+	int fd = bpf(BPF_PROG_LOAD, &attr);
+
+	if (fd < 0)
+		fail("BPF program: %s: %s", strerror(errno), log);
+	return fd;
+}
+
+/* Puts every connection that is accepted into the map, before the listener sees it. */
+static int load_taker(int map)
+{
+	const struct bpf_insn taker[] = {
+		INSN(BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_6, BPF_REG_1, 0, 0),
+		INSN(BPF_LDX | BPF_MEM | BPF_W, BPF_REG_2, BPF_REG_6,
+		     offsetof(struct bpf_sock_ops, op), 0),
+		INSN(BPF_JMP | BPF_JNE | BPF_K, BPF_REG_2, 0, 8,
+		     BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB),
+		INSN(BPF_ST | BPF_MEM | BPF_W, BPF_REG_10, 0, -4, 0),
+		INSN(BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_1, BPF_REG_6, 0, 0),
+		INSN(BPF_LD | BPF_DW | BPF_IMM, BPF_REG_2, BPF_PSEUDO_MAP_FD, 0, map),
+		INSN(0, 0, 0, 0, 0),
+		INSN(BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_3, BPF_REG_10, 0, 0),
+		INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_3, 0, 0, -4),
+		INSN(BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_4, 0, 0, 0),
+		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_sock_map_update),
+		INSN(BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, 1),
+		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
+	};
+
+	return load(BPF_PROG_TYPE_SOCK_OPS, taker, ARRAY_SIZE(taker));
+}
+
+static int load_pass(void)
+{
+	const struct bpf_insn pass[] = {
+		INSN(BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, 1),
+		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
+	};
+
+	return load(BPF_PROG_TYPE_SK_SKB, pass, ARRAY_SIZE(pass));
+}
+
+static void attach(int target, int prog, unsigned int type)
+{
+	union bpf_attr attr = {
+		.target_fd = target, .attach_bpf_fd = prog, .attach_type = type,
+	};
+
+	SYS(bpf(BPF_PROG_ATTACH, &attr));
+}
+
+static int make_sockmap(void)
+{
+	union bpf_attr attr = {
+		.map_type = BPF_MAP_TYPE_SOCKMAP, .key_size = 4, .value_size = 8, .max_entries = 1,
+	};
+	int map = bpf(BPF_MAP_CREATE, &attr);
+
+	if (map < 0)
+		skip("no sockmap: %s", strerror(errno));
+	return map;
+}
+
+static bool map_has_socket(int map)
+{
+	uint64_t cookie;
+	uint32_t key = 0;
+	union bpf_attr attr = {
+		.map_fd = map, .key = (unsigned long)&key, .value = (unsigned long)&cookie,
+	};
+
+	return !bpf(BPF_MAP_LOOKUP_ELEM, &attr);
+}
+
+static int own_cgroup(void)
+{
+	char path[64], line[128];
+	int fd;
+
+	mkdir("/run/afr-cgroup", 0700);
+	if (mount("none", "/run/afr-cgroup", "cgroup2", 0, NULL) && errno != EBUSY)
+		skip("no cgroup2: %s", strerror(errno));
+	snprintf(path, sizeof(path), "/run/afr-cgroup/row-%d", getpid());
+	SYS(mkdir(path, 0700));
+	snprintf(line, sizeof(line), "echo %d >%s/cgroup.procs", getpid(), path);
+	WANT_EQ(system(line), 0);
+	fd = SYS(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	return fd;
+}
+
+static void sockmap_server(void)
+{
+	int map = make_sockmap(), cgroup = own_cgroup(), listener, fd;
+	struct flow out = flow_out(0), in = flow_in(0);
+
+	attach(map, load_pass(), BPF_SK_SKB_STREAM_VERDICT);
+	attach(cgroup, load_taker(map), BPF_CGROUP_SOCK_OPS);
+	listener = open_listener(1);
+	fd = SYS(accept(listener, NULL, NULL));
+	flow_recv(fd, &in, LEN, LEN);
+	flow_send(fd, &out, LEN, LEN);
+	/* a TCP client's connection is the map's to have, one that is framed is not */
+	WANT_EQ(map_has_socket(map), !speaks_rdma() || run.variant == VAR_FROM_TCP);
+	path_check(fd, LEN, LEN);
+}
+
+static void sockmap_client(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	int fd = connect_port(server_port());
+
+	flow_send(fd, &out, LEN, LEN);
+	flow_recv(fd, &in, LEN, LEN);
+	path_check(fd, LEN, LEN);
+}
+
+/* ---- what TCP_INFO says of a half-close ---- */
+
+static int state_of(int fd)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	SYS(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len));
+	return info.tcpi_state;
+}
+
+static void state_client(void)
+{
+	int fd = open_conn();
+
+	WANT_EQ(state_of(fd), TCP_ESTABLISHED);
+	barrier("open");
+	SYS(shutdown(fd, SHUT_WR));
+	EVENTUALLY(state_of(fd) == TCP_FIN_WAIT2);
+	barrier("half closed");
+	want_eof(fd);
+}
+
+static void state_server(void)
+{
+	int fd = open_conn();
+
+	WANT_EQ(state_of(fd), TCP_ESTABLISHED);
+	barrier("open");
+	EVENTUALLY(state_of(fd) == TCP_CLOSE_WAIT);
+	barrier("half closed");
+	SYS(shutdown(fd, SHUT_WR));
+}
+
+const struct row seam_rows[] = {
+	{ "option_hazards", option_hazards, option_hazards, ON_RDMA | ON_COLD | QUICK_ALL },
+	{ "option_hazards6", option_hazards6, option_hazards6, ON_COLD | NEEDS_V6 | QUICK },
+	{ "option_unlisted", option_unlisted, option_unlisted, ON_COLD | ONLY_RDMA | QUICK },
+	{ "filter_shared", filter_shared, filter_shared, ON_RDMA | ON_COLD | ONLY_RDMA | QUICK_ALL },
+	{ "recverr", recverr_client, recverr_server, ON_COLD | ONLY_RDMA | QUICK },
+	{ "stalled_calls", stalled_calls, stalled_calls, ON_RDMA | ON_COLD | ONLY_RDMA | QUICK_ALL },
+	{ "sockmap", sockmap_client, sockmap_server, ON_COLD | ON_PLAIN | ONLY_RDMA | QUICK_ALL },
+	{ "tcp_state", state_client, state_server, ON_ALL | QUICK_ALL },
+	{ }
+};
