@@ -9,12 +9,12 @@
  */
 #include "attach.h"
 
-#include <net/dst.h>
 #include <net/sock.h>
 #include <uapi/linux/af_rdma.h>
 
 #include "control.h"
 #include "path_rdma.h"
+#include "route.h"
 #include "stats.h"
 #include "trace.h"
 
@@ -78,6 +78,10 @@ static void step(struct afr_conn *conn, enum afr_attach_state state)
 	if (state != AFR_DETACHED)
 		WRITE_ONCE(conn->on_link, true);	/* taken back at the end of a run */
 	conn->attach = state;
+	if (conn->watched != (state == AFR_ATTACHED || state == AFR_LEAVING)) {
+		conn->watched = !conn->watched;
+		afr_route_watch(conn->watched);
+	}
 }
 
 /**
@@ -125,6 +129,7 @@ static enum afr_reason reason_of(int err)
 	case -EOPNOTSUPP:	return AFR_REASON_DMA_SYNC;
 	case -ENOSPC:		return AFR_REASON_NO_SLOT;
 	case -ENOTCONN:		return AFR_REASON_LINK_BUSY;
+	case -EPERM:		return AFR_REASON_TUNNEL;
 	default:		return AFR_REASON_MR_FAILED;
 	}
 }
@@ -184,6 +189,8 @@ static int attach_begin(struct afr_conn *conn, struct afr_link *link)
 	afr_link_put(link);	/* the port has its own */
 	if (err)
 		return err;
+	if (afr_route_barred(conn))	/* the link may be older than the route */
+		return -EPERM;
 	err = pin_rings(conn);
 	if (err)
 		return err;
@@ -249,33 +256,22 @@ u64 afr_attach_close_epoch(struct afr_conn *conn, bool resume)
  */
 enum afr_reason afr_attach_barred(struct afr_conn *conn)
 {
-	struct sock *isk = conn->inner->sk;
-	enum afr_reason reason = AFR_REASON_NONE;
-	struct dst_entry *dst;
-
 	if (test_bit(AFR_F_KEEP_TCP, &conn->flags))
 		return AFR_REASON_OPERATOR;
 	if (READ_ONCE(conn->wish) == AFRDMA_RDMA_NEVER)
 		return AFR_REASON_SOCKET_OPTION;
-	if (rcu_access_pointer(isk->sk_filter))
+	if (!afr_net_enabled(conn->an))
+		return AFR_REASON_FAMILY_OFF;
+	if (!READ_ONCE(conn->an->set.upgrade))
+		return AFR_REASON_UPGRADE_OFF;
+	if (rcu_access_pointer(conn->inner->sk->sk_filter))
 		return AFR_REASON_SOCKET_FILTER;
-#ifdef CONFIG_XFRM
-	if (rcu_access_pointer(isk->sk_policy[0]) || rcu_access_pointer(isk->sk_policy[1]))
-		return AFR_REASON_XFRM_POLICY;
-	rcu_read_lock();
-	dst = __sk_dst_get(isk);
-	if (dst && dst->xfrm)
-		reason = AFR_REASON_XFRM_POLICY;
-	rcu_read_unlock();
-#endif
-	return reason;
+	return afr_route_barred(conn);
 }
 
 /* What forbids to begin, although the peer speaks RDMA. */
 static enum afr_reason forbidden(struct afr_conn *conn)
 {
-	if (!READ_ONCE(conn->an->set.upgrade))
-		return AFR_REASON_UPGRADE_OFF;
 	if (conn->an->net != &init_net)
 		return AFR_REASON_NETNS;
 	return afr_attach_barred(conn);

@@ -226,6 +226,10 @@ struct afr_conn {
 	u8			attach;		/* enum afr_attach_state */
 	u8			attach_tries;
 	bool			let_in;		/* one of the attaches_max */
+	bool			watched;	/* counted by afr_route_watch() */
+	bool			route_known;	/* what is next: of route.c */
+	u32			route_generation;
+	enum afr_reason		route_reason;
 	bool			detach_due;	/* under tx_lock: the port's next turn is for it */
 	bool			detach_posted;	/* under tx_lock */
 	unsigned long		attached_at;	/* jiffies */

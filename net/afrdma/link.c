@@ -435,6 +435,17 @@ u32 afr_link_write_max(const struct afr_link *link)
 }
 
 /**
+ * afr_link_iwarp() - does it go by iWARP
+ * @link: the link, up
+ *
+ * Return: true if so, and then by the routes of the kernel.
+ */
+bool afr_link_iwarp(const struct afr_link *link)
+{
+	return link->iwarp;
+}
+
+/**
  * afr_link_device() - the device of a link
  * @link: the link
  *

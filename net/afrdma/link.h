@@ -113,6 +113,8 @@ int afr_port_write(struct afr_port *port, const struct afr_write *w);
  * call again from kick()). detached() follows.
  */
 int afr_port_detach(struct afr_port *port);
+/* Does it go by iWARP, and so by TCP of its device? */
+bool afr_link_iwarp(const struct afr_link *link);
 /* Largest len of one write. */
 u32 afr_link_write_max(const struct afr_link *link);
 /* The same of bulk, which is shorter beside prompt messages. */

@@ -10,6 +10,7 @@
 #include "netlink.h"
 #include "netns.h"
 #include "reader.h"
+#include "route.h"
 #include "rogue.h"
 #include "sock.h"
 #include "sysctl.h"
@@ -54,6 +55,7 @@ sysctl:
 tcpopt:
 	afr_tcpopt_exit();
 conn:
+	afr_route_exit();
 	afr_conn_exit();
 group:
 	afr_group_exit();
@@ -71,6 +73,7 @@ static void __exit afrdma_exit(void)
 	afr_netlink_exit();
 	afr_sysctl_exit();
 	afr_tcpopt_exit();
+	afr_route_exit();
 	afr_conn_exit();
 	afr_group_exit();
 	afr_link_exit();

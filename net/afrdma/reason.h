@@ -59,6 +59,7 @@
 	AFR_REASON(60, LINK_PROTOCOL, "the peer broke the rules of the link: unknown slot, or credits that cannot be") \
 	AFR_REASON(61, LINK_OPERATOR, "an administrator took the link down") \
 	AFR_REASON(62, LINK_SILENT, "the peer's device did not answer for link_timeout_ms: is the path of RDMA, such as UDP port 4791 of RoCE, still open?") \
+	AFR_REASON(67, TUNNEL, "TCP is routed through a tunnel (an IPsec interface, WireGuard, GRE, ...), and RDMA would bypass it") \
 	/* why a connection was ended */ \
 	AFR_REASON(79, SYN_TAKEN, "a BPF program removed the saved SYN of this connection before accept(), after we had consented to the client") \
 	AFR_REASON(80, RESET, "the peer or the network reset the TCP connection") \

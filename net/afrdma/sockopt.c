@@ -304,13 +304,18 @@ static int set_tcp(struct socket *sock, int name, sockptr_t value, unsigned int 
 static int set(struct socket *sock, int level, int name, sockptr_t value, unsigned int len,
 	       enum what what)
 {
+	int err;
+
 	if (level == SOL_SOCKET)
 		return set_socket(sock, name, value, len, what);
 	if (what == LATE)
 		return set_recverr(sock->sk, level, value, len);
 	if (what == STORE)
 		return set_tcp(sock, name, value, len);
-	return set_inner(afr_inner(sock->sk), level, name, value, len);
+	err = set_inner(afr_inner(sock->sk), level, name, value, len);
+	if (!err && (level == IPPROTO_IP || level == IPPROTO_IPV6))
+		afr_conn_schedule(afr_sk(sock->sk)->conn);	/* off RDMA, with a policy */
+	return err;
 }
 
 /**
@@ -412,8 +417,9 @@ int afr_getsockopt(struct socket *sock, int level, int name, char __user *value,
 	switch (rule_of(level, name)) {
 	case REFUSE:
 		return -EOPNOTSUPP;
-	case UNKNOWN:
-		return -ENOPROTOOPT;
+	case UNKNOWN:	/* as TCP: of an unknown level, or an unknown option of a known one */
+		return level == IPPROTO_TCP || level == IPPROTO_IP || level == IPPROTO_IPV6 ?
+		       -ENOPROTOOPT : -EOPNOTSUPP;
 	case STORE:
 	case LATE:
 		return get_stored(as, level, name, value, len);

@@ -39,9 +39,9 @@
 }
 
 static const struct ctl_table afr_settings_table[] = {
-	/* 0: new connections are plain TCP. Existing ones stay what they are. */
+	/* 0: new connections are plain TCP, and those on RDMA leave it within a second. */
 	SETTING_INT(enabled, 0, 1),
-	/* 0: connections between two AF_RDMA ends are framed, but stay on TCP. */
+	/* 0: connections between two AF_RDMA ends stay on TCP, and those on RDMA leave it. */
 	SETTING_INT(upgrade, 0, 1),
 	/* Move to RDMA once this many bytes went in both directions together. */
 	SETTING_INT(upgrade_bytes, 0, INT_MAX),

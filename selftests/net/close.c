@@ -758,9 +758,9 @@ static void both_close(void)
 #define SLOW_BYTES	240000
 #define SLOW_CHUNK	6000
 #define SLOW_PAUSE	100	/* ms */
-#define SLOW_TIMEOUT	600	/* ms: what is left at close() takes some four times as long */
+#define SLOW_TIMEOUT	600	/* ms: what is left in the send ring at close() takes four times as long */
 
-static const struct sizes slow_rings = { .sndbuf = 65536, .rcvbuf = 65536 };
+static const struct sizes slow_rings = { .sndbuf = 131072, .rcvbuf = 16384 };
 
 static void slow_reader_server(void)
 {

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "reason.h"
 #include "support.h"
 #include "test.h"
 
@@ -339,6 +340,29 @@ static void *stall_get(void *arg)
 	return NULL;
 }
 
+static uint64_t received(int fd)
+{
+	struct afrdma_info info = path_info(fd);
+
+	return info.rx_bytes_tcp + info.rx_bytes_rdma;
+}
+
+/* A filter is copied under the lock of the AF_RDMA socket: what needs no call of ours goes on. */
+static void stalled_filter(int fd, struct flow *out)
+{
+	uint64_t before = speaks_rdma() ? received(fd) : 0;
+
+	if (run.server)
+		thread_start(stall_filter, NULL);
+	poll(NULL, 0, 50);
+	barrier("filter stalled");
+	if (!run.server)
+		flow_send(fd, out, LEN, LEN);
+	else if (speaks_rdma())
+		EVENTUALLY(received(fd) == before + LEN);
+	barrier("received");
+}
+
 /*
  * Calls that stand still in memory of the program, each in a thread that never ends, while
  * the connection goes on: its worker must not wait for them.
@@ -359,7 +383,6 @@ static void stalled_calls(void)
 		thread_start(stall_option, one);
 		thread_start(stall_get, one);
 	}
-	thread_start(stall_filter, NULL);
 	thread_start(stall_reuseport, NULL);
 	EVENTUALLY(stall.entered);
 	poll(NULL, 0, 50);	/* they are where they stay, or will be beside what follows */
@@ -370,9 +393,9 @@ static void stalled_calls(void)
 	}
 	path_check(fd, out.off, in.off);
 	/* and who asks about all connections does not wait either */
-	WANT_EQ(path_info(fd).mode == AFRDMA_MODE_FRAMED, speaks_rdma());
-	barrier("over");
-	_exit(0);	/* the threads are killed in their faults */
+	WANT_EQ(path_info(fd).mode, AFRDMA_MODE_FRAMED);
+	stalled_filter(fd, &out);
+	_exit(0);	/* threads die in their faults */
 }
 
 /* ---- a sockmap ---- */
@@ -508,6 +531,130 @@ static void sockmap_client(void)
 	path_check(fd, LEN, LEN);
 }
 
+/* ---- what forbids RDMA while a stream goes by it ---- */
+
+#define LEAVE_SECONDS	2	/* a second is what is promised; guests are slow */
+
+static int change_fd, change_port;
+
+static void block_on(void)
+{
+	run_command("ip xfrm policy add dir out proto tcp dport %d action block", change_port);
+}
+
+static void block_off(void)
+{
+	run_command("ip xfrm policy flush", 0);
+}
+
+static void enabled_off(void) { path_set_sysctl("enabled", 0); }
+static void enabled_on(void) { path_set_sysctl("enabled", 1); }
+static void upgrade_off(void) { path_set_sysctl("upgrade", 0); }
+static void upgrade_on(void) { path_set_sysctl("upgrade", 1); }
+
+static void never(void)
+{
+	set_int(change_fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
+}
+
+static void again(void)
+{
+	set_int(change_fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_AUTO);
+}
+
+static void filter_on(void)
+{
+	attach_accept_all(change_fd);
+}
+
+static void filter_off(void)
+{
+	int none = 0;
+
+	SYS(setsockopt(change_fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none)));
+}
+
+struct change {
+	const char *name;
+	void (*on)(void), (*off)(void);
+	unsigned int reason;
+};
+
+static const struct change changes[] = {
+	{ "an IPsec policy", block_on, block_off, AFR_REASON_XFRM_POLICY },
+	{ "enabled=0", enabled_off, enabled_on, AFR_REASON_FAMILY_OFF },
+	{ "upgrade=0", upgrade_off, upgrade_on, AFR_REASON_UPGRADE_OFF },
+	{ "AFRDMA_RDMA_NEVER", never, again, AFR_REASON_SOCKET_OPTION },
+	{ "a socket filter", filter_on, filter_off, AFR_REASON_SOCKET_FILTER },
+};
+
+static volatile bool stream_ends;
+
+static void *stream(void *arg)
+{
+	struct flow *out = arg;
+
+	while (!stream_ends)
+		flow_send(change_fd, out, 20 * LEN, 20 * LEN);
+	return NULL;
+}
+
+static void change_once(const struct change *c)
+{
+	struct afrdma_info info;
+	uint64_t by_rdma;
+	double begin;
+	bool said;
+
+	EVENTUALLY(path_info(change_fd).tx_path == AFRDMA_PATH_RDMA);
+	by_rdma = path_info(change_fd).tx_bytes_rdma;
+	EVENTUALLY(path_info(change_fd).tx_bytes_rdma > by_rdma);	/* it streams */
+	begin = now();
+	c->on();
+	do {
+		info = path_info(change_fd);
+		said = info.reason == c->reason;
+		if (now() - begin > LEAVE_SECONDS)
+			fail("%s: on RDMA for %d s, or for %u (%s)", c->name, LEAVE_SECONDS,
+			     info.reason, reason_name(info.reason));
+	} while (info.tx_path == AFRDMA_PATH_RDMA || !said);
+	by_rdma = path_info(change_fd).tx_bytes_rdma;
+	poll(NULL, 0, 100);
+	info = path_info(change_fd);
+	if (info.tx_bytes_rdma != by_rdma)
+		fail("%s: bytes go by RDMA all the same", c->name);
+	c->off();
+}
+
+static void changes_client(void)
+{
+	long retry = path_sysctl("attach_retry_ms");
+	struct flow out = flow_out(0);
+	pthread_t sender;
+
+	path_set_sysctl("attach_retry_ms", 20);
+	change_port = server_port();
+	change_fd = connect_conn(change_port);
+	sender = thread_start(stream, &out);
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++)
+		change_once(&changes[i]);
+	EVENTUALLY(path_info(change_fd).tx_path == AFRDMA_PATH_RDMA);
+	stream_ends = true;
+	WANT(!pthread_join(sender, NULL));
+	SYS(shutdown(change_fd, SHUT_WR));
+	want_eof(change_fd);
+	path_set_sysctl("attach_retry_ms", retry);
+}
+
+static void changes_server(void)
+{
+	struct flow in = flow_in(0);
+	int listener = open_listener(1), fd = accept_conn(listener);
+
+	flow_recv_to_eof(fd, &in);
+	SYS(close(fd));
+}
+
 /* ---- what TCP_INFO says of a half-close ---- */
 
 static int state_of(int fd)
@@ -550,6 +697,7 @@ const struct row seam_rows[] = {
 	{ "recverr", recverr_client, recverr_server, ON_COLD | ONLY_RDMA | QUICK },
 	{ "stalled_calls", stalled_calls, stalled_calls, ON_RDMA | ON_COLD | ONLY_RDMA | QUICK_ALL },
 	{ "sockmap", sockmap_client, sockmap_server, ON_COLD | ON_PLAIN | ONLY_RDMA | QUICK_ALL },
+	{ "forbidden_later", changes_client, changes_server, ON_RDMA | ONLY_RDMA | QUICK },
 	{ "tcp_state", state_client, state_server, ON_ALL | QUICK_ALL },
 	{ }
 };
