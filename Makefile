@@ -2,7 +2,7 @@
 # make                  the module for the running kernel, and the tools
 # make KDIR=...         the module for another kernel; CC=clang or LLVM=1 as usual
 # make modules_install  the module (root)
-# make install          the tools: DESTDIR, PREFIX
+# make install          the tools, and the headers for programs: DESTDIR, PREFIX
 # make demo             two VMs: a file, iperf3 and a plain TCP client, step by step
 # make check            every test there is: unit, builds, lint, guests of all kinds
 # make check-quick      the inner loop: less than two minutes once it is warm
@@ -17,17 +17,20 @@
 
 release := $(shell uname -r)
 KDIR ?= $(firstword $(wildcard /lib/modules/$(release)/build) $(newest-headers))
-newest-headers = $(shell ls -dv /usr/src/linux-headers-*/Module.symvers 2>/dev/null | tail -n 1 | xargs -r dirname)
-kbuild = $(MAKE) -C $(KDIR) M=$(CURDIR)
+cache := $(or $(AFRDMA_CACHE),$(HOME)/.cache/afrdma)
+newest-headers = $(shell ls -dv /usr/src/linux-headers-*/Module.symvers \
+	$(cache)/linux-headers-*/root/usr/src/*/Module.symvers 2>/dev/null | tail -n 1 | xargs -r dirname)
+# Behind $(MAKE) itself: make passes its jobs on only where a recipe has that word.
+kbuild = -C $(KDIR) M=$(CURDIR)
 
 all: modules tools
 
 modules: kdir
-	$(kbuild) modules
+	$(MAKE) $(kbuild) modules
 
 modules_install: kdir
 	@[ -z "$(CONFIG_AFRDMA_ROGUE)" ] || { echo "A module that lies is not for installing: see rogue.h" >&2; exit 1; }
-	$(kbuild) modules_install
+	$(MAKE) $(kbuild) modules_install
 
 kdir:
 	@[ -n "$(KDIR)" ] || { echo "No headers of kernel $(release): install them, or say KDIR=..." >&2; exit 1; }
@@ -40,7 +43,7 @@ install:
 	$(MAKE) -C tools install
 
 clean:
-	$(if $(KDIR),$(kbuild) clean)
+	$(if $(KDIR),$(MAKE) $(kbuild) clean)
 	$(if $(wildcard tools/Makefile),$(MAKE) -C tools clean)
 	$(if $(wildcard selftests/Makefile),$(MAKE) -C selftests clean)
 	rm -rf build
