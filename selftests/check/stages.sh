@@ -21,7 +21,7 @@ stages() {
 	uml		900	two User-Mode Linux guests: the socket table, quick; a module that lies	+uml
 	uml-debug	3600	the same with KASAN, lockdep and kmemleak; 1,000 connections in a row	+uml-debug
 	siw		600	the socket table, quick, and devices that die, over iWARP	+uml
-	uml-back	800	rows that quick leaves out: the server has the client's part; rings of 1 MiB; smctl run	+uml
+	uml-back	800	rows that quick leaves out: the server has the client's part; rings of 1 MiB; smctl run; tools/examples	+uml
 	uml-full	5400	all rows of the socket table, both ways, and all lies (not in "all")	+uml
 	programs	6000	suites and programs of others, as on TCP; tables (not in "all")	+uml
 	programs-quick	400	four programs between two guests, as on TCP and by RDMA	+uml
@@ -51,6 +51,7 @@ unit_tests() {
 	step make -j"$(nproc)" -C selftests/unit all "$@"
 	step make -C selftests/unit check "$@"
 	step make -s tools
+	step selftests/check/install.sh
 	step python3 selftests/tools/tools.py
 	step python3 selftests/tools/run.py
 	step make -s -C selftests/net all
@@ -169,6 +170,7 @@ against_liar() {
 many='cycles.cold,cycles.rdma,many_poll.*,connect_storm.cold'
 
 programs() { make -s -C selftests/net && make -s tools; }
+examples() { make -s -C tools/examples O="$src/build/examples" CPPFLAGS="-I$src/include/uapi"; }
 
 stage_uml() {
 	programs || return
@@ -180,6 +182,7 @@ stage_uml_back() {
 	programs || return
 	in_guests uml 300 selftests/check/one-way.sh full --no-rogue --variants cold --only '*_back'
 	in_guests uml 300 selftests/tools/run.sh
+	examples && in_guests uml 200 selftests/tools/examples.sh
 	more=(--mem 2000 --env PAGES=1000000)
 	in_guests uml 300 selftests/check/one-way.sh quick --no-rogue --variants rdma,cold
 	return "$failures"

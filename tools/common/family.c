@@ -41,7 +41,7 @@ int family_number(void)
 
 int family_protocol(int domain)
 {
-	return domain == AF_INET6 ? AFRDMA_PROTO_INET6 : AFRDMA_PROTO_INET;
+	return AFRDMA_PROTOCOL(domain);
 }
 
 /* Not getsockopt(): the preload library is that. */

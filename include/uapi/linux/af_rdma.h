@@ -23,6 +23,10 @@
 #define AFRDMA_PROTO_INET	0	/* struct sockaddr_in (IPPROTO_TCP is taken too) */
 #define AFRDMA_PROTO_INET6	1	/* struct sockaddr_in6 */
 
+/* The same by the family of an address (AF_INET, AF_INET6), such as ai_family of getaddrinfo(). */
+#define AFRDMA_PROTOCOL(family) \
+	((family) == AF_INET6 ? AFRDMA_PROTO_INET6 : AFRDMA_PROTO_INET)
+
 /* setsockopt/getsockopt level of this family. */
 #define SOL_AFRDMA	427
 

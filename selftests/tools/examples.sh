@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# For selftests/lab/run: the programs of tools/examples, from one guest to the other. Each
+# tells itself which way its bytes went; the counters of the module must say the same.
+# shellcheck disable=SC2317 # functions are called by "check"
+set -uo pipefail
+# shellcheck source=selftests/lab/guest-lib.sh
+. "$AFR_LAB/guest-lib.sh"
+
+smctl=$AFR_SRC/build/tools/smctl
+bin=$AFR_SRC/build/examples
+blocks=200
+bytes=$((blocks * 65536))
+
+[ -n "$AFR_MODULE" ] || { skip "examples" "no afrdma.ko"; exit 4; }
+[ -x "$bin/client" ] || { skip "examples" "not built: see stage_uml_back"; exit 4; }
+
+counter() { "$smctl" stats | awk -v name="$1" '$1 == name { print $2 }'; }
+listens() { ss -Htln "sport = :$1" | grep -q .; }
+
+# all_there FILE: one line of report(), both directions whole and at least half by RDMA
+all_there() {
+	sed -n 's/.*sent by RDMA \([0-9]*\), by TCP \([0-9]*\); received by RDMA \([0-9]*\), by TCP \([0-9]*\); reason 0$/\1 \2 \3 \4/p' \
+		"$1" | awk -v bytes=$bytes '
+		$1 + $2 == bytes && $3 + $4 == bytes && $1 > bytes / 2 && $3 > bytes / 2 { good++ }
+		END { exit good != 1 || NR != 1 }'
+}
+
+# The module has counted for this host what the program says of its connection.
+counted() {
+	local rdma
+	rdma=$(($(counter tx_bytes_rdma) - before))
+	[ $rdma -gt $((bytes / 2)) ] && grep -q "sent by RDMA $rdma," "$1"
+}
+
+# serve PROGRAM PORT: until the peer has had what it wants
+serve() {
+	"$bin/$1" "$2" >"/tmp/$1.$2" 2>&1 &
+	check "$1 $2: listens" wait_for 30 listens "$2"
+	barrier "$2 listens"
+	barrier "$2 served"
+	check "$1 $2: all bytes, by RDMA" wait_for 20 all_there "/tmp/$1.$2" || cat "/tmp/$1.$2"
+	kill $!
+	wait $! 2>/dev/null
+}
+
+# ask PROGRAM ADDRESS PORT
+ask() {
+	local before
+	barrier "$3 listens"
+	before=$(counter tx_bytes_rdma)
+	check "$1 $3: ends well" timeout 60 "$bin/$1" "$2" "$3" $blocks >"/tmp/$1.$3" ||
+		cat "/tmp/$1.$3"
+	check "$1 $3: all bytes, by RDMA" all_there "/tmp/$1.$3" || cat "/tmp/$1.$3"
+	check "$1 $3: the module says so" wait_for 10 counted "/tmp/$1.$3"
+	barrier "$3 served"
+}
+
+# 30 at once: one thread serves them all.
+many() {
+	local pids=() pid
+	for _ in $(seq 30); do
+		timeout 100 "$bin/client" "$AFR_PEER" 7205 8 >>/tmp/many &
+		pids+=($!)
+	done
+	for pid in "${pids[@]}"; do wait "$pid" || return; done
+	[ "$(grep -c 'sent by RDMA [1-9]' /tmp/many)" -eq 30 ]
+}
+
+if [ "$AFR_ROLE" = b ]; then
+	serve server 7201
+	serve dual_server 7202
+	check "dual_server shows an IPv4 client mapped" grep -q "^from ::ffff:$AFR_PEER: " \
+		/tmp/dual_server.7202
+	serve dual_server 7203
+	serve epoll_server 7204
+	sysctl -qw net.afrdma.upgrade_bytes=0
+	"$bin/epoll_server" 7205 >/tmp/many 2>&1 &
+	check "many: listens" wait_for 30 listens 7205
+	barrier many
+	barrier "many served" 150
+	check "many: 30 ends" wait_for 20 test "$(wc -l </tmp/many)" -eq 30
+	kill $!
+	wait $! 2>/dev/null
+else
+	ask client "$AFR_PEER" 7201
+	ask dual_client "$AFR_PEER" 7202
+	ask dual_client "$AFR_PEER6" 7203
+	ask client "$AFR_PEER" 7204
+	sysctl -qw net.afrdma.upgrade_bytes=0
+	barrier many
+	check "many: 30 clients, each by RDMA" many || cat /tmp/many
+	barrier "many served" 150
+fi
+barrier end

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * dual_client HOST PORT BLOCKS: client.c for a name or an address, IPv4 or IPv6.
+ *
+ * The usual loop over what getaddrinfo() returns. The family of an address becomes the
+ * protocol of the socket; ai_protocol, which says TCP for each, cannot tell them apart.
+ */
+#include <netdb.h>
+
+#include "example.h"
+
+static int connect_any(const char *host, const char *port)
+{
+	const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
+	struct addrinfo *all, *ai;
+	int error, fd = -1;
+
+	error = getaddrinfo(host, port, &hints, &all);
+	if (error)
+		errx(1, "%s: %s", host, gai_strerror(error));
+	for (ai = all; ai; ai = ai->ai_next) {
+		fd = socket(AF_RDMA, ai->ai_socktype, AFRDMA_PROTOCOL(ai->ai_family));
+		if (fd < 0)
+			err(1, "socket");
+		if (!connect(fd, ai->ai_addr, ai->ai_addrlen))
+			break;
+		warn("connect, IPv%d", ai->ai_family == AF_INET6 ? 6 : 4);
+		close(fd);
+		fd = -1;
+	}
+	freeaddrinfo(all);
+	return fd;
+}
+
+int main(int argc, char **argv)
+{
+	int fd;
+
+	if (argc != 4)
+		errx(2, "usage: dual_client HOST PORT BLOCKS");
+	fd = connect_any(argv[1], argv[2]);
+	if (fd < 0)
+		errx(1, "no address of %s answers", argv[1]);
+
+	exchange(fd, atol(argv[3]));
+	return 0;
+}

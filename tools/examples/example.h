@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the examples do on a connection, as with TCP: only report() is AF_RDMA's. */
+#ifndef EXAMPLE_H
+#define EXAMPLE_H
+
+#include <err.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <linux/af_rdma.h>
+
+#define BLOCK	65536	/* bytes that an example handles at once */
+
+static inline void send_all(int fd, const char *from, size_t len)
+{
+	while (len) {
+		ssize_t done = send(fd, from, len, MSG_NOSIGNAL);
+
+		if (done < 0)
+			err(1, "send");
+		from += done;
+		len -= done;
+	}
+}
+
+/* Counters of both directions; a reason is a line of "smctl reasons", 0 is none. */
+static inline void report(int fd)
+{
+	struct afrdma_info info;
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(fd, SOL_AFRDMA, AFRDMA_INFO, &info, &len))
+		err(1, "AFRDMA_INFO");
+	printf("sent by RDMA %llu, by TCP %llu; received by RDMA %llu, by TCP %llu; reason %u\n",
+	       (unsigned long long)info.tx_bytes_rdma, (unsigned long long)info.tx_bytes_tcp,
+	       (unsigned long long)info.rx_bytes_rdma, (unsigned long long)info.rx_bytes_tcp,
+	       info.reason);
+	fflush(stdout);
+}
+
+/* A client: send blocks, and have each come back. */
+static inline void exchange(int fd, long blocks)
+{
+	static char out[BLOCK], in[BLOCK];
+
+	for (; blocks > 0; blocks--) {
+		memset(out, blocks, sizeof(out));
+		send_all(fd, out, sizeof(out));
+		if (recv(fd, in, sizeof(in), MSG_WAITALL) != sizeof(in))
+			err(1, "recv");
+		if (memcmp(in, out, sizeof(in)))
+			errx(1, "something else came back");
+	}
+	report(fd);
+	close(fd);
+}
+
+/* A server: send back what comes. */
+static inline void serve(int fd)
+{
+	static char buf[BLOCK];
+	ssize_t len;
+
+	while ((len = recv(fd, buf, sizeof(buf), 0)) > 0)
+		send_all(fd, buf, len);
+	if (len < 0)
+		err(1, "recv");
+	report(fd);
+	close(fd);
+}
+
+#endif /* EXAMPLE_H */
