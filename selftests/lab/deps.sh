@@ -5,6 +5,9 @@
 #
 #   deps.sh [PACKAGE...]	PACKAGEs instead of the list
 #   deps.sh --check		only say what is missing
+#   deps.sh --plan		say how much would be downloaded: "PACKAGES BYTES"
+#
+# What would change what this machine boots is not installed, nor is anything removed.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -48,11 +51,12 @@ command -v apt-get >/dev/null || {
 	exit 1
 }
 
-check=no
-if [ "${1:-}" = --check ]; then
-	check=yes
-	shift
-fi
+what=install
+case ${1:-} in
+--check | --plan)
+	what=${1#--}
+	shift ;;
+esac
 if [ $# -gt 0 ]; then
 	want=("$@")
 else
@@ -62,12 +66,40 @@ mapfile -t need < <(missing "${want[@]}")
 [ ${#need[@]} -gt 0 ] || exit 0
 
 say "missing: ${need[*]}"
-[ $check = no ] || exit 1
+[ $what != check ] || exit 1
+
+# Kernels, what builds an initramfs or is in each, modules built at each boot, boot loaders.
+boot='linux-image-[^ ]*|initramfs-tools[^ ]*|dracut[^ ]*|busybox[^ ]*|dkms|[^ ]*-dkms|grub[^ ]*|systemd-boot[^ ]*'
+options=(install --no-install-recommends --no-remove)
+
+# With its dependencies: what apt-get would do now.
+spare_the_boot() {
+	local names
+	names=$(sed -nE "s/^Inst ($boot) .*/\1/p" "$tmp/plan" | xargs)
+	[ -z "$names" ] || {
+		say "not installed, because $names would come with it and change" \
+		    "what this machine boots: ${need[*]}"
+		exit 1
+	}
+}
+
+simulate() { apt-get -q -s "${options[@]}" "${need[@]}" >"$tmp/plan" 2>"$tmp/wrong"; }
 
 # Package lists may be absent (fresh container) or too old to fetch from.
-install() { apt install --no-install-recommends "${need[@]}"; }
-apt-get -q -s install --no-install-recommends "${need[@]}" >/dev/null 2>&1 || apt update >&2
-install >&2 || { apt update >&2 && install >&2; } || {
+simulate || { apt update >&2 && simulate; } || {
+	cat "$tmp/wrong" >&2
+	say "apt-get cannot install: ${need[*]}"
+	exit 1
+}
+spare_the_boot
+if [ $what = plan ]; then
+	apt-get -qq --print-uris "${options[@]}" "${need[@]}" |
+		awk '{ bytes += $3 } END { printf "%d %d\n", NR, bytes }'
+	exit
+fi
+
+install() { apt "${options[@]}" "${need[@]}"; }
+install >&2 || { apt update >&2 && simulate && spare_the_boot && install >&2; } || {
 	say "apt-get could not install: ${need[*]}"
 	exit 1
 }

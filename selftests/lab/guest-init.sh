@@ -5,7 +5,7 @@
 # behind, say so in files, power off.  Started by "run" (see there), directly
 # by a UML kernel or through the initramfs of a VM.  The root file system is
 # the host's, read-only.  From the kernel command line come
-#   afr_run=DIR	  folder of this run, shared by the guests and the host
+#   afr_run=DIR	  folder of this run, shared by the guests and the host; a busybox is in it
 #   afr_role=a|b
 # and from DIR/ROLE/env, which "run" wrote, everything else.
 set -uo pipefail	# not -e: process 1 must get to the end
@@ -14,10 +14,10 @@ export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 run=${afr_run:?}
 role=${afr_role:?}
 
-busybox mount -t proc proc /proc
+"$run/busybox" mount -t proc proc /proc
 # Root is all there is here; and when the host's user is not root, the host's
 # set-user-ID programs (mount!) would turn it into somebody else.
-busybox mount -o remount,bind,ro,nosuid /
+"$run/busybox" mount -o remount,bind,ro,nosuid /
 # shellcheck source=/dev/null
 . "$run/$role/env"
 # shellcheck source=ledger.sh
@@ -33,7 +33,7 @@ power_off() {
 	sync
 	echo o >/proc/sysrq-trigger
 	# UML has no power-off by sysrq; reboot(2) works in both.
-	busybox poweroff -f
+	"$run/busybox" poweroff -f
 	while :; do sleep 1; done
 }
 
@@ -78,7 +78,6 @@ mount_all() {
 	else
 		mount -t 9p -o trans=virtio,version=9p2000.L,cache=none,msize=262144 \
 			out "$run"
-		mount --bind "$AFR_ROOT/lib/modules" /lib/modules
 	fi || give_up "cannot mount $run"
 	mkdir -p /run/home /run/lock /run/afr
 	export HOME=/run/home
@@ -87,6 +86,12 @@ mount_all() {
 load_modules() {
 	[ "$AFR_ACCEL" != uml ] || return 0	# all built in
 	local m
+	# They are not in /lib/modules, which the host need not have: neither for scripts
+	# nor for the kernel when it asks itself.
+	export MODPROBE_OPTIONS="-d $AFR_ROOT"
+	printf '#!/bin/sh\nexec /sbin/modprobe -d "%s" "$@"\n' "$AFR_ROOT" >/run/afr/modprobe
+	chmod 755 /run/afr/modprobe
+	sysctl -qw kernel.modprobe=/run/afr/modprobe
 	modprobe -q virtio_net || give_up "no virtio_net"
 	# Either of the crc32 drivers will do for rxe; it does not ask for one.
 	modprobe -q crc32-pclmul || modprobe -q crc32_generic

@@ -10,10 +10,17 @@
 #   kernels.sh root  NAME      a folder with lib/modules/RELEASE in it
 #   kernels.sh release NAME    what uname -r will say in the guest
 #   kernels.sh source          the sources of uml and uml-debug, unpacked
+#   kernels.sh busybox         a busybox without libraries, for guests to begin with
+#   kernels.sh need  NAME...   what "make" would download, a line each: PACKAGE BYTES
 #   kernels.sh list            the names
 #
 # NAME is uml, uml-debug (User-Mode Linux, from package linux-source-6.12),
 # vm-6.12 or vm-6.1 (Debian's own kernels).
+#
+# Debian's kernels, their headers and busybox-static are downloaded and unpacked, never
+# installed: as packages they change what this machine boots. The headers of 6.12 depend
+# on its image, whose scripts make it the next kernel to boot; busybox-static puts itself
+# into each initramfs.
 #
 # Everything lives in ${AFRDMA_CACHE:-$HOME/.cache/afrdma}, under names that
 # hold the source version and a hash of the configs, so that an entry is never
@@ -198,44 +205,76 @@ vm_release() {
 	echo "${pkg#linux-image-}"
 }
 
-fetch_vm() {
-	local name=$1 pkg=$2 dir=$3
+# Download PACKAGEs and unpack them below ENTRY/root, then run COMMAND there.
+# Usage: fetch ENTRY "PACKAGE..." COMMAND...
+fetch() {
+	local dir=$1 packages deb
+	read -r -a packages <<<"$2"
+	shift 2
 	[ ! -e "$dir/complete" ] || return 0
 	rm -rf "$dir" && mkdir -p "$dir/root"
 	# apt drops to a user who may not write here, and says so: harmless.
-	(cd "$dir" && progress "$dir.log" "download $pkg" \
-		apt-get -o APT::Sandbox::User=root download "$pkg")
-	progress "$dir.log" "unpack $pkg" dpkg -x "$dir"/*.deb "$dir/root"
+	(cd "$dir" && progress "$dir.log" "download ${packages[*]}" \
+		apt-get -o APT::Sandbox::User=root download "${packages[@]}")
+	for deb in "$dir"/*.deb; do
+		progress "$dir.log" "unpack $(basename "$deb")" dpkg -x "$deb" "$dir/root"
+	done
 	rm -f "$dir"/*.deb
-	progress "$dir.log" "depmod $pkg" depmod -b "$dir/root" "${pkg#linux-image-}"
-	echo "$pkg" >"$cache/$name.package"
+	(cd "$dir/root" && "$@")
 	touch "$dir/complete"
 }
+
+fetch_image() {
+	local name=$1 pkg=$2
+	fetch "$cache/$pkg" "$pkg" progress "$cache/$pkg.log" "depmod $pkg" \
+		depmod -b "$cache/$pkg/root" "${pkg#linux-image-}"
+	echo "$pkg" >"$cache/$name.package"
+}
+
+headers_entry() { echo "$cache/linux-headers-$(vm_release "$1")"; }
+
+# The headers of a kernel, and those of their dependencies that are files of the kernel's.
+headers_packages() {
+	local pkg
+	pkg=linux-headers-$(vm_release "$1")
+	echo "$pkg"
+	apt-cache depends --no-recommends --no-suggests "$pkg" 2>/dev/null |
+		sed -nE 's/^ *Depends: (linux-(headers|kbuild)-.*)$/\1/p'
+}
+
+# One of their Makefiles names another's place, from the root; all else is relative.
+relocate_headers() { sed -i "s|^include /usr/|include $PWD/usr/|" usr/src/linux-headers-*/Makefile; }
 
 make_vm() {
 	local name=$1 pkg headers
 	pkg=$(vm_package "$name")
 	vm_packages[$name]=$pkg
-	with_lock "$name" fetch_vm "$name" "$pkg" "$cache/$pkg"
-	headers=/usr/src/linux-headers-${pkg#linux-image-}
-	[ -e "$headers/Makefile" ] || "$here/deps.sh" "$(basename "$headers")"
-	[ -e "$headers/Makefile" ] || die "no $headers after installing its package"
+	with_lock "$name" fetch_image "$name" "$pkg"
+	headers=$(headers_entry "$name")
+	[ -e "$headers/complete" ] || with_lock "$name" \
+		fetch "$headers" "$(headers_packages "$name" | xargs)" relocate_headers
+}
+
+make_busybox() {
+	[ -e "$cache/busybox/complete" ] ||
+		with_lock busybox fetch "$cache/busybox" busybox-static test -x bin/busybox
 }
 
 # The initramfs of a VM: busybox, what it takes to mount the host's root, no
 # more.  Keyed by what is in it.
 initrd_vm() {
-	local name=$1 root release init hash out tmp module n=0
+	local name=$1 root release init busybox hash out tmp module n=0
 	init=$here/vm-init.sh
+	make_busybox
+	busybox=$cache/busybox/root/bin/busybox
 	root=$cache/$(vm_package "$name")/root
 	release=$(vm_release "$name")
-	hash=$(cat "$init" /bin/busybox | sha256sum | cut -c1-12)
+	hash=$(cat "$init" "$busybox" | sha256sum | cut -c1-12)
 	out=$cache/initrd-$release-$hash
 	if [ ! -e "$out" ]; then
-		[ -x /bin/busybox ] || die "no /bin/busybox: run $here/deps.sh"
 		tmp=$(mktemp -d "$cache/initrd.XXXXXX")
 		mkdir -p "$tmp/tree"/{bin,dev,proc,sys,modules,host}
-		cp /bin/busybox "$tmp/tree/bin/"
+		cp "$busybox" "$tmp/tree/bin/"
 		cp "$init" "$tmp/tree/init"
 		# In the order of their dependencies; some series have one built in.
 		for module in virtio_pci 9pnet_virtio 9p; do
@@ -263,8 +302,31 @@ list() { printf '%s\n' uml uml-debug vm-6.12 vm-6.1; }
 # Not grep -q: it would be gone before "list" has written all, which pipefail takes for a no.
 known() { list | grep -xF -- "$1" >/dev/null || die "no such kernel: '$1' (there are: $(list | xargs))"; }
 
+# What is still to be downloaded for NAMEs: packages, one a line.
+wanted_packages() {
+	local name
+	[ -e "$cache/busybox/complete" ] || echo busybox-static
+	for name; do
+		known "$name"
+		case $name in
+		vm-*)
+			[ -e "$cache/$(vm_package "$name")/complete" ] || vm_package "$name"
+			[ -e "$(headers_entry "$name")/complete" ] || headers_packages "$name" ;;
+		esac
+	done
+}
+
+need() {
+	local packages
+	mapfile -t packages < <(wanted_packages "$@")
+	[ ${#packages[@]} -gt 0 ] || return 0
+	apt-get -qq --print-uris download "${packages[@]}" |
+		sed -E "s/^'[^']*' ([^_ ]+)_[^ ]* ([0-9]+) .*/\1 \2/"
+}
+
 make_one() {
 	known "$1"
+	make_busybox
 	case $1 in
 	uml*)	make_uml "$1" ;;
 	vm-*)	make_vm "$1" ;;
@@ -282,7 +344,7 @@ main() {
 		make_one "$1"
 		case $1 in
 		uml*)	uml_entry "$1" ;;
-		vm-*)	echo "/usr/src/linux-headers-$(vm_release "$1")" ;;
+		vm-*)	echo "$(headers_entry "$1")/root/usr/src/linux-headers-$(vm_release "$1")" ;;
 		esac ;;
 	image)
 		make_one "$1"
@@ -310,6 +372,10 @@ main() {
 	source)
 		make_source
 		uml_source ;;
+	busybox)
+		make_busybox
+		echo "$cache/busybox/root/bin/busybox" ;;
+	need)	need "$@" ;;
 	*)
 		sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
 		[ "$command" = help ] || exit 2 ;;
