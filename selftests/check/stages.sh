@@ -135,6 +135,7 @@ stage_lint_quick() {
 # Without sparse: that is a build.
 stage_lint() {
 	step selftests/lint/lint.sh style symbols
+	step selftests/check/packages.sh
 	stage_lint_quick
 }
 

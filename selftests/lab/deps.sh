@@ -66,7 +66,7 @@ mapfile -t need < <(missing "${want[@]}")
 [ ${#need[@]} -gt 0 ] || exit 0
 
 say "missing: ${need[*]}"
-[ $what != check ] || exit 1
+[ "$what" != check ] || exit 1
 
 # Kernels, what builds an initramfs or is in each, modules built at each boot, boot loaders.
 boot='linux-image-[^ ]*|initramfs-tools[^ ]*|dracut[^ ]*|busybox[^ ]*|dkms|[^ ]*-dkms|grub[^ ]*|systemd-boot[^ ]*'
@@ -92,7 +92,7 @@ simulate || { apt update >&2 && simulate; } || {
 	exit 1
 }
 spare_the_boot
-if [ $what = plan ]; then
+if [ "$what" = plan ]; then
 	apt-get -qq --print-uris "${options[@]}" "${need[@]}" |
 		awk '{ bytes += $3 } END { printf "%d %d\n", NR, bytes }'
 	exit
