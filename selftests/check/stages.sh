@@ -6,14 +6,14 @@
 # it runs in a process of its own, in the source tree, without a terminal.
 : "${src:?}" "${lab:?}" "${check:?}" "${logs:?}"	# from check.sh
 
-# name, seconds it may take, what it is; "+" marks which guest kernel it needs,
+# name, seconds it takes at most where nothing else runs (see watch), what it is; "+" marks which guest kernel it needs,
 # all of which are made in the background from the beginning.
 stages() {
 	cat <<-'END'
-	deps		1200	Debian packages that are missing
+	deps		3600	Debian packages that are missing
 	unit		900	the pure layer in user space: tests, model, fuzzers; tools; the socket tests over TCP
 	unit-quick	120	the same without fuzzers, with a shorter model
-	build		1200	{6.12, 6.1} x {gcc with W=1 and sparse, clang with W=1}; the tools with both
+	build		1800	{6.12, 6.1} x {gcc with W=1 and sparse, clang with W=1}; the tools with both
 	build-quick	300	6.12 with gcc and W=1, the tools
 	lint		600	layers, style, symbols, scripts, documents
 	lint-quick	120	layers, scripts, documents
@@ -130,12 +130,14 @@ stage_build_quick() {
 stage_lint_quick() {
 	step selftests/lint/lint.sh layers ynl shell docs wire_doc gen_reference gen_support doc_names patches
 	step selftests/check/readme.sh
+	step selftests/demo/selfcheck.sh
 }
 
 # Without sparse: that is a build.
 stage_lint() {
 	step selftests/lint/lint.sh style symbols
 	step selftests/check/packages.sh
+	step selftests/check/watch.sh
 	stage_lint_quick
 }
 
