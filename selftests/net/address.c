@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Out of the ordinary: one's own address, those of one link, one interface only. */
+/* Out of the ordinary: one's own address, those of one link, one interface only; getaddrinfo(). */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netdb.h>
 
 #include "test.h"
 
@@ -145,9 +146,70 @@ static void bind_device_server(void)
 	path_exchange(SYS(accept(open_listener(2), NULL, NULL)), LEN);
 }
 
+/* ---- what getaddrinfo() returns ---- */
+
+static struct addrinfo *look_up(const char *host, int port)
+{
+	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM };
+	struct addrinfo *ai;
+	char service[20];
+
+	snprintf(service, sizeof(service), "%d", port);
+	WANT_EQ(getaddrinfo(host, service, &hints, &ai), 0);
+	WANT_EQ(ai->ai_protocol, IPPROTO_TCP);
+	return ai;
+}
+
+static int socket_of(const struct addrinfo *ai, int family, int protocol)
+{
+	return SYS(socket(speaks_rdma() ? AF_RDMA : family, ai->ai_socktype, protocol));
+}
+
+/*
+ * A socket of ai_protocol is of IPv4: an IPv6 address is refused, and an IPv4 one works still.
+ * By AFRDMA_PROTOCOL() there is a socket for each.
+ */
+static void getaddrinfo_client(void)
+{
+	struct addrinfo *v4 = look_up(run.host, server_port());
+	struct addrinfo *v6 = look_up(run.host6, server_port());
+	struct sockaddr_in6 any = { .sin6_family = AF_INET6 };
+	int fd = socket_of(v6, AF_INET, v6->ai_protocol);
+
+	SYS_ERRNO(bind(fd, (struct sockaddr *)&any, sizeof(any)), EAFNOSUPPORT);
+	SYS_ERRNO(connect(fd, v6->ai_addr, v6->ai_addrlen), EAFNOSUPPORT);
+	SYS(connect(fd, v4->ai_addr, v4->ai_addrlen));
+	path_exchange(fd, LEN);
+	fd = socket_of(v6, AF_INET6, speaks_rdma() ? AFRDMA_PROTOCOL(v6->ai_family) : IPPROTO_TCP);
+	SYS(connect(fd, v6->ai_addr, v6->ai_addrlen));
+	path_exchange(fd, LEN);
+	freeaddrinfo(v4);
+	freeaddrinfo(v6);
+}
+
+static void getaddrinfo_server(void)
+{
+	int fds[2];
+
+	for (int i = 0; i < 2; i++) {
+		union addr addr;
+		socklen_t len;
+
+		run.inet6 = i;
+		len = addr_any(&addr, 0);
+		fds[i] = new_socket(0);
+		SYS(bind(fds[i], &addr.sa, len));
+		SYS(listen(fds[i], 1));
+		control_send_number("PORT", local_port(fds[i]));
+	}
+	for (int i = 0; i < 2; i++)
+		path_exchange(SYS(accept(fds[i], NULL, NULL)), LEN);
+}
+
 const struct row address_rows[] = {
 	{ "connect_self", connect_self, connect_self, ON_COLD | QUICK },
 	{ "link_local", link_local_client, link_local_server, ON_ALL | QUICK_ALL },
 	{ "bind_device", bind_device, bind_device_server, ON_ALL | QUICK },
+	{ "getaddrinfo", getaddrinfo_client, getaddrinfo_server, ON_ALL | NEEDS_V6 | QUICK },
 	{ }
 };
