@@ -245,6 +245,7 @@ def installs(_):
         files = {str(path.relative_to(f"{folder}/root"))
                  for path in pathlib.Path(f"{folder}/root").rglob("*") if path.is_file()}
         assert files == {"usr/sbin/smctl", "usr/lib/libafrdma-preload.so",
+                         "usr/include/linux/af_rdma.h", "usr/include/linux/af_rdma_netlink.h",
                          "usr/share/man/man7/afrdma.7",
                          "usr/share/man/man8/smctl.8"}, files
         done = run(f"{folder}/root/usr/sbin/smctl", "run", "true")
