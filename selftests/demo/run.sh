@@ -22,7 +22,9 @@ seconds=900		# for the guests: emulation without KVM is slow
 while [ $# -gt 0 ]; do
 	case $1 in
 	--guest)	guest=$2; shift 2 ;;
-	--file)		file=$(readlink -f "$2"); shift 2 ;;
+	--file)
+		file=$(readlink -e "$2") || { echo "no file $2" >&2; exit 2; }
+		shift 2 ;;
 	*)		sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "$0" >&2; exit 2 ;;
 	esac
 done
