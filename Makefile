@@ -5,7 +5,7 @@
 # make install          the tools, and the headers for programs: DESTDIR, PREFIX
 # make demo             two VMs: a file, iperf3 and a plain TCP client, step by step
 # make check            every test there is: unit, builds, lint, guests of all kinds
-# make check-quick      the inner loop: less than two minutes once it is warm
+# make check-quick      the inner loop: about three minutes once it is warm
 # make check-STAGE      one stage of it: "selftests/check.sh list" has the names
 # make faults           the fault rows: ROWS=F8,F15@a and SEED=7 repeat some of them
 # make programs         suites and programs of others, on TCP and on AF_RDMA: tables

@@ -6,7 +6,7 @@
 #
 #   check.sh [STAGE...]		stages by name; or a list of them by its name:
 #   check.sh all		all (what "make check" does; the default)
-#   check.sh quick		what takes less than two minutes once it is warm
+#   check.sh quick		what takes about three minutes once it is warm
 #   check.sh list		the names
 #
 # Each stage writes build/check/STAGE.log; the KTAP lines in there are counted.
