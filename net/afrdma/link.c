@@ -86,6 +86,7 @@ static struct afr_link *new_link(struct afr_net *an, const struct afr_link_ops *
 	INIT_WORK(&link->work, link_work);
 	INIT_WORK(&link->free_work, free_link);
 	timer_setup(&link->timer, link_timer, 0);
+	timer_setup(&link->tail, afr_link_watch_tail, 0);
 	init_waitqueue_head(&link->wait);
 	spin_lock_init(&link->lock);
 	INIT_LIST_HEAD(&link->ports);
@@ -222,6 +223,7 @@ static void take_down(struct afr_link *link)
 {
 	AFR_CHECK(current_work() == &link->work);	/* never waits for itself (I15) */
 	del_timer_sync(&link->timer);
+	del_timer_sync(&link->tail);
 	tell_failed(link);
 	if (lost(link))
 		afr_stat_inc(link->an->net, AFR_STAT_LINK_DIED);

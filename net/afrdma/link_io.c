@@ -174,6 +174,7 @@ static int sq_post(struct afr_link *link, struct ib_send_wr *wr, const struct af
 	link->sq_used += slots;
 	link->sq_plain += slots;
 	afr_stat_add(link->an->net, AFR_STAT_LINK_POSTS, slots);
+	afr_link_posted(link);
 	if (!signal)
 		return 0;
 	*m = mark ? *mark : (struct afr_link_mark){};

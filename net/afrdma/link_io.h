@@ -76,6 +76,7 @@ struct afr_link {
 	struct work_struct free_work;
 	unsigned long events;		/* 1 << enum afr_link_event */
 	struct timer_list timer;	/* connect timeout; then the watch, or idleness */
+	struct timer_list tail;		/* messages were posted: have they arrived? */
 	wait_queue_head_t wait;		/* send slots, end of a down() upcall */
 
 	/* of the work; constant while the link is up */
@@ -128,6 +129,9 @@ struct afr_link {
 	struct afr_port *downing;	/* down() is being called for it ... */
 	struct task_struct *downer;	/* ... by this task */
 	u64 tx_bytes, tx_writes;
+	u32 posts;			/* times something was posted ... */
+	u32 tail_posts;			/* ... when the tail was looked at last */
+	unsigned int tail_probes;	/* since something else was posted */
 
 	/* receive completions only: they come one at a time */
 	struct afr_message_rx rx;
@@ -137,6 +141,8 @@ struct afr_link {
 	struct xarray slots;		/* RCU: slot -> port */
 	struct ib_cqe send_cqe, recv_cqe;
 };
+
+#define AFR_LINK_TAIL	DIV_ROUND_UP(HZ, 100)	/* what a last message may take to arrive */
 
 extern struct workqueue_struct *afr_link_wq;
 
@@ -171,7 +177,20 @@ int afr_link_io_run(struct afr_link *link, struct ib_send_wr *wr);
 /* The queue pair is drained: operations that wait have failed. Process context. */
 void afr_link_io_abort_ops(struct afr_link *link);
 
-/* link_watch.c, under link->lock: a user came; the timer of a link in use; the last user went. */
+/* Under link->lock: something was posted. One timer looks after all of it until it runs out. */
+static inline void afr_link_posted(struct afr_link *link)
+{
+	link->posts++;
+	if (link->iwarp || timer_pending(&link->tail))	/* TCP looks after its tail itself */
+		return;
+	link->tail_posts = link->posts;
+	link->tail_probes = 0;
+	mod_timer(&link->tail, jiffies + AFR_LINK_TAIL);
+}
+
+/* link_watch.c: link->tail has run out. */
+void afr_link_watch_tail(struct timer_list *timer);
+/* The same, under link->lock: a user came; the timer of a link in use; the last user went. */
 void afr_link_watch(struct afr_link *link);
 void afr_link_watch_look(struct afr_link *link);
 void afr_link_watch_idle(struct afr_link *link);

@@ -8,8 +8,10 @@
  */
 #include "link_io.h"
 #include "netns.h"
+#include "stats.h"
 
 #define WATCH_LOOKS	8	/* without life, then the link is lost */
+#define TAIL_PROBES	3	/* behind one last message */
 
 static void watch_again(struct afr_link *link)
 {
@@ -60,6 +62,41 @@ void afr_link_watch_look(struct afr_link *link)
 		afr_link_io_fail(link, AFR_REASON_LINK_SILENT);
 	else
 		watch_again(link);
+}
+
+/**
+ * afr_link_watch_tail() - has arrived what was posted?
+ * @timer: of the link
+ *
+ * A device that misses a packet says so when the next one comes. Behind the last packet none
+ * comes, and the sender's device repeats it only at its timeout, by the defaults of rdma_cm half
+ * a second, for which all connections of the link stand still. So when nothing was posted for a
+ * moment and not all has completed, as most is posted without a signal, a probe is that next
+ * packet; TCP does the same (RFC 8985, section 7). It may be lost, too: then another one follows,
+ * each after twice the time, and in the end the device's timeout is left.
+ *
+ * The timeout itself stays as long as it is: times the retries it is how long a host may stand
+ * still and find its links in place.
+ *
+ * Context: Softirq.
+ */
+void afr_link_watch_tail(struct timer_list *timer)
+{
+	struct afr_link *link = from_timer(link, timer, tail);
+	unsigned int probes;
+
+	spin_lock_bh(&link->lock);
+	probes = link->tail_posts == link->posts ? link->tail_probes + 1 : 0;
+	if (link->state == AFR_LINK_UP && link->sq_used && probes <= TAIL_PROBES) {
+		if (probes) {
+			afr_stat_inc(link->an->net, AFR_STAT_LINK_TAIL);
+			afr_link_io_probe(link);
+		}
+		link->tail_posts = link->posts;
+		link->tail_probes = probes;
+		mod_timer(&link->tail, jiffies + (AFR_LINK_TAIL << probes));
+	}
+	spin_unlock_bh(&link->lock);
 }
 
 /**
