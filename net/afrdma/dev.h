@@ -26,7 +26,7 @@ struct afr_device_info {
 	bool	usable;		/* FRWR */
 	enum afr_reason reason;	/* why not */
 	u32	ring_max;	/* largest mirrored ring */
-	u32	max_qp_wr, max_cqe, max_inline;
+	u32	max_qp_wr, max_cqe;
 	u32	links;		/* of ours */
 };
 

@@ -41,7 +41,6 @@ static DEFINE_SPINLOCK(links_lock);
 static atomic_t links_count = ATOMIC_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(links_gone);
 static bool links_closing;
-static atomic64_t links_ids = ATOMIC64_INIT(0);
 
 /* Creation and freeing */
 
@@ -57,7 +56,7 @@ static void free_link(struct work_struct *work)
 	if (link->dev)
 		afr_device_put(link->dev);
 	xa_destroy(&link->slots);
-	trace_afrdma_link_destroy(link->trace_id);
+	trace_afrdma_link_destroy(link->id);
 	kfree_rcu(link, rcu);
 	if (atomic_dec_and_test(&links_count))
 		wake_up_all(&links_gone);
@@ -72,13 +71,14 @@ static void link_timer(struct timer_list *timer)
 	afr_link_io_event(link, AFR_LINK_EV_TIMER);
 }
 
-static struct afr_link *new_link(struct afr_net *an, const struct afr_link_ops *ops, void *owner)
+static struct afr_link *new_link(struct afr_net *an, u64 id, const struct afr_link_ops *ops,
+				 void *owner)
 {
 	struct afr_link *link = kzalloc(sizeof(*link), GFP_KERNEL);
 
 	if (!link)
 		return NULL;
-	link->trace_id = atomic64_inc_return(&links_ids);
+	link->id = id;
 	link->an = an;
 	link->ops = ops;
 	link->owner = owner;
@@ -99,7 +99,7 @@ static struct afr_link *new_link(struct afr_net *an, const struct afr_link_ops *
 	spin_lock(&links_lock);
 	list_add_tail(&link->entry, &links);
 	spin_unlock(&links_lock);
-	trace_afrdma_link_create(link->trace_id);
+	trace_afrdma_link_create(id);
 	return link;
 }
 
@@ -118,10 +118,12 @@ static void tell_up(struct afr_link *link)
 	if (!link->users)
 		afr_link_watch_idle(link);
 	spin_unlock_bh(&link->lock);
-	if (!ib_query_qp(link->qp, &attr, IB_QP_DEST_QPN, &init))
+	if (!ib_query_qp(link->qp, &attr, IB_QP_DEST_QPN | IB_QP_PATH_MTU, &init)) {
 		WRITE_ONCE(link->peer_qpn, attr.dest_qp_num);
+		WRITE_ONCE(link->mtu, max(ib_mtu_enum_to_int(attr.path_mtu), 0));
+	}
 	afr_stat_inc(link->an->net, AFR_STAT_LINK_CREATED);
-	trace_afrdma_link_up(link->trace_id);
+	trace_afrdma_link_up(link->id);
 	link->ops->settled(link, AFR_REASON_NONE);
 }
 
@@ -230,7 +232,7 @@ static void take_down(struct afr_link *link)
 	if (link->was_up && afr_link_cm_may_send(link))
 		rdma_disconnect(link->cm_id);
 	afr_link_cm_drain(link);
-	trace_afrdma_link_down(link->trace_id, link->reason);
+	trace_afrdma_link_down(link->id, link->reason);
 	spin_lock_bh(&link->lock);
 	link->state = AFR_LINK_DEAD;
 	spin_unlock_bh(&link->lock);
@@ -309,13 +311,12 @@ struct afr_link *afr_link_connect(struct afr_net *an, const struct sockaddr *loc
 				  const struct afr_link_peer *peer,
 				  const struct afr_link_ops *ops, void *owner)
 {
-	struct afr_link *link = new_link(an, ops, owner);
+	/* ATTACH names it: a number that only the two hosts can know; JSON takes 53 bits */
+	struct afr_link *link = new_link(an, get_random_u64() >> 11 | 1, ops, owner);
 
 	if (!link)
 		return ERR_PTR(-ENOMEM);
 	link->active = true;
-	/* ATTACH names it: a number that only the two hosts can know; JSON takes 53 bits */
-	link->id = get_random_u64() >> 11 | 1;
 	link->peer = *peer;
 	copy_address(&link->local, local);
 	copy_address(&link->remote, remote);
@@ -339,11 +340,10 @@ struct afr_link *afr_link_accept(struct afr_net *an, struct rdma_cm_id *id,
 				 const struct afr_wire_cm_req *req,
 				 const struct afr_link_ops *ops, void *owner)
 {
-	struct afr_link *link = new_link(an, ops, owner);
+	struct afr_link *link = new_link(an, be64_to_cpu(req->link), ops, owner);
 
 	if (!link)
 		return ERR_PTR(-ENOMEM);
-	link->id = be64_to_cpu(req->link);
 	link->peer_depth = be16_to_cpu(req->depth);
 	memcpy(link->peer.instance, req->instance, sizeof(link->peer.instance));
 	link->local = id->route.addr.src_addr;

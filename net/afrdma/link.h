@@ -200,7 +200,7 @@ struct afr_link_info {
 	u8	state;		/* enum afr_link_state */
 	enum afr_reason	reason;
 	u32	qpn, peer_qpn;
-	u32	mtu;		/* path MTU in bytes */
+	u32	mtu;		/* path MTU in bytes, 0 until it is up */
 	u32	users;
 	u32	credits;	/* to the peer, now */
 	u64	tx_bytes, rx_bytes, tx_writes, rx_writes;

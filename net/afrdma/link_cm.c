@@ -67,7 +67,6 @@ static void query_port(struct afr_link *link)
 	if (ib_query_port(link->cm_id->device, link->port_num, &attr))
 		attr.max_msg_sz = SZ_64K;
 	link->write_max = min_t(u32, attr.max_msg_sz, SZ_1G);
-	link->mtu = ib_mtu_enum_to_int(attr.active_mtu);
 }
 
 static void qp_event(struct ib_event *event, void *context)

@@ -59,8 +59,7 @@ struct afr_link_mark {
 
 struct afr_link {
 	/* constant */
-	u64 id;				/* the peer's too; trace_id is unique on this host */
-	u64 trace_id;
+	u64 id;				/* the peer's too, which may be on this host */
 	bool active;
 	u16 peer_depth;			/* passive: from the request */
 	struct afr_net *an;
@@ -86,7 +85,7 @@ struct afr_link {
 	struct ib_cq *cq;
 	struct ib_qp *qp;
 	u32 port_num;
-	u32 mtu;
+	u32 mtu;			/* of the path; 0 until it is up */
 	u32 write_max;
 	u32 qpn, peer_qpn;
 	bool iwarp;			/* no immediates; both ends have to say something first */

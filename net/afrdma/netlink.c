@@ -303,13 +303,19 @@ static int put_dev(const struct dump *dump, const void *entry)
 	       nla_put_u32(skb, AFRDMA_A_DEV_RING_MAX, info->ring_max) ||
 	       nla_put_u32(skb, AFRDMA_A_DEV_MAX_QP_WR, info->max_qp_wr) ||
 	       nla_put_u32(skb, AFRDMA_A_DEV_MAX_CQE, info->max_cqe) ||
-	       nla_put_u32(skb, AFRDMA_A_DEV_MAX_INLINE, info->max_inline) ||
 	       nla_put_u32(skb, AFRDMA_A_DEV_LINKS, info->links);
 }
 
 static int visit_dev(const struct afr_device_info *info, void *arg)
 {
-	return dump_add_next(arg, put_dev, info);
+	struct afr_device_info here = *info;
+	struct dump *dump = arg;
+
+	if (here.usable && !net_eq(dump_net(dump->cb), &init_net)) {
+		here.usable = false;
+		here.reason = AFR_REASON_NETNS;
+	}
+	return dump_add_next(dump, put_dev, &here);
 }
 
 static int dev_get(struct sk_buff *skb, struct netlink_callback *cb)

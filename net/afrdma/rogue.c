@@ -60,7 +60,7 @@ static void remember(struct afr_link *link, const struct ib_rdma_wr *wr)
 
 	if (slot > AFR_SLOT_MAX)
 		return;
-	s->link = link->trace_id;
+	s->link = link->id;
 	s->slot = slot;
 	if (afr_rogue_slot(wr) == AFR_SLOT_DETACH) {
 		afr_rogue.ended = *s;
@@ -112,7 +112,7 @@ static bool next_flood(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm)
 
 	spin_lock_bh(&lock);
 	knob = afr_rogue.knob;
-	found = knob && knob->flood && afr_rogue.left && afr_rogue.last.link == link->trace_id &&
+	found = knob && knob->flood && afr_rogue.left && afr_rogue.last.link == link->id &&
 		knob->flood(link, wr, imm) && afr_rogue_due();
 	spin_unlock_bh(&lock);
 	return found;

@@ -28,7 +28,7 @@ struct afr_rogue_knob {
 
 /* The last message for a slot of the peer. */
 struct afr_rogue_seen {
-	u64			link;	/* afr_link.trace_id, 0 = none */
+	u64			link;	/* afr_link.id, 0 = none */
 	u16			slot;
 	u16			cursor;
 	u32			rkey;	/* and below: of the last that had bytes */

@@ -167,7 +167,7 @@ static bool write_long(struct afr_link *link, struct ib_rdma_wr *wr)
 
 static bool has_ended(const struct afr_link *link)
 {
-	return afr_rogue.ended.link == link->trace_id;
+	return afr_rogue.ended.link == link->id;
 }
 
 static bool stale_rkey(struct afr_link *link, struct ib_rdma_wr *wr)

@@ -56,6 +56,10 @@ check "owner and inode" json conn role listener -- \
 	'x[0]["uid"] == 0 and any(__import__("os").path.samefile(f, f"/proc/'$program_pid'/fd/{n}")
 	 for n in range(3, 9) for f in [f"/proc/'$program_pid'/fd/{n}"]
 	 if __import__("os").readlink(f) == "socket:[%d]" % x[0]["inode"])'
+check "in another namespace no device is usable" sh -c "unshare -n $smctl -j dev |
+	python3 -c 'import json, sys
+x = json.load(sys.stdin)
+sys.exit(not x or any(d[\"usable\"] or d[\"reason\"] != \"NETNS\" for d in x))'"
 check "another namespace sees none" sh -c "unshare -n $smctl -j conn | grep -qx '\[\]'"
 check "they end" stop
 
@@ -106,9 +110,14 @@ for mover in b a; do
 	barrier "on by $mover"
 done
 link=$("$smctl" -j conn id "$id" | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["link"])')
+trace=/sys/kernel/tracing/instances/tools
+mkdir $trace
+echo 1 >$trace/events/afrdma/afrdma_link_down/enable
 barrier linked
 [ "$AFR_ROLE" = a ] || check "link drain" "$smctl" link drain "$link"
 check "drained: on another link" wait_for 20 another_link
+check "a trace names the link as smctl does" grep -q "afrdma_link_down: id=$link reason=" $trace/trace
+rmdir $trace
 check "only root may" sh -c "! setpriv --reuid 65534 --clear-groups $smctl conn move $id tcp 2>/tmp/no &&
 	grep -q CAP_NET_ADMIN /tmp/no"
 check "an id that is not there" sh -c "! $smctl link drain 1 2>/tmp/no && grep -q 'no link of this id' /tmp/no"
