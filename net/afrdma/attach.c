@@ -323,6 +323,7 @@ void afr_attach_start(struct afr_conn *conn)
 		return;
 	}
 	step(conn, AFR_JOINING);
+	conn->peer.mtu = afr_conn_path_mtu(conn);
 	conn->join.joined = joined;
 	afr_group_join(conn->an, &conn->peer, &conn->join);
 }

@@ -383,6 +383,8 @@ void afr_conn_info(struct afr_conn *conn, struct afr_conn_info *info);
 /* Any context, no locks: the addresses of the inner socket; @remote is zero without a peer. */
 void afr_conn_names(const struct afr_conn *conn, struct sockaddr_storage *local,
 		    struct sockaddr_storage *remote);
+/* The largest packet that its TCP sends: what the path is known to take. */
+u32 afr_conn_path_mtu(const struct afr_conn *conn);
 /* The first connection of @an (NULL: of all) with this id or a higher one, with a reference. */
 struct afr_conn *afr_conn_next(struct afr_net *an, unsigned long id);
 /*

@@ -8,7 +8,7 @@
 #include <net/inet_sock.h>
 #include <net/ipv6.h>
 #include <net/sock.h>
-#include <net/tcp_states.h>
+#include <net/tcp.h>
 #include <uapi/linux/af_rdma.h>
 
 static_assert((int)AFRDMA_PATH_TCP == (int)AFR_ON_TCP &&
@@ -132,6 +132,26 @@ void afr_conn_info(struct afr_conn *conn, struct afr_conn_info *info)
 		info->link = afr_link_id(conn->port.link);
 	info->moves = conn->moves;
 	spin_unlock_bh(&conn->tx_lock);
+}
+
+/**
+ * afr_conn_path_mtu() - the largest packet that its TCP sends
+ * @conn: connection
+ *
+ * Known from the route, ICMP, the peer's MSS, or probes of TCP's own. Programs can make an MSS
+ * small (TCP_MAXSEG), and links are shared: below what every path of IPv6 takes the route alone
+ * counts.
+ *
+ * Context: process.
+ * Return: bytes.
+ */
+u32 afr_conn_path_mtu(const struct afr_conn *conn)
+{
+	struct sock *isk = conn->inner->sk;
+	u32 route = READ_ONCE(inet_csk(isk)->icsk_pmtu_cookie);
+	u32 mss = tcp_mss_to_mtu(isk, READ_ONCE(tcp_sk(isk)->mss_cache));
+
+	return min(route, max_t(u32, mss, IPV6_MIN_MTU));
 }
 
 /**

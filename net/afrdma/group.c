@@ -25,6 +25,7 @@
 
 #define MEMBERS_MAX	32	/* links of one group: what one peer can */
 #define BACKOFF_MAX	(64 * HZ)
+#define SMALL_MTU	1280	/* every path of IPv6 takes it */
 
 /* A link in its group; freed by dead(). */
 struct member {
@@ -57,6 +58,52 @@ static void group_work(struct work_struct *work);
 
 /* Links */
 
+static void back_off(struct afr_group *g, unsigned long least, unsigned long most)
+{
+	lockdep_assert_held(&g->lock);
+	g->backoff = clamp(2 * g->backoff, least, most);
+	g->not_before = jiffies + g->backoff;
+}
+
+/* The group stays for @more after its back-off, so that what comes then finds it. */
+static void remember(struct afr_group *g, unsigned long more)
+{
+	lockdep_assert_held(&g->lock);
+	if (afr_group_table_closing())
+		return;
+	refcount_inc(&g->refs);
+	if (mod_delayed_work(groups_wq, &g->memory, g->backoff + more))
+		afr_group_table_put(g);
+}
+
+/*
+ * That a link comes up does not say that the path carries more than small packets: a program
+ * whose link is lost, replaced at once and lost again stands still for ever. So after the first
+ * that is lost so soon the next one has small packets (as RFC 4821 does it, 7.7), and after the
+ * second there is none for a while, longer each time.
+ */
+static void learn_of_end(struct afr_group *g, const struct afr_link *link)
+{
+	unsigned long retry = msecs_to_jiffies(READ_ONCE(g->an->set.attach_retry_ms));
+
+	if (!afr_link_active(link) || !afr_link_was_up(link))
+		return;
+	if (!afr_link_short_lived(link)) {
+		g->short_lives = 0;
+		g->backoff = 0;
+		return;
+	}
+	if (g->short_lives++)
+		back_off(g, 8 * retry, 64 * retry);
+	remember(g, 8 * retry);
+}
+
+/* Is there no new link for now, whoever asks? */
+static bool calm(const struct afr_group *g)
+{
+	return g->short_lives > 1 && time_before(jiffies, g->not_before);
+}
+
 static void member_settled(struct afr_link *link, enum afr_reason reason)
 {
 	struct member *m = afr_link_owner(link);
@@ -66,8 +113,8 @@ static void member_settled(struct afr_link *link, enum afr_reason reason)
 	if (afr_link_active(link)) {
 		g->connecting--;
 		g->failure = reason;
-		g->backoff = reason ? clamp(2 * g->backoff, (unsigned long)HZ, BACKOFF_MAX) : 0;
-		g->not_before = jiffies + g->backoff;
+		if (reason)
+			back_off(g, HZ, BACKOFF_MAX);
 	}
 	mutex_unlock(&g->lock);
 	queue_group(g);
@@ -81,6 +128,7 @@ static void member_dead(struct afr_link *link)
 	mutex_lock(&g->lock);
 	list_del(&m->entry);
 	g->count--;
+	learn_of_end(g, link);
 	mutex_unlock(&g->lock);
 	queue_group(g);
 	kfree(m);
@@ -146,6 +194,7 @@ static bool connect_link(struct afr_group *g)
 		return false;
 	memcpy(peer.instance, g->peer.instance, sizeof(peer.instance));
 	memcpy(peer.secret, g->peer.secret, sizeof(peer.secret));
+	peer.mtu = g->short_lives ? min_not_zero(g->peer.mtu, (u32)SMALL_MTU) : g->peer.mtu;
 	service_address(&remote, &g->peer);
 	if (!add_member(m, afr_link_connect(g->an, (struct sockaddr *)&g->peer.local,
 					    (struct sockaddr *)&remote, &peer, &member_ops, m)))
@@ -274,9 +323,10 @@ static void serve(struct afr_group *g)
 		link = pick_link(g);
 		if (!link && g->connecting)
 			return;
-		if (!link && !g->failure && connect_link(g))
+		if (!link && !g->failure && !calm(g) && connect_link(g))
 			return;
-		reason = link ? AFR_REASON_NONE : g->failure ?: AFR_REASON_NO_MEMORY;
+		reason = link ? AFR_REASON_NONE : g->failure ?:
+			 calm(g) ? AFR_REASON_LINK_SHORT : AFR_REASON_NO_MEMORY;
 		used |= !!link;
 		mutex_unlock(&g->lock);
 		answer_first(g, link, reason);
@@ -313,6 +363,7 @@ static void learn(struct afr_peer *peer, const struct afr_peer *news)
 {
 	memcpy(peer->secret, news->secret, sizeof(peer->secret));
 	peer->port = news->port;
+	peer->mtu = news->mtu;
 	if (peer->local.ss_family != AF_INET6)
 		return;
 	((struct sockaddr_in6 *)&peer->local)->sin6_scope_id =
@@ -516,8 +567,12 @@ int afr_group_init(void)
  */
 void afr_group_exit(void)
 {
+	struct afr_group *g = NULL;
+
 	afr_group_table_close();
-	afr_group_for_each_link(NULL, shut_down, NULL);
+	afr_group_for_each_link(NULL, shut_down, NULL);	/* takes each lock: none remembers more */
+	while ((g = afr_group_table_next(g)))
+		flush_delayed_work(&g->memory);
 	afr_group_table_wait();
 	destroy_workqueue(groups_wq);
 	rcu_barrier();

@@ -28,6 +28,7 @@ struct afr_peer {
 	u8	instance[16];
 	u8	secret[16];		/* to present to the peer */
 	u16	port;			/* service port, host order */
+	u32	mtu;			/* what TCP's packets have at most, 0 = unknown */
 	struct sockaddr_storage	local;	/* of the TCP connection */
 	struct sockaddr_storage	remote;
 };

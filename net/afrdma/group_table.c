@@ -149,6 +149,11 @@ static bool too_many(struct afr_net *an, const struct afr_peer *key)
 	return between >= BETWEEN_MAX || groups_count >= READ_ONCE(an->set.groups_max);
 }
 
+static void forget(struct work_struct *work)
+{
+	afr_group_table_put(container_of(to_delayed_work(work), struct afr_group, memory));
+}
+
 static struct afr_group *new_group(struct afr_net *an, const struct afr_peer *key,
 				   work_func_t work)
 {
@@ -161,6 +166,7 @@ static struct afr_group *new_group(struct afr_net *an, const struct afr_peer *ke
 	g->peer = *key;
 	g->loop = !memcmp(key->instance, an->instance, sizeof(key->instance));
 	INIT_WORK(&g->work, work);
+	INIT_DELAYED_WORK(&g->memory, forget);
 	INIT_LIST_HEAD(&g->joins);
 	mutex_init(&g->lock);
 	INIT_LIST_HEAD(&g->members);

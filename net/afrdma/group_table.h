@@ -27,8 +27,10 @@ struct afr_group {
 	unsigned int		count;		/* of members */
 	unsigned int		connecting;	/* links we are connecting: 0 or 1 */
 	enum afr_reason		failure;	/* of the last try; all are told */
-	unsigned long		backoff;	/* of further links, after failures */
+	unsigned int		short_lives;	/* links in a row that were lost soon */
+	unsigned long		backoff;	/* behind them; of further links, after failures */
 	unsigned long		not_before;
+	struct delayed_work	memory;		/* has a reference: back-off outlives links */
 };
 
 /* Addresses in keys are plain. */

@@ -23,6 +23,7 @@
 #include <linux/in6.h>
 #include <linux/rcupdate.h>
 #include <linux/random.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 
 #include "dev.h"
@@ -34,6 +35,8 @@
 #include "trace.h"
 
 #define PORT_POLL	(HZ / 5)
+#define SHORT_LIFE	(15 * HZ)	/* the device's retries take four seconds of it ... */
+#define SHORT_BYTES	SZ_1M		/* ... and where large packets are lost, small ones go */
 #define TRY		(3 * HZ / 2)	/* rdma_cm itself would repeat a request after 4 s */
 
 static LIST_HEAD(links);
@@ -114,6 +117,7 @@ static void tell_up(struct afr_link *link)
 		return;
 	link->settled = true;
 	link->was_up = true;
+	link->up_since = jiffies;
 	spin_lock_bh(&link->lock);
 	if (!link->users)
 		afr_link_watch_idle(link);
@@ -423,6 +427,41 @@ void *afr_link_owner(const struct afr_link *link)
 unsigned int afr_link_users(const struct afr_link *link)
 {
 	return READ_ONCE(link->users);
+}
+
+/**
+ * afr_link_was_up() - did it come up
+ * @link: the link
+ *
+ * Return: true if it did, whatever became of it.
+ */
+bool afr_link_was_up(const struct afr_link *link)
+{
+	return link->was_up;
+}
+
+/**
+ * afr_link_short_lived() - is it likely that the path does not carry RDMA
+ * @link: the link, dead
+ *
+ * One end sees that nothing is acknowledged, and the other one that it was left.
+ *
+ * Context: Process.
+ * Return: true if it was lost like that, soon after it had come up, and with little that went
+ * through.
+ */
+bool afr_link_short_lived(const struct afr_link *link)
+{
+	switch (link->reason) {
+	case AFR_REASON_LINK_UNACKED:
+	case AFR_REASON_LINK_SILENT:
+	case AFR_REASON_LINK_DISCONNECTED:
+	case AFR_REASON_LINK_PEER_RESUME:
+		return link->was_up && time_before(jiffies, link->up_since + SHORT_LIFE) &&
+		       link->tx_done + link->rx_bytes < SHORT_BYTES;
+	default:
+		return false;
+	}
 }
 
 /**

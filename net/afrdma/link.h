@@ -138,6 +138,7 @@ struct afr_link_ops {
 struct afr_link_peer {
 	u8	instance[16];	/* the peer's */
 	u8	secret[16];	/* active: what the peer wants to see */
+	u32	mtu;		/* active: the largest packet the path takes, 0 = unknown */
 };
 
 /*
@@ -182,6 +183,9 @@ bool afr_link_active(const struct afr_link *link);	/* we connected it */
 bool afr_link_is_up(const struct afr_link *link);
 void *afr_link_owner(const struct afr_link *link);
 unsigned int afr_link_users(const struct afr_link *link);
+/* In dead(): was it ever up; and was it lost soon after, as on a path that loses its packets? */
+bool afr_link_was_up(const struct afr_link *link);
+bool afr_link_short_lived(const struct afr_link *link);
 struct afr_device *afr_link_device(const struct afr_link *link);
 
 enum afr_link_state {

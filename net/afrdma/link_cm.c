@@ -9,6 +9,7 @@
 #include <linux/delay.h>
 #include <linux/log2.h>
 #include <linux/sizes.h>
+#include <rdma/ib_addr.h>
 #include <rdma/ib_cm.h>
 
 #include "dev.h"
@@ -219,6 +220,19 @@ bool afr_link_cm_may_send(struct afr_link *link)
 	       attr.state == IB_PORT_ACTIVE;
 }
 
+/*
+ * Active: rdma_cm takes the largest packet of the interface, but the path may be narrower, and
+ * RoCE has no way to notice: the queue pair dies of it. So none is larger than TCP's are. The
+ * passive end follows the request.
+ */
+static void limit_mtu(struct afr_link *link)
+{
+	struct sa_path_rec *path = link->cm_id->route.path_rec;
+
+	if (link->peer.mtu && path && rdma_protocol_roce(link->cm_id->device, link->port_num))
+		path->mtu = min_t(u8, path->mtu, iboe_get_mtu(link->peer.mtu) ?: IB_MTU_256);
+}
+
 /* Handshake: what rdma_cm tells */
 
 static struct rdma_conn_param conn_param(const struct afr_link *link, const void *data, u8 len)
@@ -395,6 +409,7 @@ void afr_link_cm_connect(struct afr_link *link)
 	memcpy(req.instance, link->an->instance, sizeof(req.instance));
 	memcpy(req.secret, link->peer.secret, sizeof(req.secret));
 	afr_rogue_cm(&req, sizeof(req));
+	limit_mtu(link);
 	param = conn_param(link, &req, sizeof(req));
 	ret = rdma_connect(link->cm_id, &param);
 	if (ret)

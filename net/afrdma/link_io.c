@@ -150,9 +150,8 @@ static unsigned int sq_room(const struct afr_link *link, unsigned int reserve)
 }
 
 /*
- * Post one work request, or two in a chain; the caller has made sure of the slots.
- * With @mark the last is signaled; others are when a quarter of the queue has gone by
- * without, so that a full queue always has a signal in it.
+ * Post one work request, or two in a chain, for which there is room. With @mark the last is
+ * signaled; else when a quarter of the queue has none, so that a full one has a signal in it.
  */
 static int sq_post(struct afr_link *link, struct ib_send_wr *wr, const struct afr_link_mark *mark)
 {
@@ -179,6 +178,7 @@ static int sq_post(struct afr_link *link, struct ib_send_wr *wr, const struct af
 		return 0;
 	*m = mark ? *mark : (struct afr_link_mark){};
 	m->count = link->sq_plain;
+	m->sent = link->tx_bytes;
 	link->bulk += m->bulk;
 	link->sq_plain = 0;
 	link->mark_head++;
@@ -260,8 +260,7 @@ void afr_link_io_probe(struct afr_link *link)
  * afr_link_io_room() - messages of ports that may be posted now
  * @link: the link
  *
- * Nothing of a port uses the credits kept for announcements, cursors and DETACH
- * no more than data: with both ends out of credits nobody could announce any.
+ * Nothing of a port uses those kept for announcements, or both ends could run out of them.
  *
  * Context: Process or softirq, under link->lock.
  * Return: their number.
@@ -324,7 +323,8 @@ static void completion_error(struct afr_link *link, const struct ib_wc *wc)
 	if (wc->status != IB_WC_WR_FLUSH_ERR)
 		pr_debug("link %llu: work request failed: %s (%u), vendor %#x\n", link->id,
 			 ib_wc_status_msg(wc->status), wc->status, wc->vendor_err);
-	afr_link_fail(link, AFR_REASON_LINK_COMPLETION);
+	afr_link_fail(link, wc->status == IB_WC_RETRY_EXC_ERR ? AFR_REASON_LINK_UNACKED :
+								AFR_REASON_LINK_COMPLETION);
 }
 
 static void tell_port(struct afr_link *link, const struct afr_link_mark *mark)
@@ -359,6 +359,7 @@ static void send_done(struct ib_cq *cq, struct ib_wc *wc)
 	spin_lock_bh(&link->lock);
 	mark = link->marks[link->mark_tail++ % link->mark_slots];
 	link->sq_used -= mark.count;
+	link->tx_done = mark.sent;
 	afr_pace_done(link, &mark);
 	spin_unlock_bh(&link->lock);
 	if (mark.op) {

@@ -52,6 +52,7 @@ struct afr_link_mark {
 	u16 slot;		/* whom to tell: the port in there, if it is still number @serial */
 	u32 bulk;		/* bytes of bulk that are on their way no more */
 	ktime_t posted;		/* ... since then */
+	u64 sent;		/* tx_bytes by then, or a little less */
 	void (*tell)(struct afr_port *port);
 	u32 serial;
 	struct afr_link_op *op;
@@ -93,6 +94,7 @@ struct afr_link {
 	unsigned long connect_end;
 	bool settled;			/* the group was told ... */
 	bool was_up;			/* ... that it is up */
+	unsigned long up_since;		/* jiffies */
 	bool used;			/* it was up: there may be keys that a peer knows */
 	bool accepted;			/* passive: the queue pair may send */
 
@@ -128,6 +130,7 @@ struct afr_link {
 	struct afr_port *downing;	/* down() is being called for it ... */
 	struct task_struct *downer;	/* ... by this task */
 	u64 tx_bytes, tx_writes;
+	u64 tx_done;			/* of tx_bytes, those that have completed */
 	u32 posts;			/* times something was posted ... */
 	u32 tail_posts;			/* ... when the tail was looked at last */
 	unsigned int tail_probes;	/* since something else was posted */

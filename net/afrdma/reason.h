@@ -45,6 +45,7 @@
 	AFR_REASON(40, OPERATOR, "an administrator keeps this connection on TCP (smctl conn move)") \
 	AFR_REASON(41, ATTACH_LIMIT, "too many connections were moving to RDMA at once (sysctl net.afrdma.attaches_max)") \
 	AFR_REASON(42, GROUP_LIMIT, "links to too many peers (sysctl net.afrdma.groups_max)") \
+	AFR_REASON(49, TUNNEL, "TCP is routed through a tunnel (an IPsec interface, WireGuard, GRE, ...), and RDMA would bypass it") \
 	/* why a link died */ \
 	AFR_REASON(50, LINK_COMPLETION, "a work request on the link failed") \
 	AFR_REASON(51, LINK_DISCONNECTED, "the peer or rdma_cm disconnected the link") \
@@ -59,7 +60,8 @@
 	AFR_REASON(60, LINK_PROTOCOL, "the peer broke the rules of the link: unknown slot, or credits that cannot be") \
 	AFR_REASON(61, LINK_OPERATOR, "an administrator took the link down") \
 	AFR_REASON(62, LINK_SILENT, "the peer's device did not answer for link_timeout_ms: is the path of RDMA, such as UDP port 4791 of RoCE, still open?") \
-	AFR_REASON(67, TUNNEL, "TCP is routed through a tunnel (an IPsec interface, WireGuard, GRE, ...), and RDMA would bypass it") \
+	AFR_REASON(63, LINK_UNACKED, "the peer's device acknowledged nothing of what was sent again and again: does the path lose RDMA packets, or only large ones (mtu of smctl link)?") \
+	AFR_REASON(64, LINK_SHORT, "links to this peer were lost soon after they came up, having carried little, so there is none for a while: does the path lose RDMA packets, or only large ones?") \
 	/* why a connection was ended */ \
 	AFR_REASON(79, SYN_TAKEN, "a BPF program removed the saved SYN of this connection before accept(), after we had consented to the client") \
 	AFR_REASON(80, RESET, "the peer or the network reset the TCP connection") \

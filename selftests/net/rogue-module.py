@@ -35,7 +35,7 @@ SLOW = 4 if "debug" in os.environ.get("AFR_KERNEL", "") else 1
 # Of both ends. An honest end must not wait for a liar for long, nor should the test.
 SETTINGS = {"hello_timeout_ms": 1000, "attach_timeout_ms": 1500, "detach_timeout_ms": 1500,
             "orphan_timeout_ms": 2000, "link_linger_ms": 300, "links_per_group": 1,
-            "link_depth": 16, "sndbuf": 1 << 18, "rcvbuf": 1 << 18}
+            "attach_retry_ms": 20, "link_depth": 16, "sndbuf": 1 << 18, "rcvbuf": 1 << 18}
 LIARS_SETTINGS = {"detach_timeout_ms": 60000}
 
 

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""
+For hole.sh: a path that carries small packets of RDMA, and not the large ones.
+
+    hole.py route HOST PORT SMCTL MTU   links have so large packets
+    hole.py large HOST PORT SMCTL       packets above 1500 bytes are lost: the stream stands still
+                                        once, and goes on by RDMA with smaller ones
+    hole.py small HOST PORT SMCTL       those above 400 are lost, too: it goes on by TCP, for the
+                                        reason LINK_SHORT, and links leave it alone
+Exit status 1 and a sentence if it is not so. The other end is "pace.py serve PORT".
+"""
+import json
+import subprocess
+import sys
+import time
+
+from death import info, on_rdma
+from pace import BYE, DRINK, connected, counter, drunk, warm
+
+LINK_SHORT = 64
+MIB = 1 << 20
+PAUSE = 0.5             # far more than a MiB takes
+STALLS = 7              # seconds; the device gives a queue pair up after four
+SIGHT, CALM = 30, 5     # seconds at most until it shows, and then at least
+
+
+def links(smctl):
+    out = subprocess.run([smctl, "-j", "link"], check=True, capture_output=True).stdout
+    return [link for link in json.loads(out) if link["state"] == "up"]
+
+
+def stream(conn, seconds, over=lambda: False):
+    """How long it stood still, and how much it moved."""
+    stood, moved, end = 0, 0, time.monotonic() + seconds
+    while time.monotonic() < end and not over():
+        begin = time.monotonic()
+        drunk(conn, MIB)
+        took = time.monotonic() - begin
+        stood += took if took > PAUSE else 0
+        moved += 1
+    print(f"{moved} MiB, stood still for {stood:.1f} s: {info(conn)}")
+    return stood
+
+
+def route(conn, smctl, mtu):
+    warm(conn, lambda: drunk(conn, 1 << 15))
+    mtus = [link["mtu"] for link in links(smctl)]
+    if not mtus or set(mtus) != {mtu}:
+        sys.exit(f"links have packets of {mtus} bytes, expected {mtu}")
+
+
+def large(conn, smctl):
+    stood = stream(conn, SIGHT, lambda: on_rdma(conn) and info(conn)["tx_rdma"] > 16 * MIB)
+    mtus = [link["mtu"] for link in links(smctl)]
+    if not on_rdma(conn) or mtus != [1024]:
+        sys.exit(f"expected RDMA with packets of 1024 bytes, links have {mtus}")
+    if stood > STALLS:
+        sys.exit("stood still for too long")
+
+
+def small(conn, smctl):
+    stream(conn, SIGHT, lambda: info(conn)["reason"] == LINK_SHORT)
+    if info(conn)["reason"] != LINK_SHORT:
+        sys.exit("expected LINK_SHORT")
+    created = counter(smctl, "link_created")
+    if stream(conn, CALM) > 4 * PAUSE or counter(smctl, "link_created") != created:
+        sys.exit("expected TCP, without another link for now")
+
+
+if __name__ == "__main__":
+    what, *args = sys.argv[1:] or ["help"]
+    parts = {"route": route, "large": large, "small": small}
+    if what not in parts:
+        sys.exit(__doc__)
+    host, port, smctl, *more = args
+    try:
+        with connected(host, int(port), DRINK) as conn:
+            parts[what](conn, smctl, *map(int, more))
+    finally:
+        connected(host, int(port), BYE).close()

@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# For the lab (selftests/lab/run), in both guests: packets of RDMA are as large as TCP knows
+# the path to be, and where the path loses them all the same, links that come up and die are
+# not replaced again and again.
+# shellcheck disable=SC2317 # functions are called by "wait_for"
+set -uo pipefail
+# shellcheck source=selftests/lab/guest-lib.sh
+. "$AFR_LAB/guest-lib.sh"
+
+net=$AFR_SRC/selftests/net
+smctl=$AFR_SRC/build/tools/smctl
+work=$(mktemp -d)
+port=7500
+
+listening() { grep -q listening "$work/serve.$port"; }
+no_link() { [ "$("$smctl" -j link)" = "[]" ]; }
+
+lose() {
+	nft "add table inet hole; add chain inet hole in { type filter hook input priority 0; }
+		add rule inet hole in udp dport 4791 meta length > $1 counter drop"
+}
+no_loss() { nft 'delete table inet hole'; }
+
+# part NAME WORDS-FOR-HOLE.PY...: a talks to b, and neither has a link before
+part() {
+	local name=$1
+	shift
+	port=$((port + 1))
+	wait_for 20 no_link
+	barrier "none $port"
+	if [ "$AFR_ROLE" = b ]; then
+		timeout 100 python3 "$net/pace.py" serve $port >"$work/serve.$port" 2>&1 &
+		server=$!
+		wait_for 20 listening
+		barrier "listens $port"
+		check "$name: the server has seen it all" wait "$server"
+		sed 's/^/# /' "$work/serve.$port"
+	else
+		barrier "listens $port"
+		what=$1
+		shift
+		check "$name" timeout 90 python3 "$net/hole.py" "$what" "$AFR_PEER" $port "$smctl" "$@" \
+			>"$work/out" 2>&1
+		sed 's/^/# /' "$work/out"
+	fi
+	barrier "over $port"
+}
+
+[ "$AFR_RDMA" = rxe ] || exit 0		# iWARP is TCP
+mtu=$(cat /sys/class/net/eth0/mtu)
+barrier begin
+echo 0 >/proc/sys/net/afrdma/link_linger_ms
+[ "$AFR_ROLE" = b ] || ip route replace "$AFR_PEER/32" dev eth0 mtu 1500
+part "a narrow route: small packets" route 1024
+[ "$AFR_ROLE" = b ] || ip route del "$AFR_PEER/32"
+if [ "$mtu" -gt 5000 ]; then
+	part "a wide one: large packets" route 4096
+	[ "$AFR_ROLE" = a ] || lose 1500
+	part "large packets are lost: RDMA with small ones" large
+	[ "$AFR_ROLE" = a ] || no_loss
+fi
+barrier large
+[ "$AFR_ROLE" = a ] || lose 400
+part "all but the smallest are lost: TCP, and it says why" small
+[ "$AFR_ROLE" = a ] || no_loss
+barrier end
+rm -rf "$work"
+exit 0
