@@ -24,6 +24,8 @@
 #include "wire.h"
 
 #define MEMBERS_MAX	32	/* links of one group: what one peer can */
+#define LINKS_MAX	16u	/* those that we connect because of the number of connections */
+#define SHARERS		4	/* connections that may share a receive of a link */
 #define BACKOFF_MAX	(64 * HZ)
 #define SMALL_MTU	1280	/* every path of IPv6 takes it */
 
@@ -256,12 +258,23 @@ static struct afr_link *pick_link(struct afr_group *g)
 	return best->link;
 }
 
-/* Is one more link wanted, now that one is in use? */
+/*
+ * Is one more link wanted, now that one is in use? There are links_per_group, so that processors
+ * share the work; and what all connections of a link have on their way fits into link_depth
+ * receives, so where more than SHARERS have a receive between them, there is one more. With the
+ * defaults that begins above a thousand connections: below, the queue pairs do not grow with them.
+ */
 static bool want_link(const struct afr_group *g)
 {
-	unsigned int links = g->loop ? DIV_ROUND_UP(g->count, 2) : g->count;
+	const struct afr_settings *set = &g->an->set;
+	unsigned int ends = g->loop ? 2 : 1, users = 0, most;
+	const struct member *m;
 
-	return links < READ_ONCE(g->an->set.links_per_group) && !g->connecting &&
+	list_for_each_entry(m, &g->members, entry)
+		users += afr_link_users(m->link);
+	most = users / ends / (SHARERS * READ_ONCE(set->link_depth)) + 1;
+	most = max_t(unsigned int, min(most, LINKS_MAX), READ_ONCE(set->links_per_group));
+	return DIV_ROUND_UP(g->count, ends) < most && !g->connecting &&
 	       !time_before(jiffies, g->not_before);
 }
 

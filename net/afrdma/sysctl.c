@@ -68,7 +68,10 @@ static const struct ctl_table afr_settings_table[] = {
 	SETTING_INT(link_timeout_ms, 100, DAY_MS),
 	/* How long a link without connections is kept for the next one. */
 	SETTING_INT(link_linger_ms, 0, DAY_MS),
-	/* Links to one peer over one device; connections are spread over them. */
+	/*
+	 * Links to one peer over one device; connections are spread over them. There is one
+	 * more for each 4 * link_depth connections, up to 16, if that makes more.
+	 */
 	SETTING_INT(links_per_group, 1, 16),
 	/* Connections on one link; more go to another link, or stay on TCP. */
 	SETTING_INT(conns_per_link, 1, 65520),

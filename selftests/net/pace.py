@@ -8,6 +8,7 @@ For pace.sh: bulk leaves room for short messages, and for who leaves, and for no
                                   sentence if it is not so
     pace.py crowd HOST PORT SMCTL connections come and go beside far more streams than one
                                   link has receives for
+    pace.py spread HOST PORT SMCTL more connections than a link is for have another one
     pace.py ring BYTES            rings of a new socket have so many bytes
     pace.py many COUNT            they have fewer while so many connections are open, and not
                                   while so many threads wait for one
@@ -32,7 +33,8 @@ BODIES = 8
 BEGINS, BEGIN = 4, 20000    # rounds; more than a prompt message has, and one write when paced
 PACING = pathlib.Path("/proc/sys/net/afrdma/pacing")
 QUIET = 0.5             # far more than bulk leaves room for behind a short message
-STREAMS = 64
+STREAMS = 56            # fewer than a second link is made for, see "spread"
+CROWD = 64              # so many on a link of 16 receives, and the next one has another link
 LEAVERS, TOGETHER = 6, 7.0      # connections, seconds at least: more than detach_timeout_ms
 ECHO, DRINK, BYE = b"e", b"d", b"q"
 
@@ -73,7 +75,7 @@ def serve(port):
     listener.listen(STREAMS)
     print("listening", flush=True)
     ends = []
-    with ThreadPoolExecutor(STREAMS + LEAVERS) as pool:
+    with ThreadPoolExecutor(CROWD + LEAVERS) as pool:
         while True:
             conn, _ = listener.accept()
             part = conn.recv(1)
@@ -172,6 +174,33 @@ def crowd(host, port, smctl):
         if counter(smctl, name) != was:
             sys.exit(f"{name}: expected none")
     for conn in streams:
+        conn.close()
+
+
+def spread(host, port, smctl):
+    """The number of links follows the number of connections."""
+    def links():
+        out = subprocess.run([smctl, "-j", "link"], check=True, capture_output=True)
+        return [link["users"] for link in json.loads(out.stdout) if link["state"] == "up"]
+
+    def more(conns, count):
+        for _ in range(count):
+            conns.append(connected(host, port, ECHO))
+            warm(conns[-1], lambda: ping(conns[-1], 0))
+
+    conns = []
+    more(conns, CROWD // 2)
+    few = links()
+    more(conns, CROWD // 2 + 2)     # the last but one is too much, and the last one goes there
+    end = time.monotonic() + 20
+    while len(links()) < 2 and time.monotonic() < end:
+        time.sleep(0.1)
+    more(conns, 2)
+    many = links()
+    print(f"{CROWD // 2} connections on {few}, {len(conns)} on {many}")
+    if len(few) != 1 or len(many) != 2 or not all(many) or sum(many) != len(conns):
+        sys.exit("expected one link, and then two that are used")
+    for conn in conns:
         conn.close()
 
 
@@ -300,6 +329,8 @@ if __name__ == "__main__":
             crowd(args[0], int(args[1]), args[2])
         finally:
             connected(args[0], int(args[1]), BYE).close()
+    elif what == "spread":
+        spread(args[0], int(args[1]), args[2])
     elif what == "ring":
         ring(int(args[0]))
     elif what == "many":

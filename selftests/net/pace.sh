@@ -3,7 +3,8 @@
 #
 # For the lab (selftests/lab/run), in both guests: bulk leaves room for short messages of
 # other connections of its link, and waits for nothing when there are none; who leaves a
-# crowded link can; and rings are as large as there is memory for.
+# crowded link can; many connections have more links; and rings are as large as there is
+# memory for.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -68,6 +69,10 @@ else
 	barrier paced
 	echo 16 >/proc/sys/net/afrdma/link_depth
 	barrier narrow
+	check "many connections: more links" \
+		timeout 120 python3 "$pace" spread "$AFR_PEER" $port "$smctl" >"$work/out" 2>&1
+	sed 's/^/# /' "$work/out"
+	check "these links go" wait_for 20 no_link
 	check "a crowded link: who leaves can" \
 		timeout 120 python3 "$pace" crowd "$AFR_PEER" $port "$smctl" >"$work/out" 2>&1
 	sed 's/^/# /' "$work/out"
