@@ -63,6 +63,7 @@ struct afr_port {
 	struct afr_link	*link;		/* holds a reference while joined */
 	u16		slot;		/* ours: the peer puts it in immediates to us */
 	u16		peer_slot;	/* the peer's: goes into our immediates */
+	bool		forsaken;	/* DETACH was not waited for: leave the slot taken */
 	/* private to link.c */
 	bool		joined;
 	bool		ended;		/* the peer's DETACH was polled */
@@ -79,9 +80,10 @@ int afr_port_join(struct afr_port *port, struct afr_link *link, const struct afr
 /*
  * Give slot and link back. The slot is reused at once, so the caller has polled
  * the peer's DETACH, or down() was called, or the slot was never told to the
- * peer (PE5). After return no upcall runs or will run (but for the down() that
- * this is called from). Process context, sleeps (RCU). Idempotent; a zeroed port
- * that never joined is fine.
+ * peer (PE5); or port->forsaken is set: then nobody has the slot for the rest of the
+ * link's life, and what the peer says for it is passed over. After return no upcall
+ * runs or will run (but for the down() that this is called from). Process context,
+ * sleeps (RCU). Idempotent; a zeroed port that never joined is fine.
  */
 void afr_port_leave(struct afr_port *port);
 

@@ -333,7 +333,7 @@ static void tell_port(struct afr_link *link, const struct afr_link_mark *mark)
 
 	rcu_read_lock();
 	port = xa_load(&link->slots, mark->slot);
-	if (port && port->serial == mark->serial && port->ops->get(port)) {
+	if (port && !xa_is_value(port) && port->serial == mark->serial && port->ops->get(port)) {
 		mark->tell(port);
 		port->ops->put(port);
 	}
@@ -389,6 +389,8 @@ static int got_message(struct afr_link *link, u16 slot, u32 len, u16 cursor, boo
 
 	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "a port is found under RCU (I7)");
 	port = xa_load(&link->slots, slot);
+	if (xa_is_value(port))		/* forsaken */
+		return 0;
 	if (!port || port->ended)
 		return -EPROTO;
 	AFR_CHECK(port->link == link);	/* whole before it was found (I6) */

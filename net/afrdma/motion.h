@@ -25,8 +25,9 @@
  *   said RESUME for a DETACH and then loses the link says so by a second one,
  *   unless the peer's RESUME has come.
  * - An end shuts the inner TCP for writing when its FIN and its FINACK are through and
- *   its DETACH has completed *and* the peer's has been polled, or the link is
- *   closed and RESUME written: until then it may have to say that the link died.
+ *   its DETACH has completed *and* the peer's has been polled, or is not waited for any
+ *   longer (detach_timeout_ms), or the link is closed and RESUME written: until then it
+ *   may have to say that the link died.
  *
  * Functions that check what the peer said return 0 or the AFR_REASON_* the
  * connection ends with, and change nothing when they refuse.

@@ -181,6 +181,24 @@ void afr_move_detach(struct afr_conn *conn)
 		afr_path_rdma_detach(conn);
 }
 
+/*
+ * The peer does not say that it has written its last. Who has said all needs the link no more,
+ * and the others on it do: so take the key away, which afr_attach_end() does before the ring goes
+ * (PE5), and leave the slot to nobody. Should the peer write all the same, its device is refused,
+ * and the link is lost after all. Who goes on by TCP has to know what landed: not so for him.
+ */
+static void detach_overdue(struct afr_conn *conn)
+{
+	if (conn->attach != AFR_LEAVING || test_bit(AFR_F_LEAVE, &conn->flags) ||
+	    !test_bit(AFR_F_DETACHED, &conn->flags)) {
+		afr_link_fail(conn->port.link, AFR_REASON_LINK_DETACH_TIMEOUT);
+		return;
+	}
+	afr_stat_inc(conn->an->net, AFR_STAT_DETACH_LATE);
+	conn->port.forsaken = true;
+	set_bit(AFR_F_PEER_DETACHED, &conn->flags);
+}
+
 static void check_timers(struct afr_conn *conn)
 {
 	if (test_and_clear_bit(AFR_F_RETRY_NOW, &conn->flags)) {
@@ -193,7 +211,7 @@ static void check_timers(struct afr_conn *conn)
 	if (conn->attach == AFR_ATTACHING && afr_conn_timer_due(conn, AFR_T_ATTACH))
 		afr_attach_overdue(conn);
 	if (conn->port.link && afr_conn_timer_due(conn, AFR_T_DETACH))
-		afr_link_fail(conn->port.link, AFR_REASON_LINK_DETACH_TIMEOUT);
+		detach_overdue(conn);
 }
 
 /**

@@ -207,7 +207,8 @@ struct afr_mr *afr_mr_register(struct afr_link *link, struct afr_mem *mem, bool 
  *
  * The caller has proof that nothing uses it any more: for a receive ring that the
  * peer's DETACH was polled, for a send ring that our own has completed, or for
- * both that the link is drained (down() was called) (PE5).
+ * both that the link is drained (down() was called) (PE5). Or it does not wait for that
+ * DETACH: then what the peer still writes is refused from here on.
  *
  * Context: Process. Sleeps.
  */

@@ -49,6 +49,7 @@ int afr_port_join(struct afr_port *port, struct afr_link *link, const struct afr
 	port->ops = ops;
 	port->link = link;
 	port->ended = false;
+	port->forsaken = false;
 	INIT_LIST_HEAD(&port->waiting);
 	INIT_LIST_HEAD(&port->pacing);
 	INIT_LIST_HEAD(&port->asking);
@@ -112,7 +113,10 @@ void afr_port_leave(struct afr_port *port)
 	if (!--link->users)
 		afr_link_watch_idle(link);
 	spin_unlock_bh(&link->lock);
-	xa_erase(&link->slots, port->slot);
+	if (port->forsaken)	/* in the place of another entry: no memory is needed */
+		xa_store(&link->slots, port->slot, xa_mk_value(0), GFP_KERNEL);
+	else
+		xa_erase(&link->slots, port->slot);
 	synchronize_rcu();
 	wait_event(link->wait, !down_runs(link, port));
 	port->link = NULL;

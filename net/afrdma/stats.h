@@ -52,7 +52,8 @@
 	AFR_STAT(WAKES_READ, "times a program that waited was woken to read") \
 	AFR_STAT(WAKES_WRITE, "times a program that waited was woken to write") \
 	AFR_STAT(LINK_PACED, "times bulk waited, to leave room for short messages on its link") \
-	AFR_STAT(LINK_TAIL, "writes of nothing behind a last message, so that the device notices if that was lost")
+	AFR_STAT(LINK_TAIL, "writes of nothing behind a last message, so that the device notices if that was lost") \
+	AFR_STAT(DETACH_LATE, "ended connections that left their link without the peer's DETACH, after detach_timeout_ms")
 
 #ifndef AFR_STATS_H
 #define AFR_STATS_H

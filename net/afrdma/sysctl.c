@@ -60,7 +60,10 @@ static const struct ctl_table afr_settings_table[] = {
 	 * the first time, twice as long each further time, at most 64 times as long.
 	 */
 	SETTING_INT(attach_retry_ms, 1, HOUR_MS),
-	/* How long a peer may keep a ring after the end before its link is killed. */
+	/*
+	 * How long a peer may keep a ring after the end before its key is taken away; or, where
+	 * the connection is to go on by TCP or our own last word is not through, its link.
+	 */
 	SETTING_INT(detach_timeout_ms, 100, DAY_MS),
 	/* How long a closed connection lives whose peer takes nothing of its last bytes. */
 	SETTING_INT(orphan_timeout_ms, 100, DAY_MS),

@@ -336,7 +336,8 @@ class Honest:
 
     def reasons_come(self, row):
         return not missing(row.abort, self.trace.reasons("abort")) and \
-               not missing(row.down, self.trace.reasons("down"))
+               not missing(row.down, self.trace.reasons("down")) and \
+               not (row.counts and not self.more(row.counts))
 
     def more(self, name):
         return counter(name) - self.before[name]
@@ -359,6 +360,8 @@ class Honest:
                     "were counted")
         if row.counts and not self.more(row.counts):
             return f"{row.counts} did not rise"
+        if row.stays and (self.trace.reasons("down") or not self.same.on_rdma()):
+            return f"the link did not stay: {self.trace}"
         return None
 
     def judge_bystanders(self, row):
