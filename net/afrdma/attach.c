@@ -14,6 +14,7 @@
 
 #include "control.h"
 #include "path_rdma.h"
+#include "rings.h"
 #include "route.h"
 #include "stats.h"
 #include "trace.h"
@@ -106,25 +107,12 @@ static void attach_failed(struct afr_conn *conn, enum afr_reason reason)
 	afr_attach_back_off(conn, reason);
 }
 
-/* Pages may leave a ring while it is not pinned, under the lock of its books: pin under it. */
-static int pin_rings(struct afr_conn *conn)
-{
-	int err;
-
-	spin_lock_bh(&conn->tx_lock);
-	conn->snd.pinned = true;
-	spin_lock(&conn->rx_lock);
-	conn->rcv.pinned = true;
-	spin_unlock(&conn->rx_lock);
-	spin_unlock_bh(&conn->tx_lock);
-	err = afr_mem_pin(&conn->snd);
-	return err ? err : afr_mem_pin(&conn->rcv);
-}
-
 static enum afr_reason reason_of(int err)
 {
 	switch (err) {
 	case -EDQUOT:		return AFR_REASON_RING_LIMIT;
+	case -ENOBUFS:		return AFR_REASON_PEER_SHARE;
+	case -EUSERS:		return AFR_REASON_USER_SHARE;
 	case -ENOMEM:		return AFR_REASON_NO_MEMORY;
 	case -EOPNOTSUPP:	return AFR_REASON_DMA_SYNC;
 	case -ENOSPC:		return AFR_REASON_NO_SLOT;
@@ -170,8 +158,7 @@ void afr_attach_end(struct afr_conn *conn)
 	afr_mr_free(conn->snd_mr);
 	conn->rcv_mr = NULL;
 	conn->snd_mr = NULL;
-	afr_mem_unpin(&conn->snd);
-	afr_mem_unpin(&conn->rcv);
+	afr_rings_unpin(conn);
 	clear_bit(AFR_F_LINK_DOWN, &conn->flags);
 	clear_bit(AFR_F_PEER_DETACHED, &conn->flags);
 	clear_bit(AFR_F_DETACHED, &conn->flags);
@@ -191,7 +178,7 @@ static int attach_begin(struct afr_conn *conn, struct afr_link *link)
 		return err;
 	if (afr_route_barred(conn))	/* the link may be older than the route */
 		return -EPERM;
-	err = pin_rings(conn);
+	err = afr_rings_pin(conn);
 	if (err)
 		return err;
 	conn->rcv_mr = afr_mr_register(conn->port.link, &conn->rcv, true);

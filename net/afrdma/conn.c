@@ -192,8 +192,8 @@ void afr_conn_start(struct afr_conn *conn, bool server, u32 nonce, u32 sndbuf, u
 #ifdef CONFIG_MEMCG
 	memcg = conn->inner->sk->sk_memcg;
 #endif
-	snd = afr_ring_size(sndbuf, most);
-	rcv = afr_ring_size(rcvbuf, most);
+	snd = afr_ring_size(sndbuf, AFR_MEM_LEAST, most);
+	rcv = afr_ring_size(rcvbuf, AFR_MEM_LEAST, most);
 	afr_mem_init(&conn->snd, conn->an, snd, memcg);
 	afr_mem_init(&conn->rcv, conn->an, rcv, memcg);
 	afr_tx_init(&conn->tx, snd, AFR_WINDOW_INITIAL);

@@ -39,6 +39,7 @@
 #include "mr.h"
 #include "netns.h"
 #include "reason.h"
+#include "share.h"
 
 struct afr_conn;
 struct sock;
@@ -109,7 +110,7 @@ enum afr_conn_flag {
 	AFR_F_KEEP_TCP,		/* an administrator wants no RDMA here */
 	AFR_F_RETRY_NOW,	/* an administrator wants RDMA now */
 	AFR_F_LEAVE,		/* leaving a good link, not the connection's end */
-	AFR_F_STALLED,		/* half-framed: the reader waits for room in the ring */
+	AFR_F_STALLED,		/* the work waits for the program to read: no room, no page */
 	AFR_F_SAY,		/* what waits for company is to be said without */
 	AFR_F_TCP_FULL,		/* a frame waits for sk_write_space */
 	AFR_F_TURN,		/* who waits to read is to do the work */
@@ -135,7 +136,7 @@ enum afr_timer {
 	AFR_T_ATTACH,
 	AFR_T_RETRY,		/* server: look for the link again; client: try again */
 	AFR_T_SAY,		/* nothing came to go along with what is wanted */
-	AFR_T_MEMORY,		/* no page for bytes that wait in TCP: try again */
+	AFR_T_MEMORY,		/* allocation failed for bytes that wait in TCP: try again */
 	AFR_T_DETACH,
 	AFR_T_ORPHAN,
 	AFR_TIMERS
@@ -238,6 +239,7 @@ struct afr_conn {
 	enum afr_reason		join_reason;
 	struct afr_port		port;
 	struct afr_mr		*snd_mr, *rcv_mr;
+	struct afr_share	share;		/* of memory for both rings */
 	struct afr_mr_view	snd_view;	/* under tx_lock once attached */
 	bool			may_post;	/* under tx_lock: peer_* known, link good */
 	u64			peer_addr;

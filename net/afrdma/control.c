@@ -324,9 +324,10 @@ static void data_taken(struct afr_conn *conn, u32 len)
 
 	conn->out_data -= len;
 	spin_lock_bh(&conn->tx_lock);
-	/* pages go before una tells the program that there is room; all, when nothing is left */
+	/* pages go before una tells the program that there is room */
 	afr_mem_release(&conn->snd, una, una + len,
-			una + len == conn->tx.written && !conn->tx_busy);
+			conn->tx_busy ? una + conn->tx.ring : conn->tx.written);
+	clear_bit(AFR_F_NO_PAGES, &conn->flags);
 	afr_tx_taken(&conn->tx, len);
 	/* half-framed: the peer cannot send CREDIT, TCP's own window is the credit */
 	if (afr_conn_rx_mode(conn) == AFR_RAW)

@@ -25,12 +25,18 @@
 
 /* --- receiving ---------------------------------------------------------- */
 
-/* The most a reader may wait for: the sender cannot tell a ring without its last unit (PC5). */
+/*
+ * The most a reader may wait for: the sender cannot tell a ring without its last unit (PC5);
+ * and what comes next may wait for a page of what is there.
+ */
 static size_t recv_target(struct sock *sk, size_t len, int flags)
 {
 	size_t target = sock_rcvlowat(sk, flags & MSG_WAITALL, len);
+	struct afr_conn *conn = afr_sk(sk)->conn;
 
-	return min_t(size_t, target, afr_rx_lowat_max(&afr_sk(sk)->conn->rx));
+	if (test_bit(AFR_F_STALLED, &conn->flags))
+		target = min_t(size_t, target, 1);
+	return min_t(size_t, target, afr_rx_lowat_max(&conn->rx));
 }
 
 /* Has all come that ever will, and is it no more than the @seen bytes that are peeked at? */

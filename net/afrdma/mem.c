@@ -4,10 +4,15 @@
  *
  * The producer puts pages in and the consumer takes them out, without a lock
  * between them. That is safe because of what each may touch: the producer only
- * positions inside the window, and the consumer only a page that lies as a whole
- * in [from, to) of one release, where the producer has not yet been told of
- * anything beyond @from. A page the consumer left by several small releases
- * stays: its first bytes may be in use for the next round.
+ * positions inside the window, and the consumer, while the producer is busy, only a page
+ * that lies as a whole in [from, to) of one release, where the producer has not yet been
+ * told of anything beyond @from. A page the consumer leaves in the middle meanwhile stays,
+ * for its first bytes may be in use for the next round, until the ring is empty or trimmed.
+ *
+ * Limits. All rings together have at most mem_max pages, of the namespace and of the host,
+ * but each ring has AFR_MEM_LEAST bytes of them whatever the limits say, as TCP's sockets have
+ * tcp_rmem[0]: a ring that holds so much has bytes to get rid of, and goes on when it has. So
+ * nobody waits for the memory of others.
  */
 #include <linux/bvec.h>
 #include <linux/gfp.h>
@@ -22,8 +27,10 @@
 #include "mem.h"
 #include "netns.h"
 #include "pure.h"
+#include "ring.h"
 #include "stats.h"
 
+#define LEAST_PAGES	(AFR_MEM_LEAST / PAGE_SIZE)
 #define RING_LEAST	(256u * 1024)	/* bytes */
 #define RING_PART	512
 #define RING_CONNS	32
@@ -35,10 +42,11 @@ MODULE_PARM_DESC(mem_max, "pages of ring memory, all namespaces together (defaul
 static atomic_long_t all_pages = ATOMIC_LONG_INIT(0);
 static atomic_long_t all_promised = ATOMIC_LONG_INIT(0);
 
-static void give_page(struct afr_net *an)
+static void give_page(struct afr_mem *mem)
 {
+	atomic_dec(&mem->held);
 	atomic_long_dec(&all_pages);
-	atomic_long_dec(&an->ring_pages);
+	atomic_long_dec(&mem->an->ring_pages);
 }
 
 /*
@@ -50,21 +58,26 @@ static unsigned long rdma_share(unsigned long most)
 	return most - most / 4;
 }
 
-static unsigned long share(const struct afr_mem *mem, unsigned long most)
+static bool within(long pages, unsigned long most, bool pin)
 {
-	return mem->pinned ? rdma_share(most) : most;
+	return pages <= (pin ? rdma_share(most) : most);
 }
 
-/* One more page: false when the namespace or the host is at its limit. */
-static bool take_page(const struct afr_mem *mem)
+/*
+ * One more page: false when the namespace or the host is at its limit. That is none to the
+ * first pages of a ring, but who pins it all does not begin what the limit will end.
+ */
+static bool take_page(struct afr_mem *mem, bool pin)
 {
 	struct afr_net *an = mem->an;
 	bool fits;
 
-	fits = atomic_long_inc_return(&an->ring_pages) <= share(mem, READ_ONCE(an->set.mem_max));
-	fits &= atomic_long_inc_return(&all_pages) <= share(mem, READ_ONCE(mem_max));
+	fits = within(atomic_long_inc_return(&an->ring_pages), READ_ONCE(an->set.mem_max), pin);
+	fits &= within(atomic_long_inc_return(&all_pages), READ_ONCE(mem_max), pin);
+	fits |= !pin && atomic_read(&mem->held) < LEAST_PAGES;
+	atomic_inc(&mem->held);
 	if (!fits)
-		give_page(an);
+		give_page(mem);
 	return fits;
 }
 
@@ -100,9 +113,22 @@ u32 afr_mem_ring(struct afr_net *an, u32 wanted)
 	return min(wanted, part > RING_LEAST ? (u32)rounddown_pow_of_two(part) : RING_LEAST);
 }
 
-static unsigned long ring_pages(const struct afr_mem *mem)
+/**
+ * afr_mem_free() - what rings of RDMA may still take
+ * @an: namespace
+ * @pinned: pages that they have, or are just taking
+ *
+ * Context: Any.
+ * Return: pages.
+ */
+unsigned long afr_mem_free(const struct afr_net *an, unsigned long pinned)
 {
-	return mem->size >> PAGE_SHIFT;
+	unsigned long ours = rdma_share(READ_ONCE(an->set.mem_max));
+	unsigned long all = rdma_share(READ_ONCE(mem_max));
+
+	ours -= min(ours, max_t(unsigned long, atomic_long_read(&an->ring_pages), pinned));
+	all -= min(all, max_t(unsigned long, atomic_long_read(&all_pages), pinned));
+	return min(ours, all);
 }
 
 static unsigned long ring_index(const struct afr_mem *mem, u64 offset)
@@ -129,7 +155,7 @@ static void promise(const struct afr_mem *mem, long pages)
  * afr_mem_init() - a ring that owns no memory yet
  * @mem: the ring
  * @an: namespace whose mem_max bounds the pages
- * @size: bytes, a power of two >= PAGE_SIZE
+ * @size: bytes, a power of two >= AFR_MEM_LEAST
  * @memcg: charged for the pages, or NULL; the caller keeps it alive until
  *	afr_mem_destroy()
  *
@@ -139,10 +165,11 @@ void afr_mem_init(struct afr_mem *mem, struct afr_net *an, u32 size, struct mem_
 {
 	mem->pages = NULL;
 	mem->size = size;
+	atomic_set(&mem->held, 0);
 	mem->pinned = false;
 	mem->an = an;
 	mem->memcg = memcg;
-	promise(mem, ring_pages(mem));
+	promise(mem, afr_mem_pages(mem));
 }
 
 static void drop_page(struct afr_mem *mem, unsigned long i)
@@ -154,17 +181,15 @@ static void drop_page(struct afr_mem *mem, unsigned long i)
 	AFR_CHECK(!mem->pinned);	/* a device may write to it (I9) */
 	mem->pages[i] = NULL;
 	__free_page(page);
-	give_page(mem->an);
+	give_page(mem);
 }
 
-static void drop_all(struct afr_mem *mem)
+static void drop_pages(struct afr_mem *mem, struct afr_ring_pages gone)
 {
-	unsigned long i;
-
-	if (!mem->pages)
+	if (mem->pinned || !mem->pages)
 		return;
-	for (i = 0; i < ring_pages(mem); i++)
-		drop_page(mem, i);
+	for (; gone.first < gone.last; gone.first++)
+		drop_page(mem, gone.first & (afr_mem_pages(mem) - 1));
 }
 
 /**
@@ -178,44 +203,44 @@ void afr_mem_destroy(struct afr_mem *mem)
 	if (!mem->an)
 		return;		/* never made */
 	WARN_ON_ONCE(mem->pinned);
-	drop_all(mem);
-	promise(mem, -(long)ring_pages(mem));
+	afr_mem_trim(mem, 0, 0);
+	WARN_ON_ONCE(atomic_read(&mem->held));
+	promise(mem, -(long)afr_mem_pages(mem));
 	mem->an = NULL;
 	kvfree(mem->pages);
 	mem->pages = NULL;
 }
 
-static int back_page(struct afr_mem *mem, unsigned long i)
+static int back_page(struct afr_mem *mem, unsigned long i, bool pin)
 {
-	struct afr_net *an = mem->an;
 	struct page *page;
 
 	if (mem->pages[i])
 		return 0;
-	if (!take_page(mem))
+	if (!take_page(mem, pin))
 		return -EDQUOT;
 	page = alloc_page(ring_gfp(mem) | __GFP_ZERO);
 	if (!page) {
-		give_page(an);
+		give_page(mem);
 		return -ENOMEM;
 	}
 	/* a sender and the pinning work may both find the place empty */
 	if (cmpxchg(&mem->pages[i], NULL, page)) {
 		__free_page(page);
-		give_page(an);
+		give_page(mem);
 		return 0;
 	}
-	afr_stat_inc(an->net, AFR_STAT_RING_PAGES);
+	afr_stat_inc(mem->an->net, AFR_STAT_RING_PAGES);
 	return 0;
 }
 
-static int back_range(struct afr_mem *mem, u64 offset, u32 len)
+static int back_range(struct afr_mem *mem, u64 offset, u32 len, bool pin)
 {
 	u32 done = 0;
 	int err = 0;
 
 	if (!READ_ONCE(mem->pages)) {
-		struct page **pages = kvcalloc(ring_pages(mem), sizeof(*pages), ring_gfp(mem));
+		struct page **pages = kvcalloc(afr_mem_pages(mem), sizeof(*pages), ring_gfp(mem));
 
 		if (!pages)
 			return -ENOMEM;
@@ -223,12 +248,26 @@ static int back_range(struct afr_mem *mem, u64 offset, u32 len)
 			kvfree(pages);
 	}
 	while (done < len) {
-		err = back_page(mem, ring_index(mem, offset + done));
+		err = back_page(mem, ring_index(mem, offset + done), pin);
 		if (err)
 			break;
 		done += min_t(u32, len - done, PAGE_SIZE - offset_in_page(offset + done));
 	}
 	return done ? done : err;
+}
+
+static int back(struct afr_mem *mem, u64 offset, u32 len, bool pin)
+{
+	struct mem_cgroup *old;
+	int ret;
+
+	/* A workqueue would charge nobody (T18). */
+	old = set_active_memcg(mem->memcg);
+	ret = back_range(mem, offset, len, pin);
+	set_active_memcg(old);
+	if (ret < 0)
+		afr_stat_inc(mem->an->net, AFR_STAT_RING_NO_MEMORY);
+	return ret;
 }
 
 /**
@@ -240,23 +279,26 @@ static int back_range(struct afr_mem *mem, u64 offset, u32 len)
  * A part is better than nothing: producers that held parts and waited would wait for each other.
  *
  * Context: Process, the producer. May sleep.
- * Return: bytes from @offset on that are backed; -ENOMEM, or -EDQUOT when namespace or host
- * are at mem_max, instead of none.
+ * Return: bytes from @offset on that are backed; instead of none -ENOMEM, or -EDQUOT when
+ * namespace or host are at mem_max and the ring holds AFR_MEM_LEAST.
  */
 int afr_mem_back(struct afr_mem *mem, u64 offset, u32 len)
 {
-	struct mem_cgroup *old;
-	int ret;
+	return len ? back(mem, offset, len, false) : 0;
+}
 
-	if (!len)
-		return 0;
-	/* A workqueue would charge nobody (T18). */
-	old = set_active_memcg(mem->memcg);
-	ret = back_range(mem, offset, len);
-	set_active_memcg(old);
-	if (ret < 0)
-		afr_stat_inc(mem->an->net, AFR_STAT_RING_NO_MEMORY);
-	return ret;
+/**
+ * afr_mem_starved() - does a producer wait for what the consumer takes, and not for others?
+ * @mem: the ring
+ * @offset: where the producer wants to go on, and afr_mem_back() said -EDQUOT
+ *
+ * Context: Any, under the lock under which the consumer releases, behind afr_mem_trim().
+ * Return: false if there is a page meanwhile, or one would be given.
+ */
+bool afr_mem_starved(const struct afr_mem *mem, u64 offset)
+{
+	return mem->pages && !READ_ONCE(mem->pages[ring_index(mem, offset)]) &&
+	       atomic_read(&mem->held) >= LEAST_PAGES;
 }
 
 /**
@@ -274,7 +316,7 @@ int afr_mem_pin(struct afr_mem *mem)
 	/* First, so that no release takes away what is being put in. */
 	mem->pinned = true;
 	for (done = 0; done < mem->size; done += ret) {
-		ret = afr_mem_back(mem, done, mem->size - done);
+		ret = back(mem, done, mem->size - done, true);
 		if (ret < 0) {
 			mem->pinned = false;
 			return ret;
@@ -287,7 +329,7 @@ int afr_mem_pin(struct afr_mem *mem)
  * afr_mem_unpin() - the device has let go of the ring
  * @mem: the ring
  *
- * The pages stay until they are released or the ring is destroyed.
+ * The pages stay until they are released, or afr_mem_trim() looks for those that hold nothing.
  *
  * Context: Process; the caller keeps producer and consumer off.
  */
@@ -301,26 +343,32 @@ void afr_mem_unpin(struct afr_mem *mem)
  * @mem: the ring
  * @from: the consumer's cursor as the producer knows it
  * @to: the consumer's cursor now; not told to the producer before this returns
- * @empty: nothing is left in the ring, and the caller keeps the producer off
+ * @end: what is left ends here; @from + size if the producer may be about to put in more
  *
- * Frees the pages that lie in [from, to) as a whole; all pages when @empty.
+ * Frees the pages of [from, to) that hold nothing of [to, end); all pages when that is empty.
  *
- * Context: Process or softirq, the consumer.
+ * Context: Process or softirq, the consumer, under the lock of the books.
  */
-void afr_mem_release(struct afr_mem *mem, u64 from, u64 to, bool empty)
+void afr_mem_release(struct afr_mem *mem, u64 from, u64 to, u64 end)
 {
-	/* in a page begun before @from the producer may be a lap ahead */
-	u64 first = (from + PAGE_SIZE - 1) >> PAGE_SHIFT;
-	u64 last = to >> PAGE_SHIFT;
+	struct afr_ring_pages gone = afr_ring_unused(to, end, mem->size, PAGE_SHIFT);
 
-	if (mem->pinned || !mem->pages)
-		return;
-	if (empty) {
-		drop_all(mem);
-		return;
-	}
-	for (; first < last; first++)
-		drop_page(mem, first & (ring_pages(mem) - 1));
+	if (to != end)	/* those before went in earlier releases */
+		gone.first = max(gone.first, (from >> PAGE_SHIFT) + afr_mem_pages(mem));
+	drop_pages(mem, gone);
+}
+
+/**
+ * afr_mem_trim() - free what holds nothing
+ * @mem: the ring
+ * @from: the consumer's cursor
+ * @end: the producer's
+ *
+ * Context: Process or softirq, under the lock of the books, the producer kept off.
+ */
+void afr_mem_trim(struct afr_mem *mem, u64 from, u64 end)
+{
+	drop_pages(mem, afr_ring_unused(from, end, mem->size, PAGE_SHIFT));
 }
 
 /* One step of a walk over [offset, offset + left): page, start in it, bytes in it. */

@@ -64,6 +64,7 @@ int afr_move_resume(struct afr_conn *conn, const struct afr_frame *frame)
 	was = was && conn->tx.where == AFR_ON_TCP;
 	conn->moves += was;
 	clear_bit(AFR_F_BLOCKED_TOLD, &conn->flags);
+	clear_bit(AFR_F_NO_PAGES, &conn->flags);
 	spin_unlock_bh(&conn->tx_lock);
 	if (bad)
 		return bad;

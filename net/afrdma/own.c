@@ -86,7 +86,7 @@ static int set_ring(struct sock *sk, int value, u32 *ring)
 
 	if (afr_conn_tx_mode(conn) != AFR_NONE)
 		return -EISCONN;
-	if (value < AFR_RING_MIN || value > READ_ONCE(conn->an->set.ring_max) ||
+	if (value < (int)AFR_MEM_LEAST || value > READ_ONCE(conn->an->set.ring_max) ||
 	    !is_power_of_2(value))
 		return -EINVAL;
 	*ring = value;
@@ -108,7 +108,8 @@ static int get_sndring(const struct sock *sk)
 	const struct afr_conn *conn = afr_sk(sk)->conn;
 
 	return test_bit(AFR_F_STARTED, &conn->flags) ? conn->tx.ring :
-	       afr_ring_size(afr_own_sndbuf(sk), READ_ONCE(conn->an->set.ring_max));
+	       afr_ring_size(afr_own_sndbuf(sk), AFR_MEM_LEAST,
+			     READ_ONCE(conn->an->set.ring_max));
 }
 
 static int get_rcvring(const struct sock *sk)
@@ -116,7 +117,8 @@ static int get_rcvring(const struct sock *sk)
 	const struct afr_conn *conn = afr_sk(sk)->conn;
 
 	return test_bit(AFR_F_STARTED, &conn->flags) ? conn->rx.ring :
-	       afr_ring_size(afr_own_rcvbuf(sk), READ_ONCE(conn->an->set.ring_max));
+	       afr_ring_size(afr_own_rcvbuf(sk), AFR_MEM_LEAST,
+			     READ_ONCE(conn->an->set.ring_max));
 }
 
 /* Who may keep a CPU busy by SO_BUSY_POLL may by this; up to a millisecond everybody may. */

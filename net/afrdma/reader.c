@@ -17,6 +17,7 @@
 #include "move.h"
 #include "path_rdma.h"
 #include "recv.h"
+#include "rings.h"
 #include "send.h"
 #include "stats.h"
 #include "trace.h"
@@ -451,11 +452,11 @@ static int data_into_ring(struct afr_conn *conn, u32 len)
 	unsigned int n, i;
 	int backed;
 
-	backed = afr_mem_back(&conn->rcv, at, len);
-	if (backed < 0) {
-		afr_conn_timer(conn, AFR_T_MEMORY, AFR_MEM_RETRY_MS);	/* the bytes stay in TCP */
-		return -EAGAIN;
-	}
+	backed = afr_rings_back_rcv(conn, len);
+	if (backed == -ENOMEM)
+		afr_conn_timer(conn, AFR_T_MEMORY, AFR_MEM_RETRY_MS);
+	if (backed < 0)
+		return -EAGAIN;		/* the bytes stay in TCP */
 	n = afr_mem_bvec(&conn->rcv, at, backed, bv, RX_SEGMENTS, &len);
 	for (i = 0; i < n; i++) {
 		vec[i].iov_base = page_address(bv[i].bv_page) + bv[i].bv_offset;
@@ -469,13 +470,13 @@ static int read_data(struct afr_conn *conn)
 	u32 len = data_begin(conn);
 	int ret = -EAGAIN;
 
-	if (len)
-		ret = data_into_ring(conn, len);
-	data_end(conn, ret);
 	if (len) {
 		clear_bit(AFR_F_STALLED, &conn->flags);
-		return ret;
+		ret = data_into_ring(conn, len);
 	}
+	data_end(conn, ret);
+	if (len)
+		return ret;
 	set_bit(AFR_F_STALLED, &conn->flags);
 	smp_mb__after_atomic();	/* then look again: the program may have read meanwhile (O1) */
 	if (afr_recv_readable(conn) < conn->rx.ring)

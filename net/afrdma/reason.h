@@ -45,6 +45,8 @@
 	AFR_REASON(40, OPERATOR, "an administrator keeps this connection on TCP (smctl conn move)") \
 	AFR_REASON(41, ATTACH_LIMIT, "too many connections were moving to RDMA at once (sysctl net.afrdma.attaches_max)") \
 	AFR_REASON(42, GROUP_LIMIT, "links to too many peers (sysctl net.afrdma.groups_max)") \
+	AFR_REASON(43, PEER_SHARE, "the peer's address has its share of ring memory: at most as much as is free of what RDMA may have of mem_max") \
+	AFR_REASON(44, USER_SHARE, "the user has its share of ring memory: at most four times what is free of what RDMA may have of mem_max") \
 	AFR_REASON(49, TUNNEL, "TCP is routed through a tunnel (an IPsec interface, WireGuard, GRE, ...), and RDMA would bypass it") \
 	/* why a link died */ \
 	AFR_REASON(50, LINK_COMPLETION, "a work request on the link failed") \

@@ -80,9 +80,9 @@ void afr_recv_consume(struct afr_conn *conn, size_t len)
 	bool due, imm;
 
 	spin_lock_bh(&conn->rx_lock);
-	/* pages go before the cursor gives the peer their place in the ring; all, when empty */
+	/* pages go before the cursor gives the peer their place in the ring */
 	afr_mem_release(&conn->rcv, conn->rx.consumed, conn->rx.consumed + len,
-			len == afr_rx_readable(&conn->rx) && !conn->rx_busy);
+			conn->rx_busy ? conn->rx.consumed + conn->rx.ring : conn->rx.visible);
 	afr_rx_consume(&conn->rx, len);
 	imm = conn->credit_imm;
 	due = afr_rx_credit_due(&conn->rx, imm);

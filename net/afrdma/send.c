@@ -6,6 +6,7 @@
 
 #include "control.h"
 #include "path_rdma.h"
+#include "rings.h"
 
 /* What is longer than a quarter of the ring goes in such pieces. */
 #define PIECE	(64u * 1024)
@@ -109,7 +110,7 @@ ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len, 
 {
 	u32 n = write_begin(conn, len);
 	u64 at = conn->tx.written;	/* ours alone to move */
-	int ret = n ? afr_mem_back(&conn->snd, at, n) : -EAGAIN;
+	int ret = n ? afr_rings_back_snd(conn, n) : -EAGAIN;
 
 	if (ret > 0) {
 		ret = afr_mem_copy_in(&conn->snd, at, ret, iter);
@@ -118,7 +119,7 @@ ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len, 
 	}
 	if (!write_end(conn, max(ret, 0), urgent))
 		afr_send_kick(conn);
-	if (ret == -ENOMEM || ret == -EDQUOT) {
+	if (ret == -ENOMEM) {
 		/* the work clears it and wakes; what has no work any more sends no more */
 		set_bit(AFR_F_NO_PAGES, &conn->flags);
 		afr_conn_look_again(conn, msecs_to_jiffies(AFR_MEM_RETRY_MS));
