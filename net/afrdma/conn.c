@@ -422,9 +422,9 @@ void afr_conn_finish(struct afr_conn *conn)
 		return;
 	timer_delete_sync(&conn->timer);
 	if (test_bit(AFR_F_ORPHAN_COUNTED, &conn->flags))
-		atomic_dec(&conn->an->orphans);
+		afr_net_give_orphan(&conn->an->orphans);
 	if (test_bit(AFR_F_ORPHAN_DONE, &conn->flags))
-		atomic_dec(&conn->an->orphans_done);
+		afr_net_give_orphan(&conn->an->orphans_done);
 	set_bit(AFR_F_FINISHED, &conn->flags);
 	afr_conn_put(conn);
 	module_put(THIS_MODULE);	/* afr_conn_exit() waits for the work we are in */

@@ -161,7 +161,7 @@ static void new_orphan(struct afr_conn *conn)
 	afr_stat_inc(an->net, AFR_STAT_CONN_ORPHANED);
 	conn->orphan_sum = delivered(conn);
 	afr_conn_timer(conn, AFR_T_ORPHAN, READ_ONCE(an->set.orphan_timeout_ms));
-	if (afr_net_take(an, &an->orphans, READ_ONCE(an->set.orphans_max)))
+	if (afr_net_take_orphan(an, &an->orphans))
 		set_bit(AFR_F_ORPHAN_COUNTED, &conn->flags);
 	else
 		afr_conn_abort(conn, AFR_REASON_ORPHAN_LIMIT);
@@ -196,8 +196,8 @@ static void orphan_done(struct afr_conn *conn)
 	afr_conn_timer(conn, AFR_T_ORPHAN, min_t(unsigned int, jiffies_to_msecs(fin),
 						 READ_ONCE(an->set.orphan_timeout_ms)));
 	clear_bit(AFR_F_ORPHAN_COUNTED, &conn->flags);
-	atomic_dec(&an->orphans);
-	if (afr_net_take(an, &an->orphans_done, READ_ONCE(an->set.orphans_max)))
+	afr_net_give_orphan(&an->orphans);
+	if (afr_net_take_orphan(an, &an->orphans_done))
 		set_bit(AFR_F_ORPHAN_DONE, &conn->flags);
 	else
 		afr_conn_abort(conn, AFR_REASON_ORPHAN_LIMIT);

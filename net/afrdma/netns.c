@@ -6,15 +6,26 @@
 #include <linux/init.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
+#include <linux/module.h>
 #include <linux/percpu.h>
 #include <linux/random.h>
+#include <linux/sizes.h>
 #include <linux/string.h>
 #include <net/ipv6.h>
 
 #include "netns.h"
 #include "stats.h"
 
+#define ORPHANS_MOST	262144		/* of the default, as TCP's */
+
 unsigned int afr_net_id __read_mostly;
+
+/* TCP keeps its own, net.ipv4.tcp_max_orphans, to itself. */
+static int orphans_max;
+module_param(orphans_max, int, 0644);
+MODULE_PARM_DESC(orphans_max, "closed connections that still deliver, all namespaces together (default: one for 256 KiB of memory)");
+
+static atomic_t all_orphans = ATOMIC_INIT(0);
 
 /* Bounds and sentences are in sysctl.c. */
 static const struct afr_settings afr_settings_default = {
@@ -103,6 +114,38 @@ bool afr_net_take(struct afr_net *an, atomic_t *count, int most)
 	return false;
 }
 
+/**
+ * afr_net_take_orphan() - one more closed connection that is kept
+ * @an: its namespace
+ * @count: those of it that still deliver, or those that have
+ *
+ * Whoever makes namespaces gets no more of them by that: they count for the machine, too.
+ *
+ * Context: Any.
+ * Return: as afr_net_take().
+ */
+bool afr_net_take_orphan(struct afr_net *an, atomic_t *count)
+{
+	if (!afr_net_take(an, &all_orphans, READ_ONCE(orphans_max)))
+		return false;
+	if (afr_net_take(an, count, READ_ONCE(an->set.orphans_max)))
+		return true;
+	atomic_dec(&all_orphans);
+	return false;
+}
+
+/**
+ * afr_net_give_orphan() - a closed connection is gone, or counts as another kind
+ * @count: as it was taken
+ *
+ * Context: Any.
+ */
+void afr_net_give_orphan(atomic_t *count)
+{
+	atomic_dec(count);
+	atomic_dec(&all_orphans);
+}
+
 static int __net_init netns_enter(struct net *net)
 {
 	struct afr_net *an = afr_net(net);
@@ -149,6 +192,8 @@ static struct pernet_operations afr_netns_ops = {
 int __init afr_netns_init(void)
 {
 	afr_stats_init();
+	if (!orphans_max)
+		orphans_max = min_t(u64, (u64)totalram_pages() * PAGE_SIZE / SZ_256K, ORPHANS_MOST);
 	return register_pernet_subsys(&afr_netns_ops);
 }
 

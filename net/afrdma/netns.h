@@ -73,6 +73,13 @@ static inline bool afr_net_enabled(const struct afr_net *an)
 /* One more of what @count counts: false, and counted as refused, if that makes more than @most. */
 bool afr_net_take(struct afr_net *an, atomic_t *count, int most);
 
+/*
+ * The same for a closed connection, one of those of this namespace that @count counts, and of
+ * those of the machine. Given back by afr_net_give_orphan().
+ */
+bool afr_net_take_orphan(struct afr_net *an, atomic_t *count);
+void afr_net_give_orphan(atomic_t *count);
+
 /* The 16-byte secret that the peer @instance must present when it connects a link to us. */
 void afr_net_secret(struct afr_net *an, const u8 instance[16],
 		    const struct sockaddr_storage *local, const struct sockaddr_storage *remote,

@@ -74,7 +74,7 @@
 	AFR_REASON(85, ORPHAN_DATA, "data arrived for a connection that its program had closed") \
 	AFR_REASON(86, ORPHAN_TIMEOUT, "a closed connection could not be finished in time") \
 	AFR_REASON(87, PEER_ERROR, "the peer ended the connection with an ERROR frame") \
-	AFR_REASON(88, ORPHAN_LIMIT, "closed, with too many closed connections still delivering (sysctl net.afrdma.orphans_max)") \
+	AFR_REASON(88, ORPHAN_LIMIT, "closed, with too many closed connections still delivering (sysctl net.afrdma.orphans_max, or the module's orphans_max)") \
 	AFR_REASON(89, HELLO_BAD, "HELLO with the right proof and wrong contents") \
 	AFR_REASON(90, HELLO_CUT, "the connection ended or timed out in the middle of a HELLO") \
 	AFR_REASON(91, FRAME_BAD, "a frame with a length, flag or field that can never be right") \
