@@ -84,7 +84,10 @@ static const struct ctl_table afr_settings_table[] = {
 	SETTING_INT(link_requests_max, 0, 4096),
 	/* Connections that may be moving to RDMA at the same time; others wait on TCP. */
 	SETTING_INT(attaches_max, 0, INT_MAX),
-	/* Closed connections that may still deliver; one more is reset. */
+	/*
+	 * Closed connections that may still deliver; one more is reset. All namespaces
+	 * together have those of the module's orphans_max.
+	 */
 	SETTING_INT(orphans_max, 0, INT_MAX),
 	/* Receives posted per link: bounds writes in flight from the peer. */
 	SETTING_INT(link_depth, 16, 4096),
@@ -105,7 +108,7 @@ static const struct ctl_table afr_settings_table[] = {
 	 * TCP connect and bind: those do not see sockets of this family.
 	 */
 	SETTING_INT(unprivileged, 0, 1),
-	/* Pages of ring memory of this namespace, all sockets together. */
+	/* Pages of ring memory of this namespace, but for 16 KiB that each ring may have. */
 	SETTING_PAGES(mem_max),
 };
 

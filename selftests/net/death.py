@@ -10,7 +10,7 @@
                                  send until the peer's host is given up: ETIMEDOUT within SECONDS
     death.py limited HOST PORT REASON
                                  an echo of 1 MiB is right, all by TCP, for the reason of this number
-    death.py starved HOST PORT   no page for the send ring: EAGAIN, or a sleep, until there is one
+    death.py starved HOST PORT   with the least of pages: EAGAIN, or a sleep, until the peer reads
     death.py deaf PORT           accept, read nothing until the peer has closed: a reset is right
     death.py stuffed HOST PORT   fill all buffers of a peer that does not read, and close
     death.py keep PORT COUNT     read so many connections to their ends, and close none
@@ -158,50 +158,52 @@ def limited(host, port, reason):
 
 
 def starved(host, port):
+    """With the least of pages: both directions stand still, no poll spins, then all goes on."""
     limit = pathlib.Path("/proc/sys/net/afrdma/mem_max")
     before = limit.read_text()
     conn = rdma_socket()
     conn.connect((host, port))
-    data = random.Random(port).randbytes(1 << 16)
     limit.write_text("0")
     try:
-        again(conn, data)
-        limit.write_text("3")
-        part = conn.send(data, socket.MSG_DONTWAIT)     # three pages are better than nothing
-        limit.write_text("0")
-        later = threading.Timer(0.2, limit.write_text, [before])
-        start = time.monotonic()
-        later.start()
-        conn.sendall(data[part:] + data)
-        if time.monotonic() - start < 0.1:
-            sys.exit("sent without a page")
-        later.join()
+        source = random.Random(port)
+        stood, left = fill(conn, source)
+        sent = stood + len(left) + 32 * CHUNK
+        echo = Echo(conn, port)
+        conn.sendall(left)
+        for _ in range(32):
+            conn.sendall(source.randbytes(CHUNK))
+        conn.shutdown(socket.SHUT_WR)
+        echo.join(30)
     finally:
         limit.write_text(before)
-    if conn.recv(2 * len(data), socket.MSG_WAITALL) != 2 * data:
-        sys.exit("the echo is wrong")
+    print(f"stood still at {stood} of {sent} bytes: {info(conn)}")
+    if echo.wrong:
+        sys.exit(echo.wrong)
+    if echo.is_alive() or echo.count != sent:
+        sys.exit(f"sent {sent} bytes, {echo.count} came back")
+    if info(conn)["tx_rdma"]:
+        sys.exit("on RDMA without memory")
 
 
-def again(conn, data):
-    """No page: with a time to wait, and without; nobody is woken in vain more than he must."""
-    conn.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 50000))
+def fill(conn, source):
+    """Send until nothing goes for a second: bytes sent, and the rest of the last chunk."""
     poll = select.poll()
     poll.register(conn, select.POLLOUT)
-    tries, end = 0, time.monotonic() + 0.5
-    for flags in 0, socket.MSG_DONTWAIT:
-        while time.monotonic() < end:
-            tries += 1
-            try:
-                conn.send(data, flags)
-                sys.exit("sent without a page")
-            except BlockingIOError:
-                pass
-            if not flags:
-                break
-            poll.poll(500)
-    if tries > 100:             # one in 10 ms is right
-        sys.exit(f"woken in vain {tries} times")
-    conn.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 0))
+    sent, vain, left = 0, 0, b""
+    conn.setblocking(False)
+    while True:
+        left = left or source.randbytes(CHUNK)
+        try:
+            part = conn.send(left)
+            sent, vain, left = sent + part, 0, left[part:]
+            continue
+        except BlockingIOError:
+            vain += 1
+        if vain > 20:
+            sys.exit(f"woken in vain {vain} times")
+        if not poll.poll(1000):
+            conn.setblocking(True)
+            return sent, left
 
 
 def deaf(port):

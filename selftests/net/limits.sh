@@ -76,6 +76,24 @@ no_orphans() {
 	fi
 }
 
+# A namespace that was just made has no orphans either, if the machine has no room for them.
+no_orphans_anywhere() {
+	local most=/sys/module/afrdma/parameters/orphans_max old
+	if [ "$AFR_ROLE" = a ]; then
+		old=$(cat $most)
+		check "orphans_max of the machine: as TCP's, by memory" test "${old:-0}" -gt 255
+		echo 0 >$most
+		check "orphans_max of the machine: a reset in a new namespace" \
+			unshare --net bash -c "ip link set lo up
+				timeout 60 python3 $death deaf 7299 >$work/deaf 2>&1 & server=\$!
+				until grep -q listening $work/deaf; do sleep 0.1; done
+				timeout 60 python3 $death stuffed 127.0.0.1 7299 && wait \$server"
+		sed 's/^/# /' "$work/deaf"
+		echo "$old" >$most
+	fi
+	barrier "no orphans anywhere"
+}
+
 # Closed, delivered, and the peer keeps its end open: none of these has the place of another.
 kept_open() {
 	port=$((port + 1))
@@ -95,7 +113,7 @@ kept_open() {
 	[ "$AFR_ROLE" = b ] || echo 8192 >/proc/sys/net/afrdma/orphans_max
 }
 
-# No page for the send ring at all.
+# No more pages than each ring has whatever the limits say.
 no_pages() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then
@@ -105,7 +123,8 @@ no_pages() {
 	else
 		barrier "listens $port"
 		check "mem_max 0: EAGAIN, then all goes on" timeout 60 python3 "$death" starved \
-			"$AFR_PEER" $port
+			"$AFR_PEER" $port >"$work/out" 2>&1
+		sed 's/^/# /' "$work/out"
 	fi
 	barrier "over $port"
 }
@@ -119,6 +138,7 @@ refused attaches_max 0 b ATTACH_LIMIT over_limit	# the first that leaves a link 
 refused mem_max 120 a RING_LIMIT ring_no_memory
 no_pages
 no_orphans
+no_orphans_anywhere
 kept_open
 barrier end
 rm -rf "$work"

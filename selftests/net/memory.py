@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""One end of the connections that memory.sh makes. UID is who owns the sockets.
+
+    memory.py deaf PORT UID COUNT
+                        accept so many connections and read nothing, until a line comes
+    memory.py stuff HOST PORT UID COUNT
+                        send on so many as long as anything goes, and keep them until a line comes
+    memory.py echo PORT UID REASON COUNT
+                        echo the bytes of so many connections, one after the other, from the
+                        second on with SO_RCVLOWAT; at their ends each is on TCP for this reason
+    memory.py stream HOST PORT UID REASON
+                        an echo is right, all by TCP, until the reason is this one; then 1 MiB more
+    memory.py keep PORT UID
+                        accept connections and keep them until a line comes
+    memory.py hold HOST PORT UID LOCAL COUNT RDMA REASON
+                        make so many from the address LOCAL, and keep them until a line comes: so many
+                        of them are on RDMA, the others on TCP for this reason
+"""
+import os
+import random
+import select
+import socket
+import struct
+import sys
+import threading
+import time
+
+from death import SOL_AFRDMA, info, rdma_socket
+
+AFRDMA_RDMA, ALWAYS = 2, 2
+NOT_YET = 20
+MIB, CHUNK = 1 << 20, 1 << 16
+
+
+def listen(port, backlog):
+    listener = rdma_socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("", port))
+    listener.listen(backlog)
+    print("listening", flush=True)
+    return listener
+
+
+def wait():
+    print("ready", flush=True)
+    sys.stdin.readline()
+
+
+def deaf(port, count):
+    listener = listen(port, count)
+    kept = [listener.accept()[0] for _ in range(count)]
+    wait()
+    for conn in kept:           # a reset, or the peer delivers for a minute
+        conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def stuff(host, port, count):
+    """What one takes may let another one go on: until none has taken anything for a second."""
+    conns = []
+    for _ in range(count):
+        conns.append(rdma_socket())
+        conns[-1].connect((host, port))
+        conns[-1].setblocking(False)
+    sent, last = 0, time.monotonic()
+    while time.monotonic() - last < 1:
+        for conn in conns:
+            try:
+                sent += conn.send(bytes(CHUNK))
+                last = time.monotonic()
+            except BlockingIOError:
+                pass
+        time.sleep(0.01)
+    print(f"{sent} bytes on {count} connections")
+    wait()
+    for conn in conns:
+        conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def echo(port, reason, count):
+    listener = listen(port, count)
+    for number in range(count):
+        conn, _ = listener.accept()
+        if number:              # more than there are pages for: what is there must do
+            conn.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, CHUNK)
+        poll = select.poll()
+        poll.register(conn, select.POLLIN)
+        while poll.poll(20000) and (data := conn.recv(CHUNK)):
+            conn.sendall(data)
+        now = info(conn)
+        print(now)
+        if now["reason"] != reason:
+            sys.exit(f"expected reason {reason} at the server")
+
+
+def stream(host, port, reason):
+    conn = rdma_socket()
+    conn.settimeout(10)
+    conn.connect((host, port))
+    source = random.Random(port)
+    left, total, start = MIB, 0, time.monotonic()
+    while left > 0:
+        data = source.randbytes(CHUNK)
+        sender = threading.Thread(target=conn.sendall, args=(data,))
+        sender.start()
+        back = b""
+        while len(back) < len(data):
+            part = conn.recv(len(data) - len(back))
+            if not part:
+                sys.exit("the stream has ended")
+            back += part
+        sender.join()
+        if back != data:
+            sys.exit("the echo is wrong")
+        total += len(data)
+        if info(conn)["reason"] != NOT_YET:
+            left -= len(data)
+        elif time.monotonic() - start > 30:
+            sys.exit("nobody said why it is not on RDMA")
+    now = info(conn)
+    print(f"{total} bytes and back in {time.monotonic() - start:.2f} s: {now}")
+    if now["tx_rdma"] or now["rx_rdma"] or now["reason"] != reason:
+        sys.exit(f"expected TCP for reason {reason}")
+
+
+def keep(port):
+    listener = listen(port, 100)
+    kept = []
+
+    def accept():
+        while True:
+            kept.append(listener.accept()[0])
+            kept[-1].send(b"!")
+
+    threading.Thread(target=accept, daemon=True).start()
+    wait()
+
+
+def decided(conn):
+    now = info(conn)
+    return now["link"] or now["reason"] not in (0, NOT_YET)
+
+
+def hold(host, port, local, count, rdma, reason):
+    """One after the other, so that each finds what those before have left."""
+    conns = []
+    for number in range(count):
+        conn = rdma_socket()
+        conn.settimeout(20)
+        conn.setsockopt(SOL_AFRDMA, AFRDMA_RDMA, struct.pack("i", ALWAYS))
+        conn.bind((local, 0))
+        conn.connect((host, port))
+        conn.recv(1)
+        end = time.monotonic() + 20
+        while not decided(conn):
+            if time.monotonic() > end:
+                sys.exit(f"connection {number}: neither RDMA nor a reason: {info(conn)}")
+            time.sleep(0.005)
+        conns.append(conn)
+    there = [conn for conn in conns if info(conn)["link"]]
+    reasons = {info(conn)["reason"] for conn in conns if conn not in there}
+    print(f"{len(there)} of {count} on RDMA, the others: {reasons}")
+    if len(there) != rdma or reasons - {reason}:
+        sys.exit(f"expected {rdma}, the others for reason {reason}")
+    wait()
+
+
+def main():
+    what, *args = sys.argv[1:] or ["help"]
+    calls = {"deaf": deaf, "stuff": stuff, "echo": echo, "stream": stream, "keep": keep,
+             "hold": hold}
+    if what not in calls:
+        sys.exit(__doc__)
+    remote = what in ("stuff", "stream", "hold")
+    uid = args.pop(2 if remote else 1)
+    os.setgid(int(uid))
+    os.setuid(int(uid))
+    calls[what](*[arg if "." in arg else int(arg) for arg in args])
+
+
+if __name__ == "__main__":
+    main()
