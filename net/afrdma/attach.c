@@ -9,10 +9,8 @@
  */
 #include "attach.h"
 
-#include <net/sock.h>
-#include <uapi/linux/af_rdma.h>
-
 #include "control.h"
+#include "fallback.h"
 #include "path_rdma.h"
 #include "rings.h"
 #include "route.h"
@@ -22,32 +20,33 @@
 #define LINK_POLL_MS	20		/* server: the passive end comes up a moment later */
 #define RETRY_DOUBLINGS	6		/* client: of the back-off, one per failure */
 
-static void set_reason(struct afr_conn *conn, enum afr_reason reason)
-{
-	WRITE_ONCE(conn->reason, reason);
-	trace_afrdma_conn_upgrade(conn->id, conn->attach, reason);
-}
-
-/**
- * afr_attach_back_off() - on TCP for now: say why, and when the next attempt may be
- * @conn: connection
- * @reason: why
- *
- * The first link that is lost is replaced at once. What fails again soon waits, longer
- * each time: a link that comes up and carries nothing must not stall a stream for ever.
- *
- * Context: the work.
+/*
+ * On TCP for now: when the next attempt may be. The first link that is lost is replaced at
+ * once. What fails again soon waits, longer each time: a link that comes up and carries
+ * nothing must not stall a stream for ever.
  */
-void afr_attach_back_off(struct afr_conn *conn, enum afr_reason reason)
+static void back_off(struct afr_conn *conn)
 {
 	unsigned int tries = conn->attach_tries;
 	unsigned int ms = READ_ONCE(conn->an->set.attach_retry_ms);
 
-	set_reason(conn, reason);
 	afr_conn_timer(conn, AFR_T_ATTACH, 0);
 	if (!conn->server && tries)
 		afr_conn_timer(conn, AFR_T_RETRY, ms << min(tries - 1, RETRY_DOUBLINGS));
 	conn->attach_tries = min(tries + 1, RETRY_DOUBLINGS + 1);
+}
+
+/**
+ * afr_attach_left() - the link is left, and the connection goes on by TCP
+ * @conn: connection
+ * @reason: why
+ *
+ * Context: the work.
+ */
+void afr_attach_left(struct afr_conn *conn, enum afr_reason reason)
+{
+	afr_fallback_left(conn, reason);
+	back_off(conn);
 }
 
 static bool pending(u8 state)
@@ -78,6 +77,9 @@ static void step(struct afr_conn *conn, enum afr_attach_state state)
 		make_room(conn);
 	if (state != AFR_DETACHED)
 		WRITE_ONCE(conn->on_link, true);	/* taken back at the end of a run */
+	if (pending(state))
+		trace_afrdma_conn_upgrade(conn->id, state == AFR_JOINING ? AFR_STEP_JOIN :
+					  AFR_STEP_ATTACH, AFR_REASON_NONE);
 	conn->attach = state;
 	if (conn->watched != (state == AFR_ATTACHED || state == AFR_LEAVING)) {
 		conn->watched = !conn->watched;
@@ -96,15 +98,16 @@ static void step(struct afr_conn *conn, enum afr_attach_state state)
 void afr_attach_overdue(struct afr_conn *conn)
 {
 	make_room(conn);
-	set_reason(conn, AFR_REASON_ATTACH_TIMEOUT);
+	afr_fallback_note(conn, AFR_STEP_OVERDUE, AFR_REASON_ATTACH_TIMEOUT);
 }
 
 /* An attempt has ended on TCP. */
-static void attach_failed(struct afr_conn *conn, enum afr_reason reason)
+static void attach_failed(struct afr_conn *conn, u32 reason)
 {
 	afr_stat_inc(conn->an->net, AFR_STAT_UPGRADE_FAILED);
+	afr_fallback_note(conn, AFR_STEP_FAILED, reason);
 	conn->attach_tries = max_t(u8, conn->attach_tries, 1);
-	afr_attach_back_off(conn, reason);
+	back_off(conn);
 }
 
 static enum afr_reason reason_of(int err)
@@ -234,36 +237,6 @@ u64 afr_attach_close_epoch(struct afr_conn *conn, bool resume)
 	return received;
 }
 
-/**
- * afr_attach_barred() - what bars this connection from RDMA, attached or not (B5)
- * @conn: connection
- *
- * Context: the work.
- * Return: AFR_REASON_NONE if nothing does.
- */
-enum afr_reason afr_attach_barred(struct afr_conn *conn)
-{
-	if (test_bit(AFR_F_KEEP_TCP, &conn->flags))
-		return AFR_REASON_OPERATOR;
-	if (READ_ONCE(conn->wish) == AFRDMA_RDMA_NEVER)
-		return AFR_REASON_SOCKET_OPTION;
-	if (!afr_net_enabled(conn->an))
-		return AFR_REASON_FAMILY_OFF;
-	if (!READ_ONCE(conn->an->set.upgrade))
-		return AFR_REASON_UPGRADE_OFF;
-	if (rcu_access_pointer(conn->inner->sk->sk_filter))
-		return AFR_REASON_SOCKET_FILTER;
-	return afr_route_barred(conn);
-}
-
-/* What forbids to begin, although the peer speaks RDMA. */
-static enum afr_reason forbidden(struct afr_conn *conn)
-{
-	if (conn->an->net != &init_net)
-		return AFR_REASON_NETNS;
-	return afr_attach_barred(conn);
-}
-
 static void joined(struct afr_join *join, struct afr_link *link, enum afr_reason reason)
 {
 	struct afr_conn *conn = container_of(join, struct afr_conn, join);
@@ -293,7 +266,7 @@ static bool quiet(struct afr_conn *conn)
  */
 void afr_attach_start(struct afr_conn *conn)
 {
-	enum afr_reason reason = forbidden(conn);
+	enum afr_reason reason = afr_fallback_forbidden(conn);
 
 	if (!test_bit(AFR_F_UPGRADE, &conn->flags) || conn->due[AFR_T_RETRY] || quiet(conn))
 		return;
@@ -392,7 +365,7 @@ static void attached(struct afr_conn *conn, const struct afr_frame *frame)
 	conn->peer_rkey = frame->attach.rkey;
 	conn->peer_span = frame->attach.span;
 	afr_conn_timer(conn, AFR_T_ATTACH, 0);
-	set_reason(conn, AFR_REASON_NONE);
+	afr_fallback_note(conn, AFR_STEP_DONE, AFR_REASON_NONE);
 	afr_stat_inc(conn->an->net, AFR_STAT_UPGRADE_DONE);
 }
 
@@ -457,7 +430,7 @@ static int take_cursor(struct afr_conn *conn, u64 consumed)
  */
 int afr_attach_asked(struct afr_conn *conn, const struct afr_frame *frame)
 {
-	enum afr_reason reason = forbidden(conn);
+	enum afr_reason reason = afr_fallback_forbidden(conn);
 
 	if (!conn->server || !afr_conn_framed(conn) || conn->attach != AFR_DETACHED ||
 	    frame->attach.epoch <= conn->tx.epoch || conn->tx.where != AFR_ON_TCP ||
@@ -484,7 +457,7 @@ int afr_attach_asked(struct afr_conn *conn, const struct afr_frame *frame)
 	return 0;
 }
 
-static void client_refused(struct afr_conn *conn, enum afr_reason reason)
+static void client_refused(struct afr_conn *conn, u32 reason)
 {
 	afr_attach_close_epoch(conn, false);
 	set_bit(AFR_F_PEER_LEFT, &conn->flags);
@@ -543,7 +516,7 @@ int afr_attach_answered(struct afr_conn *conn, const struct afr_frame *frame)
 		return conn->tx.open ? AFR_REASON_ATTACH_BAD : 0;
 	}
 	if (frame->attach.reason) {
-		client_refused(conn, frame->attach.reason);
+		client_refused(conn, afr_reason_of_peer(frame->attach.reason));
 		return 0;
 	}
 	if (frame->attach.ring != conn->tx.window ||

@@ -25,11 +25,8 @@ void afr_attach_refuse(struct afr_conn *conn, enum afr_reason reason);
 /* The end: the books of the epoch first (returns X of RESUME), then all else. */
 u64 afr_attach_close_epoch(struct afr_conn *conn, bool resume);
 void afr_attach_end(struct afr_conn *conn);
-/* Why we are on TCP now, and when to try again. */
-void afr_attach_back_off(struct afr_conn *conn, enum afr_reason reason);
-
-/* What bars this connection from RDMA, whatever the peer says. */
-enum afr_reason afr_attach_barred(struct afr_conn *conn);
+/* We are on TCP again: why, and when to try again. */
+void afr_attach_left(struct afr_conn *conn, enum afr_reason reason);
 
 /* Frames of the peer: 0 or the AFR_REASON_* to end with. */
 int afr_attach_asked(struct afr_conn *conn, const struct afr_frame *frame);

@@ -161,7 +161,7 @@ struct afr_conn {
 	unsigned long		flags;
 	int			err;		/* what calls report, once AFR_F_ABORTED */
 	u8			abort_reason;	/* enum afr_reason */
-	u32			reason;		/* why not RDMA, now; may come from the peer */
+	u32			reason;		/* why not RDMA, now; AFR_REASON_PEER: as the peer told */
 	u8			wish;		/* enum afrdma_rdma: the program's */
 	u64			orphan_sum;	/* delivered when AFR_T_ORPHAN began */
 
@@ -236,7 +236,7 @@ struct afr_conn {
 	unsigned long		attached_at;	/* jiffies */
 	struct afr_join		join;
 	struct afr_link		*join_link;
-	enum afr_reason		join_reason;
+	u32			join_reason;	/* as reason */
 	struct afr_port		port;
 	struct afr_mr		*snd_mr, *rcv_mr;
 	struct afr_share	share;		/* of memory for both rings */
@@ -246,6 +246,7 @@ struct afr_conn {
 	u32			peer_rkey, peer_span;
 	u32			resume_epoch;	/* what RESUME will say */
 	u32			resume_reason;
+	u32			peer_left;	/* what RESUME told before we have left, or 0 */
 	u64			resume_received;
 	u64			move_start;
 	struct afr_frame	attach_req;	/* server: the ATTACH being answered */
@@ -369,6 +370,7 @@ struct afr_conn_info {
 	u8	tx_path, rx_path;	/* enum afrdma_path */
 	u8	tcp_state;	/* of the inner socket */
 	bool	server, orphan;
+	bool	reason_peer;	/* the peer has told it, and it is about that end */
 	u32	reason;		/* enum afr_reason */
 	u32	abort_reason;
 	u32	uid;

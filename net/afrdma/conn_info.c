@@ -11,6 +11,8 @@
 #include <net/tcp.h>
 #include <uapi/linux/af_rdma.h>
 
+#include "fallback.h"
+
 static_assert((int)AFRDMA_PATH_TCP == (int)AFR_ON_TCP &&
 	      (int)AFRDMA_PATH_RDMA == (int)AFR_ON_LINK &&
 	      (int)AFRDMA_PATH_WAIT == (int)AFR_ON_HOLD, "paths are told as they are");
@@ -94,6 +96,23 @@ void afr_conn_names(const struct afr_conn *conn, struct sockaddr_storage *local,
 		name_inet(remote, inet->inet_daddr, inet->inet_dport);
 }
 
+/*
+ * A raw direction is TCP's to count. Without the lock of the socket, which a sender may hold
+ * for long: one counter may be a packet ahead of the other.
+ */
+static void info_raw(const struct afr_conn *conn, struct afr_conn_info *info)
+{
+	const struct sock *isk = conn->inner->sk;
+	const struct tcp_sock *tp = tcp_sk(isk);
+
+	if (afr_conn_tx_mode(conn) == AFR_RAW)
+		info->tx_bytes[AFR_ON_TCP] = READ_ONCE(tp->bytes_sent) -
+					     READ_ONCE(tp->bytes_retrans);
+	if (afr_conn_rx_mode(conn) == AFR_RAW)	/* the peer's FIN counts as a byte there */
+		info->rx_bytes[AFR_ON_TCP] = READ_ONCE(tp->bytes_received) -
+					     sock_flag(isk, SOCK_DONE);
+}
+
 /**
  * afr_conn_info() - facts for smctl, getsockopt and the tests
  * @conn: connection
@@ -104,12 +123,14 @@ void afr_conn_names(const struct afr_conn *conn, struct sockaddr_storage *local,
 void afr_conn_info(struct afr_conn *conn, struct afr_conn_info *info)
 {
 	struct sock *isk = conn->inner->sk;
+	u32 reason = afr_fallback_reason(conn);
 
 	memset(info, 0, sizeof(*info));
 	info->id = conn->id;
 	info->mode = conn_mode(conn);
 	info->server = conn->server;
-	info->reason = READ_ONCE(conn->reason);
+	info->reason = afr_reason_number(reason);
+	info->reason_peer = reason & AFR_REASON_PEER;
 	info->abort_reason = READ_ONCE(conn->abort_reason);
 	info->tcp_state = inet_sk_state_load(isk);
 	info->uid = from_kuid_munged(&init_user_ns, sock_i_uid(isk));
@@ -132,6 +153,7 @@ void afr_conn_info(struct afr_conn *conn, struct afr_conn_info *info)
 		info->link = afr_link_id(conn->port.link);
 	info->moves = conn->moves;
 	spin_unlock_bh(&conn->tx_lock);
+	info_raw(conn, info);
 }
 
 /**

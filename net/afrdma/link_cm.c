@@ -304,6 +304,8 @@ static void rejected(struct afr_link *link, struct rdma_cm_event *event)
 		if (rep && event->param.conn.private_data_len >= sizeof(*rep) &&
 		    be32_to_cpu(rep->magic) == AFR_CM_MAGIC)
 			reason = be32_to_cpu(rep->reason);
+		if (reason)
+			reason = afr_reason_of_peer(reason);
 	}
 	afr_link_fail(link, reason ?: AFR_REASON_CONNECT_FAILED);
 }

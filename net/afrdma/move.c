@@ -6,6 +6,7 @@
 
 #include "attach.h"
 #include "control.h"
+#include "fallback.h"
 #include "path_rdma.h"
 #include "stats.h"
 #include "trace.h"
@@ -78,6 +79,8 @@ int afr_move_resume(struct afr_conn *conn, const struct afr_frame *frame)
 	if (current_epoch && conn->port.joined && !test_bit(AFR_F_LEAVE, &conn->flags) &&
 	    !(test_bit(AFR_F_PEER_DETACHED, &conn->flags) && READ_ONCE(conn->detach_posted)))
 		afr_link_fail(conn->port.link, AFR_REASON_LINK_PEER_RESUME);
+	if (current_epoch)
+		afr_fallback_peer_left(conn, frame->resume.reason);
 	afr_conn_writable(conn);
 	return 0;
 }
@@ -109,7 +112,7 @@ static void go_on_with_tcp(struct afr_conn *conn)
 	}
 	if (was_there && time_after(jiffies, conn->attached_at + STABLE))
 		conn->attach_tries = 0;
-	afr_attach_back_off(conn, reason);
+	afr_attach_left(conn, reason);
 }
 
 /* Both ends have posted their last write, and polled the other's: nothing is left on the link. */
@@ -135,7 +138,7 @@ static bool ending(struct afr_conn *conn)
  */
 static void consider_leaving(struct afr_conn *conn)
 {
-	enum afr_reason reason = afr_attach_barred(conn);
+	enum afr_reason reason = afr_fallback_barred(conn);
 
 	if (!reason && test_bit(AFR_F_PEER_DETACHED, &conn->flags) && !ending(conn))
 		reason = AFR_REASON_LINK_PEER_RESUME;

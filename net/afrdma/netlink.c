@@ -177,6 +177,7 @@ static int put_conn_state(struct sk_buff *skb, const struct afr_conn_info *info)
 	       nla_put_u32(skb, AFRDMA_A_CONN_TX_PATH, info->tx_path) ||
 	       nla_put_u32(skb, AFRDMA_A_CONN_RX_PATH, info->rx_path) ||
 	       put_u32_set(skb, AFRDMA_A_CONN_REASON, info->reason) ||
+	       put_flag(skb, AFRDMA_A_CONN_REASON_PEER, info->reason_peer) ||
 	       put_u32_set(skb, AFRDMA_A_CONN_ABORT_REASON, info->abort_reason) ||
 	       (info->link && nla_put_uint(skb, AFRDMA_A_CONN_LINK, info->link)) ||
 	       nla_put_u32(skb, AFRDMA_A_CONN_EPOCH, info->epoch) ||
@@ -261,7 +262,8 @@ static int put_link(const struct dump *dump, const void *entry)
 
 	return put_link_who(skb, link) ||
 	       nla_put_u32(skb, AFRDMA_A_LINK_STATE, info->state) ||
-	       put_u32_set(skb, AFRDMA_A_LINK_REASON, info->reason) ||
+	       put_u32_set(skb, AFRDMA_A_LINK_REASON, afr_reason_number(info->reason)) ||
+	       put_flag(skb, AFRDMA_A_LINK_REASON_PEER, info->reason & AFR_REASON_PEER) ||
 	       nla_put_u32(skb, AFRDMA_A_LINK_QPN, info->qpn) ||
 	       nla_put_u32(skb, AFRDMA_A_LINK_PEER_QPN, info->peer_qpn) ||
 	       nla_put_u32(skb, AFRDMA_A_LINK_MTU, info->mtu) ||

@@ -195,6 +195,8 @@ static void fill_info(struct afr_conn *conn, struct afrdma_info *out)
 		.link		= info.link,
 		.tx_ring	= info.tx_ring,
 		.rx_ring	= info.rx_ring,
+		.reason_peer	= info.reason_peer,
+		.server		= info.server,
 	};
 }
 

@@ -82,11 +82,13 @@ static int inner_look(struct afr_conn *conn, u8 *buf, unsigned int len)
 	return ret;
 }
 
-static void negotiated(struct afr_conn *conn, enum afr_reason reason, enum afr_stat stat)
+/* @tx and @rx: what the directions are, or are about to become. */
+static void negotiated(struct afr_conn *conn, enum afr_mode tx, enum afr_mode rx,
+		       enum afr_reason reason, enum afr_stat stat)
 {
 	WRITE_ONCE(conn->reason, reason);
 	afr_stat_inc(conn->an->net, stat);
-	trace_afrdma_conn_negotiated(conn->id, conn->tx_mode << 4 | conn->rx_mode, reason);
+	trace_afrdma_conn_negotiated(conn->id, tx, rx, reason);
 	afr_conn_timer(conn, AFR_T_HELLO, 0);
 }
 
@@ -132,11 +134,11 @@ static void found_raw(struct afr_conn *conn, enum afr_reason reason)
 		/* from here on TCP's window is the credit */
 		afr_tx_credit(&conn->tx, conn->tx.una);
 		spin_unlock_bh(&conn->tx_lock);
-		negotiated(conn, AFR_REASON_HALF_FRAMED, AFR_STAT_CONN_HALF);
+		negotiated(conn, AFR_FRAMED, AFR_RAW, AFR_REASON_HALF_FRAMED, AFR_STAT_CONN_HALF);
 		afr_conn_changed(conn);
 		return;
 	}
-	negotiated(conn, reason, AFR_STAT_CONN_PLAIN);
+	negotiated(conn, AFR_RAW, AFR_RAW, reason, AFR_STAT_CONN_PLAIN);
 	afr_conn_set_rx_mode(conn, AFR_RAW);
 	output_raw(conn);
 }
@@ -184,9 +186,9 @@ static void found_hello(struct afr_conn *conn, const struct afr_hello *hello)
 	afr_conn_set_rx_mode(conn, AFR_FRAMED);
 	afr_hook_make_room(conn);
 	if (afr_conn_tx_mode(conn) == AFR_FRAMED)
-		negotiated(conn, AFR_REASON_NOT_YET, AFR_STAT_CONN_FRAMED);
+		negotiated(conn, AFR_FRAMED, AFR_FRAMED, AFR_REASON_NOT_YET, AFR_STAT_CONN_FRAMED);
 	else
-		negotiated(conn, AFR_REASON_HALF_FRAMED, AFR_STAT_CONN_HALF);
+		negotiated(conn, AFR_RAW, AFR_FRAMED, AFR_REASON_HALF_FRAMED, AFR_STAT_CONN_HALF);
 	afr_conn_decided(conn);
 }
 

@@ -25,9 +25,9 @@
 	AFR_REASON(20, NOT_YET, "not on RDMA yet: the connection has not moved upgrade_bytes or upgrade_msgs") \
 	AFR_REASON(21, UPGRADE_OFF, "forbidden here: sysctl net.afrdma.upgrade is 0") \
 	AFR_REASON(22, PEER_NO_SERVICE, "the peer has no RDMA service: no device or no listener there") \
-	AFR_REASON(23, NO_ROUTE, "rdma_cm found no RDMA device or route to the peer's address") \
+	AFR_REASON(23, NO_ROUTE, "no RDMA device here for the connection's address, or rdma_cm found no route to the peer's") \
 	AFR_REASON(24, CONNECT_FAILED, "the RDMA connection to the peer was refused or failed") \
-	AFR_REASON(25, CONNECT_TIMEOUT, "the RDMA connection to the peer was not answered in time: is UDP port 4791 (RoCE) open?") \
+	AFR_REASON(25, CONNECT_TIMEOUT, "the RDMA connection to the peer was not answered in time: has it still a device, and is UDP port 4791 (RoCE) open both ways?") \
 	AFR_REASON(26, NO_MEMORY, "not enough memory for rings or RDMA resources") \
 	AFR_REASON(27, MR_FAILED, "the RDMA device could not register the ring") \
 	AFR_REASON(28, DMA_SYNC, "the device needs DMA syncing (bounce buffers), which RDMA into a live ring cannot have") \
@@ -39,7 +39,7 @@
 	AFR_REASON(34, ATTACH_TIMEOUT, "the peer did not answer ATTACH in time") \
 	AFR_REASON(35, LINK_BUSY, "the link went away while attaching") \
 	AFR_REASON(36, NETNS, "RDMA is used in the initial network namespace only") \
-	AFR_REASON(37, CLOSING, "the connection is closing") \
+	AFR_REASON(37, CLOSING, "the client has ended its output (shutdown or close), or the connection is closing: it does not move to RDMA any more") \
 	AFR_REASON(38, HALF_FRAMED, "only one direction is framed: the client's HELLO came after our output had started") \
 	AFR_REASON(39, DEVICE_LACKS, "the RDMA device lacks what we need: fast registration of memory, or long queues") \
 	AFR_REASON(40, OPERATOR, "an administrator keeps this connection on TCP (smctl conn move)") \
@@ -47,6 +47,8 @@
 	AFR_REASON(42, GROUP_LIMIT, "links to too many peers (sysctl net.afrdma.groups_max)") \
 	AFR_REASON(43, PEER_SHARE, "the peer's address has its share of ring memory: at most as much as is free of what RDMA may have of mem_max") \
 	AFR_REASON(44, USER_SHARE, "the user has its share of ring memory: at most four times what is free of what RDMA may have of mem_max") \
+	AFR_REASON(47, UPGRADING, "on its way to RDMA: looking for a link, or waiting for the peer's answer") \
+	AFR_REASON(48, CLIENT_BEGINS, "not on RDMA yet: the client begins, when it has moved its upgrade_bytes or upgrade_msgs") \
 	AFR_REASON(49, TUNNEL, "TCP is routed through a tunnel (an IPsec interface, WireGuard, GRE, ...), and RDMA would bypass it") \
 	/* why a link died */ \
 	AFR_REASON(50, LINK_COMPLETION, "a work request on the link failed") \
@@ -97,6 +99,21 @@ enum afr_reason {
 	AFR_REASONS
 #undef AFR_REASON
 };
+
+/* Beside a number, where a reason is kept: the peer told it, and it is about that end. */
+#define AFR_REASON_PEER		0x10000
+
+/* A reason that the peer has told, to be kept. */
+static inline unsigned int afr_reason_of_peer(unsigned int told)
+{
+	return AFR_REASON_PEER | (told < AFR_REASON_PEER ? told : AFR_REASON_PEER - 1);
+}
+
+/* Its number. */
+static inline unsigned int afr_reason_number(unsigned int kept)
+{
+	return kept & ~AFR_REASON_PEER;
+}
 
 /* Defined in reason.c; both return "unknown..." for a number not in the list, never NULL. */
 const char *afr_reason_name(unsigned int reason);

@@ -237,7 +237,7 @@ static void set_plain(struct afr_conn *conn, enum afr_reason reason)
 	WRITE_ONCE(conn->reason, reason);
 	set_modes(conn, AFR_RAW, AFR_RAW);
 	afr_stat_inc(conn->an->net, AFR_STAT_CONN_PLAIN);
-	trace_afrdma_conn_negotiated(conn->id, AFR_RAW << 4 | AFR_RAW, reason);
+	trace_afrdma_conn_negotiated(conn->id, AFR_RAW, AFR_RAW, reason);
 }
 
 /*
@@ -335,8 +335,10 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 		/* refused before a SYN, or failed: the next connect() starts afresh */
 		afr_offer_disarm(&afr_sk(sk)->offer, conn->inner->sk);
 		/* but not what was framed, and may have ended before we came to look */
-		if (!test_bit(AFR_F_STARTED, &conn->flags))
+		if (!test_bit(AFR_F_STARTED, &conn->flags)) {
+			conn->server = false;	/* once accepted, plain, and taken down */
 			set_modes(conn, AFR_NONE, AFR_NONE);
+		}
 	}
 	release_sock(conn->inner->sk);
 	if (err == -ECONNABORTED)	/* a poll may have taken the error to the front meanwhile */
@@ -385,6 +387,7 @@ static void accepted(struct sock *listener, struct sock *sk)
 	enum afr_reason reason = AFR_REASON_FAMILY_OFF;
 	u32 nonce = 0;
 
+	conn->server = true;
 	if (READ_ONCE(conn->wish) == AFRDMA_RDMA_NEVER)
 		reason = AFR_REASON_SOCKET_OPTION;
 	if (afr_sk(listener)->mark)

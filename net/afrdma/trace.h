@@ -20,37 +20,38 @@
 #define AFR_TRACE_ONCE
 /* How far an attempt to move a connection to RDMA came. */
 enum afr_trace_step {
-	AFR_STEP_JOIN,		/* looking for a link */
-	AFR_STEP_LINK,		/* a link is up */
-	AFR_STEP_REGISTER,	/* the ring is registered */
-	AFR_STEP_ATTACH,	/* ATTACH is sent or was received */
-	AFR_STEP_DONE,		/* both ends are attached */
+	AFR_STEP_JOIN,		/* client: looking for a link */
+	AFR_STEP_ATTACH,	/* the rings are registered and ATTACH is due, or ATTACH has come */
+	AFR_STEP_OVERDUE,	/* client: no answer yet; the attempt goes on */
+	AFR_STEP_DONE,		/* attached */
 	AFR_STEP_FAILED,	/* stays on TCP, for a reason */
+	AFR_STEP_LEFT,		/* the link is left, on TCP again, for a reason */
 };
 #endif
 
 TRACE_DEFINE_ENUM(AFR_STEP_JOIN);
-TRACE_DEFINE_ENUM(AFR_STEP_LINK);
-TRACE_DEFINE_ENUM(AFR_STEP_REGISTER);
 TRACE_DEFINE_ENUM(AFR_STEP_ATTACH);
+TRACE_DEFINE_ENUM(AFR_STEP_OVERDUE);
 TRACE_DEFINE_ENUM(AFR_STEP_DONE);
 TRACE_DEFINE_ENUM(AFR_STEP_FAILED);
+TRACE_DEFINE_ENUM(AFR_STEP_LEFT);
 TRACE_DEFINE_ENUM(AFR_ON_TCP);
 TRACE_DEFINE_ENUM(AFR_ON_LINK);
 TRACE_DEFINE_ENUM(AFR_ON_HOLD);
 
 #define AFR_REASON(number, name, sentence) { number, #name },
+/* what the peer has told reads "peer:NAME" */
+#define afr_show_whose(reason)	((reason) & AFR_REASON_PEER ? "peer:" : "")
 #define afr_show_reason(reason) \
-	__print_symbolic(reason, AFR_REASONS { 0xffffffff, "UNKNOWN" })
-/* enum afrdma_mode */
+	__print_symbolic((reason) & ~AFR_REASON_PEER, AFR_REASONS { 0xffffffff, "UNKNOWN" })
+/* enum afr_mode, of one direction */
 #define afr_show_mode(mode) \
-	__print_symbolic(mode, { 0, "none" }, { 1, "undecided" }, { 2, "plain" }, \
-			 { 3, "half" }, { 4, "framed" })
+	__print_symbolic(mode, { 0, "none" }, { 1, "undecided" }, { 2, "raw" }, { 3, "framed" })
 #define afr_show_step(step) \
 	__print_symbolic(step, \
-			 { AFR_STEP_JOIN, "join" }, { AFR_STEP_LINK, "link" }, \
-			 { AFR_STEP_REGISTER, "register" }, { AFR_STEP_ATTACH, "attach" }, \
-			 { AFR_STEP_DONE, "done" }, { AFR_STEP_FAILED, "failed" })
+			 { AFR_STEP_JOIN, "join" }, { AFR_STEP_ATTACH, "attach" }, \
+			 { AFR_STEP_OVERDUE, "overdue" }, { AFR_STEP_DONE, "done" }, \
+			 { AFR_STEP_FAILED, "failed" }, { AFR_STEP_LEFT, "left" })
 #define afr_show_where(where) \
 	__print_symbolic(where, { AFR_ON_TCP, "tcp" }, { AFR_ON_LINK, "link" }, \
 			 { AFR_ON_HOLD, "hold" })
@@ -80,7 +81,8 @@ DECLARE_EVENT_CLASS(afrdma_id_reason,
 		__entry->id = id;
 		__entry->reason = reason;
 	),
-	TP_printk("id=%llu reason=%s", __entry->id, afr_show_reason(__entry->reason))
+	TP_printk("id=%llu reason=%s%s", __entry->id,
+		  afr_show_whose(__entry->reason), afr_show_reason(__entry->reason))
 );
 
 DEFINE_EVENT(afrdma_id, afrdma_conn_create, TP_PROTO(u64 id), TP_ARGS(id));
@@ -95,22 +97,24 @@ DEFINE_EVENT(afrdma_id, afrdma_mr_destroy, TP_PROTO(u64 id), TP_ARGS(id));
 DEFINE_EVENT(afrdma_id_reason, afrdma_link_down,
 	     TP_PROTO(u64 id, unsigned int reason), TP_ARGS(id, reason));
 
-/* What the two ends agreed on; @mode is enum afrdma_mode. */
+/* What the two ends agreed on, for each direction; @tx and @rx are enum afr_mode. */
 TRACE_EVENT(afrdma_conn_negotiated,
-	TP_PROTO(u64 id, unsigned int mode, unsigned int reason),
-	TP_ARGS(id, mode, reason),
+	TP_PROTO(u64 id, unsigned int tx, unsigned int rx, unsigned int reason),
+	TP_ARGS(id, tx, rx, reason),
 	TP_STRUCT__entry(
 		__field(u64, id)
-		__field(u32, mode)
+		__field(u32, tx)
+		__field(u32, rx)
 		__field(u32, reason)
 	),
 	TP_fast_assign(
 		__entry->id = id;
-		__entry->mode = mode;
+		__entry->tx = tx;
+		__entry->rx = rx;
 		__entry->reason = reason;
 	),
-	TP_printk("id=%llu mode=%s reason=%s", __entry->id,
-		  afr_show_mode(__entry->mode), afr_show_reason(__entry->reason))
+	TP_printk("id=%llu tx=%s rx=%s reason=%s", __entry->id, afr_show_mode(__entry->tx),
+		  afr_show_mode(__entry->rx), afr_show_reason(__entry->reason))
 );
 
 /* A step towards RDMA; @step is enum afr_trace_step. */
@@ -127,8 +131,8 @@ TRACE_EVENT(afrdma_conn_upgrade,
 		__entry->step = step;
 		__entry->reason = reason;
 	),
-	TP_printk("id=%llu step=%s reason=%s", __entry->id,
-		  afr_show_step(__entry->step), afr_show_reason(__entry->reason))
+	TP_printk("id=%llu step=%s reason=%s%s", __entry->id, afr_show_step(__entry->step),
+		  afr_show_whose(__entry->reason), afr_show_reason(__entry->reason))
 );
 
 /* A direction changed its path at @offset; @where is enum afr_where. */

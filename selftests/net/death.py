@@ -8,8 +8,9 @@
                                  for MIB after the file MARK.done is there
     death.py orphaned HOST PORT SECONDS
                                  send until the peer's host is given up: ETIMEDOUT within SECONDS
-    death.py limited HOST PORT REASON
-                                 an echo of 1 MiB is right, all by TCP, for the reason of this number
+    death.py limited HOST PORT REASON peer|own
+                                 an echo of 1 MiB is right, all by TCP, for the reason of this number,
+                                 the peer's or our own
     death.py starved HOST PORT   with the least of pages: EAGAIN, or a sleep, until the peer reads
     death.py deaf PORT           accept, read nothing until the peer has closed: a reset is right
     death.py stuffed HOST PORT   fill all buffers of a peer that does not read, and close
@@ -46,9 +47,9 @@ def rdma_socket():
 
 
 def info(sock):
-    words = struct.unpack("=4I6Q2I", sock.getsockopt(SOL_AFRDMA, AFRDMA_INFO, 72))
+    words = struct.unpack("=4I6Q4I", sock.getsockopt(SOL_AFRDMA, AFRDMA_INFO, 80))
     return dict(zip(("mode tx_path rx_path reason tx_tcp tx_rdma rx_tcp rx_rdma "
-                     "moves link tx_ring rx_ring").split(), words))
+                     "moves link tx_ring rx_ring reason_peer server").split(), words))
 
 
 def on_rdma(sock):
@@ -143,7 +144,7 @@ def orphaned(host, port, seconds):
             sys.exit(f"not an error of a dead host: {err!r}")
 
 
-def limited(host, port, reason):
+def limited(host, port, reason, whose):
     conn = rdma_socket()
     conn.connect((host, port))
     data = random.Random(port).randbytes(1 << 16)
@@ -153,8 +154,9 @@ def limited(host, port, reason):
             sys.exit("the echo is wrong")
     now = info(conn)
     print(now)
-    if now["tx_rdma"] or now["rx_rdma"] or now["reason"] != reason:
-        sys.exit(f"expected TCP for reason {reason}")
+    if now["tx_rdma"] or now["rx_rdma"] or now["reason"] != reason or \
+            now["reason_peer"] != (whose == "peer"):
+        sys.exit(f"expected TCP for reason {reason}, {whose}")
 
 
 def starved(host, port):
@@ -284,7 +286,7 @@ if __name__ == "__main__":
     elif what == "orphaned":
         orphaned(args[0], int(args[1]), float(args[2]))
     elif what == "limited":
-        limited(args[0], int(args[1]), int(args[2]))
+        limited(args[0], int(args[1]), int(args[2]), args[3])
     elif what == "starved":
         starved(args[0], int(args[1]))
     elif what == "deaf":

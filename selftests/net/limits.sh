@@ -25,10 +25,10 @@ serve() {
 	wait_for 20 listening
 }
 
-# refused NAME VALUE WHERE REASON COUNTER: with limit NAME at VALUE in guest WHERE,
-# a connection from a to b stays on TCP for REASON, as a sees it.
+# refused NAME VALUE WHERE REASON COUNTER [peer]: with limit NAME at VALUE in guest WHERE,
+# a connection from a to b stays on TCP for REASON, as a sees it, which b may have told.
 refused() {
-	local name=$1 value=$2 where=$3 why=$4 counter=$5 old before
+	local name=$1 value=$2 where=$3 why=$4 counter=$5 whose=${6:-own} old before
 	port=$((port + 1))
 	old=$(cat "$(limit "$name")")
 	before=$(counted "$counter")
@@ -40,7 +40,7 @@ refused() {
 	else
 		barrier "listens $port"
 		check "$name at $where: TCP, $why" timeout 60 python3 "$death" limited "$AFR_PEER" $port \
-			"$(reason "$why")" >"$work/out" 2>&1
+			"$(reason "$why")" "$whose" >"$work/out" 2>&1
 		sed 's/^/# /' "$work/out"
 	fi
 	barrier "over $port"
@@ -133,8 +133,8 @@ barrier begin
 refused groups_max 0 a GROUP_LIMIT over_limit
 refused attaches_max 0 a ATTACH_LIMIT over_limit
 refused link_requests_max 0 b CONNECT_FAILED over_limit
-refused groups_max 0 b GROUP_LIMIT over_limit
-refused attaches_max 0 b ATTACH_LIMIT over_limit	# the first that leaves a link behind
+refused groups_max 0 b GROUP_LIMIT over_limit peer
+refused attaches_max 0 b ATTACH_LIMIT over_limit peer	# the first that leaves a link behind
 refused mem_max 120 a RING_LIMIT ring_no_memory
 no_pages
 no_orphans

@@ -74,7 +74,7 @@ struct row {
 extern const struct row connect_rows[], listen_rows[], message_rows[], option_rows[];
 extern const struct row stream_rows[], close_rows[], poll_rows[], ring_rows[];
 extern const struct row many_rows[], share_rows[], upgrade_rows[], hostile_rows[];
-extern const struct row urgent_rows[], own_rows[];
+extern const struct row urgent_rows[], own_rows[], told_rows[];
 extern const struct row uring_rows[], address_rows[], support_rows[];
 extern const struct row seam_rows[];
 

@@ -134,6 +134,7 @@ static void links(nl_message_fn *fn, void *arg)
 	mnl_attr_put_u32(nlh, AFRDMA_A_LINK_STATE, AFRDMA_LINK_STATE_DEAD);
 	mnl_attr_put_u32(nlh, AFRDMA_A_LINK_QPN, 17);
 	mnl_attr_put_u32(nlh, AFRDMA_A_LINK_REASON, 1);
+	flag(nlh, AFRDMA_A_LINK_REASON_PEER);
 	end(nlh, fn, arg);
 }
 

@@ -38,6 +38,12 @@ stop() {
 }
 is_ready() { grep -q ready "/tmp/$1.out"; }
 
+# What the tracepoints print, of everything below.
+trace=/sys/kernel/tracing/instances/tools
+mkdir $trace
+for event in negotiated upgrade; do echo 1 >$trace/events/afrdma/afrdma_conn_$event/enable; done
+traced() { grep -q "afrdma_conn_$1: id=[0-9]* $2" $trace/trace; }
+
 check "info" json info -- 'x[0]["wire_version"] == 1 and len(x[0]["instance"]) == 32'
 check "info has the settings" json info -- 'x[0]["settings"]["enabled"] == 1'
 check "the device" json dev name "$AFR_DEV" -- 'len(x) == 1 and x[0]["usable"]
@@ -103,6 +109,8 @@ for mover in b a; do
 		check "$mover: it is on TCP, and says why" wait_for 10 on tcp "x[0]['reason'] == 'OPERATOR'"
 	fi
 	check "moved off RDMA by $mover: on TCP" wait_for 10 on tcp True
+	[ "$AFR_ROLE" = $mover ] || check "moved off RDMA by $mover: the reason is the peer's" wait_for 10 \
+		on tcp "(x[0]['reason'], x[0]['reason_peer']) == ('OPERATOR', True)"
 	barrier "off by $mover"
 	[ "$AFR_ROLE" != $mover ] || check "$mover: conn move rdma" "$smctl" conn move "$id" rdma
 	[ "$AFR_ROLE" != b ] || check "b: conn move rdma" "$smctl" conn move "$id" rdma
@@ -141,7 +149,17 @@ barrier served
 if [ "$AFR_ROLE" = b ]; then
 	check "and the reason is told" json conn dport $((port + 1)) -- \
 		'x[0]["mode"] == "plain" and x[0]["reason"] == "PEER_PLAIN" and x[0]["reason_text"]'
+	check "and the bytes are counted" json conn dport $((port + 1)) -- \
+		'x[0]["tx_bytes_tcp"] == x[0]["rx_bytes_tcp"] == 128 * 65536'
+	check "trace: plain" traced negotiated 'tx=raw rx=raw reason=PEER_PLAIN'
+	check "trace: the client looks for a link" traced upgrade 'step=join reason=NONE'
 fi
+check "trace: framed" traced negotiated 'tx=framed rx=framed reason=NOT_YET'
+check "trace: ATTACH" traced upgrade 'step=attach reason=NONE'
+check "trace: attached" traced upgrade 'step=done reason=NONE'
+check "trace: left, by us" traced upgrade 'step=left reason=OPERATOR'
+check "trace: left, by the peer" traced upgrade 'step=left reason=peer:OPERATOR'
 barrier told
 check "that ends too" stop
+rmdir $trace
 barrier end

@@ -105,6 +105,14 @@ def reasons_by_name(fake):
     assert (plain["abort"], plain["abort_number"]) == ("UNKNOWN", 999), plain
 
 
+def reasons_of_the_peer(fake):
+    """a reason that the peer has told reads so"""
+    assert rows(fake, "conn", "id", "2")[0]["reason_peer"] is False
+    assert rows(fake, "link")[0]["reason_peer"] is True
+    assert re.search(r"^    reason PEER_PLAIN \(1\): peer: the", run(fake, "link").stdout, re.M)
+    assert re.search(r"^    reason PEER_PLAIN \(1\): the", run(fake, "conn").stdout, re.M)
+
+
 def filters(fake):
     """filters: one, several, either direction, ports, flags"""
     def ids(*words):
@@ -149,6 +157,7 @@ def wrong_usage(_):
     fails(run(SMCTL), 1, "no object given")
     fails(run(SMCTL, "bogus"), 1, "no such object: bogus")
     fails(run(SMCTL, "-x", "conn"), 1, "no such option: x")
+    fails(run(SMCTL, "--bogus", "conn"), 1, "no such option: --bogus")
     fails(run(SMCTL, "conn", "mode"), 1, "no value for the field mode")
     fails(run(SMCTL, "run"), 1, "no program given")
     fails(run(SMCTL, "run", "--preload", "/no/such", "true"), 1, "no /no/such")
@@ -156,10 +165,16 @@ def wrong_usage(_):
 
 def help_is_output(_):
     """help goes to standard output, status 0"""
-    for words in (["help"], ["-h"], ["conn", "-h"]):
+    for words in (["help"], ["-h"], ["conn", "-h"], ["--help"], ["link", "--help"]):
         done = run(SMCTL, *words)
         assert done.returncode == 0 and done.stdout.startswith("Usage: smctl"), done
         assert all(re.search(rf"^  {name.rstrip('s')}", done.stdout, re.M) for name in OBJECTS)
+
+
+def version_is_output(_):
+    """--version goes to standard output, status 0"""
+    done = run(SMCTL, "--version")
+    assert done.returncode == 0 and done.stdout.startswith("smctl ") and not done.stderr, done
 
 
 def run_status(_):
@@ -262,8 +277,8 @@ def clang_is_content(_):
 
 
 CASES = [text_has_keys_of_json, pretty_is_the_same, numbers_are_whole, addresses,
-         reasons_by_name, filters, nothing_matches, kernel_errors, output_errors, not_loaded,
-         wrong_usage, help_is_output, run_status, preload_answers, preload_debug,
+         reasons_by_name, reasons_of_the_peer, filters, nothing_matches, kernel_errors, output_errors, not_loaded,
+         wrong_usage, help_is_output, version_is_output, run_status, preload_answers, preload_debug,
          preload_serves, preload_exports, installs, clang_is_content]
 
 

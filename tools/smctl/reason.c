@@ -80,21 +80,46 @@ static const struct reason *find(const struct reasons *reasons, uint32_t number)
 	return &unknown;
 }
 
-void field_reason(struct smctl *smctl, const char *key, const struct nlattr *attr)
+/* Name and number; the sentence comes behind. */
+static const struct reason *show_name(struct smctl *smctl, const char *key,
+				      const struct nlattr *attr)
 {
-	char number_key[32], text_key[32];
-	const struct reason *reason;
+	const struct reason *reason = find(smctl->reasons, nl_u32(attr));
+	char number_key[32];
 
-	if (!attr)
-		return;
-	reason = find(smctl->reasons, nl_u32(attr));
 	snprintf(number_key, sizeof(number_key), "%s_number", key);
-	snprintf(text_key, sizeof(text_key), "%s_text", key);
 	print_text(smctl->print, "    ");
 	print_text(smctl->print, key);
 	print_string(smctl->print, key, " %s", reason->name);
 	print_u64(smctl->print, number_key, " (" U64 ")", nl_u32(attr));
+	return reason;
+}
+
+static void show_text(struct smctl *smctl, const char *key, const struct reason *reason)
+{
+	char text_key[32];
+
+	snprintf(text_key, sizeof(text_key), "%s_text", key);
 	print_string(smctl->print, text_key, ": %s\n", reason->text);
+}
+
+void field_reason(struct smctl *smctl, const char *key, const struct nlattr *attr)
+{
+	if (attr)
+		show_text(smctl, key, show_name(smctl, key, attr));
+}
+
+void field_reason_of(struct smctl *smctl, const char *key, const struct nlattr *attr, bool peer)
+{
+	const struct reason *reason;
+	char peer_key[32];
+
+	if (!attr)
+		return;
+	reason = show_name(smctl, key, attr);
+	snprintf(peer_key, sizeof(peer_key), "%s_peer", key);
+	print_flag(smctl->print, peer_key, ": peer", peer);
+	show_text(smctl, key, reason);
 }
 
 void reason_show(const struct nlattr *const *attr, void *arg)

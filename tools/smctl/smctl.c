@@ -46,7 +46,8 @@ void help(FILE *out)
 		fprintf(out, "  %-8s %s\n", object->name, object->help);
 	fputs("\nOptions:\n"
 	      "  -j       JSON: an array of objects with the fields of the text\n"
-	      "  -p       the same, indented\n\n"
+	      "  -p       the same, indented\n"
+	      "  -h, --help, --version\n\n"
 	      "FIELD VALUE shows only what has that value: smctl conn path tcp dport 5201\n\n", out);
 	run_help(out);
 }
@@ -113,6 +114,12 @@ static int show_object(const struct object *object, enum print_format format,
 	return ret;
 }
 
+static const struct option long_options[] = {
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ }
+};
+
 /* Options from @argv: 0, or -1 after a complaint. */
 static int options(int argc, char **argv, const char *known, enum print_format *format)
 {
@@ -120,7 +127,7 @@ static int options(int argc, char **argv, const char *known, enum print_format *
 
 	opterr = 0;
 	optind = 0;	/* again, from the start */
-	while ((option = getopt(argc, argv, known)) != -1) {
+	while ((option = getopt_long(argc, argv, known, long_options, NULL)) != -1) {
 		switch (option) {
 		case 'j':
 			*format = PRINT_JSON;
@@ -131,8 +138,12 @@ static int options(int argc, char **argv, const char *known, enum print_format *
 		case 'h':
 			help(stdout);
 			exit(EXIT_OK);
+		case 'V':
+			printf("smctl for version %d of the netlink family %s\n",
+			       AFRDMA_FAMILY_VERSION, AFRDMA_FAMILY_NAME);
+			exit(EXIT_OK);
 		default:
-			usage("no such option:", (char [2]){ optopt });
+			usage("no such option:", optopt ? (char [2]){ optopt } : argv[optind - 1]);
 			return -1;
 		}
 	}

@@ -54,6 +54,8 @@ void field_name(struct print *p, const char *key, const char *format,
 		const char *const *names, uint32_t value);
 /* A reason, if @attr is there: KEY is its name, KEY_number, KEY_text. */
 void field_reason(struct smctl *smctl, const char *key, const struct nlattr *attr);
+/* The same, with KEY_peer: is it the peer's, who has told it? */
+void field_reason_of(struct smctl *smctl, const char *key, const struct nlattr *attr, bool peer);
 /* Bytes in hexadecimal. */
 void field_hex(struct print *p, const char *key, const char *format, const struct nlattr *attr);
 

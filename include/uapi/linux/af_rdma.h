@@ -73,6 +73,8 @@ struct afrdma_info {
 	__u64	link;		/* link id, 0 = none */
 	__u32	tx_ring;	/* send ring size in bytes */
 	__u32	rx_ring;	/* receive ring size in bytes */
+	__u32	reason_peer;	/* 1: the peer has told this reason, and it is about that end */
+	__u32	server;		/* 1: accepted, 0: connected, or not yet */
 };
 
 #endif /* _UAPI_LINUX_AF_RDMA_H */

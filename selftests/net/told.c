@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What a connection tells of itself is true: its role, its bytes, and why it is not on RDMA. */
+#define _GNU_SOURCE
+#include "reason.h"
+#include "test.h"
+
+static void want_reason(int fd, unsigned int reason, bool peer)
+{
+	struct afrdma_info info = path_info(fd);
+
+	if (info.reason != reason || info.reason_peer != peer)
+		fail("the reason is %s%s, expected %s%s", info.reason_peer ? "the peer's " : "",
+		     reason_name(info.reason), peer ? "the peer's " : "", reason_name(reason));
+}
+
+static bool has_reason(int fd, unsigned int reason, bool peer)
+{
+	struct afrdma_info info = path_info(fd);
+
+	return info.reason == reason && info.reason_peer == peer;
+}
+
+/* ---- who, and how much ---- */
+
+static void want_bytes(int fd, const struct afrdma_info *before, uint64_t tx, uint64_t rx)
+{
+	struct afrdma_info info = path_info(fd);
+
+	WANT_EQ(info.server, run.server);
+	WANT_EQ(info.tx_bytes_tcp + info.tx_bytes_rdma -
+		before->tx_bytes_tcp - before->tx_bytes_rdma, tx);
+	WANT_EQ(info.rx_bytes_tcp + info.rx_bytes_rdma -
+		before->rx_bytes_tcp - before->rx_bytes_rdma, rx);
+}
+
+/* Plain or framed: who accepted is the server, and every byte is counted; a FIN is none. */
+static void role_and_bytes(void)
+{
+	size_t mine = run.server ? 30000 : 20000, theirs = run.server ? 20000 : 30000;
+	struct flow out = flow_out(0), in = flow_in(0);
+	struct afrdma_info before = { 0 };
+	int fd = open_conn();
+
+	if (speaks_rdma())
+		before = path_info(fd);
+	barrier("looked");
+	flow_send(fd, &out, mine, 4096);
+	flow_recv(fd, &in, theirs, 4096);
+	barrier("exchanged");
+	if (speaks_rdma())
+		want_bytes(fd, &before, mine, theirs);
+	barrier("told");
+	SYS(shutdown(fd, SHUT_WR));
+	want_eof(fd);
+	barrier("ended");
+	if (speaks_rdma())
+		want_bytes(fd, &before, mine, theirs);
+	barrier("told again");
+}
+
+/* ---- nothing was tried yet ---- */
+
+static void before_upgrade(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	int fd = open_conn();
+
+	flow_send(fd, &out, 100, 100);
+	flow_recv(fd, &in, 100, 100);
+	want_reason(fd, run.server ? AFR_REASON_CLIENT_BEGINS : AFR_REASON_NOT_YET, false);
+	barrier("told");
+	if (run.server)
+		set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
+	/* what is missing comes before who begins */
+	want_reason(fd, run.server ? AFR_REASON_SOCKET_OPTION : AFR_REASON_NOT_YET, false);
+	barrier("told what is missing");
+}
+
+/* A client that has ended its output moves no more, however long the answer is. */
+static void answer_to_end(void)
+{
+	size_t len = amount(2 * MIB, 512 * KIB);
+	struct flow out = flow_out(0), in = flow_in(0);
+	struct afrdma_info info;
+	int fd = open_conn();
+
+	if (run.server) {
+		flow_recv(fd, &in, 100, 100);
+		want_eof(fd);
+		flow_send(fd, &out, len, 64 * KIB);
+	} else {
+		flow_send(fd, &out, 100, 100);
+		SYS(shutdown(fd, SHUT_WR));
+		flow_recv(fd, &in, len, 64 * KIB);
+	}
+	barrier("answered");
+	info = path_info(fd);
+	WANT_EQ(info.tx_path, AFRDMA_PATH_TCP);
+	WANT_EQ(info.tx_bytes_rdma + info.rx_bytes_rdma, 0);
+	want_reason(fd, AFR_REASON_CLOSING, false);
+	barrier("told");
+}
+
+/* ---- the peer does not want ---- */
+
+/* The server's program forbids it: at the client the reason is the peer's. */
+static void refused_by_server(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	int fd = open_conn();
+
+	flow_send(fd, &out, 100, 100);
+	flow_recv(fd, &in, 100, 100);
+	if (run.server)
+		set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
+	barrier("forbidden");
+	if (!run.server)
+		set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_ALWAYS);
+	EVENTUALLY(has_reason(fd, AFR_REASON_SOCKET_OPTION, !run.server));
+	barrier("told");
+}
+
+/* One end takes it off RDMA: the other end says that it was the peer, and why. */
+static void left_by(bool me)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	int fd = open_conn();
+
+	path_warm_up(fd);
+	if (me)
+		set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
+	EVENTUALLY(path_info(fd).tx_path == AFRDMA_PATH_TCP);
+	EVENTUALLY(has_reason(fd, AFR_REASON_SOCKET_OPTION, !me));
+	barrier("told");
+	flow_send(fd, &out, 100, 100);
+	flow_recv(fd, &in, 100, 100);
+	barrier("still there");
+}
+
+static void left_by_server(void)
+{
+	left_by(run.server);
+}
+
+static void left_by_client(void)
+{
+	left_by(!run.server);
+}
+
+/* ---- how much a sender may have on its way to a program that does not read ---- */
+
+/* As many bytes as its send ring and the peer's receive ring hold, on either path. */
+static void full_is_two_rings(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	int fd = open_conn();
+	struct afrdma_info info = path_info(fd);
+	uint64_t sent = 0, theirs, room;
+
+	do	/* until the last byte that can be on its way is */
+		sent += flow_send_full(fd, &out, 4096);
+	while (poll_one(fd, POLLOUT, 300));
+	control_send_number("RING", info.rx_ring);
+	room = info.tx_ring + control_get_number("RING");
+	if (sent > room || sent < room / 4)
+		fail("%llu bytes were taken, and the rings hold %llu", (unsigned long long)sent,
+		     (unsigned long long)room);
+	control_send_number("SENT", sent);
+	theirs = control_get_number("SENT");
+	flow_recv(fd, &in, theirs, 64 * KIB);
+	barrier("read");
+	path_check(fd, sent, theirs);
+}
+
+#define COLD	(ON_COLD | ONLY_RDMA)
+
+const struct row told_rows[] = {
+	{ "told_role_bytes", role_and_bytes, role_and_bytes, ON_ALL | ONLY_RDMA | QUICK_ALL },
+	{ "told_before", before_upgrade, before_upgrade, COLD | QUICK },
+	{ "told_half_closed", answer_to_end, answer_to_end, COLD | QUICK },
+	{ "told_refused", refused_by_server, refused_by_server, COLD | QUICK },
+	{ "told_left_by_server", left_by_server, left_by_server, COLD | QUICK },
+	{ "told_left_by_client", left_by_client, left_by_client, COLD | QUICK },
+	{ "full_is_two_rings", full_is_two_rings, full_is_two_rings,
+	  ON_RDMA | ON_COLD | ONLY_RDMA | QUICK },
+	{ }
+};
