@@ -536,3 +536,58 @@ int afr_attach_answered(struct afr_conn *conn, const struct afr_frame *frame)
 	spin_unlock_bh(&conn->tx_lock);
 	return 0;
 }
+
+/* Client: what was tried in vain may succeed, so in @ms at most; the back-off begins anew. */
+static void try_again(struct afr_conn *conn, unsigned int ms)
+{
+	if (!conn->due[AFR_T_RETRY])
+		return;		/* nothing was tried, or something is just now */
+	conn->attach_tries = 1;
+	if (time_after(conn->due[AFR_T_RETRY], jiffies + msecs_to_jiffies(ms)))
+		afr_conn_timer(conn, AFR_T_RETRY, ms);
+}
+
+/**
+ * afr_attach_device() - an RDMA device came here
+ * @conn: framed connection, AFR_F_DEVICE is set
+ *
+ * A listener has to be made in a worker: afr_service_port().
+ *
+ * Context: the work.
+ */
+void afr_attach_device(struct afr_conn *conn)
+{
+	if (conn->server && !afr_conn_in_worker(conn)) {
+		afr_conn_schedule(conn);
+		return;
+	}
+	clear_bit(AFR_F_DEVICE, &conn->flags);
+	if (conn->attach != AFR_DETACHED)
+		return;
+	if (!conn->server) {
+		try_again(conn, 1);
+		return;
+	}
+	WRITE_ONCE(conn->my_port, afr_service_port(conn->an, conn->inner->sk->sk_family));
+	if (conn->my_port)
+		afr_control_want(conn, AFR_WANT_SERVICE);
+}
+
+/**
+ * afr_attach_service() - SERVICE came: the peer has a device, which it had not before
+ * @conn: connection
+ * @frame: parsed SERVICE; means nothing to a server
+ *
+ * Return: 0.
+ */
+int afr_attach_service(struct afr_conn *conn, const struct afr_frame *frame)
+{
+	/* at once the first time only: the peer cannot make us try without a pause */
+	unsigned int ms = conn->peer.port ? READ_ONCE(conn->an->set.attach_retry_ms) : 1;
+
+	if (conn->server)
+		return 0;
+	conn->peer.port = frame->port;
+	try_again(conn, ms);
+	return 0;
+}

@@ -28,8 +28,12 @@ void afr_attach_end(struct afr_conn *conn);
 /* We are on TCP again: why, and when to try again. */
 void afr_attach_left(struct afr_conn *conn, enum afr_reason reason);
 
+/* An RDMA device came here: the server tells, the client tries again soon. */
+void afr_attach_device(struct afr_conn *conn);
+
 /* Frames of the peer: 0 or the AFR_REASON_* to end with. */
 int afr_attach_asked(struct afr_conn *conn, const struct afr_frame *frame);
 int afr_attach_answered(struct afr_conn *conn, const struct afr_frame *frame);
+int afr_attach_service(struct afr_conn *conn, const struct afr_frame *frame);
 
 #endif /* AFR_ATTACH_H */

@@ -81,6 +81,7 @@ enum afr_want {
 	AFR_WANT_FIN,
 	AFR_WANT_BLOCKED,
 	AFR_WANT_URGENTACK,
+	AFR_WANT_SERVICE,
 };
 
 /* Things that happened, for the work (conn->flags). */
@@ -119,6 +120,7 @@ enum afr_conn_flag {
 	AFR_F_EARLY_OVER,	/* server: our output will be raw, what was written early goes */
 	AFR_F_SHUTTING,		/* what TCP tells of now is our own doing */
 	AFR_F_END_TOLD,		/* SIGIO of the peer's end was sent */
+	AFR_F_DEVICE,		/* an RDMA device came: to be told, or to be tried */
 };
 
 /* Steps of an attach (move.c). Only the work changes them. */

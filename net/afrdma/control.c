@@ -169,6 +169,15 @@ static bool build_urgentack(struct afr_conn *conn, struct afr_frame *frame)
 	return !conn->rx.eof_told;	/* TCP may be shut behind FINACK */
 }
 
+/* For an end that has a device since HELLO. Peers that do not know the frame skip it. */
+static bool build_service(struct afr_conn *conn, struct afr_frame *frame)
+{
+	frame->type = AFR_FRAME_SERVICE;
+	frame->flags = AFR_FRAME_OPTIONAL;
+	frame->port = conn->my_port;
+	return !conn->rx.eof_told;	/* TCP may be shut behind FINACK */
+}
+
 static bool (*const builders[])(struct afr_conn *conn, struct afr_frame *frame) = {
 	[AFR_WANT_ERROR]	= build_error,
 	[AFR_WANT_RESUME]	= build_resume,
@@ -181,6 +190,7 @@ static bool (*const builders[])(struct afr_conn *conn, struct afr_frame *frame) 
 	[AFR_WANT_FIN]		= build_fin,
 	[AFR_WANT_BLOCKED]	= build_blocked,
 	[AFR_WANT_URGENTACK]	= build_urgentack,
+	[AFR_WANT_SERVICE]	= build_service,
 };
 
 static bool build_wanted(struct afr_conn *conn, struct afr_frame *frame)

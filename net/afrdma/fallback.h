@@ -13,7 +13,7 @@
 enum afr_reason afr_fallback_barred(struct afr_conn *conn);
 enum afr_reason afr_fallback_forbidden(struct afr_conn *conn);
 
-/* The work. An attempt has come so far, or ended; we left the link; RESUME tells why the peer did. */
+/* The work. An attempt came so far, or ended; we left the link; RESUME tells why the peer did. */
 void afr_fallback_note(struct afr_conn *conn, enum afr_trace_step step, u32 reason);
 void afr_fallback_left(struct afr_conn *conn, enum afr_reason reason);
 void afr_fallback_peer_left(struct afr_conn *conn, u32 reason);

@@ -16,6 +16,7 @@ enum body_kind {
 	BODY_MOVE,
 	BODY_RESUME,
 	BODY_ERROR,
+	BODY_SERVICE,
 };
 
 struct frame_fact {
@@ -40,6 +41,7 @@ static const struct frame_fact frame_facts[] = {
 	FACT(URGENT, offset, OFFSET),
 	FACT(ERROR, error, ERROR),
 	FACT(URGENTACK, offset, OFFSET),
+	FACT(SERVICE, service, SERVICE),
 };
 
 static const struct frame_fact *fact_of(u8 type)
@@ -217,6 +219,15 @@ static bool get_error(const u8 *body, struct afr_frame *out)
 	return true;
 }
 
+static bool get_service(const u8 *body, struct afr_frame *out)
+{
+	struct afr_wire_service wire;
+
+	memcpy(&wire, body, sizeof(wire));
+	out->port = be16_to_cpu(wire.port);
+	return out->port && !wire.reserved;
+}
+
 static bool get_body(const u8 *body, u8 kind, struct afr_frame *out)
 {
 	switch (kind) {
@@ -231,6 +242,8 @@ static bool get_body(const u8 *body, u8 kind, struct afr_frame *out)
 		return get_resume(body, out);
 	case BODY_ERROR:
 		return get_error(body, out);
+	case BODY_SERVICE:
+		return get_service(body, out);
 	}
 	return false;
 }
@@ -343,6 +356,13 @@ static void put_error(u8 *body, const struct afr_frame *f)
 	memcpy(body, &wire, sizeof(wire));
 }
 
+static void put_service(u8 *body, const struct afr_frame *f)
+{
+	struct afr_wire_service wire = { .port = cpu_to_be16(f->port) };
+
+	memcpy(body, &wire, sizeof(wire));
+}
+
 static void put_body(u8 *body, u8 kind, const struct afr_frame *f)
 {
 	switch (kind) {
@@ -361,6 +381,9 @@ static void put_body(u8 *body, u8 kind, const struct afr_frame *f)
 		break;
 	case BODY_ERROR:
 		put_error(body, f);
+		break;
+	case BODY_SERVICE:
+		put_service(body, f);
 		break;
 	}
 }

@@ -49,6 +49,7 @@ struct afr_frame {
 	union {
 		u64	offset;	/* DATA, CREDIT, BLOCKED, FIN, FINACK, URGENT, URGENTACK */
 		u32	reason;	/* ERROR */
+		u16	port;	/* SERVICE */
 		struct {
 			u32	epoch, reason;
 			u64	link, addr;

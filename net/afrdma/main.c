@@ -3,10 +3,12 @@
 #include <linux/init.h>
 #include <linux/module.h>
 
+#include "arrival.h"
 #include "conn.h"
 #include "group.h"
 #include "link.h"
 #include "mem.h"
+#include "move.h"
 #include "netlink.h"
 #include "netns.h"
 #include "reader.h"
@@ -35,9 +37,12 @@ static int __init afrdma_init(void)
 	if (err)
 		goto group;
 	afr_reader_init();
-	err = afr_tcpopt_init();
+	err = afr_arrival_init(afr_move_device_came);
 	if (err)
 		goto conn;
+	err = afr_tcpopt_init();
+	if (err)
+		goto arrival;
 	err = afr_sysctl_init();
 	if (err)
 		goto tcpopt;
@@ -54,6 +59,8 @@ sysctl:
 	afr_sysctl_exit();
 tcpopt:
 	afr_tcpopt_exit();
+arrival:
+	afr_arrival_exit();
 conn:
 	afr_route_exit();
 	afr_conn_exit();
@@ -73,6 +80,7 @@ static void __exit afrdma_exit(void)
 	afr_netlink_exit();
 	afr_sysctl_exit();
 	afr_tcpopt_exit();
+	afr_arrival_exit();
 	afr_route_exit();
 	afr_conn_exit();
 	afr_group_exit();

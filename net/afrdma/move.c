@@ -226,6 +226,8 @@ static void check_timers(struct afr_conn *conn)
  */
 void afr_move_run(struct afr_conn *conn)
 {
+	if (test_bit(AFR_F_DEVICE, &conn->flags))
+		afr_attach_device(conn);
 	check_timers(conn);
 	if (test_bit(AFR_F_LINK_DOWN, &conn->flags) && conn->port.link)
 		go_on_with_tcp(conn);
@@ -307,4 +309,26 @@ void afr_move_set_wish(struct afr_conn *conn, u8 wish)
 	if (wish == AFRDMA_RDMA_ALWAYS || (wish != was && was == AFRDMA_RDMA_NEVER))
 		set_bit(AFR_F_RETRY_NOW, &conn->flags);
 	afr_conn_schedule(conn);
+}
+
+/**
+ * afr_move_device_came() - an RDMA device came
+ *
+ * Connections on TCP need not stay there: the client tries again, the server tells its client.
+ *
+ * Context: process. The work of each connection does it.
+ */
+void afr_move_device_came(void)
+{
+	struct afr_conn *conn;
+	unsigned long id = 0;
+
+	while ((conn = afr_conn_next(NULL, id))) {
+		id = conn->id + 1;
+		if (test_bit(AFR_F_STARTED, &conn->flags)) {
+			set_bit(AFR_F_DEVICE, &conn->flags);
+			afr_conn_schedule(conn);
+		}
+		afr_conn_put(conn);
+	}
 }

@@ -20,6 +20,9 @@ void afr_move_detach(struct afr_conn *conn);
 int afr_move_move(struct afr_conn *conn, const struct afr_frame *frame);
 int afr_move_resume(struct afr_conn *conn, const struct afr_frame *frame);
 
+/* Process context. An RDMA device came: connections that are on TCP look again. */
+void afr_move_device_came(void);
+
 /* Any context: has this connection moved enough to deserve a link? Client only. */
 void afr_move_consider(struct afr_conn *conn);
 

@@ -354,6 +354,7 @@ static int (*const handlers[])(struct afr_conn *conn, const struct afr_frame *fr
 	[AFR_FRAME_URGENT]	= afr_urgent_came,
 	[AFR_FRAME_ERROR]	= on_error,
 	[AFR_FRAME_URGENTACK]	= afr_urgent_acked,
+	[AFR_FRAME_SERVICE]	= afr_attach_service,
 };
 
 /* A whole head is in @in: returns 0, or why the connection ends. */

@@ -73,6 +73,7 @@ enum afr_frame_type {
 	AFR_FRAME_URGENT	= 10,	/* urgent byte at this offset */
 	AFR_FRAME_ERROR		= 11,	/* I end the connection: reason */
 	AFR_FRAME_URGENTACK	= 12,	/* I know of the urgent byte at this offset */
+	AFR_FRAME_SERVICE	= 13,	/* server, optional: I have a device, connect here */
 };
 
 #define AFR_FRAME_OPTIONAL	0x01	/* flags: skip me if my type is unknown */
@@ -134,6 +135,12 @@ struct afr_wire_error {
 	__be32	reason;
 } __packed;
 static_assert(sizeof(struct afr_wire_error) == 4, "ERROR size");
+
+struct afr_wire_service {
+	__be16	port;		/* as in HELLO, not 0 */
+	__be16	reserved;
+} __packed;
+static_assert(sizeof(struct afr_wire_service) == 4, "SERVICE size");
 
 /*
  * The 32-bit immediate of every write on a link: slot in the high half, cursor

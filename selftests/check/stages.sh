@@ -221,6 +221,7 @@ stage_uml_debug() {
 	in_guests uml-debug 400 selftests/net/death.sh
 	in_guests uml-debug 300 selftests/net/limits.sh
 	in_guests uml-debug 300 selftests/net/memory.sh
+	in_guests uml-debug 200 selftests/net/arrival.sh
 	in_guests uml-debug 400 selftests/net/pace.sh
 	in_guests uml-debug 200 selftests/net/dumps.sh
 	against_liar uml-debug 900 selftests/net/rogue-module.sh --quick

@@ -11,6 +11,9 @@
     death.py limited HOST PORT REASON peer|own
                                  an echo of 1 MiB is right, all by TCP, for the reason of this number,
                                  the peer's or our own
+    death.py late HOST PORT REASON MARK
+                                 on TCP for the reason of this number: make the file MARK; then on RDMA
+                                 within 20 s, and all that is sent from then on goes there
     death.py starved HOST PORT   with the least of pages: EAGAIN, or a sleep, until the peer reads
     death.py deaf PORT           accept, read nothing until the peer has closed: a reset is right
     death.py stuffed HOST PORT   fill all buffers of a peer that does not read, and close
@@ -159,6 +162,41 @@ def limited(host, port, reason, whose):
         sys.exit(f"expected TCP for reason {reason}, {whose}")
 
 
+def ping(conn, source, count):
+    for _ in range(count):
+        data = source.randbytes(CHUNK)
+        conn.sendall(data)
+        if conn.recv(CHUNK, socket.MSG_WAITALL) != data:
+            sys.exit("the echo is wrong")
+
+
+def until(conn, source, true):
+    end = time.monotonic() + 20
+    while not true():
+        if time.monotonic() > end:
+            sys.exit(f"not within 20 s: {info(conn)}")
+        ping(conn, source, 1)
+
+
+def late(host, port, reason, mark):
+    conn = rdma_socket()
+    conn.connect((host, port))
+    source = random.Random(port)
+    until(conn, source, lambda: info(conn)["reason"] == reason)
+    print(before := info(conn))
+    if before["tx_rdma"] or before["rx_rdma"]:
+        sys.exit("it was on RDMA")
+    pathlib.Path(mark).touch()
+    until(conn, source, lambda: on_rdma(conn))
+    before = info(conn)
+    ping(conn, source, 32)
+    print(now := info(conn))
+    if (now["tx_tcp"], now["rx_tcp"]) != (before["tx_tcp"], before["rx_tcp"]):
+        sys.exit("bytes went by TCP")
+    if now["tx_rdma"] - before["tx_rdma"] != 32 * CHUNK:
+        sys.exit("bytes are missing")
+
+
 def starved(host, port):
     """With the least of pages: both directions stand still, no poll spins, then all goes on."""
     limit = pathlib.Path("/proc/sys/net/afrdma/mem_max")
@@ -287,6 +325,8 @@ if __name__ == "__main__":
         orphaned(args[0], int(args[1]), float(args[2]))
     elif what == "limited":
         limited(args[0], int(args[1]), int(args[2]), args[3])
+    elif what == "late":
+        late(args[0], int(args[1]), int(args[2]), args[3])
     elif what == "starved":
         starved(args[0], int(args[1]))
     elif what == "deaf":

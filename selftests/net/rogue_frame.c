@@ -119,7 +119,7 @@ static void false_flags(struct peer *p, unsigned int i)
 	go_on(p);
 }
 
-static const u8 unknown_types[] = { 0, 13, 14, 64, 127, 128, 254, 255 };
+static const u8 unknown_types[] = { 0, 14, 15, 64, 127, 128, 254, 255 };
 
 static void unknown_critical(struct peer *p, unsigned int i)
 {

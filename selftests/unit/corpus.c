@@ -79,6 +79,7 @@ static void save_frames(void)
 		{ .type = AFR_FRAME_URGENT, .offset = 6 },
 		{ .type = AFR_FRAME_URGENTACK, .offset = 6 },
 		{ .type = AFR_FRAME_ERROR, .reason = 7 },
+		{ .type = AFR_FRAME_SERVICE, .flags = AFR_FRAME_OPTIONAL, .port = 4321 },
 		{ .type = 200, .flags = AFR_FRAME_OPTIONAL, .length = 3 },
 	};
 	u8 one[1 + AFR_FRAME_HEAD_MAX + 8], all[512] = { 0 };

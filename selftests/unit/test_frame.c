@@ -160,6 +160,7 @@ static const struct afr_frame good[] = {
 	{ .type = AFR_FRAME_URGENT, .offset = 6 },
 	{ .type = AFR_FRAME_URGENTACK, .offset = 7 },
 	{ .type = AFR_FRAME_ERROR, .reason = U32_MAX },
+	{ .type = AFR_FRAME_SERVICE, .flags = AFR_FRAME_OPTIONAL, .port = 0xfffe },
 };
 
 #define GOOD (sizeof(good) / sizeof(good[0]))
@@ -233,11 +234,11 @@ TEST(frame_parse__longest_body)
 
 TEST(frame_parse__unknown_types)
 {
-	u8 bytes[16] = { 13, AFR_FRAME_OPTIONAL, 0, 0, 0, 0, 0, 5 };
+	u8 bytes[16] = { 14, AFR_FRAME_OPTIONAL, 0, 0, 0, 0, 0, 5 };
 	struct afr_frame out;
 	unsigned int need, type;
 
-	for (type = 13; type < 257; type++) {
+	for (type = 14; type < 257; type++) {
 		bytes[0] = type;
 		bytes[1] = AFR_FRAME_OPTIONAL;
 		EXPECT_EQ(parse(bytes, 8, &out, &need), 8);
@@ -297,6 +298,7 @@ TEST(frame_parse__offsets_beyond_2_to_62)
 			f = good[k];
 			switch (f.type) {
 			case AFR_FRAME_ERROR:
+			case AFR_FRAME_SERVICE:
 				continue;
 			case AFR_FRAME_ATTACH:
 			case AFR_FRAME_ATTACHED:
@@ -382,6 +384,21 @@ TEST(frame_parse__a_refusal_has_no_ring)
 	EXPECT_EQ(reparse(&f), -EPROTO);
 }
 
+TEST(frame_parse__a_service_has_a_port)
+{
+	u8 bytes[AFR_FRAME_HEAD_MAX];
+	struct afr_frame f = { .type = AFR_FRAME_SERVICE }, out;
+	unsigned int need;
+	int len;
+
+	EXPECT_EQ(reparse(&f), -EPROTO);
+	f.port = 1;
+	EXPECT_EQ(reparse(&f), 12);	/* it says itself whether it is optional */
+	len = afr_frame_write(bytes, &f);
+	bytes[len - 1] = 1;		/* reserved */
+	EXPECT_EQ(parse(bytes, len, &out, &need), -EPROTO);
+}
+
 TEST(frame_write__is_big_endian)
 {
 	u8 bytes[AFR_FRAME_HEAD_MAX];
@@ -409,6 +426,6 @@ TEST(frame_name__table)
 	EXPECT(!strcmp(afr_frame_name(AFR_FRAME_DATA), "DATA"));
 	EXPECT(!strcmp(afr_frame_name(AFR_FRAME_ERROR), "ERROR"));
 	EXPECT(!strcmp(afr_frame_name(0), "unknown"));
-	EXPECT(!strcmp(afr_frame_name(13), "unknown"));
+	EXPECT(!strcmp(afr_frame_name(14), "unknown"));
 	EXPECT(!strcmp(afr_frame_name(255), "unknown"));
 }
