@@ -163,7 +163,7 @@ struct afr_conn {
 	unsigned long		flags;
 	int			err;		/* what calls report, once AFR_F_ABORTED */
 	u8			abort_reason;	/* enum afr_reason */
-	u32			reason;		/* why not RDMA, now; AFR_REASON_PEER: as the peer told */
+	u32			reason;		/* why not RDMA; maybe with AFR_REASON_PEER */
 	u8			wish;		/* enum afrdma_rdma: the program's */
 	u64			orphan_sum;	/* delivered when AFR_T_ORPHAN began */
 
@@ -190,6 +190,8 @@ struct afr_conn {
 	bool			tx_busy;	/* a sender is putting bytes behind tx.written */
 	u32			tx_piece;	/* bytes of one write at most */
 	bool			corked;		/* small writes wait until one has completed */
+	bool			more;		/* little waits for more: MSG_MORE, TCP_CORK ... */
+	unsigned long		more_end;	/* ... until then (jiffies) */
 	u64			bulk_end;	/* jiffies64; until then this one carries bulk */
 	u8			unheard;	/* writes posted since the peer's last bytes */
 	unsigned long		want;		/* enum afr_want bits */

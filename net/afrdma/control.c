@@ -219,6 +219,27 @@ static void consider_move(struct afr_conn *conn)
 	trace_afrdma_conn_move(conn->id, true, AFR_ON_LINK, conn->tx.epoch, conn->move_start);
 }
 
+/**
+ * afr_control_waits() - do few bytes wait for more?
+ * @conn: connection, tx_lock held
+ * @ready: bytes that could go
+ *
+ * The last send had MSG_MORE, or TCP_CORK is set: until a send without, until there is much,
+ * an end or an urgent byte, or for 200 ms, as tcp(7) says. Whoever asks too early asks again.
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool afr_control_waits(struct afr_conn *conn, u32 ready)
+{
+	lockdep_assert_held(&conn->tx_lock);
+	if (!conn->more || ready >= afr_control_little(conn) || conn->tx.fin != AFR_NO_FIN ||
+	    !time_before(jiffies, conn->more_end))
+		return false;
+	afr_conn_look_again(conn, conn->more_end - jiffies);
+	return true;
+}
+
 /* Without the lock it is a guess. */
 static bool data_ready(const struct afr_conn *conn)
 {
@@ -230,7 +251,7 @@ static bool build_data(struct afr_conn *conn, struct afr_frame *frame)
 	if (conn->tx.where != AFR_ON_TCP)
 		return false;
 	frame->length = min_t(u32, afr_tx_ready(&conn->tx), DATA_MAX);
-	if (!frame->length)
+	if (!frame->length || afr_control_waits(conn, frame->length))
 		return false;
 	frame->type = AFR_FRAME_DATA;
 	frame->offset = conn->tx.sent;

@@ -19,6 +19,18 @@ static inline void afr_control_want(struct afr_conn *conn, enum afr_want want)
 	set_bit(want, &conn->want);
 }
 
+/*
+ * Under tx_lock: less than this is little on a link, and worth waiting for more, or for the
+ * completion of what was posted before.
+ */
+static inline u32 afr_control_little(const struct afr_conn *conn)
+{
+	return min3(32u * 1024, conn->tx.window / 8, conn->tx.ring / 8);
+}
+
+/* Under tx_lock. Do the @ready bytes wait for more, as the program has asked? */
+bool afr_control_waits(struct afr_conn *conn, u32 ready);
+
 #define AFR_WANT_LAZY	(BIT(AFR_WANT_HELLO) | BIT(AFR_WANT_FINACK))
 #define AFR_SAY_MS	1
 

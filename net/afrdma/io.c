@@ -252,13 +252,14 @@ static void notice_end(struct ubuf_info *notice, bool sent)
 		net_zcopy_put_abort(notice, true);
 }
 
-static ssize_t send_some(struct afr_conn *conn, struct msghdr *msg, size_t len, int mode)
+static ssize_t send_some(struct sock *sk, struct msghdr *msg, size_t len, int mode)
 {
-	bool urgent = msg->msg_flags & MSG_OOB;
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	int flags = msg->msg_flags | (READ_ONCE(afr_sk(sk)->cork) ? MSG_MORE : 0);
 
 	if (mode == AFR_UNDECIDED)
-		return afr_send_early(conn, &msg->msg_iter, len, urgent);
-	return afr_send_some(conn, &msg->msg_iter, len, urgent);
+		return afr_send_early(conn, &msg->msg_iter, len, flags);
+	return afr_send_some(conn, &msg->msg_iter, len, flags);
 }
 
 /* Sleep until there is room, or until @mode is decided. */
@@ -372,7 +373,7 @@ static ssize_t send_ring(struct sock *sk, struct msghdr *msg, size_t len, int mo
 	if (!ret && send_over(sk))
 		ret = send_error(sk, msg->msg_flags);
 	while (!ret && done < len && mode != AFR_RAW) {
-		ret = send_some(conn, msg, min(len - done, piece), mode);
+		ret = send_some(sk, msg, min(len - done, piece), mode);
 		if (ret > 0) {
 			done += ret;
 			ret = 0;

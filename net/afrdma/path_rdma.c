@@ -12,11 +12,10 @@
 /*
  * Corking: many small sends become one write. Who has posted CORK_AFTER writes without hearing
  * from the peer streams, and has one small write on its way at a time: what is sent meanwhile
- * waits for its completion, or until it is CORK_BELOW bytes, or an eighth of the smaller ring.
+ * waits for its completion, or until it is no longer afr_control_little().
  * Questions and answers are never kept waiting, and need no completion.
  */
 #define CORK_AFTER	3
-#define CORK_BELOW	(32u * 1024)
 
 /*
  * Prompt: somebody waits for it. A short message, whole in one write, of who hears of the peer
@@ -109,8 +108,8 @@ void afr_path_rdma_push_locked(struct afr_conn *conn)
 	while (conn->may_post && conn->tx.where == AFR_ON_LINK &&
 	       !test_bit(AFR_F_ABORTED, &conn->flags)) {
 		ready = afr_tx_ready(&conn->tx);
-		small = ready < min3(CORK_BELOW, conn->tx.window / 8, conn->tx.ring / 8);
-		if (!ready || (small && conn->corked))
+		small = ready < afr_control_little(conn);
+		if (!ready || (small && conn->corked) || afr_control_waits(conn, ready))
 			break;
 		len = run_length(conn, ready, &bulk);
 		tell = small && conn->unheard >= CORK_AFTER;

@@ -11,6 +11,8 @@
 /* What is longer than a quarter of the ring goes in such pieces. */
 #define PIECE	(64u * 1024)
 
+#define MORE_FOR	(HZ / 5)	/* as TCP holds back at most what is corked */
+
 /**
  * afr_send_begin() - a program sends a message
  * @conn: connection
@@ -54,13 +56,25 @@ static u32 write_begin(struct afr_conn *conn, size_t len)
 	return min_t(size_t, room, len);
 }
 
-/* On the link they are pushed at once, which is all there is to do: returns true. */
-static bool write_end(struct afr_conn *conn, u32 len, bool urgent)
+/* The last bytes said whether more will come at once. An urgent byte does not wait for it. */
+static void note_more(struct afr_conn *conn, bool more)
 {
-	bool done = true;
+	/* the oldest that waits has the time */
+	if (more && (!conn->more || conn->tx.sent == conn->tx.written ||
+		     !time_before(jiffies, conn->more_end)))
+		conn->more_end = jiffies + MORE_FOR;
+	conn->more = more;
+}
+
+/* On the link they are pushed at once, which is all there is to do: returns true. */
+static bool write_end(struct afr_conn *conn, u32 len, int flags)
+{
+	bool done = true, urgent = flags & MSG_OOB;
 
 	spin_lock_bh(&conn->tx_lock);
 	conn->tx_busy = false;
+	if (len)
+		note_more(conn, flags & MSG_MORE && !urgent);
 	if (len) {
 		afr_tx_write(&conn->tx, len);
 		done = conn->tx.where == AFR_ON_LINK && !urgent;
@@ -101,12 +115,12 @@ void afr_send_kick(struct afr_conn *conn)
  * @conn: connection, our direction framed
  * @iter: where they come from
  * @len: how many: what is left, or a piece of it
- * @urgent: the last one taken is an urgent byte
+ * @flags: MSG_OOB: the last one taken is an urgent byte; MSG_MORE: more will come at once
  *
  * Context: process, one sender at a time.
  * Return: bytes taken (> 0), -EAGAIN without room or pages, or -EFAULT.
  */
-ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len, bool urgent)
+ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len, int flags)
 {
 	u32 n = write_begin(conn, len);
 	u64 at = conn->tx.written;	/* ours alone to move */
@@ -117,7 +131,7 @@ ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len, 
 		if (!ret)
 			ret = -EFAULT;
 	}
-	if (!write_end(conn, max(ret, 0), urgent))
+	if (!write_end(conn, max(ret, 0), flags))
 		afr_send_kick(conn);
 	if (ret == -ENOMEM) {
 		/* the work clears it and wakes; what has no work any more sends no more */
@@ -148,12 +162,12 @@ bool afr_send_may_early(const struct afr_conn *conn)
  * @conn: connection, our direction undecided, or framed meanwhile
  * @iter: where they come from
  * @len: how many: what is left, or a piece of it
- * @urgent: the last one taken is an urgent byte
+ * @flags: MSG_OOB: the last one taken is an urgent byte; MSG_MORE: more will come at once
  *
  * Context: process, one sender at a time.
  * Return: as afr_send_some(); -EAGAIN, too, when what is to come goes raw.
  */
-ssize_t afr_send_early(struct afr_conn *conn, struct iov_iter *iter, size_t len, bool urgent)
+ssize_t afr_send_early(struct afr_conn *conn, struct iov_iter *iter, size_t len, int flags)
 {
 	bool may;
 
@@ -162,7 +176,22 @@ ssize_t afr_send_early(struct afr_conn *conn, struct iov_iter *iter, size_t len,
 	if (may)
 		conn->tx_busy = true;	/* whoever ends it waits for afr_send_some() */
 	spin_unlock_bh(&conn->tx_lock);
-	return may ? afr_send_some(conn, iter, len, urgent) : -EAGAIN;
+	return may ? afr_send_some(conn, iter, len, flags) : -EAGAIN;
+}
+
+/**
+ * afr_send_uncork() - TCP_CORK is taken away: what waits for more goes
+ * @conn: connection
+ *
+ * Context: process.
+ */
+void afr_send_uncork(struct afr_conn *conn)
+{
+	spin_lock_bh(&conn->tx_lock);
+	conn->more = false;
+	spin_unlock_bh(&conn->tx_lock);
+	if (afr_conn_tx_mode(conn) == AFR_FRAMED)
+		afr_send_kick(conn);
 }
 
 /**

@@ -11,18 +11,21 @@ struct iov_iter;
 size_t afr_send_begin(struct afr_conn *conn, size_t len);
 /*
  * Process context; one sender at a time (lock_sock of the front). Copy up to @len
- * bytes out of @iter, and let the path take what it can. Returns bytes taken, -EAGAIN
+ * bytes out of @iter, and let the path take what it can; MSG_OOB and MSG_MORE count of
+ * @flags. Returns bytes taken, -EAGAIN
  * when the ring is full, -ENOMEM, -EFAULT, -EPIPE after afr_send_fin().
  */
 ssize_t afr_send_some(struct afr_conn *conn, struct iov_iter *iter, size_t len,
-		      bool urgent);
+		      int flags);
 /* The same on a server before its output is decided; -EAGAIN when it turns out to be raw. */
 ssize_t afr_send_early(struct afr_conn *conn, struct iov_iter *iter, size_t len,
-		       bool urgent);
+		       int flags);
 /* Any context. May a server of undecided output write already? */
 bool afr_send_may_early(const struct afr_conn *conn);
 /* Process context. Let the current path take what it can. */
 void afr_send_kick(struct afr_conn *conn);
+/* Process context. TCP_CORK was taken away. */
+void afr_send_uncork(struct afr_conn *conn);
 /* The work: say BLOCKED, if that is due. */
 void afr_send_blocked(struct afr_conn *conn);
 /* Process context. The stream ends with what was written so far. Idempotent. */

@@ -26,6 +26,7 @@
 #include "hook.h"
 #include "inner.h"
 #include "move.h"
+#include "send.h"
 #include "sock.h"
 #include "support.h"
 
@@ -295,9 +296,11 @@ static int set_tcp(struct socket *sock, int name, sockptr_t value, unsigned int 
 	if (err)
 		return err;
 	if (name == TCP_CORK)
-		as->cork = !!val;
+		WRITE_ONCE(as->cork, !!val);
 	else
 		as->nodelay = !!val;
+	if (name == TCP_CORK && !val)
+		afr_send_uncork(as->conn);
 	return 0;
 }
 

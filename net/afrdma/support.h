@@ -124,8 +124,8 @@
 	/* TCP: when bytes go */ \
 	AFR_OPTION(IPPROTO_TCP, TCP_NODELAY, STORE, \
 		"always so", "always so", "yes", "pingpong_byte", "") \
-	AFR_OPTION(IPPROTO_TCP, TCP_CORK, STORE, "no", "no", "yes", "cork", \
-		"stored, and without effect on a framed connection") \
+	AFR_OPTION(IPPROTO_TCP, TCP_CORK, STORE, "yes", "yes", "yes", "more_held", \
+		"as MSG_MORE") \
 	AFR_OPTION(IPPROTO_TCP, TCP_QUICKACK, PASS, \
 		"inner connection", "inner connection", "yes", "option_table", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_NOTSENT_LOWAT, PASS, "no", "no", "yes", "option_table", \
@@ -260,7 +260,8 @@
 	AFR_FLAG(MSG_WAITALL, "yes", "yes", "yes", "waitall", "") \
 	AFR_FLAG(MSG_TRUNC, "yes", "yes", "yes", "trunc", "bytes are thrown away unread") \
 	AFR_FLAG(MSG_DONTWAIT, "yes", "yes", "yes", "dontwait", "") \
-	AFR_FLAG(MSG_MORE, "no", "no", "yes", "more", "without effect on a framed connection") \
+	AFR_FLAG(MSG_MORE, "yes", "yes", "yes", "more_held", \
+		"holds back up to 32 KiB, or an eighth of the smaller ring, for 200 ms") \
 	AFR_FLAG(MSG_NOSIGNAL, "yes", "yes", "yes", "sigpipe", "SIGPIPE without it") \
 	AFR_FLAG(MSG_WAITFORONE, "yes", "yes", "yes", "mmsg_one", "") \
 	AFR_FLAG(MSG_OOB, "yes", "yes", "yes", "urgent", "") \

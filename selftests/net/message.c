@@ -596,6 +596,77 @@ static void cork_send(void)
 	path_check(fd, 1010, 0);
 }
 
+/* Bytes that have left the send ring, by either path. */
+static uint64_t gone(int fd)
+{
+	struct afrdma_info info = path_info(fd);
+
+	return info.tx_bytes_tcp + info.tx_bytes_rdma;
+}
+
+/*
+ * Ten little sends, of which the last does not wait: nothing goes before it, and all goes
+ * with it. False if that took as long as bytes may wait.
+ */
+static bool held_back(int fd, struct flow *out, bool cork)
+{
+	uint64_t before = gone(fd), meanwhile;
+	double start = now();
+	uint8_t buf[10];
+	bool in_time;
+
+	if (cork)
+		set_int(fd, IPPROTO_TCP, TCP_CORK, 1);
+	for (int i = 0; i < 9; i++) {
+		flow_fill(out, buf, sizeof(buf));
+		WANT_EQ(SYS(send(fd, buf, sizeof(buf), cork ? 0 : MSG_MORE)), sizeof(buf));
+	}
+	meanwhile = gone(fd);
+	in_time = now() - start < 0.1;
+	flow_fill(out, buf, sizeof(buf));
+	WANT_EQ(SYS(send(fd, buf, sizeof(buf), 0)), sizeof(buf));
+	if (cork)
+		set_int(fd, IPPROTO_TCP, TCP_CORK, 0);
+	EVENTUALLY(gone(fd) == before + 100);
+	if (in_time)
+		WANT_EQ(meanwhile, before);
+	return in_time;
+}
+
+static void more_held_send(void)
+{
+	struct flow out = flow_out(0);
+	uint8_t buf[10];
+	int fd = open_conn();
+	uint64_t before;
+
+	EVENTUALLY(held_back(fd, &out, false));
+	EVENTUALLY(held_back(fd, &out, true));
+	/* for 200 ms, then they go by themselves */
+	before = gone(fd);
+	flow_fill(&out, buf, sizeof(buf));
+	WANT_EQ(SYS(send(fd, buf, sizeof(buf), MSG_MORE)), sizeof(buf));
+	EVENTUALLY(gone(fd) == before + 10);
+	/* the end does not wait for more */
+	flow_fill(&out, buf, sizeof(buf));
+	WANT_EQ(SYS(send(fd, buf, sizeof(buf), MSG_MORE)), sizeof(buf));
+	SYS(shutdown(fd, SHUT_WR));
+	barrier("ended");
+	control_send_number("SENT", out.off);
+	barrier("read");
+}
+
+static void more_held_recv(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+	uint64_t got = flow_recv_to_eof(fd, &in);
+
+	barrier("ended");
+	WANT_EQ(got, control_get_number("SENT"));
+	barrier("read");
+}
+
 /* ---- nothing at all ---- */
 
 static void zero_length(void)
@@ -825,6 +896,7 @@ const struct row message_rows[] = {
 	{ "dontwait", dontwait_send, dontwait_recv, ON_ALL },
 	{ "trunc", plain_send, trunc_recv, ON_ALL | QUICK },
 	{ "more", more_send, more_recv, ON_ALL | QUICK },
+	{ "more_held", more_held_send, more_held_recv, ON_RDMA | ON_COLD | ONLY_RDMA | QUICK },
 	{ "cork", cork_send, more_recv, ON_ALL },
 	{ "zero_length", zero_length, zero_length, ON_ALL | QUICK },
 	{ "fault_send", fault_send, plain_recv, ON_ALL | QUICK },
