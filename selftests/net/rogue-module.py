@@ -82,7 +82,7 @@ class Trace:
         (TRACE / "trace").write_text("")
 
     def reasons(self, kind):
-        return re.findall(self.EVENTS[kind] + r": id=\d+ reason=(\w+)",
+        return re.findall(self.EVENTS[kind] + r": id=\d+ reason=(?:peer:)?(\w+)",
                           (TRACE / "trace").read_text())
 
     def __str__(self):
