@@ -4,9 +4,11 @@
 # make modules_install  the module (root)
 # make install          the tools, and the headers for programs: DESTDIR, PREFIX
 # make demo             two VMs: a file, iperf3 and a plain TCP client, step by step
-# make check            every test there is: unit, builds, lint, guests of all kinds
+# make check            unit, builds, lint, guests of all kinds; PARTS=rotate: and some parts
 # make check-quick      the inner loop: about three minutes once it is warm
-# make check-STAGE      one stage of it: "selftests/check.sh list" has the names
+# make check-full       everything there is, in parts: those that passed on this commit are done
+# make status           what each stage and part came to last, and on which commit
+# make check-STAGE      one stage or part: "selftests/check.sh list" has the names
 # make faults           the fault rows: ROWS=F8,F15@a and SEED=7 repeat some of them
 # make programs         suites and programs of others, on TCP and on AF_RDMA: tables
 # make bench            AF_RDMA, SMC-R, TCP and raw verbs in two VMs: ONLY=stream,rtt for some
@@ -51,12 +53,12 @@ clean:
 # The scripts install what they need, build what they test, and say where the
 # logs are.
 check:
-	@selftests/check.sh
+	@selftests/check.sh all $(PARTS)
 
 check-%:
 	@selftests/check.sh $*
 
-unit lint:
+unit lint status:
 	@selftests/check.sh $@
 
 mutations:
@@ -80,4 +82,4 @@ bench-quick:
 help:
 	@sed -n '2,/^$$/s/^# //p' Makefile
 
-.PHONY: all modules modules_install kdir tools install clean unit lint check mutations demo faults programs bench bench-quick help
+.PHONY: all modules modules_install kdir tools install clean unit lint status check mutations demo faults programs bench bench-quick help

@@ -24,14 +24,18 @@ cd "$src" || exit 2
 
 # shellcheck source=selftests/check/stages.sh
 . "$check/stages.sh"
+# shellcheck source=selftests/check/parts.sh
+. "$check/parts.sh"
 
 ### Running them
 
 say() { echo "check: $*"; }
 
-field() { stages | awk -v name="$1" -v n="$2" '$1 == name { print $n }'; }
-what_is() { stages | awk -v name="$1" '$1 == name { sub(/^[^ \t]+[ \t]+[0-9]+[ \t]+/, ""); sub(/[ \t]*\+.*/, ""); print }'; }
-kernel_of() { stages | sed -n "s/^$1[[:space:]].*+\(.*\)/\1/p"; }
+all_of_them() { stages; parts_as_stages; }
+names() { all_of_them | awk '{ print $1 }'; }
+field() { all_of_them | awk -v name="$1" -v n="$2" '$1 == name { print $n }'; }
+what_is() { all_of_them | awk -v name="$1" '$1 == name { sub(/^[^ \t]+[ \t]+[0-9]+[ \t]+/, ""); sub(/[ \t]*\+.*/, ""); print }'; }
+kernel_of() { all_of_them | sed -n "s/^$1[[:space:]].*+\(.*\)/\1/p"; }
 
 # Everything that was started is a process group of its own, which ends with us.
 groups=()
@@ -53,6 +57,9 @@ clean_up() {
 passed=0
 failed=0
 skipped=0
+resume=		# set: what has passed on this commit is not done again
+always="deps lint kernels"	# but these: they are quick, and lint reads the documents
+counted=()
 skips=$logs/tmp.skips
 
 # The last word of a log, short enough for a line.
@@ -120,18 +127,25 @@ count() {
 		p=1
 	fi
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+	counted=("$p" "$f" "$s")
 	stage_result="$p passed, $f failed"
 	[ $s -eq 0 ] || stage_result+=", $s skipped"
 }
 
 run_stage() {
-	local name=$1 log=$logs/$1.log start=$SECONDS rc=0 group
+	local name=$1 log=$logs/$1.log start=$SECONDS rc=0 group commit
+	if [ -n "$resume" ] && [[ " $always " != *" $name "* ]] && "$check/results.py" holds "$name"; then
+		printf '%-14s has passed on this commit\n' "$name"
+		return
+	fi
+	commit=$(git rev-parse HEAD 2>/dev/null)
 	printf '%-14s %s\n' "$name" "$(what_is "$name")"
 	kernels=$kernels setsid "$self" --stage "$name" >"$log" 2>&1 </dev/null 8>&- &
 	group=$!
 	groups+=("$group")
 	watch "$group" "$log" "$(field "$name" 2)" "$name" || rc=$?
 	count "$name" "$rc"
+	"$check/results.py" add "$name" "$commit" "${counted[@]}" $((SECONDS - start)) "$log"
 	printf '%-14s %s, %d s  (build/check/%s.log)\n' "" "$stage_result" $((SECONDS - start)) "$name"
 }
 
@@ -150,18 +164,21 @@ expand_names() {
 		case $word in
 		all)	echo "$all" ;;
 		quick)	echo "$quick" ;;
+		rotate)	rotated ;;
+		full)	echo "$all"; parts | cut -f 1 ;;
 		*)	[ -n "$(field "$word" 1)" ] || {
-				say "no stage '$word'; there are: $(stages | awk '{ print $1 }' | xargs)" >&2
+				say "no stage '$word'; there are: $(names | xargs)" >&2
 				return 2
 			}
 			echo "$word" ;;
 		esac
-	done | xargs -n 1
+	done | xargs -n 1 | awk '!seen[$0]++'
 }
 
 main() {
 	local wanted stage
 	wanted=$(expand_names "${@:-all}") || exit 2
+	case " $* " in *" full "*) resume=yes ;; esac
 	mkdir -p "$logs"
 	exec 8>"$logs/.lock"
 	flock -n 8 || { say "waiting for another check in this tree"; flock 8; }
@@ -169,7 +186,8 @@ main() {
 	trap clean_up EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
-	kernels=$(for stage in $wanted; do kernel_of "$stage"; done | xargs)
+	kernels=$(for stage in $wanted; do kernel_of "$stage"; done | xargs -n 1 |
+		awk '!seen[$0]++' | xargs)
 	for stage in $wanted; do
 		run_stage "$stage"
 		if [ "$stage" = deps ]; then
@@ -181,6 +199,8 @@ main() {
 		echo "skipped:"
 		sort "$skips" | uniq -c | sed 's/^ *1 /  /;s/^ *\([0-9][0-9]*\) /  \1 times /'
 	fi
+	# shellcheck disable=SC2046 # names have no blanks
+	[ -z "$resume" ] || "$check/results.py" status $(names) || failed=$((failed ? failed : 1))
 	[ $failed -eq 0 ] || say "logs are in build/check/"
 	echo "took $((SECONDS / 60)) min $((SECONDS % 60)) s"
 	if [ $skipped -eq 0 ]; then
@@ -194,13 +214,19 @@ main() {
 # Each ends here: this file may be edited while it runs.
 case ${1:-} in
 --stage)
-	"stage_${2//-/_}"; exit ;;
+	if is_part "$2"; then run_part_named "$2"; else "stage_${2//-/_}"; fi
+	exit ;;
+status | keep)
+	# shellcheck disable=SC2046 # names have no blanks
+	"$check/results.py" "$1" $(names); exit ;;
+slots)
+	show_slots; exit ;;
 list)
-	stages | awk '{
+	all_of_them | awk '{
 		name = $1
 		sub(/^[^ \t]+[ \t]+[0-9]+[ \t]+/, "")
 		sub(/[ \t]*\+.*/, "")
-		printf "%-14s %s\n", name, $0
+		printf "%-26s %s\n", name, $0
 	}'; exit ;;
 -h | --help | help)
 	sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "$self"; exit ;;

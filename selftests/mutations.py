@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Do the tests bite? Put a bug into the module, and see which test turns red.
 
-    mutations.py [--only PATTERN,...] [--list] [--no-baseline]
+    mutations.py [--only PATTERN,...] [--slice I/N] [--list] [--no-baseline]
 
 Each patch in selftests/mutations/ is a bug: a class of CVE of net/smc in our code,
 or a check less on what a peer says. Its head tells what it stands for and which rows
@@ -196,10 +196,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="names or patterns")
+    parser.add_argument("--slice", default="1/1", help="I/N: every Nth, from the Ith on")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--no-baseline", action="store_true", help="the rows are known to pass")
     args = parser.parse_args()
-    todo = selected(args.only)
+    one, of = map(int, args.slice.split("/"))
+    todo = selected(args.only)[one - 1::of]
     if args.list:
         print("\n".join(f"{one.name:20} {one.stands_for:26} {one.rows}" for one in todo))
         return 0

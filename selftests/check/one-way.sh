@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # For the lab, in both guests: rows of the socket table from a to b.  The guests
-# are equal, so the way back, which run-table.sh adds, is the same code again.
+# are equal, so the way back is the same code again, at the other end of the link.
 #
 #	one-way.sh SUBSET [-- SUBSET]...
 #	SUBSET: [quick|full] [--no-rogue] [OPTIONS OF afr_test]
 #
+# With SERVER=a in the environment rows go from b to a.
 # With PAGES in the environment rings may have so many in all: with many, each is as
 # large as on a host with much memory.
 set -uo pipefail
@@ -22,7 +23,7 @@ part() {
 	set_subset "$@"
 	barrier "table $n begins" 600
 	# shellcheck disable=SC2154 # table-lib.sh sets them
-	if [ "$AFR_ROLE" = b ]; then
+	if [ "$AFR_ROLE" = "${SERVER:-b}" ]; then
 		run_part "server.$n" "$afr_test" --server --port 7000
 	else
 		run_part "client.$n" "$afr_test" --client "$AFR_PEER" --host6 "$AFR_PEER6" \

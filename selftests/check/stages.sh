@@ -22,8 +22,6 @@ stages() {
 	uml-debug	3600	the same with KASAN, lockdep and kmemleak; 1,000 connections in a row	+uml-debug
 	siw		600	the socket table, quick, and devices that die, over iWARP	+uml
 	uml-back	800	rows that quick leaves out: the server has the client's part; rings of 1 MiB; smctl run; tools/examples	+uml
-	uml-full	5400	all rows of the socket table, both ways, and all lies (not in "all")	+uml
-	programs	6000	suites and programs of others, as on TCP; tables (not in "all")	+uml
 	programs-quick	400	four programs between two guests, as on TCP and by RDMA	+uml
 	bench-quick	300	what a message costs, counted in two UML guests	+uml
 	faults		600	faults under streams, those that take little time	+uml
@@ -193,13 +191,6 @@ stage_uml_back() {
 	return "$failures"
 }
 
-stage_uml_full() {
-	programs || return
-	in_guests uml 2000 selftests/net/run-table.sh full
-	against_liar uml 1500 selftests/net/rogue-module.sh
-	against_liar uml 1500 selftests/net/forged.sh full
-}
-
 # siw is in no kernel of Debian's.
 stage_siw() {
 	rdma=siw
@@ -210,7 +201,6 @@ stage_siw() {
 	return "$failures"
 }
 
-stage_programs() { selftests/programs/programs.sh; }
 stage_programs_quick() { selftests/programs/programs.sh quick; }
 
 stage_uml_debug() {

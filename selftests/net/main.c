@@ -35,7 +35,8 @@ static struct {
 	int port;
 	int timeout;
 	int limit;
-} opt = { .timeout = 20, .limit = 900 };
+	int slice, slices;
+} opt = { .timeout = 20, .limit = 900, .slice = 1, .slices = 1 };
 
 static int number, failed, skipped;
 
@@ -48,6 +49,7 @@ static const char usage[] =
 	"  --variants LIST     of rdma,cold,to_tcp,from_tcp (default: all)\n"
 	"  --only LIST         rows, by name or pattern, with or without .variant\n"
 	"  --quick             the quick rows, with smaller amounts\n"
+	"  --slice I/N         of these every Nth, from the Ith on\n"
 	"  --seed N            of data and sizes (default: random, printed)\n"
 	"  --timeout S         a row may stand still for S seconds (default 20)\n"
 	"  --limit S           a row may last S seconds (default 900)\n"
@@ -110,12 +112,12 @@ static bool selected(const struct row *row, enum variant variant)
 
 static int for_each_row(void (*act)(const struct row *row, enum variant variant))
 {
-	int count = 0;
+	int count = 0, seen = 0;
 
 	for (int i = 0; tables[i]; i++)
 		for (const struct row *row = tables[i]; row->name; row++)
 			for (int v = 0; v < VAR_COUNT; v++) {
-				if (!selected(row, v))
+				if (!selected(row, v) || seen++ % opt.slices != opt.slice - 1)
 					continue;
 				count++;
 				if (act)
@@ -431,6 +433,15 @@ static void set_host(const char *host)
 		strcpy(run.host6, "::1");
 }
 
+static void set_slice(const char *text)
+{
+	if (sscanf(text, "%d/%d", &opt.slice, &opt.slices) != 2 || opt.slice < 1 ||
+	    opt.slice > opt.slices) {
+		fputs(usage, stderr);
+		exit(2);
+	}
+}
+
 static void parse(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -443,6 +454,7 @@ static void parse(int argc, char **argv)
 		{ "variants", required_argument, NULL, 'v' },
 		{ "only", required_argument, NULL, 'o' },
 		{ "quick", no_argument, NULL, 'q' },
+		{ "slice", required_argument, NULL, 'i' },
 		{ "seed", required_argument, NULL, 'S' },
 		{ "timeout", required_argument, NULL, 't' },
 		{ "limit", required_argument, NULL, 'L' },
@@ -462,6 +474,7 @@ static void parse(int argc, char **argv)
 		case 'v': opt.variants = optarg; break;
 		case 'o': opt.only = optarg; break;
 		case 'q': run.quick = true; break;
+		case 'i': set_slice(optarg); break;
 		case 'S': run.seed = strtoull(optarg, NULL, 0); break;
 		case 't': opt.timeout = atoi(optarg); break;
 		case 'L': opt.limit = atoi(optarg); break;

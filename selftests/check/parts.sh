@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# The parts of "make check-full", which check.sh sources after the stages: all that the
+# stages leave out, cut so that each part takes some ten minutes at most and can be had alone.
+#
+# The name of a part says what it does: part_KIND gets the words behind KIND, and last the
+# slice I/N (1/1 of what is not cut).
+: "${src:?}" "${check:?}"	# from check.sh
+
+# name, slices, seconds that each takes on two cores without KVM, how often "rotate" comes to it
+# (once in so many commits; "-": never), kernels, what it is.  The most valuable first.
+kinds_of_parts() {
+	cat <<-'END'
+	table_uml_ab		2	480	10	uml	all rows of the socket table, the client in guest a
+	lies_uml		4	320	10	uml	all lies of a peer's module, against clients and servers
+	faults			10	340	10	uml uml-debug vm-6.12	all faults under streams, at both ends
+	forged_uml		1	600	10	uml	10,000 malformed handshakes in each role, 100,000 forged messages
+	mutations		6	420	50	uml-debug	bugs put into the module: each has to turn a test red
+	programs		3	420	50	uml	programs of others between two guests: TCP, AF_SMC, AF_RDMA
+	rogue_uml		1	400	50	uml	a hostile peer without RDMA, all its rows
+	table_vm-6.12_ab	10	540	100	vm-6.12	the socket table with two CPUs, Debian's 6.12
+	table_vm-6.1_ab		10	540	100	vm-6.1	the socket table on Debian's 6.1
+	table_uml-debug_ab	10	540	100	uml-debug	the socket table with KASAN, lockdep and kmemleak
+	lies_uml-debug		6	540	-	uml-debug	all lies with KASAN, lockdep and kmemleak
+	table_siw_ab		2	480	50	uml	the socket table over iWARP
+	table_uml_ba		2	480	50	uml	the socket table, the client in guest b
+	table_vm-6.12_ba	10	540	-	vm-6.12	the same in VMs
+	table_vm-6.1_ba		10	540	-	vm-6.1	the same on 6.1
+	table_uml-debug_ba	10	540	-	uml-debug	the same with KASAN
+	rogue_uml-debug		1	900	-	uml-debug	a hostile peer without RDMA, with KASAN
+	scripts_uml		1	400	50	uml	smctl, dying devices, limits, pacing, dumps, loopback
+	scripts_uml-debug	1	900	-	uml-debug	the same with KASAN
+	scripts_vm-6.12		1	900	-	vm-6.12	the same in VMs
+	scripts_vm-6.1		1	900	-	vm-6.1	the same on 6.1
+	faults_uml-debug	12	600	-	uml-debug	faults with KASAN, lockdep and kmemleak
+	suite_python		1	700	50	uml	Python's tests of sockets, as on TCP
+	suite_redis		1	400	50	uml	test suite of redis
+	suite_memcached		1	600	50	uml	test suite of memcached
+	suite_libuv		1	300	50	uml	test suite of libuv
+	suite_socat		1	600	50	uml	test suite of socat
+	suite_stress-ng		1	300	50	uml	stressors of sockets
+	suite_vsock		1	300	50	uml	the kernel's suite of AF_VSOCK, on TCP addresses
+	fuzz_option		1	120	50	-	the TCP option: 35 million executions
+	fuzz_hello		1	360	50	-	HELLO: 35 million executions
+	fuzz_frame		2	350	50	-	frames: 17.5 million executions from each of two seeds
+	oracle			2	300	50	-	all rows of the socket table over TCP alone
+	lab			1	300	-	uml	whether the lab notices faults
+	demo			1	240	-	vm-6.12	make demo
+	bench_stream		1	900	-	vm-6.12	benchmark, one repetition: streams
+	bench_rtt		1	900	-	vm-6.12	round trips
+	bench_connect,counts,memory	1	600	-	vm-6.12	connections, costs, memory
+	bench_redis,iperf3,sockperf	1	900	-	vm-6.12	programs
+	bench_growth		1	900	-	vm-6.12	up to 1,000 connections
+	END
+}
+
+# A line each: name, seconds, period, kernels, what it is.
+parts() {
+	kinds_of_parts | awk -F '\t+' '{
+		for (i = 1; i <= $2; i++)
+			print $1 ($2 > 1 ? "_" i "of" $2 : "") "\t" $3 "\t" $4 "\t" $5 "\t" $6
+	}'
+}
+
+# The parts as lines of the table of stages. A part that takes three times as long as it
+# should has come to a halt.
+parts_as_stages() {
+	parts | awk -F '\t' '{
+		print $1 "\t" 3 * $2 + 300 "\t" $5 ($4 == "-" ? "" : "\t+" $4)
+	}'
+}
+
+# Where in its period each part comes: lines of period, place, seconds, name. Often before
+# seldom and long before short, each where the longest commit that it comes to is shortest.
+slots() {
+	parts | awk -F '\t' '$3 != "-" { print $3 "\t" $2 "\t" $1 }' | sort -k 1,1n -k 2,2nr -k 3 |
+		awk -v all=100 '
+		function longest(place, period,	i, most) {
+			for (i = place; i < all; i += period)
+				if (seconds[i] > most)
+					most = seconds[i]
+			return most + 0
+		}
+		{
+			best = 0
+			for (i = 1; i < $1; i++)
+				if (longest(i, $1) < longest(best, $1))
+					best = i
+			for (i = best; i < all; i += $1)
+				seconds[i] += $2
+			print $1, best, $2, $3
+		}'
+}
+
+# A number that the next commit has one more of; of a clone without history only its hash.
+commit_number() {
+	if [ "$(git rev-parse --is-shallow-repository 2>/dev/null)" = false ]; then
+		git rev-list --count HEAD
+	else
+		echo $((16#$(git rev-parse HEAD 2>/dev/null | cut -c 1-7 || true)))
+	fi
+}
+
+# The parts of this commit.
+rotated() { slots | awk -v n="$(commit_number)" '$2 == n % $1 { print $4 }'; }
+
+show_slots() {
+	slots | sort -n -k 1,1 -k 2,2 | awk -v all=100 '
+		{
+			printf "one commit in %3d, number %2d: %s (%d s)\n", $1, $2, $4, $3
+			sum[$1] += $3
+			for (i = $2; i < all; i += $1)
+				seconds[i] += $3
+		}
+		END {
+			for (period in sum)
+				printf "one commit in %3d: %d s in all\n", period, sum[period]
+			least = seconds[0]
+			for (i = 0; i < all; i++) {
+				mean += seconds[i] / all
+				most = seconds[i] > most ? seconds[i] : most
+				least = seconds[i] < least ? seconds[i] : least
+			}
+			printf "a commit: %d s on average, %d to %d s\n", mean, least, most
+		}'
+}
+
+is_part() { parts | cut -f 1 | grep -qxF -- "$1"; }
+
+run_part_named() {
+	local name=$1 slice=1/1 words
+	if [[ $name =~ ^(.*)_([0-9]+)of([0-9]+)$ ]]; then
+		name=${BASH_REMATCH[1]}
+		slice=${BASH_REMATCH[2]}/${BASH_REMATCH[3]}
+	fi
+	IFS=_ read -r -a words <<<"$name"
+	"part_${words[0]}" "${words[@]:1}" "$slice"
+}
+
+### The functions
+
+# shellcheck disable=SC2034 # rdma, cpus and more are read by in_guests()
+# on GUEST: sets guest; "siw" is uml with the other kind of device. Two CPUs where they work.
+on() {
+	guest=$1
+	case $1 in
+	siw)	rdma=siw guest=uml ;;
+	vm-6.12) cpus=(--smp 2) ;;
+	esac
+}
+
+# shellcheck disable=SC2034 # the same
+part_table() {
+	on "$1"
+	more=(--env "SERVER=${2#[ab]}")
+	programs || return
+	in_guests "$guest" 1700 selftests/check/one-way.sh full --no-rogue --slice "$3"
+}
+
+part_rogue() {
+	programs || return
+	in_guests "$1" 2500 selftests/net/run-table.sh full --only-rogue
+}
+
+part_lies() {
+	programs || return
+	against_liar "$1" 1700 selftests/net/rogue-module.sh --slice "$2"
+}
+
+part_forged() {
+	programs || return
+	against_liar "$1" 1700 selftests/net/forged.sh full
+}
+
+part_scripts() {
+	local script
+	on "$1"
+	programs || return
+	for script in tools/guest net/death net/limits net/pace net/dumps tools/run; do
+		in_guests "$guest" 1000 "selftests/$script.sh"
+	done
+	in_guests "$guest" 1000 selftests/net/loopback.sh quick --no-rogue
+	in_guests "$guest" 300 selftests/lab/smoke.sh
+	return "${failures:?}"
+}
+
+# faults [GUEST] SLICE: where each row is at home, or all in GUEST
+part_faults() {
+	local guest=()
+	[ $# -eq 1 ] || { guest=(--guest "$1"); shift; }
+	selftests/faults/run "${guest[@]}" --slice "$1"
+}
+
+part_mutations() { selftests/mutations.py --slice "$1"; }
+
+part_programs() {
+	local rows
+	selftests/programs/fetch.sh packages || return 4
+	# shellcheck source=selftests/programs/rows.sh
+	mapfile -t rows < <(. selftests/programs/rows.sh && rows |
+		awk -v i="${1%/*}" -v n="${1#*/}" 'NR % n == i % n { print $1 }')
+	selftests/programs/programs.sh rows "${rows[@]}"
+}
+
+part_suite() {
+	selftests/programs/fetch.sh packages || return 4
+	selftests/programs/fetch.sh sources
+	case $1 in
+	python)	selftests/programs/programs.sh python ;;
+	*)	selftests/programs/programs.sh suites "${1//-/_}" ;;
+	esac
+}
+
+part_fuzz() {
+	local runs=$((35000000 / ${2#*/}))
+	verdict "fuzz_$1, $runs executions" make -C selftests/unit fuzz-long FUZZERS="$1" \
+		RUNS="$runs" SEED="${2%/*}"
+	echo "seed ${2%/*}"
+}
+
+part_oracle() {
+	make -s -C selftests/net all || return
+	selftests/net/oracle.sh build/net --slice "$1"
+}
+
+part_lab() { selftests/lab/selfcheck.sh uml; }
+
+part_demo() { verdict "make demo" selftests/demo/run.sh; }
+
+part_bench() {
+	selftests/bench/run --only "$1" --reps 1 --out "build/bench-$1"
+}

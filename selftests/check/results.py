@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""What every stage and part of check.sh came to, and on which commit.
+
+    results.py add NAME COMMIT PASSED FAILED SKIPPED SECONDS LOG    after each of them
+    results.py holds NAME       exit status 0 if the last result of NAME is a pass of this tree
+    results.py status NAME...   a table; exit status 1 if a last result is a failure
+    results.py keep NAME...     write the last results into the tree, for readers of a clone
+
+A result belongs to a commit: it is "dirty", and never holds, if files that git knows were
+changed, or another commit was checked out meanwhile. It holds as well for a later commit that
+differs from it below Documentation/ only.
+
+Results are lines of ~/.cache/afrdma/check-results.tsv (AFRDMA_CACHE), which all trees of this
+machine share and "make clean" leaves alone. What "keep" has written is read before it.
+"""
+import calendar
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+SRC = pathlib.Path(__file__).resolve().parent.parent.parent
+CACHE = pathlib.Path(os.environ.get("AFRDMA_CACHE") or pathlib.Path.home() / ".cache/afrdma")
+FILE = CACHE / "check-results.tsv"
+KEPT = SRC / "Documentation/test-results.tsv"
+FIELDS = ("date", "name", "commit", "dirty", "passed", "failed", "skipped", "seconds", "guests",
+          "kernel", "seed")
+
+
+def git(*words):
+    """What it says, or "" where this is no clone."""
+    done = subprocess.run(["git", "-C", SRC, *words], check=False, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def succeeds(*words):
+    return subprocess.run(["git", "-C", SRC, *words], check=False, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL).returncode == 0
+
+
+def head():
+    return git("rev-parse", "HEAD") or "-"
+
+
+def is_dirty(commit):
+    return commit != head() or bool(git("status", "--porcelain", "--untracked-files=no"))
+
+
+# --- adding ---------------------------------------------------------------
+
+def all_of(pattern, text):
+    return ",".join(dict.fromkeys(re.findall(pattern, text, re.M))) or "-"
+
+
+def about(log):
+    """The guests with their accelerators, the kernels and the seeds that a log names."""
+    text = pathlib.Path(log).read_text(errors="replace")
+    guests = all_of(r"^lab: (\S+ \(\w+\)), [12] guests", text).replace(" (", "/").replace(")", "")
+    kernels = all_of(r"Linux version (\S+)", text)
+    seeds = all_of(r"\bseed (\d+)", text).split(",")
+    return [guests, os.uname().release if guests == "-" else kernels, ",".join(seeds[:4])]
+
+
+def add(name, commit, passed, failed, skipped, seconds, log):
+    commit = commit or "-"
+    line = [time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), name, commit,
+            "dirty" if is_dirty(commit) else "clean", passed, failed, skipped, seconds, *about(log)]
+    CACHE.mkdir(parents=True, exist_ok=True)
+    # One write of one line: checks of other trees append, too.
+    with open(FILE, "a", encoding="utf-8") as file:
+        file.write("\t".join(line) + "\n")
+
+
+# --- reading --------------------------------------------------------------
+
+def last_results():
+    """By name; one of a clean tree is not hidden by a later one of a dirty tree."""
+    last = {}
+    for path in (KEPT, FILE):
+        for line in path.read_text().splitlines() if path.exists() else ():
+            fields = line.split("\t")
+            if line.startswith("#") or len(fields) != len(FIELDS):
+                continue
+            one = dict(zip(FIELDS, fields))
+            old = last.get(one["name"])
+            if not old or one["dirty"] == "clean" or old["dirty"] == "dirty":
+                last[one["name"]] = one
+    return last
+
+
+def of_this_tree(one):
+    """Does it say something about what is checked out here?"""
+    if one["dirty"] == "dirty" or git("status", "--porcelain", "--untracked-files=no"):
+        return False
+    return one["commit"] == head() or succeeds("diff", "--quiet", one["commit"], "HEAD", "--", ".",
+                                               ":(exclude)Documentation")
+
+
+def holds(name):
+    one = last_results().get(name)
+    return bool(one) and one["failed"] == "0" and of_this_tree(one)
+
+
+def commits_ago(commit):
+    if not succeeds("merge-base", "--is-ancestor", commit, "HEAD"):
+        return "elsewhere"
+    return git("rev-list", "--count", f"{commit}..HEAD")
+
+
+def age(date):
+    seconds = time.time() - calendar.timegm(time.strptime(date, "%Y-%m-%dT%H:%M:%SZ"))
+    for size, word in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {word}"
+    return f"{max(seconds, 0):.0f} s"
+
+
+def line_of(name, one, ago):
+    if not one:
+        return f"{name:<26} never"
+    verdict = "FAILED" if one["failed"] != "0" else "passed"
+    counts = f"{one['passed']}/{one['failed']}/{one['skipped']}"
+    dirty = "+" if one["dirty"] == "dirty" else ""
+    return (f"{name:<26} {verdict:<7} {counts:>12}  {one['commit'][:9] + dirty:<10} {ago:>9} "
+            f"{age(one['date']):>7} {one['seconds']:>5}  {one['guests']}  {one['kernel']}"
+            + (f"  seed {one['seed']}" if one["seed"] != "-" else ""))
+
+
+def status(names):
+    last = last_results()
+    ago = {commit: commits_ago(commit) for commit in {one["commit"] for one in last.values()}}
+    print(f"{'':<26} {'':<7} {'pass/fail/skip':>12}  {'commit':<8} {'commits ago':>9} {'age':>5} "
+          f"{'s':>4}  guests  kernel")
+    for name in names:
+        one = last.get(name)
+        print(line_of(name, one, ago[one["commit"]] if one else ""))
+    seen = [last[name] for name in names if name in last]
+    failed = [one["name"] for one in seen if one["failed"] != "0"]
+    here = sum(of_this_tree(one) for one in seen)
+    print(f"{len(names)} in all, {here} of this commit, {len(names) - len(seen)} never run here, "
+          f"{len(failed)} failed{': ' if failed else ''}{' '.join(failed)}")
+    print("+: files were changed that git knows; passed is also what skipped all that it had")
+    return not failed
+
+
+def keep(names):
+    last = last_results()
+    lines = ["# What selftests/check/results.py status shows in a fresh clone; by its \"keep\".",
+             "# " + "\t".join(FIELDS)]
+    lines += ["\t".join(last[name].values()) for name in names
+              if name in last and last[name]["dirty"] == "clean"]
+    KEPT.write_text("\n".join(lines) + "\n")
+    return True
+
+
+def main():
+    what, *words = sys.argv[1:] or ["help"]
+    if what == "add" and len(words) == 7:
+        return add(*words)
+    if what == "holds" and len(words) == 1:
+        return 0 if holds(*words) else 1
+    if what in ("status", "keep"):
+        return 0 if {"status": status, "keep": keep}[what](words) else 1
+    sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
