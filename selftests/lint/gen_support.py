@@ -3,7 +3,8 @@
 """Documentation/networking/afrdma-support.rst, made from net/afrdma/support.h.
 
     gen_support.py            check that it is what would be made, that every row names a
-                              test that exists, and that afrdma(7) names every row: KTAP
+                              test that "make check" runs, and that afrdma(7) names every
+                              row: KTAP
     gen_support.py --write    make it
 """
 
@@ -25,8 +26,8 @@ CELLS = ("rdma", "framed", "plain")
 CELL_WORDS = 5
 ITEM = re.compile(r'/\* (?P<group>[^*]*) \*/|AFR_(?P<kind>\w+)\((?P<row>(?:"[^"]*"|[^")])*)\)')
 FIELD = re.compile(r'"([^"]*)"|(\w+)')
-TEST = re.compile(r'\{ "(\w+)",')
-TWO_TESTS = re.compile(r'BOTH\("(\w+)",')
+TEST = re.compile(r'\{ "(\w+)",([^}]*)\}')
+TWO_TESTS = re.compile(r'BOTH\("(\w+)",([^)]*)\)')
 
 HEAD = """\
 .. SPDX-License-Identifier: GPL-2.0
@@ -38,7 +39,8 @@ AF_RDMA: what is supported
 
 A connection is *on RDMA*, *framed* and still on TCP, or *plain*: then the peer is a TCP
 program. "Yes" is as TCP. *Test* is the row of selftests/net that proves it: it passes over
-plain TCP, too.
+plain TCP, too. ``make check`` runs it; ``option_table`` compares what setting and reading give
+with a TCP socket, and not the effect.
 """
 
 PARTS = {
@@ -143,13 +145,23 @@ def check_rows(_):
             yield f"{SOURCE.name}: {row.name}: {len(row.cells)} cells"
 
 
-def check_tests(_):
+def known_tests():
+    """Each row of selftests/net, and whether it is of the subset that "make check" runs: of two
+    rows that BOTH makes only the first can be."""
     text = "\n".join(path.read_text() for path in sorted(TESTS.glob("*.c")))
-    both = TWO_TESTS.findall(text)
-    known = {*TEST.findall(text), *both, *(name + "_back" for name in both)}
+    known = {name + "_back": False for name, _ in TWO_TESTS.findall(text)}
+    for name, rest in TEST.findall(text) + TWO_TESTS.findall(text):
+        known[name] = known.get(name, False) or "QUICK" in rest
+    return known
+
+
+def check_tests(_):
+    known = known_tests()
     for row in rows():
         if row.test not in known:
             yield f"{SOURCE.name}: {row.name}: selftests/net has no row {row.test}"
+        elif not known[row.test]:
+            yield f"{SOURCE.name}: {row.name}: row {row.test} of selftests/net is not QUICK"
 
 
 def check_man(_):
@@ -169,7 +181,7 @@ def check_same(text):
 
 CHECKS = [
     ("the rows of support.h are whole", check_rows),
-    ("each names a test that exists", check_tests),
+    ("each names a test that make check runs", check_tests),
     ("afrdma(7) names every option, flag and ioctl", check_man),
     ("afrdma-support.rst is what support.h says", check_same),
 ]

@@ -813,13 +813,14 @@ static void slow_reader_client(void)
 }
 
 const struct row close_rows[] = {
-	BOTH("half_close", ends_first, ends_second, ON_ALL | QUICK_ALL),
 	{ "close_slow_reader", slow_reader_client, slow_reader_server,
 	  ON_RDMA | ON_COLD | QUICK_ALL },
+	{ "half_close", ends_first, ends_second, ON_ALL | QUICK_ALL },
+	{ "half_close_back", ends_second, ends_first, ON_ALL | QUICK },
 	BOTH("half_close_unspoken", ends_unspoken, answers_silence, ON_ALL | QUICK),
 	{ "half_close_both", both_end, both_end, ON_ALL },
 	{ "shutdown_twice", shutdown_twice, shutdown_twice, ON_ALL },
-	BOTH("shutdown_read", reads_no_more, read_by_peer, ON_ALL),
+	BOTH("shutdown_read", reads_no_more, read_by_peer, ON_ALL | QUICK),
 	BOTH("shutdown_both", shuts_both, writes_to_shut, ON_ALL),
 	BOTH("shutdown_wakes_recv", wakes_recv, stays_quiet, ON_ALL | QUICK),
 	BOTH("shutdown_wakes_send", wakes_send, stays_quiet, ON_ALL),

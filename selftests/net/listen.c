@@ -628,7 +628,7 @@ const struct row listen_rows[] = {
 	{ "accept_edge", many_connects, accept_edge, ANY | QUICK },
 	{ "accept_in_child", connect_once, accept_in_child, ANY },
 	{ "backlog", backlog_client, backlog_server, ANY | QUICK },
-	{ "backlog_overflow", overflow_client, overflow_server, ANY },
+	{ "backlog_overflow", overflow_client, overflow_server, ANY | QUICK },
 	{ "speaks_first", is_spoken_to, speaks_first, ANY | QUICK },
 	{ "shouts_first", is_shouted_at, shouts_first, ANY | QUICK },
 	{ "speaks_and_lingers", is_spoken_to, speaks_and_lingers, ANY | QUICK },
@@ -638,8 +638,8 @@ const struct row listen_rows[] = {
 	{ "closed_with_accepted", closed_with_accepted_client, closed_with_accepted, ON_ALL },
 	{ "closed_in_storm", closed_in_storm_client, closed_in_storm, ANY },
 	{ "port_in_use", port_in_use, port_in_use, ON_COLD | QUICK },
-	{ "time_wait", time_wait_client, time_wait_server, ANY },
-	{ "reuseport", many_connects, reuseport_server, ANY },
+	{ "time_wait", time_wait_client, time_wait_server, ANY | QUICK },
+	{ "reuseport", many_connects, reuseport_server, ANY | QUICK },
 	{ "inherit", inherit_client, inherit_server, ANY | QUICK },
 	{ }
 };

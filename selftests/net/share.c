@@ -410,7 +410,7 @@ const struct row share_rows[] = {
 	{ "fork_both", fork_both, fork_both, ON_ALL | QUICK },
 	{ "accept_processes", call_processes, accept_processes, ON_COLD | ON_PLAIN | QUICK },
 	BOTH("last_close", last_close, last_close_peer, ON_ALL),
-	BOTH("dup", dup_send, recv_whole, ON_ALL),
+	BOTH("dup", dup_send, recv_whole, ON_ALL | QUICK),
 	BOTH("rights_send", rights_send, recv_whole, ON_ALL | QUICK),
 	BOTH("rights_recv", send_whole, rights_recv, ON_ALL),
 	BOTH("rights_lost", rights_lost, rights_lost_peer, ON_ALL),

@@ -394,6 +394,6 @@ const struct row upgrade_rows[] = {
 	{ "upgrade_half_close", half_ends_in_upgrade, half_ends_in_upgrade_server, ON_COLD },
 	{ "upgrade_reset", resets_in_upgrade, resets_in_upgrade_server, ON_COLD },
 	{ "info_calls", info_calls, info_calls, COLD | QUICK },
-	{ "info_rings", ring_sizes, ring_sizes, ON_RDMA | ONLY_RDMA },
+	{ "info_rings", ring_sizes, ring_sizes, ON_RDMA | ONLY_RDMA | QUICK },
 	{ }
 };
