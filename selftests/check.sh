@@ -199,8 +199,8 @@ main() {
 		echo "skipped:"
 		sort "$skips" | uniq -c | sed 's/^ *1 /  /;s/^ *\([0-9][0-9]*\) /  \1 times /'
 	fi
-	# shellcheck disable=SC2046 # names have no blanks
-	[ -z "$resume" ] || "$check/results.py" status $(names) || failed=$((failed ? failed : 1))
+	# shellcheck disable=SC2086 # names have no blanks
+	[ -z "$resume" ] || "$check/results.py" status $wanted || failed=$((failed ? failed : 1))
 	[ $failed -eq 0 ] || say "logs are in build/check/"
 	echo "took $((SECONDS / 60)) min $((SECONDS % 60)) s"
 	if [ $skipped -eq 0 ]; then

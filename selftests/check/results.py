@@ -100,9 +100,16 @@ def of_this_tree(one):
                                                ":(exclude)Documentation")
 
 
+def verdict(one):
+    """What has only skipped proves nothing, and fails nothing."""
+    if one["failed"] != "0":
+        return "FAILED"
+    return "passed" if one["passed"] != "0" else "skipped"
+
+
 def holds(name):
     one = last_results().get(name)
-    return bool(one) and one["failed"] == "0" and of_this_tree(one)
+    return bool(one) and verdict(one) == "passed" and of_this_tree(one)
 
 
 def commits_ago(commit):
@@ -122,10 +129,9 @@ def age(date):
 def line_of(name, one, ago):
     if not one:
         return f"{name:<26} never"
-    verdict = "FAILED" if one["failed"] != "0" else "passed"
     counts = f"{one['passed']}/{one['failed']}/{one['skipped']}"
     dirty = "+" if one["dirty"] == "dirty" else ""
-    return (f"{name:<26} {verdict:<7} {counts:>12}  {one['commit'][:9] + dirty:<10} {ago:>9} "
+    return (f"{name:<26} {verdict(one):<7} {counts:>12}  {one['commit'][:9] + dirty:<10} {ago:>9} "
             f"{age(one['date']):>7} {one['seconds']:>5}  {one['guests']}  {one['kernel']}"
             + (f"  seed {one['seed']}" if one["seed"] != "-" else ""))
 
@@ -143,7 +149,7 @@ def status(names):
     here = sum(of_this_tree(one) for one in seen)
     print(f"{len(names)} in all, {here} of this commit, {len(names) - len(seen)} never run here, "
           f"{len(failed)} failed{': ' if failed else ''}{' '.join(failed)}")
-    print("+: files were changed that git knows; passed is also what skipped all that it had")
+    print("+: files were changed that git knows")
     return not failed
 
 
