@@ -352,9 +352,11 @@ class Honest:
             seen = self.trace.reasons(kind)
             if missing(wanted, seen):
                 return f"{kind} for {', '.join(sorted(set(seen))) or 'no reason'}, not {wanted}"
-            strange = set(seen) - rows.LATE[kind]
-            if not wanted and strange:
+            strange = set(seen) - rows.LATE[kind] - (rows.BLAMED[kind] if wanted else set())
+            if wanted in ("", "*") and strange:
                 return f"unexpected {kind}: {', '.join(sorted(strange))}"
+        if row.abort == "*" and outcome == "error" and not self.trace.reasons("abort"):
+            return "the program has an error for no reason"
         if not self.wait_for(lambda: self.told() == self.more("peer_violation"), 2):
             return (f"{self.told()} violations, but {self.more('peer_violation')} "
                     "were counted")

@@ -16,6 +16,13 @@ LOST = "LINK_PEER_RESUME LINK_DISCONNECTED LINK_COMPLETION"
 VIOLATIONS = set("HELLO_BAD HELLO_CUT FRAME_BAD FRAME_UNKNOWN DATA_OFFSET WINDOW_EXCEEDED "
                  "DATA_AFTER_FIN FIN_BAD FINACK_BAD CREDIT_BAD ATTACH_BAD MOVE_BAD RESUME_BAD "
                  "MOVE_DATA".split())
+# What "*" stands for: whatever a peer can be blamed for, and never something of our own, such as
+# no memory; and an error of the program has a reason.
+BLAMED = {"abort": VIOLATIONS | set(HEARD.split()) |
+                   {"CLOSED_UNREAD", "ORPHAN_TIMEOUT", "ORPHAN_DATA"},
+          "down": {"LINK_PROTOCOL", "LINK_COMPLETION", "LINK_DISCONNECTED", "LINK_PEER_RESUME",
+                   "LINK_DETACH_TIMEOUT", "LINK_IDLE", "CONNECT_FAILED", "CONNECT_TIMEOUT",
+                   "PEER_NO_SERVICE"}}
 # Rows before may end late.
 LATE = {"abort": {"ORPHAN_TIMEOUT", "ORPHAN_DATA"},
         "down": {"LINK_DETACH_TIMEOUT", "LINK_IDLE"} | set(LOST.split())}
@@ -26,7 +33,7 @@ class Row:
     """One lie. The outcome is one of @ends; the rest has defaults that fit most."""
     knob: str               # for the module parameter "rogue"
     ends: str               # whole, error, stall, short, bent, foreign: see rogue_stream.py
-    abort: str = ""         # reasons, one of which the honest end must give; "*": any or none
+    abort: str = ""         # reasons, one of which the honest end must give; "*": BLAMED
     down: str = ""          # the same for links it lost
     early: bool = False     # set before the connection is made, not when it is on RDMA
     tcp: bool = False       # the connection stays on TCP
@@ -196,8 +203,9 @@ ROWS = [
     Row("more_fin after 3 count 100", "error", HEARD + "FIN_BAD FRAME_BAD DATA_AFTER_FIN", **EARLY),
     Row("more_finack after 3 count 100", "error", HEARD + "FINACK_BAD FRAME_BAD", **EARLY),
     Row("more_urgent arg 0 after 3 count 5000", "whole", "", "*", **EARLY),
-    Row("more_urgent after 3 count 5000", "whole", "", "*", **EARLY),
-    Row("more_urgentack after 3 count 5000", "whole", "", "*", **EARLY),
+    # offsets at random: half of them are such as no stream can have
+    Row("more_urgent after 3 count 5000", "error", HEARD + "FRAME_BAD", "*", **EARLY),
+    Row("more_urgentack after 3 count 5000", "error", HEARD + "FRAME_BAD", "*", **EARLY),
     # private data of rdma_cm
     # 3 receives, and so many are never told of to one who thinks it has 16; or 768
     Row("req_depth arg 0x300", "whole stall", "*", "*", roles=(SERVER,), hurts=True, **FRESH),
@@ -217,5 +225,5 @@ ROWS = [
     Row("rep_reason arg 5", "whole", "", "CONNECT_FAILED", roles=(CLIENT,), **FRESH),
     Row("rep_instance", "whole", "", "CONNECT_FAILED", roles=(CLIENT,), **FRESH),
     Row("rep_link", "whole", "", "CONNECT_FAILED", roles=(CLIENT,), **FRESH),
-    Row("mute_rep", "whole", "", "CONNECT_TIMEOUT", roles=(CLIENT,), **FRESH),
+    Row("mute_rep", "whole", "", "CONNECT_TIMEOUT CONNECT_FAILED", roles=(CLIENT,), **FRESH),
 ]
