@@ -21,6 +21,7 @@ part() {
 	local n=$1
 	shift
 	set_subset "$@"
+	witness_begins
 	barrier "table $n begins" 600
 	# shellcheck disable=SC2154 # table-lib.sh sets them
 	if [ "$AFR_ROLE" = "${SERVER:-b}" ]; then
@@ -30,6 +31,7 @@ part() {
 			--port 7000 "${subset[@]}"
 	fi
 	barrier "table $n is over" 3600
+	witness_ends "table $n"
 	[ "$with_rogue" = no ] || run_rogue
 	barrier "rogue $n is over" 3600
 }

@@ -26,10 +26,12 @@ ask() {
 
 # One direction: who serves, who asks.
 direction() {
+	witness_begins
 	barrier "$1$2 begins" 600
 	if [ "$AFR_ROLE" = "$1" ]; then serve "from-$2"; else ask "to-$1"; fi
 	# The other one may still be at it, up to the limits of afr_test itself.
 	barrier "$1$2 over" 3600
+	witness_ends "$2 to $1"
 }
 
 if [ "$with_table" = yes ]; then

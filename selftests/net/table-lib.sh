@@ -40,6 +40,53 @@ set_subset() {
 	[ $with_table = yes ] || rogue_subset+=("$@")
 }
 
+# The module's own counters are not to be the only proof of RDMA: the packet filter counts what
+# RoCE brings into this guest and takes out of it, and that cannot be less than what the module
+# says to have received and sent.  What rxe sends to itself never comes to an interface: rows
+# do not, and their connections to their own host stay on TCP.
+witness_tell() {
+	"$AFR_SRC/build/tools/smctl" stats | awk '$1 ~ /^[rt]x_bytes_rdma$/ { print $1, $2 }'
+	nft list table inet witness | awk '$1 == "counter" { name = $2 } $1 == "packets" { print name, $4 }'
+	awk '{ print FILENAME, $1 }' "/sys/class/infiniband/$AFR_DEV/ports/1/hw_counters/"{sent,rcvd}_pkts |
+		sed 's,.*/,,'
+}
+
+witness_begins() {
+	[ "$AFR_RDMA" = rxe ] && [ -n "$AFR_MODULE" ] || return 0
+	nft -f - <<-'END' || { not_ok "witness" "nft does not work here"; return; }
+	table inet witness {
+		counter in { }
+		counter out { }
+		chain input { type filter hook input priority 0; udp dport 4791 counter name in; }
+		chain output { type filter hook output priority 0; udp dport 4791 counter name out; }
+	}
+	END
+	witness_tell >/tmp/witness.before
+}
+
+# witness_ends NAME
+witness_ends() {
+	[ -e /tmp/witness.before ] || return 0
+	witness_tell >/tmp/witness.after
+	nft delete table inet witness
+	witness_judge "$1" "$(awk 'NR == FNR { old[$1] = $2; next } { printf "%s=%.0f\n", $1, $2 - old[$1] }' \
+		/tmp/witness.before /tmp/witness.after | xargs)"
+	rm /tmp/witness.*
+}
+
+# A packet of rxe carries 4096 bytes at most.
+witness_judge() {
+	local rx_bytes_rdma=0 tx_bytes_rdma=0 in=0 out=0 sent_pkts=0 rcvd_pkts=0 word
+	for word in $2; do local "${word?}"; done
+	if ((in >= rx_bytes_rdma && out >= tx_bytes_rdma && rcvd_pkts * 4096 >= rx_bytes_rdma &&
+		sent_pkts * 4096 >= tx_bytes_rdma)); then
+		ok "$1: RoCE packets for the bytes of RDMA"
+		say "$1: $2"
+	else
+		not_ok "$1: RoCE packets for the bytes of RDMA" "$2"
+	fi
+}
+
 # KTAP of a program becomes KTAP of the run: its lines, with the part's name.
 forward() {
 	local part=$1 line last="" 
