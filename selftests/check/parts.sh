@@ -98,7 +98,7 @@ commit_number() {
 	if [ "$(git rev-parse --is-shallow-repository 2>/dev/null)" = false ]; then
 		git rev-list --count HEAD
 	else
-		echo $((16#$(git rev-parse HEAD 2>/dev/null | cut -c 1-7 || true)))
+		echo $((16#0$(git rev-parse HEAD 2>/dev/null | cut -c 1-7 || true)))
 	fi
 }
 

@@ -207,7 +207,7 @@ static void getaddrinfo_server(void)
 }
 
 const struct row address_rows[] = {
-	{ "connect_self", connect_self, connect_self, ON_COLD | QUICK },
+	{ "connect_self", connect_self, connect_self, ON_COLD | QUICK | UNFRAMED },
 	{ "link_local", link_local_client, link_local_server, ON_ALL | QUICK_ALL },
 	{ "bind_device", bind_device, bind_device_server, ON_ALL | QUICK },
 	{ "getaddrinfo", getaddrinfo_client, getaddrinfo_server, ON_ALL | NEEDS_V6 | QUICK },

@@ -340,6 +340,7 @@ static void *storm_thread(void *arg)
 		say_number(fd, number);
 		flow_send(fd, &out, 5000, 5000);
 		flow_recv(fd, &in, 5000, 5000);
+		path_check_alone(fd, 5000 + sizeof(number), 5000);
 		SYS(close(fd));
 	}
 	return NULL;
@@ -368,6 +369,7 @@ static void *storm_serve(void *arg)
 		flow_recv(fd, &in, 5000, 5000);
 		flow_send(fd, &out, 5000, 5000);
 		want_eof(fd);
+		path_check_alone(fd, 5000, 5000 + sizeof(number));
 		SYS(close(fd));
 	}
 	return NULL;

@@ -47,6 +47,9 @@
 #define TCP_FASTOPEN_NO_COOKIE	34
 #endif
 
+#define AFR_STATS_H	/* of stats.h its list alone */
+#include "stats.h"
+
 #define KIB		1024UL
 #define MIB		(1024UL * 1024UL)
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
@@ -60,6 +63,7 @@
 #define NEEDS_V6	0x10	/* needs an IPv6 address of the server */
 #define QUICK		0x20	/* in the subset "quick", in its first variant */
 #define QUICK_ALL	0x40	/* ... in all of its variants */
+#define UNFRAMED	0x80	/* has no connection, or one that is to be plain or undecided */
 
 enum variant { VAR_TCP, VAR_RDMA, VAR_COLD, VAR_TO_TCP, VAR_FROM_TCP, VAR_COUNT };
 
@@ -288,6 +292,18 @@ void path_check_alone(int fd, uint64_t tx, uint64_t rx);
 long path_sysctl(const char *name);
 void path_set_sysctl(const char *name, long value);
 const char *path_mode_name(unsigned int mode);
+
+/* ---- the module's counters (stats.c) ---- */
+
+enum afr_stat {
+#define AFR_STAT(name, sentence) STAT_##name,
+	AFR_STATS
+#undef AFR_STAT
+	STAT_COUNT
+};
+
+/* All of this network namespace; false, and zeroes, where there is no module. */
+bool stats_read(uint64_t *values);
 
 /* ---- position-coded streams (flow.c) ---- */
 

@@ -214,7 +214,7 @@ static void uring_zc_send(void)
 		WANT(freed.flags & IORING_CQE_F_NOTIF);
 		memset(buf, 0xee, ZC_LEN(i));
 	}
-	barrier("read");
+	path_check(fd, out.off, 0);
 	free(buf);
 }
 
@@ -227,7 +227,7 @@ static void uring_zc_recv(void)
 	fd = open_conn();
 	for (size_t i = 0; i < ZC_ROUNDS; i++)
 		flow_recv(fd, &in, ZC_LEN(i), 64 * KIB);
-	barrier("read");
+	path_check(fd, 0, in.off);
 }
 
 /* One request of many rings: it goes on by itself until it has all. */
@@ -576,6 +576,6 @@ const struct row uring_rows[] = {
 	BOTH("uring_multishot", uring_multishot_send, uring_multishot_recv, ON_ALL | QUICK),
 	BOTH("uring_poll", uring_poll_peer, uring_poll, ON_ALL | QUICK),
 	{ "uring_accept", uring_connect, uring_accept, ON_COLD | ON_PLAIN | QUICK },
-	{ "uring_refused", uring_refused, uring_refuses, ON_COLD | ON_PLAIN | QUICK },
+	{ "uring_refused", uring_refused, uring_refuses, ON_COLD | ON_PLAIN | QUICK | UNFRAMED },
 	{ }
 };

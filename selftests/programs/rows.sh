@@ -30,7 +30,7 @@ rows() {
 	gloo		180	80000	80000	redis-server
 	rpc		120	0	60000	/bin/sh
 	fetch		120	0	60000	/bin/sh
-	redis_many	200	0	0	redis-server,redis-benchmark
+	redis_many	200	8000	8000	redis-server,redis-benchmark
 	END
 }
 

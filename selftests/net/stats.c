@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The module's counters of this network namespace, asked by netlink as smctl does. */
+#define _GNU_SOURCE
+#include <linux/genetlink.h>
+#include <linux/netlink.h>
+
+#include <linux/af_rdma_netlink.h>
+
+#include "test.h"
+
+#define ANSWER_SIZE	(32 * KIB)
+
+struct request {
+	struct nlmsghdr head;
+	struct genlmsghdr genl;
+	struct nlattr attr;
+	char name[sizeof(AFRDMA_FAMILY_NAME)];
+};
+
+/* Of the attributes in @len bytes the one of that type, or NULL. */
+static const void *attr_find(const char *from, int len, int type)
+{
+	while (len >= NLA_HDRLEN) {
+		const struct nlattr *attr = (const void *)from;
+		int room = NLA_ALIGN(attr->nla_len);
+
+		if ((attr->nla_type & NLA_TYPE_MASK) == type)
+			return attr;
+		from += room;
+		len -= room;
+	}
+	return NULL;
+}
+
+static const void *attr_of(const struct nlmsghdr *head, int type)
+{
+	return attr_find((const char *)head + NLMSG_HDRLEN + GENL_HDRLEN,
+			 head->nlmsg_len - NLMSG_HDRLEN - GENL_HDRLEN, type);
+}
+
+static uint64_t attr_value(const struct nlattr *attr)
+{
+	uint64_t value = 0;
+
+	if (attr)
+		memcpy(&value, (const char *)attr + NLA_HDRLEN, attr->nla_len - NLA_HDRLEN);
+	return value;
+}
+
+/* Ask, and hand each message of the answer to @each until there are no more. */
+static bool ask(int fd, const struct request *request,
+		void (*each)(const struct nlmsghdr *head, void *arg), void *arg)
+{
+	bool more = request->head.nlmsg_flags & NLM_F_DUMP;
+	static char answer[ANSWER_SIZE] __attribute__((aligned(4)));
+
+	if (send(fd, request, request->head.nlmsg_len, 0) < 0)
+		return false;
+	do {
+		int len = recv(fd, answer, sizeof(answer), 0);
+		const struct nlmsghdr *head = (const void *)answer;
+
+		if (len < 0)
+			return false;
+		for (; NLMSG_OK(head, (unsigned int)len); head = NLMSG_NEXT(head, len)) {
+			if (head->nlmsg_type == NLMSG_ERROR)
+				return false;
+			if (head->nlmsg_type == NLMSG_DONE)
+				more = false;
+			else
+				each(head, arg);
+		}
+	} while (more);
+	return true;
+}
+
+static void take_family(const struct nlmsghdr *head, void *arg)
+{
+	*(uint16_t *)arg = attr_value(attr_of(head, CTRL_ATTR_FAMILY_ID));
+}
+
+static void take_stat(const struct nlmsghdr *head, void *arg)
+{
+	uint64_t *values = arg, stat = attr_value(attr_of(head, AFRDMA_A_STAT_ID));
+
+	if (stat < STAT_COUNT)
+		values[stat] = attr_value(attr_of(head, AFRDMA_A_STAT_VALUE));
+}
+
+static uint16_t family(int fd)
+{
+	struct request request = {
+		.head = { .nlmsg_len = sizeof(request), .nlmsg_type = GENL_ID_CTRL,
+			  .nlmsg_flags = NLM_F_REQUEST },
+		.genl = { .cmd = CTRL_CMD_GETFAMILY, .version = 1 },
+		.attr = { .nla_len = NLA_HDRLEN + sizeof(request.name),
+			  .nla_type = CTRL_ATTR_FAMILY_NAME },
+		.name = AFRDMA_FAMILY_NAME,
+	};
+	uint16_t id = 0;
+
+	return ask(fd, &request, take_family, &id) ? id : 0;
+}
+
+bool stats_read(uint64_t *values)
+{
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC);
+	struct request request = {
+		.head = { .nlmsg_len = NLMSG_HDRLEN + GENL_HDRLEN,
+			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
+		.genl = { .cmd = AFRDMA_CMD_STATS_GET, .version = AFRDMA_FAMILY_VERSION },
+	};
+	bool there;
+
+	memset(values, 0, STAT_COUNT * sizeof(*values));
+	request.head.nlmsg_type = fd < 0 ? 0 : family(fd);
+	there = request.head.nlmsg_type && ask(fd, &request, take_stat, values);
+	close(fd);
+	return there;
+}
