@@ -242,7 +242,7 @@ static void many_move(void)
 
 static size_t ending(unsigned int i)
 {
-	return mix(run.seed + i) % (4 * upgrade_bytes());
+	return mix(run.seed + i) % (32 * upgrade_bytes());	/* before it begins, to long behind it */
 }
 
 static unsigned int endings(void)
