@@ -10,6 +10,7 @@
 #include <net/sock.h>
 #include <net/tcp.h>
 
+#include "rings.h"
 #include "rogue.h"
 #include "stats.h"
 #include "trace.h"
@@ -358,7 +359,6 @@ static void data_taken(struct afr_conn *conn, u32 len)
 	/* pages go before una tells the program that there is room */
 	afr_mem_release(&conn->snd, una, una + len,
 			conn->tx_busy ? una + conn->tx.ring : conn->tx.written);
-	clear_bit(AFR_F_NO_PAGES, &conn->flags);
 	afr_tx_taken(&conn->tx, len);
 	/* half-framed: the peer cannot send CREDIT, TCP's own window is the credit */
 	if (afr_conn_rx_mode(conn) == AFR_RAW)
@@ -368,6 +368,7 @@ static void data_taken(struct afr_conn *conn, u32 len)
 	spin_unlock_bh(&conn->tx_lock);
 	if (framed)
 		afr_stat_add(conn->an->net, AFR_STAT_TX_BYTES_TCP, len);
+	afr_rings_tell_sender(conn);
 	afr_conn_writable(conn);
 }
 

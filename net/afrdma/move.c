@@ -8,6 +8,7 @@
 #include "control.h"
 #include "fallback.h"
 #include "path_rdma.h"
+#include "rings.h"
 #include "stats.h"
 #include "trace.h"
 
@@ -65,7 +66,6 @@ int afr_move_resume(struct afr_conn *conn, const struct afr_frame *frame)
 	was = was && conn->tx.where == AFR_ON_TCP;
 	conn->moves += was;
 	clear_bit(AFR_F_BLOCKED_TOLD, &conn->flags);
-	clear_bit(AFR_F_NO_PAGES, &conn->flags);
 	spin_unlock_bh(&conn->tx_lock);
 	if (bad)
 		return bad;
@@ -81,6 +81,7 @@ int afr_move_resume(struct afr_conn *conn, const struct afr_frame *frame)
 		afr_link_fail(conn->port.link, AFR_REASON_LINK_PEER_RESUME);
 	if (current_epoch)
 		afr_fallback_peer_left(conn, frame->resume.reason);
+	afr_rings_tell_sender(conn);
 	afr_conn_writable(conn);
 	return 0;
 }

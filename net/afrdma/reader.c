@@ -535,8 +535,7 @@ static void run(struct afr_conn *conn)
 
 	AFR_CHECK(test_bit(AFR_F_STARTED, &conn->flags));	/* books and rings are there (I6) */
 	afr_conn_timer_due(conn, AFR_T_MEMORY);	/* it only had to bring us here */
-	if (test_and_clear_bit(AFR_F_NO_PAGES, &conn->flags))
-		afr_conn_writable(conn);	/* they try again */
+	afr_rings_tell_sender(conn);
 	if (afr_conn_timer_due(conn, AFR_T_SAY))
 		set_bit(AFR_F_SAY, &conn->flags);
 	if (may && afr_conn_rx_mode(conn) == AFR_UNDECIDED)

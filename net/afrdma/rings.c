@@ -76,13 +76,29 @@ int afr_rings_back_rcv(struct afr_conn *conn, u32 n)
 	return backed == -EDQUOT ? -EAGAIN : backed;
 }
 
-/* The send ring has its pages, or what kept them is over: who waits for one looks again. */
-static void tell_sender(struct afr_conn *conn)
+/**
+ * afr_rings_tell_sender() - is there a page now for a sender that waits for one?
+ * @conn: connection; bytes have left the send ring, or its pinning is over, or a failed
+ *	allocation may be tried again
+ *
+ * Context: process, without tx_lock.
+ */
+void afr_rings_tell_sender(struct afr_conn *conn)
 {
-	spin_lock_bh(&conn->tx_lock);	/* not between a look and the flag of snd_starved() */
-	clear_bit(AFR_F_NO_PAGES, &conn->flags);
+	bool tell = true;
+
+	if (!test_bit(AFR_F_NO_PAGES, &conn->flags))
+		return;
+	spin_lock_bh(&conn->tx_lock);
+	if (!conn->tx_busy) {	/* else one is looking already */
+		afr_mem_trim(&conn->snd, conn->tx.una, conn->tx.written);
+		tell = !afr_mem_starved(&conn->snd, conn->tx.written);
+	}
+	if (tell)
+		clear_bit(AFR_F_NO_PAGES, &conn->flags);
 	spin_unlock_bh(&conn->tx_lock);
-	afr_conn_writable(conn);
+	if (tell)
+		afr_conn_writable(conn);
 }
 
 /**
@@ -112,7 +128,7 @@ int afr_rings_pin(struct afr_conn *conn)
 	err = afr_mem_pin(&conn->snd);
 	if (err)
 		return err;
-	tell_sender(conn);
+	afr_rings_tell_sender(conn);
 	return afr_mem_pin(&conn->rcv);
 }
 
@@ -137,5 +153,5 @@ void afr_rings_unpin(struct afr_conn *conn)
 	spin_unlock(&conn->rx_lock);
 	spin_unlock_bh(&conn->tx_lock);
 	afr_share_give(&conn->share);
-	tell_sender(conn);
+	afr_rings_tell_sender(conn);
 }

@@ -13,6 +13,9 @@
 int afr_rings_back_snd(struct afr_conn *conn, u32 n);
 int afr_rings_back_rcv(struct afr_conn *conn, u32 n);
 
+/* Process context. Is there a page now for a sender that waits (AFR_F_NO_PAGES)? Then tell it. */
+void afr_rings_tell_sender(struct afr_conn *conn);
+
 /* The work. Pin both rings, within the shares of peer and user: 0 or as afr_share_take(). */
 int afr_rings_pin(struct afr_conn *conn);
 /* The work. No device uses them any more: only pages that hold bytes stay. */

@@ -42,17 +42,18 @@ def listen(port, backlog):
     return listener
 
 
-def wait():
+def wait(conns):
+    """Then they are reset: a peer that keeps its end open would have ours kept, too."""
     print("ready", flush=True)
     sys.stdin.readline()
+    for conn in conns:
+        conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 def deaf(port, count):
     listener = listen(port, count)
     kept = [listener.accept()[0] for _ in range(count)]
-    wait()
-    for conn in kept:           # a reset, or the peer delivers for a minute
-        conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    wait(kept)
 
 
 def stuff(host, port, count):
@@ -72,9 +73,7 @@ def stuff(host, port, count):
                 pass
         time.sleep(0.01)
     print(f"{sent} bytes on {count} connections")
-    wait()
-    for conn in conns:
-        conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    wait(conns)
 
 
 def echo(port, reason, count):
@@ -85,7 +84,7 @@ def echo(port, reason, count):
             conn.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, CHUNK)
         poll = select.poll()
         poll.register(conn, select.POLLIN)
-        while poll.poll(20000) and (data := conn.recv(CHUNK)):
+        while poll.poll(20000) and (data := conn.recv(CHUNK, socket.MSG_WAITALL)):
             conn.sendall(data)
         now = info(conn)
         print(now)
@@ -133,7 +132,7 @@ def keep(port):
             kept[-1].send(b"!")
 
     threading.Thread(target=accept, daemon=True).start()
-    wait()
+    wait(kept)
 
 
 def decided(conn):
@@ -162,7 +161,7 @@ def hold(host, port, local, count, rdma, reason):
     print(f"{len(there)} of {count} on RDMA, the others: {reasons}")
     if len(there) != rdma or reasons - {reason}:
         sys.exit(f"expected {rdma}, the others for reason {reason}")
-    wait()
+    wait(conns)
 
 
 def main():

@@ -11,6 +11,7 @@ set -uo pipefail
 . "$AFR_LAB/guest-lib.sh"
 
 memory=$AFR_SRC/selftests/net/memory.py
+trap '' PIPE	# of a process that failed and is told to end
 work=$(mktemp -d)
 mem_max=/proc/sys/net/afrdma/mem_max
 before=$(cat "$mem_max")
