@@ -167,6 +167,7 @@ void afr_attach_end(struct afr_conn *conn)
 	clear_bit(AFR_F_DETACHED, &conn->flags);
 	clear_bit(AFR_F_LEAVE, &conn->flags);
 	afr_conn_timer(conn, AFR_T_DETACH, 0);
+	afr_conn_timer(conn, AFR_T_ALIVE, 0);
 }
 
 /* Slot, rings and keys on @link, whose reference we take over. The epoch is open on success. */
@@ -364,6 +365,8 @@ static void attached(struct afr_conn *conn, const struct afr_frame *frame)
 	conn->peer_addr = frame->attach.addr;
 	conn->peer_rkey = frame->attach.rkey;
 	conn->peer_span = frame->attach.span;
+	if (conn->server)
+		afr_conn_timer(conn, AFR_T_ALIVE, READ_ONCE(conn->an->set.keepalive_ms));
 	afr_conn_timer(conn, AFR_T_ATTACH, 0);
 	afr_fallback_note(conn, AFR_STEP_DONE, AFR_REASON_NONE);
 	afr_stat_inc(conn->an->net, AFR_STAT_UPGRADE_DONE);

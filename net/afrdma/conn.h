@@ -141,6 +141,7 @@ enum afr_timer {
 	AFR_T_MEMORY,		/* allocation failed for bytes that wait in TCP: try again */
 	AFR_T_DETACH,
 	AFR_T_ORPHAN,
+	AFR_T_ALIVE,		/* server on RDMA: say something by TCP */
 	AFR_TIMERS
 };
 

@@ -204,8 +204,21 @@ static void detach_overdue(struct afr_conn *conn)
 	set_bit(AFR_F_PEER_DETACHED, &conn->flags);
 }
 
+/*
+ * A stream by RDMA leaves its TCP connection idle, and what keeps state of that on the way
+ * (firewalls, NAT) forgets it, for hours of work perhaps. Any frame and its acknowledgment remind
+ * them; SERVICE says nothing new, and a peer that does not know it skips it.
+ */
+static void say_alive(struct afr_conn *conn)
+{
+	afr_control_want(conn, AFR_WANT_SERVICE);
+	afr_conn_timer(conn, AFR_T_ALIVE, READ_ONCE(conn->an->set.keepalive_ms));
+}
+
 static void check_timers(struct afr_conn *conn)
 {
+	if (afr_conn_timer_due(conn, AFR_T_ALIVE))
+		say_alive(conn);
 	if (test_and_clear_bit(AFR_F_RETRY_NOW, &conn->flags)) {
 		conn->attach_tries = 0;
 		afr_conn_timer(conn, AFR_T_RETRY, 0);

@@ -38,6 +38,7 @@ static const struct afr_settings afr_settings_default = {
 	.attach_retry_ms	= 1000,
 	.detach_timeout_ms	= 5000,
 	.orphan_timeout_ms	= 300000,
+	.keepalive_ms		= 120000,
 	.link_timeout_ms	= 5000,
 	.link_linger_ms		= 10000,
 	.links_per_group	= 4,

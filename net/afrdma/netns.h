@@ -23,6 +23,7 @@ struct afr_settings {
 	int attach_retry_ms;	/* client: first back-off, doubled per failure */
 	int detach_timeout_ms;	/* how long a peer may keep a ring after the end */
 	int orphan_timeout_ms;	/* how long a closed connection may deliver nothing */
+	int keepalive_ms;	/* how often something goes by TCP of what is on RDMA; 0 = never */
 	int link_timeout_ms;	/* silence after which a link in use is lost */
 	int link_linger_ms;	/* how long a link without connections is kept */
 	int links_per_group;	/* links to one peer over one device */

@@ -67,6 +67,11 @@ static const struct ctl_table afr_settings_table[] = {
 	SETTING_INT(detach_timeout_ms, 100, DAY_MS),
 	/* How long a closed connection lives whose peer takes nothing of its last bytes. */
 	SETTING_INT(orphan_timeout_ms, 100, DAY_MS),
+	/*
+	 * How often the server of a connection on RDMA says a word by TCP, so that firewalls and
+	 * NAT on the way do not take the connection for idle and forget it. 0: never.
+	 */
+	SETTING_INT(keepalive_ms, 0, DAY_MS),
 	/* A link in use whose peer answers nothing for so long is lost; probes see to it. */
 	SETTING_INT(link_timeout_ms, 100, DAY_MS),
 	/* How long a link without connections is kept for the next one. */
