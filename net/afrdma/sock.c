@@ -240,6 +240,17 @@ static void set_plain(struct afr_conn *conn, enum afr_reason reason)
 	trace_afrdma_conn_negotiated(conn->id, AFR_RAW, AFR_RAW, reason);
 }
 
+/* SO_SNDBUF and SO_RCVBUF answer twice what there is, as TCP's, unless the program has set them. */
+static void show_rings(struct sock *sk)
+{
+	const struct afr_conn *conn = afr_sk(sk)->conn;
+
+	if (!(sk->sk_userlocks & SOCK_SNDBUF_LOCK))
+		WRITE_ONCE(sk->sk_sndbuf, 2 * conn->tx.ring);
+	if (!(sk->sk_userlocks & SOCK_RCVBUF_LOCK))
+		WRITE_ONCE(sk->sk_rcvbuf, 2 * conn->rx.ring);
+}
+
 /*
  * The TCP handshake is over; the inner socket is locked, maybe in softirq. With
  * consent our direction is framed from its first byte on; what the peer's is, its
@@ -260,6 +271,7 @@ static void settled(struct afr_offer *offer, struct sock *isk, enum afr_reason r
 	} else {
 		afr_conn_start(conn, false, afr_offer_nonce(offer), afr_own_sndbuf(sk),
 			       afr_own_rcvbuf(sk));
+		show_rings(sk);
 		afr_control_want(conn, AFR_WANT_HELLO);
 		set_modes(conn, AFR_FRAMED, AFR_UNDECIDED);
 		afr_conn_timer(conn, AFR_T_SAY, AFR_SAY_MS);	/* if no byte comes to go with it */
@@ -397,6 +409,7 @@ static void accepted(struct sock *listener, struct sock *sk)
 		return;
 	}
 	afr_conn_start(conn, true, nonce, afr_own_sndbuf(sk), afr_own_rcvbuf(sk));
+	show_rings(sk);
 	set_modes(conn, AFR_UNDECIDED, AFR_UNDECIDED);
 	if (reason) {	/* behind our consent nothing is plain (I13) */
 		afr_conn_abort(conn, reason);

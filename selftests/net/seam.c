@@ -10,11 +10,13 @@
 #include <linux/net_tstamp.h>
 #include <linux/userfaultfd.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "reason.h"
 #include "support.h"
@@ -661,6 +663,49 @@ static void changes_server(void)
 	SYS(close(fd));
 }
 
+/* ---- what the machine's administrator forbids ---- */
+
+/* Anybody may make a user and network namespace, and has all capabilities there. */
+static int socket_in_namespace(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		if (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534) ||
+		    unshare(CLONE_NEWUSER | CLONE_NEWNET))
+			_exit(100);
+		_exit(socket(AF_RDMA, SOCK_STREAM, 0) < 0 ? errno : 0);
+	}
+	WANT(pid > 0);
+	SYS(waitpid(pid, &status, 0));
+	WANT(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 100)
+		skip("no user namespaces");
+	return WEXITSTATUS(status);
+}
+
+static void namespaces(void)
+{
+	WANT_EQ(socket_in_namespace(), 0);
+	path_set_sysctl("unprivileged", 0);
+	WANT_EQ(socket_in_namespace(), EPERM);
+	path_set_sysctl("unprivileged", 1);
+}
+
+/* ---- SO_SNDBUF and SO_RCVBUF ---- */
+
+static void buffers_told(void)
+{
+	int fd = open_conn(), set = new_socket(0);
+
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_SNDBUF), 2 * path_info(fd).tx_ring);
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_RCVBUF), 2 * path_info(fd).rx_ring);
+	set_int(set, SOL_SOCKET, SO_SNDBUF, 40000);
+	WANT_EQ(get_int(set, SOL_SOCKET, SO_SNDBUF), 80000);
+	path_exchange(fd, LEN);
+}
+
 /* ---- what TCP_INFO says of a half-close ---- */
 
 static int state_of(int fd)
@@ -705,6 +750,8 @@ const struct row seam_rows[] = {
 	{ "stalled_calls", stalled_calls, stalled_calls, ON_RDMA | ON_COLD | ONLY_RDMA | QUICK_ALL },
 	{ "sockmap", sockmap_client, sockmap_server, ON_COLD | ON_PLAIN | ONLY_RDMA | QUICK_ALL },
 	{ "forbidden_later", changes_client, changes_server, ON_RDMA | ONLY_RDMA | QUICK },
+	{ "namespaces", namespaces, namespaces, ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
+	{ "buffers_told", buffers_told, buffers_told, ON_RDMA | ON_COLD | ONLY_RDMA | QUICK },
 	{ "tcp_state", state_client, state_server, ON_ALL | QUICK_ALL },
 	{ }
 };
