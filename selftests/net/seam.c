@@ -306,15 +306,30 @@ static void *stalled_memory(size_t *size)
 static struct {
 	int fd;
 	char *memory;
-	volatile int entered;
+	int started, entered;
 } stall;
+
+#define STALLED_LEN	256	/* bytes: no option is too short to be read */
+
+static void stall_start(void *(*body)(void *), const void *arg)
+{
+	stall.started++;
+	thread_start(body, (void *)arg);
+}
+
+/* Every thread is about to make its call: what follows goes on beside calls that stand still. */
+static void stall_await(void)
+{
+	EVENTUALLY(__atomic_load_n(&stall.entered, __ATOMIC_SEQ_CST) == stall.started);
+	poll(NULL, 0, 200);
+}
 
 static void *stall_option(void *arg)
 {
 	const struct option *o = arg;
 
-	stall.entered = 1;
-	setsockopt(stall.fd, o->level, o->option, stall.memory, 16);
+	__atomic_add_fetch(&stall.entered, 1, __ATOMIC_SEQ_CST);
+	setsockopt(stall.fd, o->level, o->option, stall.memory, STALLED_LEN);
 	return NULL;
 }
 
@@ -323,7 +338,7 @@ static void *stall_filter(void *arg)
 	struct sock_fprog prog = { 1, (struct sock_filter *)stall.memory };
 
 	(void)arg;
-	stall.entered = 1;
+	__atomic_add_fetch(&stall.entered, 1, __ATOMIC_SEQ_CST);
 	setsockopt(stall.fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
 	return NULL;
 }
@@ -333,7 +348,7 @@ static void *stall_reuseport(void *arg)
 	struct sock_fprog prog = { 1, (struct sock_filter *)stall.memory };
 
 	(void)arg;
-	stall.entered = 1;
+	__atomic_add_fetch(&stall.entered, 1, __ATOMIC_SEQ_CST);
 	setsockopt(stall.fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &prog, sizeof(prog));
 	return NULL;
 }
@@ -341,9 +356,9 @@ static void *stall_reuseport(void *arg)
 static void *stall_get(void *arg)
 {
 	const struct option *o = arg;
-	socklen_t len = 16;
+	socklen_t len = STALLED_LEN;
 
-	stall.entered = 1;
+	__atomic_add_fetch(&stall.entered, 1, __ATOMIC_SEQ_CST);
 	getsockopt(stall.fd, o->level, o->option, stall.memory, &len);
 	return NULL;
 }
@@ -360,9 +375,10 @@ static void stalled_filter(int fd, struct flow *out)
 {
 	uint64_t before = speaks_rdma() ? received(fd) : 0;
 
-	if (run.server)
-		thread_start(stall_filter, NULL);
-	poll(NULL, 0, 50);
+	if (run.server) {
+		stall_start(stall_filter, NULL);
+		stall_await();
+	}
 	barrier("filter stalled");
 	if (!run.server)
 		flow_send(fd, out, LEN, LEN);
@@ -384,16 +400,13 @@ static void stalled_calls(void)
 	stall.memory = stalled_memory(&size);
 	stall.fd = fd;
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
-		void *one = (void *)&options[i];
-
 		if (options[i].level == IPPROTO_IPV6 || options[i].rule == REFUSE)
 			continue;
-		thread_start(stall_option, one);
-		thread_start(stall_get, one);
+		stall_start(stall_option, &options[i]);
+		stall_start(stall_get, &options[i]);
 	}
-	thread_start(stall_reuseport, NULL);
-	EVENTUALLY(stall.entered);
-	poll(NULL, 0, 50);	/* they are where they stay, or will be beside what follows */
+	stall_start(stall_reuseport, NULL);
+	stall_await();
 	barrier("stalled");
 	for (int i = 0; i < 20; i++) {
 		flow_send(fd, &out, LEN, LEN);
