@@ -253,4 +253,7 @@ ROWS = [
         errors=frozenset({"ENETUNREACH"}),
         faults=((LINK_DEL, LINK_ADD), LOSS, UDP, ("ip link set eth0 down",
                 "ip link set eth0 up; {address6}")), seconds=240),
+    # cycles: seconds
+    Row("X4", "faults of many kinds at the same time", how="chaos", roles="a", conns=6, cycles=240,
+        seconds=360),
 ]

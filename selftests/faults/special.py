@@ -4,6 +4,7 @@ import json
 import os
 import time
 
+from chaos import chaos         # noqa: F401, pylint: disable=unused-import
 from hosts import SRC, Broken, RowFailed, lab, wait
 from rows import LINK_ADD
 from stream import PORT, SLOW, Streams, error_names, expect_error, over
@@ -250,7 +251,9 @@ def no_descriptors(ctx, row):
 
 
 def little_memory(ctx, row):
-    """One end in a memory cgroup that is too small for its rings."""
+    """One end in a memory cgroup that is too small for its rings: its connections end with an
+    error, or its program with the kernel's OOM killer; what was read is a prefix of what was
+    sent; nobody else leaves RDMA for it; and a program with memory is on RDMA again."""
     role = ctx.at_fault.role
     old = streams_on_rdma(ctx)
     ctx.do(ctx.at_fault, row.fault)
@@ -268,6 +271,16 @@ def little_memory(ctx, row):
     events = dict(zip(what[::2], map(int, what[1::2])))
     if not events["max"]:
         raise RowFailed(f"memory was not scarce: {events}")
+    mine, theirs = new.client.state, new.server.state
+    # Without a state a program was killed for want of memory, as it may be.
+    if mine and theirs and (mine["rx"] > theirs["tx"] or theirs["rx"] > mine["tx"]):
+        raise RowFailed(f"more was read than sent: a {mine} b {theirs}")
+    if not old.on_rdma():
+        raise RowFailed(f"bystanders left RDMA: {old.client.state} {old.server.state}")
+    ctx.do(ctx.at_fault, "echo max >/sys/fs/cgroup/faults/memory.max")
+    again = Streams(ctx, port=PORT + 2, prefix={role: row.prefix}, words=["--rate", 1000])
+    wait("on RDMA with memory", 40 * SLOW, again.on_rdma)
+    again.end()
     ctx.seen(verified=new.verified(), note=f"{events}, errors at a {new.client.state.get('errors')}"
              f", at b {new.server.state.get('errors')}")
     still_fine(old, ctx, row.stall)

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Row X4: faults of many kinds at the same time, at both guests, as the seed has it.
+
+Streams whose two programs live through it are verified to their last byte; beside them
+programs are killed and started again. Nobody may be reset that was not killed, and when all
+faults are undone, bytes have to go by RDMA again.
+"""
+import json
+import os
+import time
+
+from hosts import SRC, RowFailed, wait
+from rows import (GONE, LINK_ADD, LINK_DEL, NO_DROP, NO_NETEM, arrivals, set_to)
+from stream import PORT, SLOW, Streams, error_names, over
+
+SMCTL = SRC / "build/tools/smctl"
+NETEM = "tc qdisc add dev eth0 root netem {} limit 100000"
+
+# What a fault takes for itself, so that no two of a guest are at odds; what it does; what
+# undoes it; for how long at most, in seconds.
+FAULTS = {
+    "loss": ("queue", NETEM.format("loss 3%"), NO_NETEM, 4),
+    "delay": ("queue", NETEM.format("delay 30ms 10ms"), NO_NETEM, 4),
+    "reorder": ("queue", NETEM.format("delay 10ms reorder 25% 50%"), NO_NETEM, 4),
+    "duplicate": ("queue", NETEM.format("duplicate 5%"), NO_NETEM, 4),
+    "UDP 4791 blocked": ("filter", arrivals("udp dport 4791 drop"), NO_DROP, 8),
+    "TCP blocked": ("filter", arrivals("meta l4proto tcp drop"), NO_DROP, 2),
+    "device deleted": ("device", LINK_DEL, LINK_ADD, 3),
+    "interface down": ("interface", "ip link set eth0 down",
+                       "ip link set eth0 up; {address6}", 2),
+    "no ring memory": ("mem_max", set_to("mem_max", 200), set_to("mem_max", 1000000), 5),
+    "no upgrades": ("upgrade", set_to("upgrade", 0), set_to("upgrade", 1), 3),
+}
+
+
+class Faults:
+    """What is broken at the moment, and how often what was."""
+
+    def __init__(self, ctx):
+        self.ctx = ctx
+        self.active = {}        # (guest, what it takes) -> (name, undo, when)
+        self.count = {}
+        self.most = 0
+
+    def did(self, name):
+        self.count[name] = self.count.get(name, 0) + 1
+
+    def begin(self, host, name):
+        takes, fault, undo, longest = FAULTS[name]
+        if (host.role, takes) in self.active:
+            return
+        self.ctx.do(host, fault)
+        self.did(name)
+        until = time.monotonic() + longest * self.ctx.rng.random() * SLOW
+        self.active[host.role, takes] = (name, undo, until)
+        self.most = max(self.most, len(self.active))
+
+    def end(self, all_of_them=False):
+        for key, (_, undo, until) in list(self.active.items()):
+            if all_of_them or time.monotonic() > until:
+                self.ctx.do(self.ctx.hosts[key[0]], undo)
+                del self.active[key]
+
+    def __str__(self):
+        return ", ".join(f"{count} {name}" for name, count in sorted(self.count.items()))
+
+
+def ids(ctx, host, what):
+    """Of all connections or links. A dump is whole, whatever comes and goes meanwhile."""
+    found = [one["id"] for one in json.loads(ctx.do(host, f"{SMCTL} -j {what}"))]
+    if len(found) != len(set(found)):
+        raise RowFailed(f"smctl {what} at {host.role}: an id is there twice")
+    return found
+
+
+def dump(ctx, host):
+    ids(ctx, host, "conn")
+    ids(ctx, host, "link")
+
+
+def drain(ctx, host):
+    for link in ids(ctx, host, "link"):
+        ctx.do(host, f"{SMCTL} link drain {link} || :")     # it may be gone by now
+
+
+def move(ctx, host):
+    for conn in ids(ctx, host, "conn")[:3]:
+        for where in "tcp", "rdma":
+            ctx.do(host, f"{SMCTL} conn move {conn} {where} || :")
+
+
+def rmmod(ctx, host):
+    ctx.do(host, "! rmmod afrdma 2>/dev/null")
+
+
+# What is over at once.
+ACTS = {"dumps": dump, "links drained": drain, "connections moved": move, "rmmod refused": rmmod}
+
+
+class Victims:
+    """Streams of which one program is killed, and what its peer then sees."""
+
+    def __init__(self, ctx, faults):
+        self.ctx, self.faults, self.port = ctx, faults, PORT + 1
+        self.streams, self.killed = None, None
+        self.start()
+
+    def start(self):
+        self.port += 1
+        # A listener's port and its clients' may be in TIME_WAIT: another each time.
+        self.streams = Streams(self.ctx, port=self.port, conns=3, words=["--rate", 200])
+        self.killed = None
+
+    def step(self):
+        """Kill one, or see whether the other has noticed and begin anew."""
+        if self.killed is None:
+            self.killed = self.ctx.rng.choice("ab")
+            self.streams.of(self.killed).signal("SIGKILL")
+            self.faults.did(f"killed at {self.killed}")
+        elif self.ended():
+            self.start()
+
+    def ended(self):
+        other = self.streams.of("b" if self.killed == "a" else "a")
+        if not over(other) and other.state["begun"]:
+            return False
+        if not error_names(other.state) <= GONE | {"ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH"}:
+            raise RowFailed(f"the peer of a killed program: {other.state}")
+        other.signal("SIGKILL")
+        return True
+
+
+def by_rdma(ctx):
+    """Bytes that RDMA has brought into both guests, as they count them."""
+    return [int(ctx.do(host, f"{SMCTL} stats | awk '$1 == \"rx_bytes_rdma\" {{ print $2 }}'"))
+            for host in ctx.hosts.values()]
+
+
+def chaos(ctx, row):
+    """Faults for row.cycles seconds, or CHAOS_SECONDS; then all has to be well again."""
+    seconds = int(os.environ.get("CHAOS_SECONDS") or row.cycles)
+    ctx.streams = streams = Streams(ctx, conns=row.conns, words=["--rate", 500])
+    wait("on RDMA before the faults", 40 * SLOW, streams.on_rdma)
+    faults = Faults(ctx)
+    victims = Victims(ctx, faults)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        host = ctx.hosts[ctx.rng.choice("ab")]
+        name = ctx.rng.choice([*FAULTS, *ACTS, "kill"])
+        if name in FAULTS:
+            faults.begin(host, name)
+        elif name in ACTS:
+            ACTS[name](ctx, host)
+            faults.did(name)
+        else:
+            victims.step()
+        time.sleep(ctx.rng.random() * 0.5)
+        faults.end()
+        for load in streams.both:
+            ctx.log(f"{load.host.role} {load.status()}")
+            if load.state["open"] != row.conns:
+                raise RowFailed(f"{faults}: connections of programs that live ended: {load.state}")
+    faults.end(all_of_them=True)
+    ctx.seen(note=f"{seconds} s: {faults}; up to {faults.most} at once")
+    wait("streams go on", 60 * SLOW, streams.moving)
+    wait("back on RDMA", 90 * SLOW, streams.on_rdma)
+    before = by_rdma(ctx)
+    wait("bytes come by RDMA again", 20 * SLOW,
+         lambda: all(now > then + (1 << 16) for now, then in zip(by_rdma(ctx), before)))
+    streams.end()
+    missing = [name for name in [*FAULTS, *ACTS] if name not in faults.count]
+    if faults.most < 3 or missing and seconds >= row.cycles:
+        raise RowFailed(f"too little was injected: at most {faults.most} at once, never {missing}")
