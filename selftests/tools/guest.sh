@@ -118,14 +118,11 @@ for mover in b a; do
 	barrier "on by $mover"
 done
 link=$("$smctl" -j conn id "$id" | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["link"])')
-trace=/sys/kernel/tracing/instances/tools
-mkdir $trace
 echo 1 >$trace/events/afrdma/afrdma_link_down/enable
 barrier linked
 [ "$AFR_ROLE" = a ] || check "link drain" "$smctl" link drain "$link"
 check "drained: on another link" wait_for 20 another_link
 check "a trace names the link as smctl does" grep -q "afrdma_link_down: id=$link reason=" $trace/trace
-rmdir $trace
 check "only root may" sh -c "! setpriv --reuid 65534 --clear-groups $smctl conn move $id tcp 2>/tmp/no &&
 	grep -q CAP_NET_ADMIN /tmp/no"
 check "an id that is not there" sh -c "! $smctl link drain 1 2>/tmp/no && grep -q 'no link of this id' /tmp/no"
