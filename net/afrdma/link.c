@@ -228,6 +228,7 @@ static void down_ports(struct afr_link *link)
 static void take_down(struct afr_link *link)
 {
 	AFR_CHECK(current_work() == &link->work);	/* never waits for itself (I15) */
+	link->in_use = READ_ONCE(link->users);
 	del_timer_sync(&link->timer);
 	del_timer_sync(&link->tail);
 	tell_failed(link);
@@ -444,7 +445,8 @@ bool afr_link_was_up(const struct afr_link *link)
  * afr_link_short_lived() - is it likely that the path does not carry RDMA
  * @link: the link, dead
  *
- * One end sees that nothing is acknowledged, and the other one that it was left.
+ * One end sees that nothing is acknowledged, and the other one that it was left, with its users:
+ * an idle link may be the peer's to take down.
  *
  * Context: Process.
  * Return: true if it was lost like that, soon after it had come up, and with little that went
@@ -457,7 +459,8 @@ bool afr_link_short_lived(const struct afr_link *link)
 	case AFR_REASON_LINK_SILENT:
 	case AFR_REASON_LINK_DISCONNECTED:
 	case AFR_REASON_LINK_PEER_RESUME:
-		return link->was_up && time_before(jiffies, link->up_since + SHORT_LIFE) &&
+		return link->was_up && link->in_use &&
+		       time_before(jiffies, link->up_since + SHORT_LIFE) &&
 		       link->tx_done + link->rx_bytes < SHORT_BYTES;
 	default:
 		return false;

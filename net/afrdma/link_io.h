@@ -95,6 +95,7 @@ struct afr_link {
 	bool settled;			/* the group was told ... */
 	bool was_up;			/* ... that it is up */
 	unsigned long up_since;		/* jiffies */
+	bool in_use;			/* when it was lost */
 	bool used;			/* it was up: there may be keys that a peer knows */
 	bool accepted;			/* passive: the queue pair may send */
 

@@ -4,6 +4,7 @@
 For hole.sh: a path that carries small packets of RDMA, and not the large ones.
 
     hole.py route HOST PORT SMCTL MTU   links have so large packets
+    hole.py brief HOST PORT SMCTL       links that a peer takes down when they are idle come again
     hole.py large HOST PORT SMCTL       packets above 1500 bytes are lost: the stream stands still
                                         once, and goes on by RDMA with smaller ones
     hole.py small HOST PORT SMCTL       those above 400 are lost, too: it goes on by TCP, for the
@@ -22,6 +23,7 @@ LINK_SHORT = 64
 MIB = 1 << 20
 PAUSE = 0.5             # far more than a MiB takes
 STALLS = 7              # seconds; the device gives a queue pair up after four
+BRIEF = 4               # connections, and links
 SIGHT, CALM = 30, 5     # seconds at most until it shows, and then at least
 
 
@@ -50,6 +52,21 @@ def route(conn, smctl, mtu):
         sys.exit(f"links have packets of {mtus} bytes, expected {mtu}")
 
 
+def brief(conn, smctl):
+    created = counter(smctl, "link_created")
+    for _ in range(BRIEF):
+        end = time.monotonic() + SIGHT
+        while links(smctl):
+            if time.monotonic() > end:
+                sys.exit("an idle link does not go")
+            time.sleep(0.05)
+        with connected(conn.getpeername()[0], conn.getpeername()[1], DRINK) as other:
+            warm(other, lambda: drunk(other, 1 << 15) if info(other)["reason"] != LINK_SHORT
+                 else sys.exit("an idle link that went was held against the path"))
+    if counter(smctl, "link_created") - created < BRIEF:
+        sys.exit("there were no links of their own")
+
+
 def large(conn, smctl):
     stood = stream(conn, SIGHT, lambda: on_rdma(conn) and info(conn)["tx_rdma"] > 16 * MIB)
     mtus = [link["mtu"] for link in links(smctl)]
@@ -70,7 +87,7 @@ def small(conn, smctl):
 
 if __name__ == "__main__":
     what, *args = sys.argv[1:] or ["help"]
-    parts = {"route": route, "large": large, "small": small}
+    parts = {"route": route, "brief": brief, "large": large, "small": small}
     if what not in parts:
         sys.exit(__doc__)
     host, port, smctl, *more = args

@@ -52,6 +52,9 @@ part() {
 mtu=$(cat /sys/class/net/eth0/mtu)
 barrier begin
 echo 0 >/proc/sys/net/afrdma/link_linger_ms
+[ "$AFR_ROLE" = b ] || echo 10000 >/proc/sys/net/afrdma/link_linger_ms
+part "idle links that the peer takes down" brief
+echo 0 >/proc/sys/net/afrdma/link_linger_ms
 [ "$AFR_ROLE" = b ] || ip route replace "$AFR_PEER/32" dev eth0 mtu 1500
 part "a narrow route: small packets" route 1024
 [ "$AFR_ROLE" = b ] || ip route del "$AFR_PEER/32"
