@@ -176,7 +176,8 @@ static bool build_service(struct afr_conn *conn, struct afr_frame *frame)
 	frame->type = AFR_FRAME_SERVICE;
 	frame->flags = AFR_FRAME_OPTIONAL;
 	frame->port = conn->my_port;
-	return !conn->rx.eof_told;	/* TCP may be shut behind FINACK */
+	/* TCP is shut when both directions are whole, ours not before it has ended */
+	return !conn->rx.eof_told || conn->tx.fin == AFR_NO_FIN;
 }
 
 static bool (*const builders[])(struct afr_conn *conn, struct afr_frame *frame) = {

@@ -141,14 +141,17 @@ void afr_end_inner(struct afr_conn *conn, int err)
 
 /*
  * What moves when the peer takes something: its cursor, what TCP or the cursor frees of the send
- * ring, and what TCP has sent and the peer's TCP acknowledges.
+ * ring, and on TCP what the peer's TCP acknowledges. Beside RDMA that does so of SERVICE frames,
+ * whatever becomes of the program.
  */
 static u64 delivered(struct afr_conn *conn)
 {
-	u64 sum = READ_ONCE(tcp_sk(conn->inner->sk)->bytes_acked);
+	u64 sum;
 
 	spin_lock_bh(&conn->tx_lock);
-	sum += conn->tx.una + conn->tx.consumed;
+	sum = conn->tx.una + conn->tx.consumed;
+	if (conn->tx.where == AFR_ON_TCP)
+		sum += READ_ONCE(tcp_sk(conn->inner->sk)->bytes_acked);
 	spin_unlock_bh(&conn->tx_lock);
 	return sum;
 }

@@ -322,6 +322,8 @@ static int send_bounced(struct sock *sk, struct msghdr *msg)
 	}
 	kvfree(buf);
 	notice_end(notice, done);
+	if (done && (ret == -ECONNRESET || ret == -ETIMEDOUT || ret == -EHOSTUNREACH))
+		WRITE_ONCE(sk->sk_err, -ret);	/* the next call reports it */
 	return done ? done : ret;
 }
 
@@ -335,6 +337,8 @@ static int send_raw(struct sock *sk, struct msghdr *msg)
 	if (READ_ONCE(afr_sk(sk)->late) && afr_conn_rx_mode(afr_sk(sk)->conn) == AFR_RAW)
 		afr_sockopt_late(sk);
 	msg->msg_flags |= MSG_NOSIGNAL;
+	if (afr_conn_tx_mode(afr_sk(sk)->conn) == AFR_NONE)
+		msg->msg_flags |= MSG_DONTWAIT;	/* not into a connection that is made meanwhile */
 	ret = afr_io_has_work(afr_sk(sk)->conn) ? send_bounced(sk, msg) :
 						  sock_sendmsg(afr_inner(sk), msg);
 	msg->msg_flags = flags;

@@ -236,8 +236,15 @@ static int recv_part(struct socket *inner, struct msghdr *msg, void *buf, size_t
 {
 	struct iov_iter to = msg->msg_iter;
 	struct kvec vec = { buf, len };
+	size_t missing;
 	int ret;
 
+	/* no byte is taken that could not be given */
+	missing = len ? fault_in_iov_iter_writeable(&to, len) : 0;
+	if (len && missing == len)
+		return -EFAULT;
+	vec.iov_len = len - missing;
+	len = vec.iov_len;
 	iov_iter_kvec(&msg->msg_iter, READ, &vec, 1, len);
 	ret = sock_recvmsg(inner, msg, flags);
 	msg->msg_iter = to;
@@ -248,22 +255,22 @@ static int recv_part(struct socket *inner, struct msghdr *msg, void *buf, size_t
 
 static int recv_bounced(struct socket *inner, struct msghdr *msg, int flags)
 {
-	size_t left = iov_iter_count(&msg->msg_iter), room = min_t(size_t, left, BOUNCE);
+	size_t left = iov_iter_count(&msg->msg_iter), room = min_t(size_t, left, BOUNCE), part;
 	int done = 0, ret;
 	void *buf;
 
 	if (flags & MSG_TRUNC)
 		return sock_recvmsg(inner, msg, flags);		/* which copies nothing */
-	if (fault_in_iov_iter_writeable(&msg->msg_iter, left))
-		return -EFAULT;		/* before a byte is taken that could not be given */
 	buf = kvmalloc(room + 1, GFP_KERNEL);
 	if (!buf)
 		return -ENOMEM;
-	do {
-		ret = recv_part(inner, msg, buf, min(room, left), flags);
+	do {	/* less than a whole part: the end, an error or a time-out, for the next call */
+		part = min(room, left);
+		ret = recv_part(inner, msg, buf, part, flags);
 		done += max(ret, 0);
 		left -= max(ret, 0);
-	} while (ret > 0 && left && flags & MSG_WAITALL && !(flags & (MSG_PEEK | MSG_OOB)));
+	} while (ret > 0 && ret == part && left && flags & MSG_WAITALL &&
+		 !(flags & (MSG_PEEK | MSG_OOB)));
 	kvfree(buf);
 	return done ? done : ret;
 }
@@ -277,7 +284,8 @@ static int recv_raw(struct sock *sk, struct msghdr *msg, int flags)
 	afr_sockopt_sync(sk);
 	if (READ_ONCE(afr_sk(sk)->late))
 		afr_sockopt_late(sk);
-	if (shut)
+	/* not for the first bytes of a connection that is made meanwhile */
+	if (shut || afr_conn_rx_mode(afr_sk(sk)->conn) == AFR_NONE)
 		flags |= MSG_DONTWAIT;
 	if (afr_io_has_work(afr_sk(sk)->conn))
 		ret = recv_bounced(inner, msg, flags);

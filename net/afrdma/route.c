@@ -9,11 +9,13 @@
 
 #include <linux/if_arp.h>
 #include <linux/netdevice.h>
+#include <linux/string.h>
 #include <linux/workqueue.h>
 #include <net/dst.h>
 #include <net/ip.h>
 #include <net/ipv6_stubs.h>
 #include <net/route.h>
+#include <net/rtnetlink.h>
 #include <net/sock.h>
 #include <net/xfrm.h>
 
@@ -87,14 +89,26 @@ static bool has_xfrm(const struct dst_entry *dst)
 	if (dst->xfrm)
 		return true;
 #endif
-	return dst->output == dst_discard_out;
+	return dst->flags & DST_XFRM_QUEUE || dst->output == dst_discard_out;
 }
 
-/* What has an Ethernet or InfiniBand header below it is no tunnel; RDMA to ourselves has none. */
+/* Devices that wrap or encrypt, and look like Ethernet. */
+static bool wraps(const struct net_device *dev)
+{
+	static const char *const kinds[] = {
+		"macsec", "vxlan", "geneve", "gretap", "ip6gretap", "erspan", "ip6erspan", "tun",
+	};
+
+	return dev->rtnl_link_ops &&
+	       match_string(kinds, ARRAY_SIZE(kinds), dev->rtnl_link_ops->kind) >= 0;
+}
+
+/* RDMA to ourselves has no Ethernet header either. */
 static bool is_tunnel(const struct net_device *dev)
 {
-	return dev->type != ARPHRD_ETHER && dev->type != ARPHRD_INFINIBAND &&
-	       !(dev->flags & IFF_LOOPBACK);
+	if (dev->type == ARPHRD_ETHER || dev->type == ARPHRD_INFINIBAND)
+		return wraps(dev);
+	return !(dev->flags & IFF_LOOPBACK);
 }
 
 static enum afr_reason look_up(struct afr_conn *conn)
@@ -135,12 +149,27 @@ enum afr_reason afr_route_barred(struct afr_conn *conn)
 		return AFR_REASON_XFRM_POLICY;
 #endif
 	/* no number changes with a policy that goes */
-	if (conn->route_reason || !conn->route_known || conn->route_generation != now) {
+	if (conn->route_reason || !READ_ONCE(conn->route_known) ||
+	    conn->route_generation != now) {
+		WRITE_ONCE(conn->route_known, true);
+		smp_mb();	/* what is set behind this look unsets it again */
 		conn->route_reason = look_up(conn);
 		conn->route_generation = now;
-		conn->route_known = true;
 	}
 	return bypasses(conn, conn->route_reason) ? conn->route_reason : AFR_REASON_NONE;
+}
+
+/**
+ * afr_route_again() - the program has set what routes may depend on
+ * @conn: connection
+ *
+ * Context: process.
+ */
+void afr_route_again(struct afr_conn *conn)
+{
+	WRITE_ONCE(conn->route_known, false);
+	smp_mb__before_atomic();	/* what was set is there before the work looks */
+	afr_conn_schedule(conn);
 }
 
 /* Have every connection on a link look again. */

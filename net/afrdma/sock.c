@@ -299,6 +299,7 @@ static void offer(struct sock *sk)
 	else if (afr_tcpopt_use(sock_net(sk)))
 		reason = AFR_REASON_NO_NETFILTER;
 	as->offer.settled = settled;
+	afr_sockopt_early(sk);
 	lock_sock(isk);
 	/* what was framed may end just now */
 	if (isk->sk_state == TCP_CLOSE && !test_bit(AFR_F_STARTED, &conn->flags) &&

@@ -23,6 +23,8 @@ struct afr_sock {
 	bool			blocking_connect;	/* connect() itself reports the error */
 	u8			nodelay, cork;	/* what the program set */
 	u8			recverr;	/* the same: AFR_RECVERR_*, under lock_sock() */
+	u8			recverr_inner;	/* what of it the inner socket has */
+	bool			late_done;	/* the inner socket has some of what comes late */
 	bool			late;		/* some of it the inner socket cannot have yet */
 	u32			sndring, rcvring;	/* the same, 0 = by SO_SNDBUF, SO_RCVBUF */
 	u32			busy_poll;	/* microseconds */
@@ -57,6 +59,8 @@ int afr_getsockopt(struct socket *sock, int level, int name, char __user *value,
 void afr_sockopt_sync(struct sock *sk);
 /* Process context, before a raw call: what was set while the inner socket carried frames. */
 void afr_sockopt_late(struct sock *sk);
+/* Process context, before connect(): the inner socket may come to carry frames again. */
+void afr_sockopt_early(struct sock *sk);
 /* Options of a listener that an accepted socket has, too. */
 void afr_sockopt_inherit(struct sock *child, const struct sock *listener);
 

@@ -19,6 +19,7 @@
 #include <uapi/linux/af_rdma.h>
 #include <uapi/linux/in6.h>
 #include <uapi/linux/netfilter_ipv4.h>
+#include <uapi/linux/netfilter_ipv6/ip6_tables.h>
 
 #include "compat.h"
 #include "control.h"
@@ -26,6 +27,7 @@
 #include "hook.h"
 #include "inner.h"
 #include "move.h"
+#include "route.h"
 #include "send.h"
 #include "sock.h"
 #include "support.h"
@@ -165,13 +167,45 @@ static void late_timestamps(struct socket *to, const struct sock *sk)
 		set_flag(to, new ? SO_TIMESTAMPING_NEW : SO_TIMESTAMPING_OLD, sk->sk_tsflags);
 }
 
-static void late_errors(struct socket *inner, u8 recverr)
+/* Only what differs: TCP throws its error queue away when it is told of a 0. */
+static void late_errors(struct afr_sock *as, u8 recverr)
 {
 	int v4 = !!(recverr & AFR_RECVERR_INET), v6 = !!(recverr & AFR_RECVERR_INET6);
+	struct socket *inner = as->conn->inner;
+	u8 differ = recverr ^ as->recverr_inner;
 
-	set_inner(inner, IPPROTO_IP, IP_RECVERR, KERNEL_SOCKPTR(&v4), sizeof(v4));
-	if (inner->sk->sk_family == AF_INET6)
+	if (differ & AFR_RECVERR_INET)
+		set_inner(inner, IPPROTO_IP, IP_RECVERR, KERNEL_SOCKPTR(&v4), sizeof(v4));
+	if (differ & AFR_RECVERR_INET6)
 		set_inner(inner, IPPROTO_IPV6, IPV6_RECVERR, KERNEL_SOCKPTR(&v6), sizeof(v6));
+	as->recverr_inner = recverr;
+}
+
+/**
+ * afr_sockopt_early() - take back what a socket had while it was plain
+ * @sk: front, about to connect anew
+ *
+ * Context: process.
+ */
+void afr_sockopt_early(struct sock *sk)
+{
+	struct afr_sock *as = afr_sk(sk);
+	struct socket *inner = as->conn->inner;
+	int off = 0;
+
+	lock_sock(sk);
+	if (as->late_done) {
+		sock_setsockopt(inner, SOL_SOCKET, SO_TIMESTAMP_OLD, KERNEL_SOCKPTR(&off),
+				sizeof(off));
+		sock_setsockopt(inner, SOL_SOCKET, SO_TIMESTAMPING_OLD, KERNEL_SOCKPTR(&off),
+				sizeof(off));
+		late_errors(as, 0);
+		WRITE_ONCE(inner->sk->sk_peek_off, -1);
+		skb_queue_purge(&inner->sk->sk_error_queue);
+		as->late_done = false;
+		WRITE_ONCE(as->late, true);
+	}
+	release_sock(sk);
 }
 
 /**
@@ -189,20 +223,19 @@ void afr_sockopt_late(struct sock *sk)
 	struct sock *isk = inner->sk;
 	bool plain = afr_conn_tx_mode(as->conn) == AFR_RAW;
 
+	lock_sock(sk);		/* one at a time, and each with what was set last */
 	if (plain)
 		WRITE_ONCE(as->late, false);
-	smp_mb();	/* who sets one more sets the flag behind it */
-	lock_sock(isk);
 	WRITE_ONCE(isk->sk_peek_off, READ_ONCE(sk->sk_peek_off));
-	sock_valbool_flag(isk, SOCK_URGINLINE, sock_flag(sk, SOCK_URGINLINE));
 #ifdef CONFIG_NET_RX_BUSY_POLL
 	WRITE_ONCE(isk->sk_ll_usec, READ_ONCE(sk->sk_ll_usec));
 #endif
-	release_sock(isk);
-	if (!plain)
-		return;
-	late_timestamps(inner, sk);
-	late_errors(inner, READ_ONCE(as->recverr));
+	if (plain) {
+		late_timestamps(inner, sk);
+		late_errors(as, as->recverr);
+		as->late_done = true;
+	}
+	release_sock(sk);
 }
 
 static void set_late(struct sock *sk)
@@ -272,6 +305,8 @@ static int set_socket(struct socket *sock, int name, sockptr_t value, unsigned i
 		err = set_hidden(sock->sk, SOL_SOCKET, name, value, len);
 	else if (what == PASS || what == STORE)
 		err = set_inner(inner, SOL_SOCKET, name, value, len);
+	if (!err && what == PASS)
+		afr_route_again(afr_sk(sock->sk)->conn);	/* SO_MARK, SO_BINDTODEVICE */
 	if (err || !front_has(name))
 		return err;
 	err = sock_setsockopt(sock, SOL_SOCKET, name, value, len);
@@ -317,7 +352,7 @@ static int set(struct socket *sock, int level, int name, sockptr_t value, unsign
 		return set_tcp(sock, name, value, len);
 	err = set_inner(afr_inner(sock->sk), level, name, value, len);
 	if (!err && (level == IPPROTO_IP || level == IPPROTO_IPV6))
-		afr_conn_schedule(afr_sk(sock->sk)->conn);	/* off RDMA, with a policy */
+		afr_route_again(afr_sk(sock->sk)->conn);	/* off RDMA, with a policy */
 	return err;
 }
 
@@ -351,7 +386,11 @@ int afr_setsockopt(struct socket *sock, int level, int name, sockptr_t value, un
 	copy = memdup_sockptr(value, len);
 	if (IS_ERR(copy))
 		return PTR_ERR(copy);
-	err = set(sock, level, name, KERNEL_SOCKPTR(copy), len, what);
+	if (!len && sockptr_is_null(value))
+		value = KERNEL_SOCKPTR(NULL);	/* of IP_XFRM_POLICY: none any more */
+	else
+		value = KERNEL_SOCKPTR(copy);
+	err = set(sock, level, name, value, len, what);
 	kfree(copy);
 	return err;
 }
@@ -452,6 +491,15 @@ static void sync_plain(struct sock *isk, const struct sock *sk)
 	isk->sk_lingertime = sk->sk_lingertime;
 }
 
+static void sync_pacing(struct sock *isk, const struct sock *sk)
+{
+	if (sk->sk_max_pacing_rate == ~0UL)
+		return;
+	cmpxchg(&isk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
+	WRITE_ONCE(isk->sk_max_pacing_rate, sk->sk_max_pacing_rate);
+	WRITE_ONCE(isk->sk_pacing_rate, min(isk->sk_pacing_rate, sk->sk_max_pacing_rate));
+}
+
 /**
  * afr_sockopt_sync() - what was set on the front holds for the inner socket
  * @sk: front
@@ -474,10 +522,10 @@ void afr_sockopt_sync(struct sock *sk)
 	isk->sk_reuseport = sk->sk_reuseport;
 	isk->sk_mark = sk->sk_mark;
 	WRITE_ONCE(isk->sk_priority, sk->sk_priority);
+	sync_pacing(isk, sk);
+	sock_valbool_flag(isk, SOCK_URGINLINE, sock_flag(sk, SOCK_URGINLINE));
 	if (!inner_is_ours(conn))
 		sync_plain(isk, sk);
-	if (afr_conn_rx_mode(conn) == AFR_RAW)
-		sock_valbool_flag(isk, SOCK_URGINLINE, sock_flag(sk, SOCK_URGINLINE));
 	release_sock(isk);
 }
 

@@ -100,7 +100,7 @@
 	AFR_OPTION(SOL_SOCKET, SO_KEEPALIVE, PASS, \
 		"inner connection", "inner connection", "yes", "options_before_connect", \
 		"it watches the peer, whatever path the bytes take") \
-	AFR_OPTION(SOL_SOCKET, SO_OOBINLINE, LATE, "yes", "yes", "yes", "urgent_inline", "") \
+	AFR_OPTION(SOL_SOCKET, SO_OOBINLINE, PASS, "yes", "yes", "yes", "urgent_inline", "") \
 	AFR_OPTION(SOL_SOCKET, SO_PEERCRED, CORE, "as TCP", "as TCP", "as TCP", "option_table", \
 		"what TCP answers: nobody") \
 	AFR_OPTION(SOL_SOCKET, SO_PEERGROUPS, CORE, \
@@ -214,6 +214,8 @@
 		"option_table", "keeps a connection on TCP, or takes it there") \
 	AFR_OPTION(IPPROTO_IP, SO_ORIGINAL_DST, PASS, "yes", "yes", "yes", "option_table", \
 		"read only") \
+	AFR_OPTION(IPPROTO_IPV6, IP6T_SO_ORIGINAL_DST, PASS, "yes", "yes", "yes", \
+		"option_table", "read only") \
 	AFR_OPTION(IPPROTO_IPV6, IPV6_RECVERR, LATE, "no", "no", "yes", "option_table", \
 		"as IP_RECVERR") \
 	AFR_OPTION(IPPROTO_IPV6, IPV6_MTU, PASS, "TCP packets only", "yes", "yes", \

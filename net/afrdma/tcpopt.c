@@ -503,11 +503,12 @@ static enum afr_reason accepted(struct sock *sk, u32 *nonce)
 			return err == -ENOENT ? AFR_REASON_CLIENT_PLAIN : AFR_REASON_OPTION_BAD;
 		return saved_verdict(sk, opt.nonce) ?: AFR_REASON_OPTION_NO_ROOM; /* never none */
 	}
-	rcu_assign_sk_user_data(sk, NULL);
-	if (err)
+	if (err) {
+		rcu_assign_sk_user_data(sk, NULL);
 		return AFR_REASON_SYN_TAKEN;
+	}
 	*nonce = opt.nonce;
-	return AFR_REASON_NONE;
+	return AFR_REASON_NONE;		/* the mark stays until afr_hook_install() replaces it */
 }
 
 /**

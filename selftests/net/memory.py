@@ -29,7 +29,7 @@ import time
 from death import SOL_AFRDMA, info, rdma_socket
 
 AFRDMA_RDMA, ALWAYS = 2, 2
-NOT_YET = 20
+NOT_YET, UPGRADING = 20, 47
 MIB, CHUNK = 1 << 20, 1 << 16
 
 
@@ -112,7 +112,7 @@ def stream(host, port, reason):
         if back != data:
             sys.exit("the echo is wrong")
         total += len(data)
-        if info(conn)["reason"] != NOT_YET:
+        if info(conn)["reason"] not in (NOT_YET, UPGRADING):
             left -= len(data)
         elif time.monotonic() - start > 30:
             sys.exit("nobody said why it is not on RDMA")
@@ -137,7 +137,7 @@ def keep(port):
 
 def decided(conn):
     now = info(conn)
-    return now["link"] or now["reason"] not in (0, NOT_YET)
+    return now["link"] or now["reason"] not in (0, NOT_YET, UPGRADING)
 
 
 def hold(host, port, local, count, rdma, reason):

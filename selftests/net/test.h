@@ -40,6 +40,9 @@
 #ifndef SO_ORIGINAL_DST
 #define SO_ORIGINAL_DST		80
 #endif
+#ifndef IP6T_SO_ORIGINAL_DST
+#define IP6T_SO_ORIGINAL_DST	80
+#endif
 #ifndef IP_LOCAL_PORT_RANGE
 #define IP_LOCAL_PORT_RANGE	51
 #endif
