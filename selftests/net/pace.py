@@ -199,7 +199,7 @@ def spread(host, port, smctl):
     many = links()
     print(f"{CROWD // 2} connections on {few}, {len(conns)} on {many}")
     if len(few) != 1 or len(many) != 2 or not all(many) or sum(many) != len(conns):
-        sys.exit("expected one link, and then two that are used")
+        sys.exit(f"expected one link, and then two that are used: {few}, {many}")
     for conn in conns:
         conn.close()
 

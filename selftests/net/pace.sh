@@ -17,6 +17,18 @@ port=7300
 module=/sys/module/afrdma/parameters/mem_max
 space=/proc/sys/net/afrdma/mem_max
 
+# part NAME SECONDS WORDS...: pace.py, whose last words are the reason of a failure
+part() {
+	local name=$1 seconds=$2
+	shift 2
+	if timeout "$seconds" python3 "$pace" "$@" >"$work/out" 2>&1; then
+		ok "$name"
+	else
+		not_ok "$name" "$(tail -n 1 "$work/out")"
+	fi
+	sed 's/^/# /' "$work/out"
+}
+
 listening() { grep -q listening "$work/serve"; }
 no_link() { [ "$("$smctl" -j link)" = "[]" ]; }
 
@@ -61,20 +73,14 @@ if [ "$AFR_ROLE" = b ]; then
 	sed 's/^/# /' "$work/serve"
 else
 	barrier listens
-	check "pacing: beside short messages, and only then" \
-		timeout 120 python3 "$pace" talk "$AFR_PEER" $port "$smctl" >"$work/out" 2>&1
-	sed 's/^/# /' "$work/out"
+	part "pacing: beside short messages, and only then" 120 talk "$AFR_PEER" $port "$smctl"
 	check "the link goes" wait_for 20 no_link
 	barrier paced
 	echo 16 >/proc/sys/net/afrdma/link_depth
 	barrier narrow
-	check "many connections: more links" \
-		timeout 120 python3 "$pace" spread "$AFR_PEER" $port "$smctl" >"$work/out" 2>&1
-	sed 's/^/# /' "$work/out"
+	part "many connections: more links" 120 spread "$AFR_PEER" $port "$smctl"
 	check "these links go" wait_for 20 no_link
-	check "a crowded link: who leaves can" \
-		timeout 120 python3 "$pace" crowd "$AFR_PEER" $port "$smctl" >"$work/out" 2>&1
-	sed 's/^/# /' "$work/out"
+	part "a crowded link: who leaves can" 120 crowd "$AFR_PEER" $port "$smctl"
 fi
 barrier end
 rm -rf "$work"

@@ -188,6 +188,8 @@ static void run_situation(const struct situation *s, bool watcher)
 	int fd = open_conn();
 
 	at(__FILE__, __LINE__, s->name);
+	if (speaks_rdma())	/* whoever is reset before that has no peer's HELLO, and is plain */
+		EVENTUALLY(path_info(fd).mode != AFRDMA_MODE_UNDECIDED);
 	barrier("connected");	/* a reset at once may be what connect() reports, on TCP too */
 	(watcher ? watch : act)(s, fd);
 	barrier("done");
