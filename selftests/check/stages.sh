@@ -184,6 +184,7 @@ stage_uml_back() {
 	in_guests uml 300 selftests/check/one-way.sh full --no-rogue --variants cold --only '*_back'
 	in_guests uml 300 selftests/tools/run.sh
 	examples && in_guests uml 200 selftests/tools/examples.sh
+	in_guests uml 200 selftests/net/tunnel.sh
 	in_guests uml 200 selftests/net/tail.sh
 	in_guests uml 300 selftests/net/hole.sh
 	more=(--mem 2000 --env PAGES=1000000)

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""A tunnel between two hosts, and a connection that is led into it.
+
+    tunnel.py carry HOST         make the device tun0, and carry its packets to HOST by UDP
+    tunnel.py talk HOST PORT IN OUT
+                                 ask and be answered: by RDMA, and make the file IN; within LEAVES
+                                 seconds by TCP, as the route leads into a tunnel, and make the file
+                                 OUT; then by RDMA again
+"""
+import errno
+import fcntl
+import pathlib
+import select
+import socket
+import struct
+import sys
+import time
+
+from death import info, on_rdma, rdma_socket
+
+TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 1, 0x1000
+UDP_PORT = 7790
+LEAVES = 2.0            # seconds; the routes are looked at twice a second
+TUNNEL = 49             # AFRDMA_REASON_TUNNEL
+
+
+def carry(host):
+    with open("/dev/net/tun", "r+b", buffering=0) as tun, \
+            socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock:
+        fcntl.ioctl(tun, TUNSETIFF, struct.pack("16sH22x", b"tun0", IFF_TUN | IFF_NO_PI))
+        sock.bind(("::", UDP_PORT))
+        print("carries", flush=True)
+        while True:
+            for ready in select.select([tun, sock], [], [])[0]:
+                try:
+                    if ready is tun:
+                        sock.sendto(tun.read(65535), (host, UDP_PORT))
+                    else:
+                        tun.write(sock.recv(65535))
+                except OSError as err:  # not up yet, or nobody there: packets get lost
+                    if err.errno not in (errno.EIO, errno.ECONNREFUSED):
+                        raise
+
+
+def ask(conn, number):
+    word = number.to_bytes(8, "big")
+    conn.sendall(word)
+    got = b""
+    while len(got) < len(word):
+        part = conn.recv(len(word) - len(got))
+        if not part:
+            sys.exit("the peer has ended")
+        got += part
+    if got != word:
+        sys.exit(f"{word.hex()} came back as {got.hex()}")
+
+
+def talk_until(conn, seconds, wanted, what):
+    """Ask without a pause; returns how long it took until @wanted()."""
+    begin = time.monotonic()
+    number = 0
+    while not wanted():
+        if time.monotonic() - begin > seconds:
+            sys.exit(f"not {what} within {seconds} s: {info(conn)}")
+        ask(conn, number)
+        number += 1
+    for number in range(10):
+        ask(conn, number)
+    return time.monotonic() - begin
+
+
+def off_rdma(conn):
+    now = info(conn)
+    return not now["tx_path"] and not now["rx_path"]
+
+
+def talk(host, port, inside, outside):
+    conn = rdma_socket()
+    conn.connect((host, int(port)))
+    talk_until(conn, 20, lambda: on_rdma(conn), "on RDMA")
+    pathlib.Path(inside).touch()
+    talk_until(conn, 20, lambda: pathlib.Path(inside + ".done").exists(), "in the tunnel")
+    took = talk_until(conn, LEAVES, lambda: off_rdma(conn), "on TCP")
+    if info(conn)["reason"] != TUNNEL:
+        sys.exit(f"on TCP for another reason: {info(conn)}")
+    by_rdma = info(conn)["tx_rdma"]
+    end = time.monotonic() + 2
+    talk_until(conn, 4, lambda: time.monotonic() > end, "through the tunnel")
+    if info(conn)["tx_rdma"] != by_rdma:
+        sys.exit("bytes left by RDMA beside the tunnel")
+    pathlib.Path(outside).touch()
+    back = talk_until(conn, 40, lambda: on_rdma(conn), "on RDMA again")
+    print(f"off RDMA {took:.2f} s behind the new route, on it {back:.2f} s behind its end")
+
+
+if __name__ == "__main__":
+    {"carry": carry, "talk": talk}[sys.argv[1]](*sys.argv[2:])
