@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# For the lab, in both guests: COUNT connections (4,000) on RDMA, most of which are reset
+# at once; none of the others waits for what is cleared away. The guests need a megabyte
+# for every two connections (run --mem).
+# shellcheck disable=SC2317 # functions are called by "wait_for"
+set -uo pipefail
+# shellcheck source=selftests/lab/guest-lib.sh
+. "$AFR_LAB/guest-lib.sh"
+
+mass=$AFR_SRC/selftests/net/mass.py
+work=$(mktemp -d)
+port=7430
+
+listening() { grep -q listening "$work/serve"; }
+
+barrier begin
+ulimit -n 100000
+echo 1000000 | tee /sys/module/afrdma/parameters/mem_max >/proc/sys/net/afrdma/mem_max
+echo 16384 | tee /proc/sys/net/afrdma/sndbuf >/proc/sys/net/afrdma/rcvbuf
+echo 1 >/proc/sys/net/afrdma/upgrade_msgs
+if [ "$AFR_ROLE" = b ]; then
+	timeout 400 python3 "$mass" serve $port >"$work/serve" 2>&1 &
+	server=$!
+	wait_for 20 listening
+	barrier listens
+	barrier reset 400
+	check "a mass of resets: the server has seen all ends" wait "$server"
+	sed 's/^/# /' "$work/serve"
+else
+	barrier listens
+	if timeout 400 python3 "$mass" ask "$AFR_PEER" $port "${COUNT:-4000}" >"$work/ask" 2>&1; then
+		ok "a mass of resets: the others are answered"
+	else
+		not_ok "a mass of resets: the others are answered" "$(tail -n 1 "$work/ask")"
+	fi
+	sed 's/^/# /' "$work/ask"
+	barrier reset
+fi
+barrier end
+rm -rf "$work"
+exit 0
