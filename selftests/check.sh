@@ -9,6 +9,9 @@
 #   check.sh quick		what takes about three minutes once it is warm
 #   check.sh list		the names
 #
+# With JOBS=2 in the environment as many stages run at once: their guests wait more than they
+# compute. Benchmarks run alone even then.
+#
 # Each stage writes build/check/STAGE.log; the KTAP lines in there are counted.
 # A stage that fails without a "not ok" is one failure.  The last line is
 #	N passed, N failed[, N skipped]
@@ -39,6 +42,7 @@ kernel_of() { all_of_them | sed -n "s/^$1[[:space:]].*+\(.*\)/\1/p"; }
 
 # Everything that was started is a process group of its own, which ends with us.
 groups=()
+workers=()
 end_group() {
 	kill -TERM -- "-$1" 2>/dev/null || return 0
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
@@ -50,6 +54,7 @@ end_group() {
 # shellcheck disable=SC2317 # a trap calls it
 clean_up() {
 	local group
+	[ ${#workers[@]} -eq 0 ] || { kill -TERM "${workers[@]}" 2>/dev/null; wait "${workers[@]}"; }
 	for group in "${groups[@]}"; do end_group "$group"; done
 	rm -f "$logs"/tmp.* "$skips"
 }
@@ -57,6 +62,8 @@ clean_up() {
 passed=0
 failed=0
 skipped=0
+jobs=${JOBS:-1}
+export AFRDMA_PAIRS=$jobs	# of guests at once, for the lab
 resume=		# set: what has passed on this commit is not done again
 always="deps lint kernels"	# but these: they are quick, and lint reads the documents
 counted=()
@@ -135,7 +142,7 @@ count() {
 run_stage() {
 	local name=$1 log=$logs/$1.log start=$SECONDS rc=0 group commit
 	if [ -n "$resume" ] && [[ " $always " != *" $name "* ]] && "$check/results.py" holds "$name"; then
-		printf '%-14s has passed on this commit\n' "$name"
+		printf '%-14s has passed on what is checked out\n' "$name"
 		return
 	fi
 	commit=$(git rev-parse HEAD 2>/dev/null)
@@ -146,7 +153,8 @@ run_stage() {
 	watch "$group" "$log" "$(field "$name" 2)" "$name" || rc=$?
 	count "$name" "$rc"
 	"$check/results.py" add "$name" "$commit" "${counted[@]}" $((SECONDS - start)) "$log"
-	printf '%-14s %s, %d s  (build/check/%s.log)\n' "" "$stage_result" $((SECONDS - start)) "$name"
+	printf '%-14s %s, %d s  (build/check/%s.log)\n' "${done_by:+$name}" "$stage_result" \
+		$((SECONDS - start)) "$name"
 }
 
 # Kernels take minutes to build and nothing else of the machine's: begin at once.
@@ -158,6 +166,66 @@ start_kernels() {
 	groups+=("$!")
 }
 
+# One after the other, until one of "deps" fails.
+run_here() {
+	local stage
+	for stage; do
+		run_stage "$stage"
+		if [ "$stage" = deps ]; then
+			[ $failed -eq 0 ] || return
+			start_kernels
+		fi
+	done
+}
+
+# Of several processes that work off the list in tmp.todo: run what is next, until nothing is.
+# Numbers are counted by who started them.
+done_by=	# set: by one of several
+work_off() {
+	local stage
+	done_by=$1 passed=0 failed=0 skipped=0 groups=()
+	trap 'for group in "${groups[@]}"; do end_group "$group"; done' EXIT
+	trap 'exit 143' INT TERM HUP
+	while stage=$(flock "$logs/tmp.lock" sed -i -e '1{w /dev/stdout' -e 'd}' "$logs/tmp.todo") &&
+	      [ -n "$stage" ]; do
+		run_stage "$stage"
+	done
+	echo "$passed $failed $skipped" >"$logs/tmp.total.$done_by"
+}
+
+run_at_once() {
+	local job p f s
+	printf '%s\n' "$@" >"$logs/tmp.todo"
+	for ((job = 1; job <= jobs; job++)); do
+		work_off "$job" 8>&- &
+		workers+=("$!")
+	done
+	wait "${workers[@]}"
+	for ((job = 1; job <= jobs; job++)); do
+		read -r p f s <"$logs/tmp.total.$job" || continue
+		passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+	done
+}
+
+# What the others need comes first, and what measures time has the machine for itself.
+run_all() {
+	local stage first=() alone=() others=()
+	for stage; do
+		case $stage in
+		deps | kernels)	first+=("${others[@]}" "$stage") others=() ;;
+		bench_*)	alone+=("$stage") ;;
+		*)		others+=("$stage") ;;
+		esac
+	done
+	if ((jobs < 2)); then
+		run_here "$@"
+		return
+	fi
+	run_here "${first[@]}"
+	[ ${#others[@]} -eq 0 ] || run_at_once "${others[@]}"
+	run_here "${alone[@]}"
+}
+
 expand_names() {
 	local word
 	for word; do
@@ -165,7 +233,7 @@ expand_names() {
 		all)	echo "$all" ;;
 		quick)	echo "$quick" ;;
 		rotate)	rotated ;;
-		full)	echo "$all"; parts | cut -f 1 ;;
+		full)	echo "$all"; parts_in_full ;;
 		*)	[ -n "$(field "$word" 1)" ] || {
 				say "no stage '$word'; there are: $(names | xargs)" >&2
 				return 2
@@ -188,13 +256,8 @@ main() {
 	trap 'exit 143' TERM HUP
 	kernels=$(for stage in $wanted; do kernel_of "$stage"; done | xargs -n 1 |
 		awk '!seen[$0]++' | xargs)
-	for stage in $wanted; do
-		run_stage "$stage"
-		if [ "$stage" = deps ]; then
-			[ $failed -eq 0 ] || break
-			start_kernels
-		fi
-	done
+	# shellcheck disable=SC2086 # names have no blanks
+	run_all $wanted
 	if [ -s "$skips" ]; then
 		echo "skipped:"
 		sort "$skips" | uniq -c | sed 's/^ *1 /  /;s/^ *\([0-9][0-9]*\) /  \1 times /'

@@ -7,7 +7,6 @@
 #	one-way.sh SUBSET [-- SUBSET]...
 #	SUBSET: [quick|full] [--no-rogue] [OPTIONS OF afr_test]
 #
-# With SERVER=a in the environment rows go from b to a.
 # With PAGES in the environment rings may have so many in all: with many, each is as
 # large as on a host with much memory.
 set -uo pipefail
@@ -24,7 +23,7 @@ part() {
 	witness_begins
 	barrier "table $n begins" 600
 	# shellcheck disable=SC2154 # table-lib.sh sets them
-	if [ "$AFR_ROLE" = "${SERVER:-b}" ]; then
+	if [ "$AFR_ROLE" = b ]; then
 		run_part "server.$n" "$afr_test" --server --port 7000
 	else
 		run_part "client.$n" "$afr_test" --client "$AFR_PEER" --host6 "$AFR_PEER6" \

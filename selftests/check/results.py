@@ -9,7 +9,7 @@
 
 A result belongs to a commit: it is "dirty", and never holds, if files that git knows were
 changed, or another commit was checked out meanwhile. It holds as well for a later commit that
-differs from it below Documentation/ only.
+differs from it in nothing but documents, and what only other stages and parts run (PRIVATE).
 
 Results are lines of ~/.cache/afrdma/check-results.tsv (AFRDMA_CACHE), which all trees of this
 machine share and "make clean" leaves alone. What "keep" has written is read before it.
@@ -28,6 +28,18 @@ FILE = CACHE / "check-results.tsv"
 KEPT = SRC / "Documentation/test-results.tsv"
 FIELDS = ("date", "name", "commit", "dirty", "passed", "failed", "skipped", "seconds", "guests",
           "kernel", "seed")
+# What only stages and parts of these names run; of lint all is done each time.
+PRIVATE = {
+    "Documentation": "-",
+    "selftests/lint": "lint|build",
+    "selftests/unit": "unit|fuzz|oracle|mutations",
+    "selftests/faults": "faults",
+    "selftests/programs": "programs|suite",
+    "selftests/mutations": "mutations",
+    "selftests/mutations.py": "mutations",
+    "selftests/bench": "bench",
+    "selftests/demo": "demo",
+}
 
 
 def git(*words):
@@ -96,8 +108,10 @@ def of_this_tree(one):
     """Does it say something about what is checked out here?"""
     if one["dirty"] == "dirty" or git("status", "--porcelain", "--untracked-files=no"):
         return False
+    others = [f":(exclude){path}" for path, names in PRIVATE.items()
+              if not re.match(rf"({names})\b", one["name"].replace("_", " "))]
     return one["commit"] == head() or succeeds("diff", "--quiet", one["commit"], "HEAD", "--", ".",
-                                               ":(exclude)Documentation")
+                                               *others)
 
 
 def verdict(one):
@@ -147,7 +161,7 @@ def status(names):
     seen = [last[name] for name in names if name in last]
     failed = [one["name"] for one in seen if one["failed"] != "0"]
     here = sum(of_this_tree(one) for one in seen)
-    print(f"{len(names)} in all, {here} of this commit, {len(names) - len(seen)} never run here, "
+    print(f"{len(names)} in all, {here} hold for this commit, {len(names) - len(seen)} never run here, "
           f"{len(failed)} failed{': ' if failed else ''}{' '.join(failed)}")
     print("+: files were changed that git knows")
     return not failed

@@ -48,14 +48,28 @@ under() {
 	[ "$1" != rdma ] || under+=("$smctl" run --)
 }
 
+# Say every half minute how far it is, if it is farther than before: a run that says nothing
+# for minutes is taken for one that stands still.
+tell_progress() {
+	local before='' now
+	while sleep 30; do
+		now=$(wc -c "$results" "$results.log")
+		[ "$now" = "$before" ] || say "$1: $(counts "$results")"
+		before=$now
+	done
+}
+
 # on SUITE FAMILY: its tests, in an empty folder
 on() {
-	local suite=$1 family=$2 from=$SECONDS
+	local suite=$1 family=$2 from=$SECONDS teller
 	results=$AFR_OUT/$suite.$family
 	: >"$results"
 	under "$family"
 	mkdir -p "/tmp/work/$suite.$family" && cd "/tmp/work/$suite.$family" || return
-	"suite_$suite" >>"$results.log" 2>&1
+	tell_progress "$suite on $family" &
+	teller=$!
+	("suite_$suite") >>"$results.log" 2>&1		# it may wait for all that it has started
+	kill "$teller"
 	cd / && rm -rf "/tmp/work/$suite.$family"
 	say "$suite on $family: $((SECONDS - from)) s, $(counts "$results")"
 }

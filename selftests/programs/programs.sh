@@ -23,7 +23,7 @@ in_guests() {
 	local seconds=$1 rc=0 log
 	shift
 	log=$(mktemp)
-	selftests/lab/run --guest "$guest" --mem 1200 --build --timeout "$seconds" \
+	selftests/lab/run --guest "$guest" --mem 1200 --build --verbose --timeout "$seconds" \
 		--env "SUITES=$("$here/fetch.sh" where)" -- "$@" | tee "$log" || rc=$?
 	folder=$(sed -n 's/^lab: .* s, \(.*\)$/\1/p' "$log" | tail -n 1)
 	rm -f "$log"
