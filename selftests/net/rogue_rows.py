@@ -56,6 +56,12 @@ class Row:
         return words.replace(" ", "_") + (".tcp" if self.tcp else "")
 
     @property
+    def is_flood(self):
+        """Tens of thousands of messages: with KASAN and lockdep there are fewer instead."""
+        words = self.knob.split()
+        return "count" in words and int(words[words.index("count") + 1]) > 20000
+
+    @property
     def pace(self):
         """Seconds between sends of the first half: what is to happen must find some left."""
         if self.then:
