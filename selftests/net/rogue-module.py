@@ -231,6 +231,11 @@ class Honest:
     def bystanders(self):
         return (self.near, self.plain, self.same)
 
+    def no_link(self):
+        """What is left of the row before may need the old one for a while."""
+        text = subprocess.run([SMCTL, "-j", "link"], check=True, stdout=subprocess.PIPE).stdout
+        return not any(self.peer in link["peer"] for link in json.loads(text))
+
     def wait_for(self, what, seconds):
         end = time.monotonic() + seconds * SLOW
         while not what():
@@ -308,7 +313,8 @@ class Honest:
         self.control.ask("sysctl", name="upgrade", value=int(not row.tcp))
         if row.fresh:
             self.same.close()
-            time.sleep(1)
+            if not self.wait_for(self.no_link, 20):
+                return "a link to the same host is left"
         elif not row.tcp and not self.same_on_rdma():
             return "no bystander to the same host comes onto RDMA"
         if row.before and self.honest_one(role, row) != "whole":
