@@ -110,7 +110,7 @@ static void attach_failed(struct afr_conn *conn, u32 reason)
 	back_off(conn);
 }
 
-static enum afr_reason reason_of(int err)
+static enum afr_reason reason_of(const struct afr_conn *conn, int err)
 {
 	switch (err) {
 	case -EDQUOT:		return AFR_REASON_RING_LIMIT;
@@ -120,7 +120,8 @@ static enum afr_reason reason_of(int err)
 	case -EOPNOTSUPP:	return AFR_REASON_DMA_SYNC;
 	case -ENOSPC:		return AFR_REASON_NO_SLOT;
 	case -ENOTCONN:		return AFR_REASON_LINK_BUSY;
-	case -EPERM:		return AFR_REASON_TUNNEL;
+	case -EPERM:
+		return conn->route_reason ?: AFR_REASON_XFRM_POLICY;
 	default:		return AFR_REASON_MR_FAILED;
 	}
 }
@@ -267,7 +268,7 @@ static bool quiet(struct afr_conn *conn)
  */
 void afr_attach_start(struct afr_conn *conn)
 {
-	enum afr_reason reason = afr_fallback_forbidden(conn);
+	enum afr_reason reason;
 
 	if (!test_bit(AFR_F_UPGRADE, &conn->flags) || conn->due[AFR_T_RETRY] || quiet(conn))
 		return;
@@ -275,6 +276,7 @@ void afr_attach_start(struct afr_conn *conn)
 	    (conn->tx.epoch && !test_bit(AFR_F_PEER_LEFT, &conn->flags)))
 		return;
 	afr_stat_inc(conn->an->net, AFR_STAT_UPGRADE_TRIED);
+	reason = afr_fallback_forbidden(conn);	/* it may look at routes */
 	if (!reason && !conn->peer.port)
 		reason = AFR_REASON_PEER_NO_SERVICE;
 	if (!reason && !let_in(conn))
@@ -329,7 +331,7 @@ void afr_attach_joined(struct afr_conn *conn)
 	err = attach_begin(conn, link);
 	if (err) {
 		afr_attach_end(conn);
-		attach_failed(conn, reason_of(err));
+		attach_failed(conn, reason_of(conn, err));
 		return;
 	}
 	epoch_open(conn);
@@ -404,7 +406,7 @@ void afr_attach_answer(struct afr_conn *conn)
 	}
 	err = attach_begin(conn, link);
 	if (err) {
-		afr_attach_refuse(conn, reason_of(err));
+		afr_attach_refuse(conn, reason_of(conn, err));
 		return;
 	}
 	conn->attach_reason = AFR_REASON_NONE;
@@ -537,6 +539,7 @@ int afr_attach_answered(struct afr_conn *conn, const struct afr_frame *frame)
 	conn->may_post = !test_bit(AFR_F_LINK_DOWN, &conn->flags);
 	conn->corked = false;
 	spin_unlock_bh(&conn->tx_lock);
+	afr_path_rdma_credit(conn);	/* a CREDIT that was wanted is not written any more */
 	return 0;
 }
 

@@ -143,6 +143,9 @@ static void conn_release(struct kref *ref)
 	afr_mem_destroy(&conn->snd);
 	afr_mem_destroy(&conn->rcv);
 	if (conn->inner) {
+		/* close() has been answered: a worker with the last reference does not linger */
+		if (current->flags & PF_WQ_WORKER)
+			sock_reset_flag(conn->inner->sk, SOCK_LINGER);
 		sock_release(conn->inner);
 		trace_afrdma_conn_destroy(conn->id);
 	}

@@ -139,6 +139,31 @@ void afr_end_inner(struct afr_conn *conn, int err)
 		afr_conn_abort(conn, AFR_REASON_TCP_EOF);
 }
 
+/**
+ * afr_end_unread() - has TCP ended behind bytes that find no place?
+ * @conn: connection, no more can be read
+ *
+ * TCP was reset, and what it still has waits for a ring that nobody reads. So the end of the
+ * stream is not reached, and who sleeps in send() would never hear of it.
+ *
+ * Context: the work.
+ */
+void afr_end_unread(struct afr_conn *conn)
+{
+	const struct sock *isk = conn->inner->sk;
+	int err = READ_ONCE(isk->sk_err);
+	bool blocked;
+
+	if (!conn->in_data || test_bit(AFR_F_ABORT, &conn->flags) ||
+	    (!err && inet_sk_state_load(isk) != TCP_CLOSE))
+		return;
+	spin_lock_bh(&conn->tx_lock);
+	blocked = afr_tx_blocked(&conn->tx);
+	spin_unlock_bh(&conn->tx_lock);
+	if (blocked)
+		afr_end_inner(conn, -(err ?: ECONNRESET));
+}
+
 /*
  * What moves when the peer takes something: its cursor, what TCP or the cursor frees of the send
  * ring, and on TCP what the peer's TCP acknowledges. Beside RDMA that does so of SERVICE frames,

@@ -11,6 +11,7 @@ void afr_end_run(struct afr_conn *conn);
 bool afr_end_waits(struct afr_conn *conn);
 /* The work: the inner TCP stream is over: cleanly (0), or with an error (-errno). */
 void afr_end_inner(struct afr_conn *conn, int err);
+void afr_end_unread(struct afr_conn *conn);
 /* Any context: the state that TCP would show for this stream. */
 u8 afr_end_tcp_state(struct afr_conn *conn);
 

@@ -167,8 +167,8 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 		return recv_urgent(sk, msg, flags);
 	lock_sock(sk);
 	seen = max(sk_peek_offset(sk, flags), 0);
-	target = recv_target(sk, len, flags);
 	for (;;) {
+		target = recv_target(sk, len, flags);	/* less, once no page is to be had */
 		/* looked at first: a byte that comes behind this look may be an urgent one */
 		there = afr_recv_readable(conn);
 		most = to_mark(sk, seen, done, &skip);
@@ -198,6 +198,7 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 		if (timeo)
 			busy_poll(sk, seen);
 		ret = afr_io_wait_in(sk, &timeo, afr_recv_readable(conn) > seen ||
+				     (peek && done && done >= recv_target(sk, len, flags)) ||
 				     recv_over(conn, seen) || READ_ONCE(sk->sk_err) ||
 				     READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
 		lock_sock(sk);

@@ -53,6 +53,7 @@ u32 afr_mem_ring(struct afr_net *an, u32 wanted);
 unsigned long afr_mem_free(const struct afr_net *an, unsigned long pinned);
 
 #define AFR_MEM_RETRY_MS	10	/* after -ENOMEM: when to try again */
+#define AFR_MEM_LIMIT_MS	500	/* the same where a limit forbids a page */
 
 /*
  * Process context. Back what follows offset with pages: bytes, or -ENOMEM; or -EDQUOT, when

@@ -199,7 +199,12 @@ static bool may_answer(struct afr_conn *conn)
 	       afr_service_listens(conn->an);
 }
 
-/* A silent client: our output starts raw. Half a HELLO cannot be delivered nor awaited (PA5). */
+/*
+ * A silent client: our output starts raw, and its first byte tells the client so. As long as
+ * there is none HELLO may still come: a client whose HELLO met a server that had decided, but
+ * said nothing, would wait for a CREDIT that cannot be sent. Half a HELLO cannot be delivered
+ * nor awaited (PA5).
+ */
 static void hello_late(struct afr_conn *conn, int seen)
 {
 	if (seen > 0) {
@@ -208,6 +213,10 @@ static void hello_late(struct afr_conn *conn, int seen)
 	}
 	if (afr_conn_tx_mode(conn) != AFR_UNDECIDED)
 		return;
+	if (!afr_send_waits(conn)) {
+		afr_conn_timer(conn, AFR_T_HELLO, READ_ONCE(conn->an->set.hello_timeout_ms));
+		return;
+	}
 	afr_stat_inc(conn->an->net, AFR_STAT_HELLO_TIMEOUT);
 	WRITE_ONCE(conn->reason, AFR_REASON_HELLO_TIMEOUT);
 	output_raw(conn);
@@ -456,10 +465,11 @@ static int data_into_ring(struct afr_conn *conn, u32 len)
 	int backed;
 
 	backed = afr_rings_back_rcv(conn, len);
-	if (backed == -ENOMEM)
-		afr_conn_timer(conn, AFR_T_MEMORY, AFR_MEM_RETRY_MS);
-	if (backed < 0)
-		return -EAGAIN;		/* the bytes stay in TCP */
+	if (backed < 0) {	/* the bytes stay in TCP; others may free what a limit wants */
+		afr_conn_timer(conn, AFR_T_MEMORY,
+			       backed == -ENOMEM ? AFR_MEM_RETRY_MS : AFR_MEM_LIMIT_MS);
+		return -EAGAIN;
+	}
 	n = afr_mem_bvec(&conn->rcv, at, backed, bv, RX_SEGMENTS, &len);
 	for (i = 0; i < n; i++) {
 		vec[i].iov_base = page_address(bv[i].bv_page) + bv[i].bv_offset;
@@ -544,10 +554,13 @@ static void run(struct afr_conn *conn)
 		output_raw(conn);
 	if (!test_bit(AFR_F_ALIVE, &conn->flags))
 		return;		/* became plain */
-	if (afr_conn_rx_mode(conn) == AFR_FRAMED && !test_bit(AFR_F_INNER_EOF, &conn->flags))
+	if (afr_conn_rx_mode(conn) == AFR_FRAMED && !test_bit(AFR_F_INNER_EOF, &conn->flags)) {
 		do
 			more = read_frames(conn);
 		while (more && test_bit(AFR_F_ABORT, &conn->flags) && reads_last(conn));
+		if (!more && !test_bit(AFR_F_INNER_EOF, &conn->flags))
+			afr_end_unread(conn);
+	}
 	if (conn->attach != AFR_DETACHED && !afr_conn_may_wait(conn)) {
 		afr_conn_schedule(conn);	/* what follows may wait for the device */
 		return;

@@ -118,10 +118,12 @@ static enum afr_reason look_up(struct afr_conn *conn)
 
 	if (IS_ERR(dst))	/* a policy that blocks; without any route TCP will tell */
 		return PTR_ERR(dst) == -EPERM ? AFR_REASON_XFRM_POLICY : AFR_REASON_NONE;
+	rcu_read_lock();	/* the reference is on the route: its device may go */
 	if (has_xfrm(dst))
 		reason = AFR_REASON_XFRM_POLICY;
-	else if (is_tunnel(dst->dev))
+	else if (is_tunnel(READ_ONCE(dst->dev)))
 		reason = AFR_REASON_TUNNEL;
+	rcu_read_unlock();
 	dst_release(dst);
 	return reason;
 }

@@ -180,6 +180,25 @@ ssize_t afr_send_early(struct afr_conn *conn, struct iov_iter *iter, size_t len,
 }
 
 /**
+ * afr_send_waits() - would anybody gain by a decision on our output?
+ * @conn: connection, our direction undecided
+ *
+ * Context: the work.
+ * Return: true if bytes, a sender or an end wait for it.
+ */
+bool afr_send_waits(struct afr_conn *conn)
+{
+	bool written;
+
+	spin_lock_bh(&conn->tx_lock);
+	written = conn->tx.written || conn->tx_busy;
+	spin_unlock_bh(&conn->tx_lock);
+	return written || test_bit(AFR_F_NOSPACE, &conn->flags) ||
+	       test_bit(AFR_F_FIN_WANTED, &conn->flags) || test_bit(AFR_F_ORPHAN, &conn->flags) ||
+	       test_bit(AFR_F_ABORT, &conn->flags);
+}
+
+/**
  * afr_send_uncork() - TCP_CORK is taken away: what waits for more goes
  * @conn: connection
  *

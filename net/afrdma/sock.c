@@ -459,6 +459,22 @@ static int afr_set_rcvlowat(struct sock *sk, int val)
 	return 0;
 }
 
+#ifdef AFR_HAVE_SPLICE_EOF
+/* sendfile() and splice() have come to an end behind what they said would go on. */
+static void afr_splice_eof(struct socket *sock)
+{
+	struct afr_sock *as = afr_sk(sock->sk);
+	struct socket *inner = as->conn->inner;
+
+	if (afr_conn_tx_mode(as->conn) == AFR_RAW) {
+		if (READ_ONCE(inner->ops)->splice_eof)
+			READ_ONCE(inner->ops)->splice_eof(inner);
+	} else if (!READ_ONCE(as->cork)) {
+		afr_send_uncork(as->conn);
+	}
+}
+#endif
+
 static const struct proto_ops afr_ops = {
 	.owner		= THIS_MODULE,
 	.release	= afr_release,
@@ -479,6 +495,9 @@ static const struct proto_ops afr_ops = {
 	.getsockopt	= afr_getsockopt,
 	.sendmsg	= afr_sendmsg,
 	.recvmsg	= afr_recvmsg,
+#ifdef AFR_HAVE_SPLICE_EOF
+	.splice_eof	= afr_splice_eof,
+#endif
 	.mmap		= sock_no_mmap,
 	.family		= AF_RDMA,
 };

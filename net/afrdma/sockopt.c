@@ -334,7 +334,7 @@ static int set_tcp(struct socket *sock, int name, sockptr_t value, unsigned int 
 		WRITE_ONCE(as->cork, !!val);
 	else
 		as->nodelay = !!val;
-	if (name == TCP_CORK && !val)
+	if (name == TCP_CORK ? !val : val)	/* TCP_NODELAY pushes even what is corked */
 		afr_send_uncork(as->conn);
 	return 0;
 }

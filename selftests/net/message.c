@@ -633,6 +633,37 @@ static bool held_back(int fd, struct flow *out, bool cork)
 	return in_time;
 }
 
+/* What is corked goes when TCP_NODELAY is set, and stays corked behind that. */
+static void push_corked(int fd, struct flow *out)
+{
+	uint8_t buf[10];
+
+	set_int(fd, IPPROTO_TCP, TCP_CORK, 1);
+	flow_fill(out, buf, sizeof(buf));
+	WANT_EQ(SYS(send(fd, buf, sizeof(buf), 0)), sizeof(buf));
+	set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+}
+
+/* A file that is shorter than was asked for goes whole: more was announced, and does not come. */
+static void push_short_file(int fd, struct flow *out)
+{
+	int file = pattern_file(out, 10);
+
+	WANT_EQ(SYS(sendfile(fd, file, NULL, MIB)), 10);
+	SYS(close(file));
+}
+
+/* False if that took as long as bytes may wait. */
+static bool pushed(int fd, struct flow *out, void (*push)(int fd, struct flow *out))
+{
+	uint64_t before = gone(fd);
+	double start = now();
+
+	push(fd, out);
+	EVENTUALLY(gone(fd) == before + 10);
+	return now() - start < 0.1;
+}
+
 static void more_held_send(void)
 {
 	struct flow out = flow_out(0);
@@ -642,6 +673,10 @@ static void more_held_send(void)
 
 	EVENTUALLY(held_back(fd, &out, false));
 	EVENTUALLY(held_back(fd, &out, true));
+	EVENTUALLY(pushed(fd, &out, push_corked));
+	set_int(fd, IPPROTO_TCP, TCP_CORK, 0);
+	if (!old_kernel())	/* there TCP's waits as well */
+		EVENTUALLY(pushed(fd, &out, push_short_file));
 	/* for 200 ms, then they go by themselves */
 	before = gone(fd);
 	flow_fill(&out, buf, sizeof(buf));

@@ -133,6 +133,7 @@ static const struct situation {
 	{ "full, then read", nothing, fill, OUT, eat },
 	{ "full, then ended", nothing, fill, IN | RDHUP, shut_wr },
 	{ "full, then reset", nothing, fill, IN | OUT | RDHUP | HUP | ERR, reset_it },
+	{ "both full, then reset", fill, fill, IN | OUT | RDHUP | HUP | ERR, reset_it },
 };
 
 static int epoll_mask(int fd)
