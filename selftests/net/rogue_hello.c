@@ -232,6 +232,23 @@ static void cut_by_silence(struct peer *p, unsigned int i)
 	peer_raw(p, &hello, lengths[i], MSS);
 }
 
+/*
+ * The victim has nothing to say, so it has not decided how to say it: it answers. Were its
+ * output raw, a client that only sends would wait for a CREDIT in vain.
+ */
+static void late_to_silent(struct peer *p, unsigned int i)
+{
+	double end = now() + 1;		/* three times as long as the victim waits */
+
+	(void)i;
+	while (now() < end)
+		tcp_turn(&p->tcb, 10);
+	peer_hello(p);
+	speak_framed(p);
+	if (!peer_await_hello(p, rogue.patience))
+		wrong(p, "no HELLO from a victim that has said nothing");
+}
+
 /* Silent for longer than a server waits; its words come raw, and then HELLO. */
 static void late(struct peer *p, unsigned int i)
 {
@@ -315,6 +332,8 @@ const struct rogue_row hello_rows[] = {
 	  200000 },
 	{ "hello_late_urgent", AS_CLIENT | OWN | SHORT_TIMERS | RAW_BACK | SHOUTS, late, 1,
 	  EXPECT_STREAM, 0, 20000 },
+	{ "hello_late_to_silent", AS_CLIENT | OWN | SHORT_TIMERS, late_to_silent, 1, EXPECT_STREAM,
+	  0, 0 },
 	{ "hello_late_and_plain", AS_CLIENT | OWN | SHORT_TIMERS, late_and_plain, 1,
 	  EXPECT_PLAIN, 0, 100 },
 	{ "hello_foreign_proof_long", AS_CLIENT | OWN, foreign_proof, 1, EXPECT_PLAIN, 0, 200000 },
