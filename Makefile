@@ -6,7 +6,7 @@
 # make demo             two VMs: a file, iperf3 and a plain TCP client, step by step
 # make check            unit, builds, lint, guests of all kinds; PARTS=rotate: and some parts
 # make check-quick      the inner loop: about three minutes once it is warm
-# make check-full       everything there is, in parts: those that passed on this commit are done
+# make check-full       everything there is, in parts, JOBS=2: two at once; what has passed is left out
 # make status           what each stage and part came to last, and on which commit
 # make check-STAGE      one stage or part: "selftests/check.sh list" has the names
 # make faults           the fault rows: ROWS=F8,F15@a and SEED=7 repeat some of them

@@ -172,7 +172,7 @@ run_here() {
 	for stage; do
 		run_stage "$stage"
 		if [ "$stage" = deps ]; then
-			[ $failed -eq 0 ] || return
+			[ $failed -eq 0 ] || return 1
 			start_kernels
 		fi
 	done
@@ -221,7 +221,7 @@ run_all() {
 		run_here "$@"
 		return
 	fi
-	run_here "${first[@]}"
+	run_here "${first[@]}" || return
 	[ ${#others[@]} -eq 0 ] || run_at_once "${others[@]}"
 	run_here "${alone[@]}"
 }

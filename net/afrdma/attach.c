@@ -539,7 +539,7 @@ int afr_attach_answered(struct afr_conn *conn, const struct afr_frame *frame)
 	conn->may_post = !test_bit(AFR_F_LINK_DOWN, &conn->flags);
 	conn->corked = false;
 	spin_unlock_bh(&conn->tx_lock);
-	afr_path_rdma_credit(conn);	/* a CREDIT that was wanted is not written any more */
+	afr_path_rdma_credit(conn);	/* pending CREDIT frames are dropped from here on */
 	return 0;
 }
 

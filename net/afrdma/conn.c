@@ -143,7 +143,7 @@ static void conn_release(struct kref *ref)
 	afr_mem_destroy(&conn->snd);
 	afr_mem_destroy(&conn->rcv);
 	if (conn->inner) {
-		/* close() has been answered: a worker with the last reference does not linger */
+		/* SO_LINGER is for close(), which has returned: do not sleep here in its place */
 		if (current->flags & PF_WQ_WORKER)
 			sock_reset_flag(conn->inner->sk, SOCK_LINGER);
 		sock_release(conn->inner);

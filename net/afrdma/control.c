@@ -220,7 +220,7 @@ static void consider_move(struct afr_conn *conn)
 	conn->move_start = afr_tx_move(&conn->tx);
 	conn->moves++;
 	set_bit(AFR_WANT_MOVE, &conn->want);
-	afr_conn_schedule(conn);	/* whoever pushes frames need not be one who posts */
+	afr_conn_schedule(conn);	/* the worker posts: the caller may only write frames */
 	afr_stat_inc(conn->an->net, AFR_STAT_MOVE_TX);
 	trace_afrdma_conn_move(conn->id, true, AFR_ON_LINK, conn->tx.epoch, conn->move_start);
 }
@@ -508,7 +508,7 @@ void afr_control_push(struct afr_conn *conn)
 	smp_mb__after_atomic();	/* the holder clears it before it looks for work */
 	while (test_bit(AFR_F_PUSH_AGAIN, &conn->flags) && mutex_trylock(&conn->ctl_mutex)) {
 		clear_bit(AFR_F_PUSH_AGAIN, &conn->flags);
-		smp_mb__after_atomic();	/* then a look for what was wanted before it was set */
+		smp_mb__after_atomic();	/* pairs with the one above: push() sees the wants */
 		push(conn);
 		mutex_unlock(&conn->ctl_mutex);
 		smp_mb__after_atomic();	/* the unlock, then a look at who came meanwhile */

@@ -140,11 +140,12 @@ void afr_end_inner(struct afr_conn *conn, int err)
 }
 
 /**
- * afr_end_unread() - has TCP ended behind bytes that find no place?
- * @conn: connection, no more can be read
+ * afr_end_unread() - abort a sender whose TCP connection was reset behind unread DATA
+ * @conn: connection; the receive ring takes no more of the DATA frame that TCP holds
  *
- * TCP was reset, and what it still has waits for a ring that nobody reads. So the end of the
- * stream is not reached, and who sleeps in send() would never hear of it.
+ * The reset is found when all frames before it are read. While the receive ring can have no page
+ * and the program does not read, they are not; if the send window is closed as well, nothing is
+ * written to TCP that would return the error, and send() would sleep for ever.
  *
  * Context: the work.
  */
@@ -154,6 +155,7 @@ void afr_end_unread(struct afr_conn *conn)
 	int err = READ_ONCE(isk->sk_err);
 	bool blocked;
 
+	lockdep_assert_held(&conn->run_mutex);	/* in_data */
 	if (!conn->in_data || test_bit(AFR_F_ABORT, &conn->flags) ||
 	    (!err && inet_sk_state_load(isk) != TCP_CLOSE))
 		return;

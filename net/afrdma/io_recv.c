@@ -167,8 +167,8 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 		return recv_urgent(sk, msg, flags);
 	lock_sock(sk);
 	seen = max(sk_peek_offset(sk, flags), 0);
+	target = recv_target(sk, len, flags);
 	for (;;) {
-		target = recv_target(sk, len, flags);	/* less, once no page is to be had */
 		/* looked at first: a byte that comes behind this look may be an urgent one */
 		there = afr_recv_readable(conn);
 		most = to_mark(sk, seen, done, &skip);
@@ -204,6 +204,8 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 		lock_sock(sk);
 		if (ret)
 			break;
+		/* smaller than before the sleep if the receive ring can have no page now */
+		target = recv_target(sk, len, flags);
 	}
 	peeked(sk, peek, done);
 	if (done || !ret)

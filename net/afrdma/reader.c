@@ -200,10 +200,10 @@ static bool may_answer(struct afr_conn *conn)
 }
 
 /*
- * A silent client: our output starts raw, and its first byte tells the client so. As long as
- * there is none HELLO may still come: a client whose HELLO met a server that had decided, but
- * said nothing, would wait for a CREDIT that cannot be sent. Half a HELLO cannot be delivered
- * nor awaited (PA5).
+ * The client has sent nothing for hello_timeout_ms: start our output raw. Our first raw byte
+ * tells the client that TCP's window is its credit. With nothing to send we stay undecided: if
+ * HELLO came after a silent decision, the client would wait for CREDIT, which a raw direction
+ * cannot carry. Half a HELLO can neither be delivered nor awaited (PA5).
  */
 static void hello_late(struct afr_conn *conn, int seen)
 {
@@ -465,7 +465,7 @@ static int data_into_ring(struct afr_conn *conn, u32 len)
 	int backed;
 
 	backed = afr_rings_back_rcv(conn, len);
-	if (backed < 0) {	/* the bytes stay in TCP; others may free what a limit wants */
+	if (backed < 0) {	/* the bytes stay in TCP; another socket may free pages later */
 		afr_conn_timer(conn, AFR_T_MEMORY,
 			       backed == -ENOMEM ? AFR_MEM_RETRY_MS : AFR_MEM_LIMIT_MS);
 		return -EAGAIN;

@@ -118,7 +118,7 @@ static enum afr_reason look_up(struct afr_conn *conn)
 
 	if (IS_ERR(dst))	/* a policy that blocks; without any route TCP will tell */
 		return PTR_ERR(dst) == -EPERM ? AFR_REASON_XFRM_POLICY : AFR_REASON_NONE;
-	rcu_read_lock();	/* the reference is on the route: its device may go */
+	rcu_read_lock();	/* for dst->dev, which our reference on dst does not keep */
 	if (has_xfrm(dst))
 		reason = AFR_REASON_XFRM_POLICY;
 	else if (is_tunnel(READ_ONCE(dst->dev)))

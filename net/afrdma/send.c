@@ -180,11 +180,11 @@ ssize_t afr_send_early(struct afr_conn *conn, struct iov_iter *iter, size_t len,
 }
 
 /**
- * afr_send_waits() - would anybody gain by a decision on our output?
+ * afr_send_waits() - does output wait until our direction is raw or framed?
  * @conn: connection, our direction undecided
  *
  * Context: the work.
- * Return: true if bytes, a sender or an end wait for it.
+ * Return: true if there are early bytes, a sleeping sender, a shutdown or a close.
  */
 bool afr_send_waits(struct afr_conn *conn)
 {

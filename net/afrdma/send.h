@@ -24,8 +24,8 @@ ssize_t afr_send_early(struct afr_conn *conn, struct iov_iter *iter, size_t len,
 bool afr_send_may_early(const struct afr_conn *conn);
 /* Process context. Let the current path take what it can. */
 void afr_send_kick(struct afr_conn *conn);
-/* Process context. TCP_CORK was taken away. */
 bool afr_send_waits(struct afr_conn *conn);
+/* Process context. TCP_CORK was taken away. */
 void afr_send_uncork(struct afr_conn *conn);
 /* The work: say BLOCKED, if that is due. */
 void afr_send_blocked(struct afr_conn *conn);

@@ -16,6 +16,11 @@ port=7400
 
 smctl() { "$AFR_SRC/build/tools/smctl" "$@"; }
 listening() { grep -q listening "$work/serve.$port"; }
+serve() {
+	timeout 60 python3 "$death" serve $port >"$work/serve.$port" 2>&1 &
+	pid=$!
+	wait_for 20 listening
+}
 has_reason() { smctl conn mode framed role server reason "$1" >/dev/null 2>&1; }
 no_device() { ! rdma link show "$AFR_DEV/1" >/dev/null 2>&1; }
 
@@ -30,9 +35,7 @@ arrives() {
 	fi
 	barrier "without $where"
 	if [ "$AFR_ROLE" = b ]; then
-		timeout 60 python3 "$death" serve $port >"$work/serve.$port" 2>&1 &
-		pid=$!
-		wait_for 20 listening
+		serve
 		barrier "listens $where"
 	else
 		barrier "listens $where"
@@ -62,9 +65,7 @@ port_goes() {
 	if [ "$AFR_ROLE" = b ]; then
 		nft "add table inet arrival; add chain inet arrival in { type filter hook input priority 0; }
 			add rule inet arrival in udp dport 4791 drop; add rule inet arrival in tcp dport 4791 drop"
-		timeout 60 python3 "$death" serve $port >"$work/serve.$port" 2>&1 &
-		pid=$!
-		wait_for 20 listening
+		serve
 		barrier "listens port"
 		barrier "no port"
 		nft 'delete table inet arrival'

@@ -15,6 +15,11 @@
                                  on TCP for the reason of this number: make the file MARK; then on RDMA
                                  within 20 s, and all that is sent from then on goes there
     death.py starved HOST PORT   with the least of pages: EAGAIN, or a sleep, until the peer reads
+    death.py flood PORT reset|read
+                                 send until nothing goes; then reset the connection, or read it
+    death.py unread HOST PORT reset|read
+                                 with the least of pages, to a flood: send until nothing goes, and
+                                 read nothing; hear of the reset, or go on when there are pages
     death.py deaf PORT           accept, read nothing until the peer has closed: a reset is right
     death.py stuffed HOST PORT   fill all buffers of a peer that does not read, and close
     death.py keep PORT COUNT     read so many connections to their ends, and close none
@@ -39,6 +44,7 @@ SOL_AFRDMA, AFRDMA_INFO = 427, 1
 PATH_RDMA = 1
 CHUNK = 1 << 15
 LEFT = 100000
+PAGES = 8                       # seconds that a sender sleeps before its ring may grow
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -246,6 +252,57 @@ def fill(conn, source):
             return sent, left
 
 
+def flood(port, then):
+    listener = rdma_socket()
+    listener.bind(("", port))
+    listener.listen(1)
+    print("listening", flush=True)
+    conn, _ = listener.accept()
+    sent, _ = fill(conn, random.Random(port))
+    time.sleep(3)               # the other end is full, too
+    print(f"{sent} bytes sent, then {then}")
+    if then == "reset":
+        conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        conn.close()
+        return
+    while conn.recv(1 << 16):
+        pass
+
+
+def unread(host, port, then):
+    """All the while TCP holds bytes of the flood, which have no page."""
+    limit = pathlib.Path("/proc/sys/net/afrdma/mem_max")
+    before = limit.read_text()
+    limit.write_text("0")
+    try:
+        conn = rdma_socket()
+        conn.connect((host, port))
+        sent, left = fill(conn, random.Random(port))
+        print(f"{sent} bytes went: {info(conn)}")
+        conn.settimeout(20)
+        begin = time.monotonic()
+        if then == "read":      # behind what the peer tells when it has read, and between probes of TCP
+            threading.Timer(PAGES, limit.write_text, [before]).start()
+        conn.sendall(left + bytes(1 << 20))
+        if then == "reset":
+            sys.exit("no reset")
+        took = time.monotonic() - begin - PAGES
+        print(f"all went {took:.1f} s after there were pages")
+        if took > 3:
+            sys.exit("it went on by chance")
+    except TimeoutError:
+        sys.exit(f"send() slept on: {info(conn)}")
+    except ConnectionResetError:
+        if then == "read":
+            raise
+        return
+    finally:
+        limit.write_text(before)
+    conn.shutdown(socket.SHUT_WR)
+    while conn.recv(1 << 16):
+        pass
+
+
 def deaf(port):
     listener = rdma_socket()
     listener.bind(("", port))
@@ -329,6 +386,10 @@ if __name__ == "__main__":
         late(args[0], int(args[1]), int(args[2]), args[3])
     elif what == "starved":
         starved(args[0], int(args[1]))
+    elif what == "flood":
+        flood(int(args[0]), args[1])
+    elif what == "unread":
+        unread(args[0], int(args[1]), args[2])
     elif what == "deaf":
         deaf(int(args[0]))
     elif what == "stuffed":

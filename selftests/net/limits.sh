@@ -129,6 +129,28 @@ no_pages() {
 	barrier "over $port"
 }
 
+# Bytes of the peer wait in TCP for a page while we send, and do not read. No attempt at RDMA
+# makes the worker look at them by chance.
+unread() {
+	port=$((port + 1))
+	if [ "$AFR_ROLE" = b ]; then
+		timeout 60 python3 "$death" flood $port "$1" >"$work/serve.$port" 2>&1 &
+		server=$!
+		wait_for 20 listening
+		barrier "listens $port"
+		check "mem_max 0, unread bytes: the peer could $1" wait "$server"
+		sed 's/^/# /' "$work/serve.$port"
+	else
+		barrier "listens $port"
+		echo 0 >/proc/sys/net/afrdma/upgrade
+		check "mem_max 0, unread bytes: send() ends when $2" timeout 60 python3 "$death" \
+			unread "$AFR_PEER" $port "$1" >"$work/out" 2>&1
+		echo 1 >/proc/sys/net/afrdma/upgrade
+		sed 's/^/# /' "$work/out"
+	fi
+	barrier "over $port"
+}
+
 barrier begin
 refused groups_max 0 a GROUP_LIMIT over_limit
 refused attaches_max 0 a ATTACH_LIMIT over_limit
@@ -137,6 +159,8 @@ refused groups_max 0 b GROUP_LIMIT over_limit peer
 refused attaches_max 0 b ATTACH_LIMIT over_limit peer	# the first that leaves a link behind
 refused mem_max 120 a RING_LIMIT ring_no_memory
 no_pages
+unread reset "the peer resets"
+unread read "there are pages, and the peer reads"
 no_orphans
 no_orphans_anywhere
 kept_open

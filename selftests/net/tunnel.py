@@ -18,6 +18,7 @@ import sys
 import time
 
 from death import info, on_rdma, rdma_socket
+from pace import ping
 
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 1, 0x1000
 UDP_PORT = 7790
@@ -43,19 +44,6 @@ def carry(host):
                         raise
 
 
-def ask(conn, number):
-    word = number.to_bytes(8, "big")
-    conn.sendall(word)
-    got = b""
-    while len(got) < len(word):
-        part = conn.recv(len(word) - len(got))
-        if not part:
-            sys.exit("the peer has ended")
-        got += part
-    if got != word:
-        sys.exit(f"{word.hex()} came back as {got.hex()}")
-
-
 def talk_until(conn, seconds, wanted, what):
     """Ask without a pause; returns how long it took until @wanted()."""
     begin = time.monotonic()
@@ -63,10 +51,10 @@ def talk_until(conn, seconds, wanted, what):
     while not wanted():
         if time.monotonic() - begin > seconds:
             sys.exit(f"not {what} within {seconds} s: {info(conn)}")
-        ask(conn, number)
+        ping(conn, number)
         number += 1
     for number in range(10):
-        ask(conn, number)
+        ping(conn, number)
     return time.monotonic() - begin
 
 
