@@ -67,7 +67,7 @@
 	AFR_REASON(63, LINK_UNACKED, "the peer's device acknowledged nothing of what was sent again and again: does the path lose RDMA packets, or only large ones (mtu of smctl link)?") \
 	AFR_REASON(64, LINK_SHORT, "links to this peer were lost soon after they came up, having carried little, so there is none for a while: does the path lose RDMA packets, or only large ones?") \
 	/* why a connection was ended */ \
-	AFR_REASON(79, SYN_TAKEN, "a BPF program removed the saved SYN of this connection before accept(), after we had consented to the client") \
+	AFR_REASON(79, SYN_TAKEN, "the saved SYN of this connection was gone at accept(), after we had consented to the client") \
 	AFR_REASON(80, RESET, "the peer or the network reset the TCP connection") \
 	AFR_REASON(81, TCP_ERROR, "the inner TCP connection failed") \
 	AFR_REASON(82, TCP_EOF, "TCP ended without a FIN frame: the stream may be cut short") \

@@ -9,7 +9,7 @@
 
 A result belongs to a commit: it is "dirty", and never holds, if files that git knows were
 changed, or another commit was checked out meanwhile. It holds as well for a later commit that
-differs from it in nothing but documents, and what only other stages and parts run (PRIVATE).
+differs from it in nothing but documents, and what only other stages and parts use (PRIVATE).
 
 Results are lines of ~/.cache/afrdma/check-results.tsv (AFRDMA_CACHE), which all trees of this
 machine share and "make clean" leaves alone. What "keep" has written is read before it.
@@ -28,17 +28,57 @@ FILE = CACHE / "check-results.tsv"
 KEPT = SRC / "Documentation/test-results.tsv"
 FIELDS = ("date", "name", "commit", "dirty", "passed", "failed", "skipped", "seconds", "guests",
           "kernel", "seed")
-# What only stages and parts of these names run; of lint all is done each time.
+# Which stages and parts depend on a file or folder, by the beginnings of their names; of lint all
+# is done each time. A path can be within another one here: both lines have to name the stage.
+GUESTS = "siw|uml|vm|table|lies|forged|rogue|scripts|mutations"     # run selftests/net in guests
+SCRIPTS = "siw|uml back|uml debug|vm|scripts|mutations"
+LIES = "uml|lies|forged|mutations"
 PRIVATE = {
+    ".ci": "-",
     "Documentation": "-",
-    "selftests/lint": "lint|build",
+    "README.md": "-",
+    "SECURITY.md": "-",
+    "selftests/check/README.rst": "-",
+    "selftests/check/install.sh": "unit",
+    "selftests/check/packages.sh": "-",
+    "selftests/check/readme.sh": "-",
+    "selftests/check/results.py": "-",
+    "selftests/check/watch.sh": "-",
+    "selftests/lint": "build",
     "selftests/unit": "unit|fuzz|oracle|mutations",
+    "selftests/net": f"unit|build|oracle|faults|{GUESTS}",
+    "selftests/net/README.rst": "-",
+    "selftests/net/oracle.sh": "unit|oracle",
+    "selftests/net/arrival.sh": SCRIPTS,
+    "selftests/net/death.py": SCRIPTS,
+    "selftests/net/death.sh": SCRIPTS,
+    "selftests/net/dumps.sh": SCRIPTS,
+    "selftests/net/hole.py": SCRIPTS,
+    "selftests/net/hole.sh": SCRIPTS,
+    "selftests/net/limits.sh": SCRIPTS,
+    "selftests/net/loopback.sh": SCRIPTS,
+    "selftests/net/mass.py": SCRIPTS,
+    "selftests/net/mass.sh": SCRIPTS,
+    "selftests/net/memory.py": SCRIPTS,
+    "selftests/net/memory.sh": SCRIPTS,
+    "selftests/net/pace.py": SCRIPTS,
+    "selftests/net/pace.sh": SCRIPTS,
+    "selftests/net/tail.py": SCRIPTS,
+    "selftests/net/tail.sh": SCRIPTS,
+    "selftests/net/tunnel.py": SCRIPTS,
+    "selftests/net/tunnel.sh": SCRIPTS,
+    "selftests/net/forged.sh": LIES,
+    "selftests/net/rogue-module.py": LIES,
+    "selftests/net/rogue-module.sh": LIES,
+    "selftests/net/rogue_rows.py": LIES,
+    "selftests/net/rogue_stream.py": LIES,
     "selftests/faults": "faults",
     "selftests/programs": "programs|suite",
     "selftests/mutations": "mutations",
     "selftests/mutations.py": "mutations",
     "selftests/bench": "bench",
     "selftests/demo": "demo",
+    "selftests/tools": f"unit|{SCRIPTS}",
 }
 
 
@@ -109,7 +149,7 @@ def of_this_tree(one):
     if one["dirty"] == "dirty" or git("status", "--porcelain", "--untracked-files=no"):
         return False
     others = [f":(exclude){path}" for path, names in PRIVATE.items()
-              if not re.match(rf"({names})\b", one["name"].replace("_", " "))]
+              if not re.match(rf"({names})\b", re.sub("[-_]", " ", one["name"]))]
     return one["commit"] == head() or succeeds("diff", "--quiet", one["commit"], "HEAD", "--", ".",
                                                *others)
 

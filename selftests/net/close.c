@@ -442,19 +442,6 @@ static void reads_when_gone(void)
 /* More room at the writer than at the reader: what is written cannot all be there. */
 static const struct sizes uneven = { .sndbuf = 256 * KIB, .rcvbuf = 16 * KIB };
 
-/* Until nothing moves any more. */
-static uint64_t fill_up(int fd, struct flow *out)
-{
-	int quiet = 0;
-
-	while (quiet < 3) {
-		uint64_t moved = flow_send_full(fd, out, 10000);
-
-		quiet = moved || poll_one(fd, POLLOUT, 30) & POLLOUT ? 0 : quiet + 1;
-	}
-	return out->off;
-}
-
 struct closer {
 	int fd;
 	double seconds;
@@ -479,7 +466,7 @@ static void lingers(void)
 	struct closer closer = { .fd = open_conn_sized(&uneven) };
 	pthread_t thread;
 
-	control_send_number("SENT", fill_up(closer.fd, &out));
+	control_send_number("SENT", flow_fill_up(closer.fd, &out));
 	set_linger(closer.fd, 60);
 	thread = thread_start(linger_close, &closer);
 	poll(NULL, 0, 200);	/* whether it waits shows only in time */
@@ -509,7 +496,7 @@ static void lingers_in_vain(void)
 	int fd = open_conn_sized(&uneven);
 	double start;
 
-	control_send_number("SENT", fill_up(fd, &out));
+	control_send_number("SENT", flow_fill_up(fd, &out));
 	set_linger(fd, 1);
 	start = now();
 	SYS(close(fd));

@@ -326,6 +326,18 @@ uint64_t flow_send_full(int fd, struct flow *flow, size_t chunk)
 	return flow->off - start;
 }
 
+uint64_t flow_fill_up(int fd, struct flow *out)
+{
+	int quiet = 0;
+
+	while (quiet < 3) {
+		uint64_t moved = flow_send_full(fd, out, 10000);
+
+		quiet = moved || poll_one(fd, POLLOUT, 30) & POLLOUT ? 0 : quiet + 1;
+	}
+	return out->off;
+}
+
 void want_eof(int fd)
 {
 	char byte;

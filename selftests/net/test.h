@@ -337,6 +337,8 @@ uint64_t flow_recv_to_eof(int fd, struct flow *flow);
 int flow_recv_to_end(int fd, struct flow *flow);
 /* Fill until the call would block; returns the bytes sent. @fd is nonblocking. */
 uint64_t flow_send_full(int fd, struct flow *flow, size_t chunk);
+/* ... until nothing moves any more, as the peer does not read. Returns @flow->off. */
+uint64_t flow_fill_up(int fd, struct flow *flow);
 void want_eof(int fd);
 
 #endif /* AFR_NET_TEST_H */

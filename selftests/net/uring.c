@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <linux/io_uring.h>
 
 #include "test.h"
@@ -512,6 +513,57 @@ static void uring_refuses(void)
 	control_send_number("CLOSED", local_port(fd));
 }
 
+/* ---- close ---- */
+
+/*
+ * The request is done before the file is released, which a worker of the ring does: it lingers
+ * as a thread of the program does, and ends with the program when that is killed.
+ */
+static void uring_lingers(void)
+{
+	struct uring r = ring_open();
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+	double start;
+	pid_t pid;
+
+	control_send_number("SENT", flow_fill_up(fd, &out));
+	pid = fork_row();
+	if (!pid) {
+		r = ring_open();
+		set_linger(fd, 60);
+		request(&r, IORING_OP_CLOSE, fd, OTHER)->flags = IOSQE_ASYNC;
+		submit(&r);
+		WANT_EQ(result(&r, OTHER), 0);
+		for (;;)
+			pause();
+	}
+	SYS(close(fd));
+	poll(NULL, 0, 500);	/* for the worker to be asleep */
+	WANT_EQ(SYS(waitpid(pid, NULL, WNOHANG)), 0);
+	start = now();
+	SYS(kill(pid, SIGKILL));
+	SYS(waitpid(pid, NULL, 0));
+	WANT(now() - start < 10);
+	barrier("killed");
+	barrier("read");
+}
+
+static void uring_reads_slowly(void)
+{
+	struct flow in = flow_in(0);
+	uint64_t sent;
+	int fd;
+
+	ring_open();	/* to skip where the other does */
+	fd = open_conn();
+	sent = control_get_number("SENT");
+	barrier("killed");
+	WANT_EQ(flow_recv_to_eof(fd, &in), sent);
+	SYS(close(fd));
+	barrier("read");
+}
+
 /* ---- poll ---- */
 
 /* Each arrival is told once, and the end of the stream as well. */
@@ -575,6 +627,7 @@ const struct row uring_rows[] = {
 	BOTH("uring_cancel", uring_cancel_peer, uring_cancel, ON_ALL | QUICK),
 	BOTH("uring_multishot", uring_multishot_send, uring_multishot_recv, ON_ALL | QUICK),
 	BOTH("uring_poll", uring_poll_peer, uring_poll, ON_ALL | QUICK),
+	BOTH("uring_linger", uring_lingers, uring_reads_slowly, ON_ALL | QUICK),
 	{ "uring_accept", uring_connect, uring_accept, ON_COLD | ON_PLAIN | QUICK },
 	{ "uring_refused", uring_refused, uring_refuses, ON_COLD | ON_PLAIN | QUICK | UNFRAMED },
 	{ }
