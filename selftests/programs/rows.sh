@@ -169,8 +169,10 @@ get_files() {
 
 # Both ends ask for kernel TLS, which AF_RDMA refuses: they encrypt without it.
 get_with_ktls() {
-	printf 'GET /%s HTTP/1.0\r\n\r\n' "$2" |
-		"${under[@]}" openssl s_client -quiet -ktls -connect "$1" >answer 2>said
+	printf '%s\n' 'openssl_conf = all' '[all]' 'ssl_conf = ssl' '[ssl]' 'system_default = ours' \
+		'[ours]' 'Options = KTLS' >openssl.cnf
+	printf 'GET /%s HTTP/1.0\r\n\r\n' "$2" | OPENSSL_CONF=$PWD/openssl.cnf \
+		"${under[@]}" openssl s_client -quiet -connect "$1" >answer 2>said
 	sed '1,/^\r$/d' answer >"$2"
 	cat said
 	same "$2" || return
