@@ -167,8 +167,29 @@ void afr_attach_end(struct afr_conn *conn)
 	clear_bit(AFR_F_PEER_DETACHED, &conn->flags);
 	clear_bit(AFR_F_DETACHED, &conn->flags);
 	clear_bit(AFR_F_LEAVE, &conn->flags);
+	clear_bit(AFR_F_REFUSED, &conn->flags);
 	afr_conn_timer(conn, AFR_T_DETACH, 0);
 	afr_conn_timer(conn, AFR_T_ALIVE, 0);
+}
+
+/*
+ * That waits for what was posted before on the queue pair, and so for the peer: what comes by TCP
+ * is read meanwhile. Nobody else takes a step, which is a worker's of this kind alone.
+ */
+static int register_rings(struct afr_conn *conn)
+{
+	struct afr_mr *rcv, *snd = NULL;
+
+	lockdep_assert_held(&conn->run_mutex);
+	AFR_CHECK(afr_conn_may_wait(conn) && conn->attach != AFR_DETACHED);
+	mutex_unlock(&conn->run_mutex);
+	rcv = afr_mr_register(conn->port.link, &conn->rcv, true);
+	if (!IS_ERR(rcv))
+		snd = afr_mr_register(conn->port.link, &conn->snd, false);
+	mutex_lock(&conn->run_mutex);
+	conn->rcv_mr = IS_ERR(rcv) ? NULL : rcv;
+	conn->snd_mr = IS_ERR(snd) ? NULL : snd;
+	return PTR_ERR_OR_ZERO(IS_ERR(rcv) ? rcv : snd);
 }
 
 /* Slot, rings and keys on @link, whose reference we take over. The epoch is open on success. */
@@ -176,28 +197,15 @@ static int attach_begin(struct afr_conn *conn, struct afr_link *link)
 {
 	int err;
 
-	AFR_CHECK(afr_conn_may_wait(conn));	/* keys wait for the device */
 	err = afr_port_join(&conn->port, link, &afr_path_rdma_port_ops);
 	afr_link_put(link);	/* the port has its own */
 	if (err)
 		return err;
 	if (afr_route_barred(conn))	/* the link may be older than the route */
 		return -EPERM;
-	err = afr_rings_pin(conn);
+	err = afr_rings_pin(conn) ?: register_rings(conn);
 	if (err)
 		return err;
-	conn->rcv_mr = afr_mr_register(conn->port.link, &conn->rcv, true);
-	if (IS_ERR(conn->rcv_mr)) {
-		err = PTR_ERR(conn->rcv_mr);
-		conn->rcv_mr = NULL;
-		return err;
-	}
-	conn->snd_mr = afr_mr_register(conn->port.link, &conn->snd, false);
-	if (IS_ERR(conn->snd_mr)) {
-		err = PTR_ERR(conn->snd_mr);
-		conn->snd_mr = NULL;
-		return err;
-	}
 	conn->snd_view = *afr_mr_view(conn->snd_mr);
 	return 0;
 }
@@ -222,7 +230,7 @@ static void epoch_open(struct afr_conn *conn)
  *	if the peer never used the epoch, or needs nothing any more
  *
  * Context: the work.
- * Return: X, what RESUME would say.
+ * Return: X, what RESUME would say now.
  */
 u64 afr_attach_close_epoch(struct afr_conn *conn, bool resume)
 {
@@ -385,16 +393,17 @@ static void attached(struct afr_conn *conn, const struct afr_frame *frame)
 void afr_attach_answer(struct afr_conn *conn)
 {
 	const struct afr_frame *req = &conn->attach_req;
-	bool late = afr_conn_timer_due(conn, AFR_T_ATTACH);
+	/* nor is there anything to wait for when the client has lost this link meanwhile */
+	bool left = test_bit(AFR_F_PEER_LEFT, &conn->flags);
+	bool late = afr_conn_timer_due(conn, AFR_T_ATTACH) || left;
 	struct afr_link *link;
 	int err;
 
 	link = afr_group_find_link(conn->an, &conn->peer, req->attach.link,
 				   req->attach.flags & AFR_ATTACH_ACTIVE);
-	if (link && test_bit(AFR_F_PEER_LEFT, &conn->flags)) {
-		afr_link_put(link);	/* the client has lost this link meanwhile */
+	if (link && left) {
+		afr_link_put(link);
 		link = NULL;
-		late = true;
 	}
 	if (!link && !late && !quiet(conn)) {
 		afr_conn_timer(conn, AFR_T_RETRY, LINK_POLL_MS);
@@ -462,7 +471,14 @@ int afr_attach_asked(struct afr_conn *conn, const struct afr_frame *frame)
 	return 0;
 }
 
-static void client_refused(struct afr_conn *conn, u32 reason)
+/**
+ * afr_attach_refused() - client: the server said no, or has never heard of the ATTACH
+ * @conn: connection, attaching
+ * @reason: why
+ *
+ * Context: the work.
+ */
+void afr_attach_refused(struct afr_conn *conn, u32 reason)
 {
 	afr_attach_close_epoch(conn, false);
 	set_bit(AFR_F_PEER_LEFT, &conn->flags);
@@ -498,7 +514,7 @@ void afr_attach_take_back(struct afr_conn *conn)
 {
 	if (!afr_attach_unsaid(conn))
 		return;
-	client_refused(conn, AFR_REASON_CLOSING);
+	afr_attach_refused(conn, AFR_REASON_CLOSING);
 	afr_conn_schedule(conn);
 }
 
@@ -520,11 +536,12 @@ int afr_attach_answered(struct afr_conn *conn, const struct afr_frame *frame)
 			set_bit(AFR_F_PEER_LEFT, &conn->flags);
 		return conn->tx.open ? AFR_REASON_ATTACH_BAD : 0;
 	}
-	if (frame->attach.reason) {
-		client_refused(conn, afr_reason_of_peer(frame->attach.reason));
-		return 0;
+	if (frame->attach.reason) {	/* to give back the keys is a step: it may wait */
+		afr_attach_close_epoch(conn, false);
+		conn->join_reason = afr_reason_of_peer(frame->attach.reason);
+		return test_and_set_bit(AFR_F_REFUSED, &conn->flags) ? AFR_REASON_ATTACH_BAD : 0;
 	}
-	if (frame->attach.ring != conn->tx.window ||
+	if (test_bit(AFR_F_REFUSED, &conn->flags) || frame->attach.ring != conn->tx.window ||
 	    frame->attach.link != afr_link_id(conn->port.link))
 		return AFR_REASON_ATTACH_BAD;
 
@@ -540,60 +557,5 @@ int afr_attach_answered(struct afr_conn *conn, const struct afr_frame *frame)
 	conn->corked = false;
 	spin_unlock_bh(&conn->tx_lock);
 	afr_path_rdma_credit(conn);	/* pending CREDIT frames are dropped from here on */
-	return 0;
-}
-
-/* Client: what was tried in vain may succeed, so in @ms at most; the back-off begins anew. */
-static void try_again(struct afr_conn *conn, unsigned int ms)
-{
-	if (!conn->due[AFR_T_RETRY])
-		return;		/* nothing was tried, or something is just now */
-	conn->attach_tries = 1;
-	if (time_after(conn->due[AFR_T_RETRY], jiffies + msecs_to_jiffies(ms)))
-		afr_conn_timer(conn, AFR_T_RETRY, ms);
-}
-
-/**
- * afr_attach_device() - an RDMA device came here
- * @conn: framed connection, AFR_F_DEVICE is set
- *
- * A listener has to be made in a worker: afr_service_port().
- *
- * Context: the work.
- */
-void afr_attach_device(struct afr_conn *conn)
-{
-	if (conn->server && !afr_conn_in_worker(conn)) {
-		afr_conn_schedule(conn);
-		return;
-	}
-	clear_bit(AFR_F_DEVICE, &conn->flags);
-	if (conn->attach != AFR_DETACHED)
-		return;
-	if (!conn->server) {
-		try_again(conn, 1);
-		return;
-	}
-	WRITE_ONCE(conn->my_port, afr_service_port(conn->an, conn->inner->sk->sk_family));
-	if (conn->my_port)
-		afr_control_want(conn, AFR_WANT_SERVICE);
-}
-
-/**
- * afr_attach_service() - SERVICE came: the peer has a device, which it had not before
- * @conn: connection
- * @frame: parsed SERVICE; means nothing to a server
- *
- * Return: 0.
- */
-int afr_attach_service(struct afr_conn *conn, const struct afr_frame *frame)
-{
-	/* at once the first time only: the peer cannot make us try without a pause */
-	unsigned int ms = conn->peer.port ? READ_ONCE(conn->an->set.attach_retry_ms) : 1;
-
-	if (conn->server)
-		return 0;
-	conn->peer.port = frame->port;
-	try_again(conn, ms);
 	return 0;
 }

@@ -22,18 +22,17 @@ void afr_attach_take_back(struct afr_conn *conn);
 void afr_attach_answer(struct afr_conn *conn);
 void afr_attach_refuse(struct afr_conn *conn, enum afr_reason reason);
 
+/* The client again: the server refused (AFR_F_REFUSED). */
+void afr_attach_refused(struct afr_conn *conn, u32 reason);
+
 /* The end: the books of the epoch first (returns X of RESUME), then all else. */
 u64 afr_attach_close_epoch(struct afr_conn *conn, bool resume);
 void afr_attach_end(struct afr_conn *conn);
 /* We are on TCP again: why, and when to try again. */
 void afr_attach_left(struct afr_conn *conn, enum afr_reason reason);
 
-/* An RDMA device came here: the server tells, the client tries again soon. */
-void afr_attach_device(struct afr_conn *conn);
-
 /* Frames of the peer: 0 or the AFR_REASON_* to end with. */
 int afr_attach_asked(struct afr_conn *conn, const struct afr_frame *frame);
 int afr_attach_answered(struct afr_conn *conn, const struct afr_frame *frame);
-int afr_attach_service(struct afr_conn *conn, const struct afr_frame *frame);
 
 #endif /* AFR_ATTACH_H */

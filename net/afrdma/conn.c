@@ -38,24 +38,27 @@ static void upcall(struct afr_conn *conn, void (*event)(struct sock *sk))
 }
 
 /*
- * Three queues, for two kinds of work have to wait for others, who may be hostile: a connection
- * that has to do with a link for the peer's acknowledgements, one with a raw direction for calls
- * that hold the lock of TCP. They use up the workers of their kind only.
+ * Three queues, for two kinds of work have to wait for others, who may be hostile: the steps of a
+ * connection to and from a link for the peer's acknowledgements, a raw direction for calls that
+ * hold the lock of TCP. They use up the workers of their kind only. So what a connection with a
+ * link gets by TCP is read by a worker of the first queue, too, unless one of the second is at it.
  */
 static void run_work(struct work_struct *work)
 {
 	struct afr_conn *conn = container_of(work, struct afr_conn, work);
 
-	if (READ_ONCE(conn->on_link)) {
-		afr_conn_schedule(conn);
-		afr_conn_put(conn);
-		return;
-	}
-	mutex_lock(&conn->run_mutex);
+	if (!READ_ONCE(conn->on_link))
+		mutex_lock(&conn->run_mutex);
+	else if (!mutex_trylock(&conn->run_mutex))
+		goto busy;
 	if (test_bit(AFR_F_ALIVE, &conn->flags))
 		work_run(conn);
 	mutex_unlock(&conn->run_mutex);
 	afr_conn_put(conn);	/* of afr_conn_schedule() */
+	return;
+busy:
+	afr_conn_schedule_link(conn);	/* it may have looked before this was wanted */
+	afr_conn_put(conn);
 }
 
 static void run_link_work(struct work_struct *work)
@@ -132,7 +135,7 @@ void afr_conn_create(struct afr_conn *conn, struct socket *inner)
 	WARN_ON_ONCE(xa_err(xa_store(&conns, conn->id, conn, GFP_KERNEL)));
 }
 
-static void conn_release(struct kref *ref)
+static void release_closed(struct kref *ref)
 {
 	struct afr_conn *conn = container_of(ref, struct afr_conn, ref);
 
@@ -143,15 +146,22 @@ static void conn_release(struct kref *ref)
 	afr_mem_destroy(&conn->snd);
 	afr_mem_destroy(&conn->rcv);
 	if (conn->inner) {
-		/* SO_LINGER is for close(), which has returned: do not sleep here in its place */
-		if (current->flags & PF_WQ_WORKER)
-			sock_reset_flag(conn->inner->sk, SOCK_LINGER);
 		sock_release(conn->inner);
 		trace_afrdma_conn_destroy(conn->id);
 	}
 	mutex_destroy(&conn->ctl_mutex);
 	mutex_destroy(&conn->run_mutex);
 	kmem_cache_free(cache, conn);
+}
+
+/* A worker or a dump, which may hold the lock of generic netlink, does not sleep for close(). */
+static void release(struct kref *ref)
+{
+	struct socket *inner = container_of(ref, struct afr_conn, ref)->inner;
+
+	if (inner && inner->sk->sk_lingertime)	/* 0 is a reset, whoever is the last */
+		sock_reset_flag(inner->sk, SOCK_LINGER);
+	release_closed(ref);
 }
 
 /**
@@ -164,7 +174,18 @@ static void conn_release(struct kref *ref)
  */
 void afr_conn_put(struct afr_conn *conn)
 {
-	kref_put(&conn->ref, conn_release);
+	kref_put(&conn->ref, release);
+}
+
+/**
+ * afr_conn_put_closed() - the same for close()
+ * @conn: connection; a plain one may wait here as SO_LINGER says
+ *
+ * Context: process.
+ */
+void afr_conn_put_closed(struct afr_conn *conn)
+{
+	kref_put(&conn->ref, release_closed);
 }
 
 /**
@@ -226,16 +247,25 @@ static bool any_raw(const struct afr_conn *conn)
  */
 void afr_conn_schedule(struct afr_conn *conn)
 {
-	bool queued;
-
 	if (!test_bit(AFR_F_ALIVE, &conn->flags))
 		return;
 	afr_conn_get(conn);
-	if (READ_ONCE(conn->on_link))
-		queued = queue_work(link_queue, &conn->link_work);
-	else
-		queued = queue_work(any_raw(conn) ? raw_queue : queue, &conn->work);
-	if (!queued)
+	if (!queue_work(any_raw(conn) ? raw_queue : queue, &conn->work))
+		afr_conn_put(conn);
+}
+
+/**
+ * afr_conn_schedule_link() - the same by a worker that may wait for the device
+ * @conn: connection
+ *
+ * Context: any.
+ */
+void afr_conn_schedule_link(struct afr_conn *conn)
+{
+	if (!test_bit(AFR_F_ALIVE, &conn->flags))
+		return;
+	afr_conn_get(conn);
+	if (!queue_work(link_queue, &conn->link_work))
 		afr_conn_put(conn);
 }
 
@@ -243,15 +273,14 @@ void afr_conn_schedule(struct afr_conn *conn)
  * afr_conn_run() - do the work in this call
  * @conn: connection, the caller holds a reference
  *
- * Off TCP the work may have to wait for the device, which is a worker's to do; a run that finds
- * the connection on its way there leaves the rest to one. It is a worker's, too, when somebody
- * else does the work just now, and may have looked before this was wanted.
+ * What may have to wait for the device is left to a worker. So is all, when somebody else does
+ * the work just now, and may have looked before this was wanted.
  *
  * Context: process, without any lock.
  */
 void afr_conn_run(struct afr_conn *conn)
 {
-	if (READ_ONCE(conn->on_link) || !mutex_trylock(&conn->run_mutex)) {
+	if (!mutex_trylock(&conn->run_mutex)) {
 		afr_conn_schedule(conn);
 		return;
 	}
@@ -283,7 +312,7 @@ void afr_conn_run_now(struct afr_conn *conn)
  */
 void afr_conn_incoming(struct afr_conn *conn)
 {
-	if (!READ_ONCE(conn->on_link) && atomic_read(&conn->readers)) {
+	if (atomic_read(&conn->readers)) {
 		smp_mb__before_atomic();	/* who sees the bit sees what came */
 		set_bit(AFR_F_TURN, &conn->flags);
 		smp_mb__after_atomic();	/* then look whether anybody waits still */
@@ -296,18 +325,7 @@ void afr_conn_incoming(struct afr_conn *conn)
 }
 
 /**
- * afr_conn_wait_begin() - this call waits to read from now on
- * @conn: connection
- *
- * Context: process.
- */
-void afr_conn_wait_begin(struct afr_conn *conn)
-{
-	atomic_inc(&conn->readers);
-}
-
-/**
- * afr_conn_wait_end() - it does no more; if it was its turn, it does the work
+ * afr_conn_wait_end() - this call waits no more; if it was its turn, it does the work
  * @conn: connection
  *
  * Context: process, without any lock.
@@ -336,21 +354,6 @@ void afr_conn_look_again(struct afr_conn *conn, unsigned long delay)
 {
 	if (test_bit(AFR_F_ALIVE, &conn->flags))
 		timer_reduce(&conn->timer, jiffies + delay);
-}
-
-/**
- * afr_conn_blocked() - does the direction stand still, and the peer does not know?
- * @conn: connection, tx_lock held, all was pushed that can be
- *
- * Most blockades are over within a jiffy: the work looks again (PC6).
- *
- * Context: any.
- */
-void afr_conn_blocked(struct afr_conn *conn)
-{
-	lockdep_assert_held(&conn->tx_lock);
-	if (afr_tx_blocked(&conn->tx) && !test_bit(AFR_F_BLOCKED_TOLD, &conn->flags))
-		afr_conn_look_again(conn, 1);
 }
 
 /**

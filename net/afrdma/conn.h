@@ -90,6 +90,7 @@ enum afr_conn_flag {
 	AFR_F_ALIVE,		/* the work may run; cleared by afr_conn_finish() */
 	AFR_F_PUSH_AGAIN,	/* someone found ctl_mutex taken */
 	AFR_F_JOINED,		/* the group answered: join_link, join_reason */
+	AFR_F_REFUSED,		/* client: the server refused our ATTACH: join_reason */
 	AFR_F_LINK_DOWN,	/* port->down() was called */
 	AFR_F_PEER_DETACHED,	/* the peer will not write any more */
 	AFR_F_DETACHED,		/* our DETACH has completed */
@@ -252,7 +253,6 @@ struct afr_conn {
 	u32			resume_epoch;	/* what RESUME will say */
 	u32			resume_reason;
 	u32			peer_left;	/* what RESUME told before we have left, or 0 */
-	u64			resume_received;
 	u64			move_start;
 	struct afr_frame	attach_req;	/* server: the ATTACH being answered */
 	u32			attach_reason;	/* server: what ATTACHED will say */
@@ -269,6 +269,7 @@ struct afr_conn *afr_conn_alloc(struct afr_net *an, struct sock *front,
 				const struct afr_front_ops *ops);
 void afr_conn_create(struct afr_conn *conn, struct socket *inner);
 void afr_conn_put(struct afr_conn *conn);
+void afr_conn_put_closed(struct afr_conn *conn);
 static inline void afr_conn_get(struct afr_conn *conn)
 {
 	kref_get(&conn->ref);
@@ -283,10 +284,16 @@ void afr_conn_schedule(struct afr_conn *conn);
 void afr_conn_incoming(struct afr_conn *conn);
 /* Process context. Do the work here, unless that might take long. */
 void afr_conn_run(struct afr_conn *conn);
+/* Any context. Have a worker do the work that may wait for the device. */
+void afr_conn_schedule_link(struct afr_conn *conn);
 /* Process context, output turns out raw. Do it here, behind whoever does it just now. */
 void afr_conn_run_now(struct afr_conn *conn);
 /* Process context. Around a wait to read, which ends for afr_conn_turn() as well. */
-void afr_conn_wait_begin(struct afr_conn *conn);
+static inline void afr_conn_wait_begin(struct afr_conn *conn)
+{
+	atomic_inc(&conn->readers);
+}
+
 void afr_conn_wait_end(struct afr_conn *conn);
 /* The work: may it wait for the device? */
 static inline bool afr_conn_may_wait(const struct afr_conn *conn)
@@ -307,8 +314,6 @@ static inline bool afr_conn_turn(const struct afr_conn *conn)
 
 /* Any context. The same, in delay jiffies or before. */
 void afr_conn_look_again(struct afr_conn *conn, unsigned long delay);
-/* Under tx_lock, behind a push: have the work say BLOCKED, if it still is so then. */
-void afr_conn_blocked(struct afr_conn *conn);
 /* The work function is handed down by reader.c once. */
 void afr_conn_set_work(void (*run)(struct afr_conn *conn));
 /* The work: (re)start a timer, or stop it with @ms 0. */

@@ -34,8 +34,9 @@ static bool build_resume(struct afr_conn *conn, struct afr_frame *frame)
 	frame->type = AFR_FRAME_RESUME;
 	frame->resume.epoch = conn->resume_epoch;
 	frame->resume.reason = conn->resume_reason;
-	frame->resume.received = conn->resume_received;
 	spin_lock(&conn->rx_lock);
+	/* as they are now: DATA below S may have come, and been read, since the epoch was closed */
+	frame->resume.received = conn->rx.visible;
 	frame->resume.consumed = afr_rx_report(&conn->rx);
 	conn->credit_imm = false;	/* CREDIT may follow this frame, never precede it (PC3) */
 	spin_unlock(&conn->rx_lock);
@@ -469,6 +470,21 @@ bool afr_control_early(struct afr_conn *conn)
 	return true;
 }
 
+/**
+ * afr_control_blocked() - does the direction stand still, and the peer does not know?
+ * @conn: connection, tx_lock held, all was pushed that can be
+ *
+ * Most blockades are over within a jiffy: the work looks again (PC6).
+ *
+ * Context: any.
+ */
+void afr_control_blocked(struct afr_conn *conn)
+{
+	lockdep_assert_held(&conn->tx_lock);
+	if (afr_tx_blocked(&conn->tx) && !test_bit(AFR_F_BLOCKED_TOLD, &conn->flags))
+		afr_conn_look_again(conn, 1);
+}
+
 static void push(struct afr_conn *conn)
 {
 	int ret;
@@ -483,7 +499,7 @@ static void push(struct afr_conn *conn)
 	}
 	assign_bit(AFR_F_TCP_FULL, &conn->flags, ret == -EAGAIN);
 	spin_lock_bh(&conn->tx_lock);
-	afr_conn_blocked(conn);
+	afr_control_blocked(conn);
 	spin_unlock_bh(&conn->tx_lock);
 	if (!ret || ret == -EAGAIN || test_bit(AFR_F_ABORT, &conn->flags))
 		return;

@@ -13,9 +13,10 @@
 
 #include "conn.h"
 
-/* Any context: say this with the next afr_control_push(). */
+/* Any context: say this with the next afr_control_push(), by whichever processor. */
 static inline void afr_control_want(struct afr_conn *conn, enum afr_want want)
 {
+	smp_mb__before_atomic();	/* what it is built from is there before it is wanted */
 	set_bit(want, &conn->want);
 }
 
@@ -34,6 +35,8 @@ bool afr_control_waits(struct afr_conn *conn, u32 ready);
 #define AFR_WANT_LAZY	(BIT(AFR_WANT_HELLO) | BIT(AFR_WANT_FINACK))
 #define AFR_SAY_MS	1
 
+/* Under tx_lock, behind a push: have the work say BLOCKED, if it still is so then. */
+void afr_control_blocked(struct afr_conn *conn);
 /* Process context. Write what TCP takes without waiting; the rest follows from sk_write_space. */
 void afr_control_push(struct afr_conn *conn);
 /* Process context. The same, and nothing waits for company. */

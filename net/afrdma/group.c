@@ -143,71 +143,80 @@ static const struct afr_link_ops member_ops = {
 	.dead		= member_dead,
 };
 
-/*
- * Upcalls may come before the link is on the list; they wait for group->lock.
- * Return: NULL if the group is closing, full or out of memory.
- */
+/* Upcalls may come before the link is on the list; they wait for group->lock. */
 static struct member *new_member(struct afr_group *g)
 {
 	struct member *m;
 
 	lockdep_assert_held(&g->lock);
-	if (afr_group_table_closing() || g->count >= MEMBERS_MAX)
-		return NULL;
+	if (afr_group_table_closing())
+		return ERR_PTR(-ESHUTDOWN);
+	if (g->count >= MEMBERS_MAX)
+		return ERR_PTR(-EMLINK);
 	m = kzalloc(sizeof(*m), GFP_KERNEL);
-	if (m)
-		m->group = g;
+	if (!m)
+		return ERR_PTR(-ENOMEM);
+	m->group = g;
 	return m;
 }
 
-static bool add_member(struct member *m, struct afr_link *link)
+static int add_member(struct member *m, struct afr_link *link)
 {
 	struct afr_group *g = m->group;
 
 	lockdep_assert_held(&g->lock);
 	if (IS_ERR(link)) {
 		kfree(m);
-		return false;
+		return PTR_ERR(link);
 	}
 	m->link = link;
 	list_add_tail(&m->entry, &g->members);
 	g->count++;
 	refcount_inc(&g->refs);
-	return true;
+	return 0;
 }
 
-/* The peer's address, as the socket knows it, and its service port. */
-static void service_address(struct sockaddr_storage *to, const struct afr_peer *peer)
-{
-	*to = peer->remote;
-	if (to->ss_family == AF_INET)
-		((struct sockaddr_in *)to)->sin_port = htons(peer->port);
-	else
-		((struct sockaddr_in6 *)to)->sin6_port = htons(peer->port);
-}
-
-static bool connect_link(struct afr_group *g)
+static int connect_link(struct afr_group *g)
 {
 	struct member *m = new_member(g);
 	struct sockaddr_storage remote;
 	struct afr_link_peer peer;
+	int err;
 
-	if (!m)
-		return false;
+	if (IS_ERR(m))
+		return PTR_ERR(m);
 	memcpy(peer.instance, g->peer.instance, sizeof(peer.instance));
 	memcpy(peer.secret, g->peer.secret, sizeof(peer.secret));
 	peer.mtu = g->short_lives ? min_not_zero(g->peer.mtu, (u32)SMALL_MTU) : g->peer.mtu;
-	service_address(&remote, &g->peer);
-	if (!add_member(m, afr_link_connect(g->an, (struct sockaddr *)&g->peer.local,
-					    (struct sockaddr *)&remote, &peer, &member_ops, m)))
-		return false;
-	g->connecting++;
-	return true;
+	afr_group_table_service(&remote, &g->peer);
+	err = add_member(m, afr_link_connect(g->an, (struct sockaddr *)&g->peer.local,
+					     (struct sockaddr *)&remote, &peer, &member_ops, m));
+	g->connecting += !err;
+	return err;
 }
 
 static enum afr_reason reason_of(long err)
 {
-	return err == -ENOSPC ? AFR_REASON_GROUP_LIMIT : AFR_REASON_NO_MEMORY;
+	switch (err) {
+	case -ENOSPC:		return AFR_REASON_GROUP_LIMIT;
+	case -EMLINK:		return AFR_REASON_LINK_LIMIT;
+	case -ESHUTDOWN:	return AFR_REASON_LINK_SHUTDOWN;
+	default:		return AFR_REASON_NO_MEMORY;
+	}
+}
+
+/*
+ * A peer that heard nothing of its request asks again, by the same name: of what we made for the
+ * first one it knows nothing, and would be taken to be there.
+ */
+static void end_namesakes(struct afr_group *g, u64 id)
+{
+	struct member *m;
+
+	lockdep_assert_held(&g->lock);
+	list_for_each_entry(m, &g->members, entry)
+		if (!afr_link_active(m->link) && afr_link_id(m->link) == id)
+			afr_link_fail(m->link, AFR_REASON_LINK_DISCONNECTED);
 }
 
 /**
@@ -225,7 +234,7 @@ enum afr_reason afr_group_accept(struct afr_net *an, struct rdma_cm_id *id,
 	struct afr_peer key = {};
 	struct afr_group *g;
 	struct member *m;
-	bool ok;
+	int err;
 
 	memcpy(key.instance, req->instance, sizeof(key.instance));
 	afr_group_table_plain(&key.local, &id->route.addr.src_addr);
@@ -234,11 +243,12 @@ enum afr_reason afr_group_accept(struct afr_net *an, struct rdma_cm_id *id,
 	if (IS_ERR(g))
 		return reason_of(PTR_ERR(g));
 	mutex_lock(&g->lock);
+	end_namesakes(g, be64_to_cpu(req->link));
 	m = new_member(g);
-	ok = m && add_member(m, afr_link_accept(an, id, req, &member_ops, m));
+	err = PTR_ERR_OR_ZERO(m) ?: add_member(m, afr_link_accept(an, id, req, &member_ops, m));
 	mutex_unlock(&g->lock);
 	afr_group_table_put(g);
-	return ok ? AFR_REASON_NONE : AFR_REASON_NO_MEMORY;
+	return err ? reason_of(err) : AFR_REASON_NONE;
 }
 
 /* The link that is up and has the fewest users, in turn; with a reference. */
@@ -330,16 +340,20 @@ static void serve(struct afr_group *g)
 	struct afr_link *link;
 	enum afr_reason reason;
 	bool used = false;
+	int err = 0;
 
 	lockdep_assert_held(&g->lock);
 	while (joins_wait(g)) {
 		link = pick_link(g);
 		if (!link && g->connecting)
 			return;
-		if (!link && !g->failure && !calm(g) && connect_link(g))
-			return;
+		if (!link && !g->failure && !calm(g)) {
+			err = connect_link(g);
+			if (!err)
+				return;
+		}
 		reason = link ? AFR_REASON_NONE : g->failure ?:
-			 calm(g) ? AFR_REASON_LINK_SHORT : AFR_REASON_NO_MEMORY;
+			 calm(g) ? AFR_REASON_LINK_SHORT : reason_of(err);
 		used |= !!link;
 		mutex_unlock(&g->lock);
 		answer_first(g, link, reason);
@@ -369,20 +383,6 @@ static void refuse_join(struct afr_join *join, enum afr_reason reason)
 	list_add(&d.entry, &deliveries);
 	spin_unlock(&joins_lock);
 	answer(join, NULL, reason, &d);
-}
-
-/* The latest word; and an accepted link may have made the group, without these. */
-static void learn(struct afr_peer *peer, const struct afr_peer *news)
-{
-	memcpy(peer->secret, news->secret, sizeof(peer->secret));
-	peer->port = news->port;
-	peer->mtu = news->mtu;
-	if (peer->local.ss_family != AF_INET6)
-		return;
-	((struct sockaddr_in6 *)&peer->local)->sin6_scope_id =
-		((const struct sockaddr_in6 *)&news->local)->sin6_scope_id;
-	((struct sockaddr_in6 *)&peer->remote)->sin6_scope_id =
-		((const struct sockaddr_in6 *)&news->remote)->sin6_scope_id;
 }
 
 /**
@@ -416,7 +416,7 @@ void afr_group_join(struct afr_net *an, const struct afr_peer *peer, struct afr_
 		return;
 	}
 	mutex_lock(&g->lock);
-	learn(&g->peer, &key);
+	afr_group_table_learn(&g->peer, &key);
 	mutex_unlock(&g->lock);
 	refcount_inc(&g->refs);	/* the join's: it may be answered and gone at once */
 	spin_lock(&joins_lock);

@@ -82,6 +82,42 @@ void afr_group_table_plain(struct sockaddr_storage *to, const struct sockaddr_st
 	}
 }
 
+/**
+ * afr_group_table_service() - where a peer's service is
+ * @to: out: its address, as the socket knows it, and its service port
+ * @peer: the peer
+ *
+ * Context: Any.
+ */
+void afr_group_table_service(struct sockaddr_storage *to, const struct afr_peer *peer)
+{
+	*to = peer->remote;
+	if (to->ss_family == AF_INET)
+		((struct sockaddr_in *)to)->sin_port = htons(peer->port);
+	else
+		((struct sockaddr_in6 *)to)->sin6_port = htons(peer->port);
+}
+
+/**
+ * afr_group_table_learn() - the latest word of a peer
+ * @peer: of a group; an accepted link may have made it, without secret, port, MTU and scopes
+ * @news: what its HELLO said, addresses plain
+ *
+ * Context: Process, under the lock of the group.
+ */
+void afr_group_table_learn(struct afr_peer *peer, const struct afr_peer *news)
+{
+	memcpy(peer->secret, news->secret, sizeof(peer->secret));
+	peer->port = news->port;
+	peer->mtu = news->mtu;
+	if (peer->local.ss_family != AF_INET6)
+		return;
+	((struct sockaddr_in6 *)&peer->local)->sin6_scope_id =
+		((const struct sockaddr_in6 *)&news->local)->sin6_scope_id;
+	((struct sockaddr_in6 *)&peer->remote)->sin6_scope_id =
+		((const struct sockaddr_in6 *)&news->remote)->sin6_scope_id;
+}
+
 /* The scope is left out: requests of rdma_cm come without, and the instance names the host. */
 static bool same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
@@ -133,20 +169,33 @@ struct afr_group *afr_group_table_find(struct afr_net *an, const struct afr_peer
 	return g;
 }
 
+/* A host with IPv6 has all of a /64. */
+static bool same_prefix(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	return a->ss_family == AF_INET6 && b->ss_family == AF_INET6 &&
+	       ipv6_prefix_equal(&((const struct sockaddr_in6 *)a)->sin6_addr,
+				 &((const struct sockaddr_in6 *)b)->sin6_addr, 64);
+}
+
 /*
  * Between two addresses there is one peer, and for a while what it was before it began anew. A
- * host that takes more names gets no more groups by that: they are for all.
+ * host that takes more names gets no more groups by that: they are for all. Nor does one that
+ * takes more addresses of its /64, all of which have at most as many as they leave free.
  */
 static bool too_many(struct afr_net *an, const struct afr_peer *key)
 {
+	int max = READ_ONCE(an->set.groups_max), prefix = 0;
 	unsigned int between = 0;
 	struct afr_group *g;
 
 	lockdep_assert_held(&groups_lock);
-	list_for_each_entry(g, &groups_list, entry)
+	list_for_each_entry(g, &groups_list, entry) {
 		between += g->an == an && same_address(&g->peer.local, &key->local) &&
 			   same_address(&g->peer.remote, &key->remote);
-	return between >= BETWEEN_MAX || groups_count >= READ_ONCE(an->set.groups_max);
+		prefix += same_prefix(&g->peer.remote, &key->remote);
+	}
+	return between >= BETWEEN_MAX || groups_count >= max ||
+	       (prefix && prefix >= max - groups_count);
 }
 
 static void forget(struct work_struct *work)

@@ -35,6 +35,8 @@ struct afr_group {
 
 /* Addresses in keys are plain. */
 void afr_group_table_plain(struct sockaddr_storage *to, const struct sockaddr_storage *from);
+void afr_group_table_service(struct sockaddr_storage *to, const struct afr_peer *peer);
+void afr_group_table_learn(struct afr_peer *peer, const struct afr_peer *news);
 struct afr_group *afr_group_table_find(struct afr_net *an, const struct afr_peer *key);
 struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer *key,
 				      work_func_t work);

@@ -134,6 +134,18 @@ static int front_shut(struct afr_conn *conn)
 	return how;
 }
 
+/* The number of the next notice of MSG_ZEROCOPY: TCP goes on where we have counted. */
+static void pass_notices(struct afr_conn *conn)
+{
+	struct sock *sk;
+
+	rcu_read_lock();
+	sk = rcu_dereference(conn->front);
+	if (sk)
+		atomic_set(&conn->inner->sk->sk_zckey, atomic_read(&sk->sk_zckey));
+	rcu_read_unlock();
+}
+
 /* The peer is a TCP program: from here on this socket is TCP. */
 static void front_plain(struct afr_conn *conn)
 {
@@ -143,6 +155,7 @@ static void front_plain(struct afr_conn *conn)
 	how = front_shut(conn);
 	if (how)
 		kernel_sock_shutdown(conn->inner, how - 1);
+	pass_notices(conn);
 	afr_conn_set_tx_mode(conn, AFR_RAW);
 	afr_conn_set_rx_mode(conn, AFR_RAW);
 	smp_mb();	/* afr_shutdown() looks at the modes behind what it has noted */
@@ -164,6 +177,22 @@ const struct afr_front_ops afr_front_ops = {
 	.changed	= front_changed,
 	.plain		= front_plain,
 };
+
+/**
+ * afr_io_set_plain() - a connection is TCP's alone
+ * @conn: connection, not started
+ * @reason: why
+ *
+ * Context: any.
+ */
+void afr_io_set_plain(struct afr_conn *conn, enum afr_reason reason)
+{
+	WRITE_ONCE(conn->reason, reason);
+	afr_conn_set_tx_mode(conn, AFR_RAW);
+	afr_conn_set_rx_mode(conn, AFR_RAW);
+	afr_stat_inc(conn->an->net, AFR_STAT_CONN_PLAIN);
+	trace_afrdma_conn_negotiated(conn->id, AFR_RAW, AFR_RAW, reason);
+}
 
 /* --- waiting ------------------------------------------------------------ */
 
@@ -337,12 +366,35 @@ static int send_raw(struct sock *sk, struct msghdr *msg)
 	if (READ_ONCE(afr_sk(sk)->late) && afr_conn_rx_mode(afr_sk(sk)->conn) == AFR_RAW)
 		afr_sockopt_late(sk);
 	msg->msg_flags |= MSG_NOSIGNAL;
-	if (afr_conn_tx_mode(afr_sk(sk)->conn) == AFR_NONE)
-		msg->msg_flags |= MSG_DONTWAIT;	/* not into a connection that is made meanwhile */
 	ret = afr_io_has_work(afr_sk(sk)->conn) ? send_bounced(sk, msg) :
 						  sock_sendmsg(afr_inner(sk), msg);
 	msg->msg_flags = flags;
 	return ret == -EPIPE ? send_error(sk, flags) : ret;
+}
+
+/*
+ * Neither connected nor on the way there. The inner socket is left alone, as it may come to carry
+ * frames meanwhile; but TCP Fast Open makes a connection, which is plain.
+ */
+static int send_unconnected(struct sock *sk, struct msghdr *msg)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	struct sock *isk = conn->inner->sk;
+	int ret;
+
+	if (!(msg->msg_flags & MSG_FASTOPEN)) {
+		afr_inner_take_error(conn->inner, sk);
+		return send_error(sk, msg->msg_flags);
+	}
+	ret = send_raw(sk, msg);
+	lock_sock(isk);
+	if ((1 << isk->sk_state) & ~(TCPF_CLOSE | TCPF_LISTEN) &&
+	    afr_conn_tx_mode(conn) == AFR_NONE) {
+		afr_io_set_plain(conn, AFR_REASON_OPTION_NO_ROOM);
+		WRITE_ONCE(sk->sk_state, TCP_ESTABLISHED);
+	}
+	release_sock(isk);
+	return ret;
 }
 
 /* Raw, behind @done bytes that waited in the ring. What goes wrong the next call reports. */
@@ -433,7 +485,7 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 		return send_ring(sk, msg, len, mode, timeo);
 	if (mode == AFR_UNDECIDED || READ_ONCE(sk->sk_err))
 		return send_error(sk, msg->msg_flags);
-	return send_raw(sk, msg);
+	return mode == AFR_NONE ? send_unconnected(sk, msg) : send_raw(sk, msg);
 }
 
 /* --- shutdown ----------------------------------------------------------- */

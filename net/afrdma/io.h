@@ -53,6 +53,7 @@ static inline bool afr_io_has_work(const struct afr_conn *conn)
 	return test_bit(AFR_F_ALIVE, &conn->flags) || afr_conn_tx_mode(conn) == AFR_UNDECIDED;
 }
 
+void afr_io_set_plain(struct afr_conn *conn, enum afr_reason reason);
 /* The mode of a direction once it is decided (or the connection is over), or -errno. */
 int afr_io_wait_mode(struct sock *sk, enum afr_mode (*mode)(const struct afr_conn *conn),
 		     int shut, long *timeo);

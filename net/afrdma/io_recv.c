@@ -287,8 +287,7 @@ static int recv_raw(struct sock *sk, struct msghdr *msg, int flags)
 	afr_sockopt_sync(sk);
 	if (READ_ONCE(afr_sk(sk)->late))
 		afr_sockopt_late(sk);
-	/* not for the first bytes of a connection that is made meanwhile */
-	if (shut || afr_conn_rx_mode(afr_sk(sk)->conn) == AFR_NONE)
+	if (shut)
 		flags |= MSG_DONTWAIT;
 	if (afr_io_has_work(afr_sk(sk)->conn))
 		ret = recv_bounced(inner, msg, flags);
@@ -303,6 +302,21 @@ static int recv_raw(struct sock *sk, struct msghdr *msg, int flags)
 	    !sock_flag(inner->sk, SOCK_DONE))
 		ret = sock_error(sk);
 	return ret;
+}
+
+/* What TCP says without a connection; the inner socket may come to carry frames meanwhile. */
+static int recv_unconnected(struct sock *sk, int flags)
+{
+	struct socket *inner = afr_inner(sk);
+
+	if (READ_ONCE(sk->sk_state) == TCP_LISTEN)
+		return -ENOTCONN;
+	if (flags & MSG_OOB)
+		return -EINVAL;
+	afr_inner_take_error(inner, sk);
+	if (READ_ONCE(sk->sk_err))
+		return sock_error(sk);
+	return READ_ONCE(inner->sk->sk_shutdown) & RCV_SHUTDOWN ? 0 : -ENOTCONN;
 }
 
 /**
@@ -333,7 +347,7 @@ int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
 		afr_io_take_abort(sk);
 		return sock_error(sk);	/* 0, if it is only shut */
 	}
-	return recv_raw(sk, msg, flags);
+	return mode == AFR_NONE ? recv_unconnected(sk, flags) : recv_raw(sk, msg, flags);
 }
 
 /* --- polling ------------------------------------------------------------ */

@@ -185,8 +185,8 @@ int afr_rx_landed(struct afr_motion_rx *rx, u32 epoch, u32 len);
 /* MOVE(epoch, start): of a closed epoch ignored; MOVE_BAD, WINDOW_EXCEEDED, DATA_AFTER_FIN or 0. */
 int afr_rx_move(struct afr_motion_rx *rx, u32 epoch, u64 start);
 /*
- * The link of the current epoch is fenced and drained: close the books. Returns X
- * for RESUME; consumed is told by RESUME too, so it counts as reported.
+ * The link of the current epoch is fenced and drained: close the books. Returns X,
+ * if RESUME is written at once; consumed is told by RESUME too, so it counts as reported.
  */
 u64 afr_rx_close(struct afr_motion_rx *rx);
 

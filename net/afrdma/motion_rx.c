@@ -172,9 +172,10 @@ static void tell(struct afr_motion_rx *rx, u64 cursor)
  * Only when nothing can land any more: the link is fenced and drained (PM3), or
  * the writer's DETACH was polled (PM7). What landed without its MOVE is dropped,
  * the sender goes on at S. The caller sends RESUME in every case: this counts
- * consumed as told (PC7).
+ * consumed as told (PC7). RESUME tells visible and consumed as they are when it is
+ * written: a reader may meanwhile have consumed DATA beyond what was visible here.
  *
- * Returns: X for RESUME.
+ * Returns: X, if RESUME is written at once.
  */
 u64 afr_rx_close(struct afr_motion_rx *rx)
 {

@@ -97,9 +97,10 @@ static void go_on_with_tcp(struct afr_conn *conn)
 	enum afr_reason reason = conn->resume_reason;
 	/* an ATTACH that was not written yet never will be: the peer knows nothing of the epoch */
 	bool told = !afr_attach_unsaid(conn);
+	u64 received;
 
 	conn->resume_epoch = conn->tx.epoch;
-	conn->resume_received = afr_attach_close_epoch(conn, told);
+	received = afr_attach_close_epoch(conn, told);
 	afr_attach_end(conn);
 	if (!told) {
 		set_bit(AFR_F_PEER_LEFT, &conn->flags);
@@ -108,8 +109,7 @@ static void go_on_with_tcp(struct afr_conn *conn)
 	if (told && !test_bit(AFR_F_ABORTED, &conn->flags)) {
 		afr_control_want(conn, AFR_WANT_RESUME);
 		afr_stat_inc(conn->an->net, AFR_STAT_RESUME_RX);
-		trace_afrdma_conn_move(conn->id, false, AFR_ON_TCP, conn->resume_epoch,
-				       conn->resume_received);
+		trace_afrdma_conn_move(conn->id, false, AFR_ON_TCP, conn->resume_epoch, received);
 	}
 	if (was_there && time_after(jiffies, conn->attached_at + STABLE))
 		conn->attach_tries = 0;
@@ -215,6 +215,57 @@ static void say_alive(struct afr_conn *conn)
 	afr_conn_timer(conn, AFR_T_ALIVE, READ_ONCE(conn->an->set.keepalive_ms));
 }
 
+/* Client: what was tried in vain may succeed, so in @ms at most; the back-off begins anew. */
+static void try_again(struct afr_conn *conn, unsigned int ms)
+{
+	if (!conn->due[AFR_T_RETRY])
+		return;		/* nothing was tried, or something is just now */
+	conn->attach_tries = 1;
+	if (time_after(conn->due[AFR_T_RETRY], jiffies + msecs_to_jiffies(ms)))
+		afr_conn_timer(conn, AFR_T_RETRY, ms);
+}
+
+/*
+ * An RDMA device came here: the client tries again soon, the server tells. A listener has to be
+ * made in a worker: afr_service_port().
+ */
+static void device_here(struct afr_conn *conn)
+{
+	if (conn->server && !afr_conn_in_worker(conn)) {
+		afr_conn_schedule(conn);
+		return;
+	}
+	clear_bit(AFR_F_DEVICE, &conn->flags);
+	if (conn->attach != AFR_DETACHED)
+		return;
+	if (!conn->server) {
+		try_again(conn, 1);
+		return;
+	}
+	WRITE_ONCE(conn->my_port, afr_service_port(conn->an, conn->inner->sk->sk_family));
+	if (conn->my_port)
+		afr_control_want(conn, AFR_WANT_SERVICE);
+}
+
+/**
+ * afr_move_service() - SERVICE came: the peer has a device, which it had not before
+ * @conn: connection
+ * @frame: parsed SERVICE; means nothing to a server
+ *
+ * Return: 0.
+ */
+int afr_move_service(struct afr_conn *conn, const struct afr_frame *frame)
+{
+	/* at once the first time only: the peer cannot make us try without a pause */
+	unsigned int ms = conn->peer.port ? READ_ONCE(conn->an->set.attach_retry_ms) : 1;
+
+	if (conn->server)
+		return 0;
+	conn->peer.port = frame->port;
+	try_again(conn, ms);
+	return 0;
+}
+
 static void check_timers(struct afr_conn *conn)
 {
 	if (afr_conn_timer_due(conn, AFR_T_ALIVE))
@@ -241,8 +292,10 @@ static void check_timers(struct afr_conn *conn)
 void afr_move_run(struct afr_conn *conn)
 {
 	if (test_bit(AFR_F_DEVICE, &conn->flags))
-		afr_attach_device(conn);
+		device_here(conn);
 	check_timers(conn);
+	if (conn->attach == AFR_ATTACHING && test_and_clear_bit(AFR_F_REFUSED, &conn->flags))
+		afr_attach_refused(conn, conn->join_reason);
 	if (test_bit(AFR_F_LINK_DOWN, &conn->flags) && conn->port.link)
 		go_on_with_tcp(conn);
 	if (conn->attach == AFR_ATTACHED)
@@ -300,6 +353,7 @@ int afr_move_keep_tcp(struct afr_conn *conn, bool keep)
 		set_bit(AFR_F_KEEP_TCP, &conn->flags);
 	} else {
 		clear_bit(AFR_F_KEEP_TCP, &conn->flags);
+		cmpxchg(&conn->reason, AFR_REASON_OPERATOR, AFR_REASON_NOT_YET);
 		set_bit(AFR_F_RETRY_NOW, &conn->flags);
 	}
 	afr_conn_schedule(conn);
@@ -320,6 +374,8 @@ void afr_move_set_wish(struct afr_conn *conn, u8 wish)
 	WRITE_ONCE(conn->wish, wish);
 	if (!test_bit(AFR_F_STARTED, &conn->flags))
 		return;
+	if (wish != AFRDMA_RDMA_NEVER)
+		cmpxchg(&conn->reason, AFR_REASON_SOCKET_OPTION, AFR_REASON_NOT_YET);
 	if (wish == AFRDMA_RDMA_ALWAYS || (wish != was && was == AFRDMA_RDMA_NEVER))
 		set_bit(AFR_F_RETRY_NOW, &conn->flags);
 	afr_conn_schedule(conn);

@@ -19,6 +19,7 @@ void afr_move_detach(struct afr_conn *conn);
 /* Frames of the peer, the work: 0 or the AFR_REASON_* to end with. */
 int afr_move_move(struct afr_conn *conn, const struct afr_frame *frame);
 int afr_move_resume(struct afr_conn *conn, const struct afr_frame *frame);
+int afr_move_service(struct afr_conn *conn, const struct afr_frame *frame);
 
 /* Process context. An RDMA device came: connections that are on TCP look again. */
 void afr_move_device_came(void);

@@ -124,7 +124,7 @@ void afr_path_rdma_push_locked(struct afr_conn *conn)
 		afr_stat_inc(conn->an->net, AFR_STAT_TX_WRITES);
 		afr_stat_add(conn->an->net, AFR_STAT_TX_BYTES_RDMA, len);
 	}
-	afr_conn_blocked(conn);
+	afr_control_blocked(conn);
 }
 
 /**

@@ -363,7 +363,7 @@ static int (*const handlers[])(struct afr_conn *conn, const struct afr_frame *fr
 	[AFR_FRAME_URGENT]	= afr_urgent_came,
 	[AFR_FRAME_ERROR]	= on_error,
 	[AFR_FRAME_URGENTACK]	= afr_urgent_acked,
-	[AFR_FRAME_SERVICE]	= afr_attach_service,
+	[AFR_FRAME_SERVICE]	= afr_move_service,
 };
 
 /* A whole head is in @in: returns 0, or why the connection ends. */
@@ -541,7 +541,7 @@ static bool read_frames(struct afr_conn *conn)
 
 static void run(struct afr_conn *conn)
 {
-	bool more = false, may = reads(conn);
+	bool more = false, may = reads(conn), steps;
 
 	AFR_CHECK(test_bit(AFR_F_STARTED, &conn->flags));	/* books and rings are there (I6) */
 	afr_conn_timer_due(conn, AFR_T_MEMORY);	/* it only had to bring us here */
@@ -561,17 +561,17 @@ static void run(struct afr_conn *conn)
 		if (!more && !test_bit(AFR_F_INNER_EOF, &conn->flags))
 			afr_end_unread(conn);
 	}
-	if (conn->attach != AFR_DETACHED && !afr_conn_may_wait(conn)) {
-		afr_conn_schedule(conn);	/* what follows may wait for the device */
-		return;
-	}
-	if (afr_conn_framed(conn)) {
+	steps = conn->attach == AFR_DETACHED || afr_conn_may_wait(conn);
+	if (!steps) {
+		afr_conn_schedule_link(conn);	/* steps to and from a link may wait for the peer */
+	} else if (afr_conn_framed(conn)) {
 		afr_move_consider(conn);
 		afr_move_run(conn);
 	}
 	if (afr_conn_tx_mode(conn) == AFR_FRAMED)
 		afr_send_kick(conn);
-	afr_end_run(conn);
+	if (steps)
+		afr_end_run(conn);
 	if (afr_conn_tx_mode(conn) == AFR_FRAMED)
 		afr_send_blocked(conn);
 	afr_control_push(conn);

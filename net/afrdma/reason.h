@@ -47,6 +47,7 @@
 	AFR_REASON(42, GROUP_LIMIT, "links to too many peers (sysctl net.afrdma.groups_max)") \
 	AFR_REASON(43, PEER_SHARE, "the peer's address has its share of ring memory: at most as much as is free of what RDMA may have of mem_max") \
 	AFR_REASON(44, USER_SHARE, "the user has its share of ring memory: at most four times what is free of what RDMA may have of mem_max") \
+	AFR_REASON(45, LINK_LIMIT, "this peer has as many links as one may have (32)") \
 	AFR_REASON(47, UPGRADING, "on its way to RDMA: looking for a link, or waiting for the peer's answer") \
 	AFR_REASON(48, CLIENT_BEGINS, "not on RDMA yet: the client begins, when it has moved its upgrade_bytes or upgrade_msgs") \
 	AFR_REASON(49, TUNNEL, "TCP is routed through a tunnel (an IPsec interface, WireGuard, GRE, ...), and RDMA would bypass it") \

@@ -11,6 +11,7 @@
 #include "control.h"
 #include "hook.h"
 #include "inner.h"
+#include "io.h"
 #include "recv.h"
 #include "send.h"
 #include "stats.h"
@@ -134,10 +135,39 @@ static int afr_create(struct net *net, struct socket *sock, int protocol, int ke
 
 /* --- release ------------------------------------------------------------ */
 
+/* Of a half-framed connection TCP itself says that the peer has all: its FIN is acknowledged. */
+static bool half_done(const struct afr_conn *conn)
+{
+	return test_bit(AFR_F_INNER_SHUT, &conn->flags) &&
+	       (1 << inet_sk_state_load(conn->inner->sk)) &
+	       (TCPF_FIN_WAIT2 | TCPF_TIME_WAIT | TCPF_CLOSE);
+}
+
+static bool lingers(struct afr_conn *conn, bool half)
+{
+	return !afr_send_done(conn) && !test_bit(AFR_F_ABORTED, &conn->flags) &&
+	       !test_bit(AFR_F_FINISHED, &conn->flags) &&
+	       (half ? !half_done(conn) : afr_conn_tx_mode(conn) != AFR_RAW);
+}
+
+/* Nobody tells of what TCP's own state has become: then we look now and then. */
+static void await_end(struct sock *sk, struct afr_conn *conn, bool half)
+{
+	long left = sk->sk_lingertime, step, rest = 0;
+
+	for (; left > 0 && lingers(conn, half); left -= step - rest) {
+		step = half ? min_t(long, left, HZ / 50 + 1) : left;
+		rest = wait_event_interruptible_timeout(*sk_sleep(sk), !lingers(conn, half), step);
+		if (rest < 0)
+			return;
+	}
+}
+
 /* SO_LINGER: wait here for the peer to have everything, never in a worker (E2). */
 static void linger(struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
+	bool half;
 	u64 unsent;
 
 	if (!sk->sk_lingertime || current->flags & PF_EXITING)
@@ -145,19 +175,16 @@ static void linger(struct sock *sk)
 	/* what nobody has read makes it a reset, and nothing goes ahead of that */
 	if (afr_conn_rx_mode(conn) == AFR_FRAMED && afr_recv_readable(conn))
 		return;
+	half = (afr_conn_tx_mode(conn) == AFR_RAW) != (afr_conn_rx_mode(conn) == AFR_RAW);
 	if (afr_conn_tx_mode(conn) == AFR_FRAMED) {
 		afr_send_fin(conn);
-	} else if (afr_send_queued(conn, &unsent)) {	/* written early */
+	} else if (half || afr_send_queued(conn, &unsent)) {	/* written early */
 		set_bit(AFR_F_FIN_WANTED, &conn->flags);
 		afr_conn_schedule(conn);
 	} else {
 		return;
 	}
-	wait_event_interruptible_timeout(*sk_sleep(sk), afr_send_done(conn) ||
-					 afr_conn_tx_mode(conn) == AFR_RAW ||
-					 test_bit(AFR_F_ABORTED, &conn->flags) ||
-					 test_bit(AFR_F_FINISHED, &conn->flags),
-					 sk->sk_lingertime);
+	await_end(sk, conn, half);
 }
 
 static void release_connection(struct sock *sk)
@@ -202,7 +229,7 @@ static int afr_release(struct socket *sock)
 	afr_conn_orphan(conn);
 	sock_orphan(sk);
 	sock->sk = NULL;
-	afr_conn_put(conn);
+	afr_conn_put_closed(conn);
 	afr_service_put(afr_net(sock_net(sk)));
 	sock_put(sk);
 	return 0;
@@ -232,14 +259,6 @@ static void set_modes(struct afr_conn *conn, enum afr_mode tx, enum afr_mode rx)
 	afr_conn_set_rx_mode(conn, rx);
 }
 
-static void set_plain(struct afr_conn *conn, enum afr_reason reason)
-{
-	WRITE_ONCE(conn->reason, reason);
-	set_modes(conn, AFR_RAW, AFR_RAW);
-	afr_stat_inc(conn->an->net, AFR_STAT_CONN_PLAIN);
-	trace_afrdma_conn_negotiated(conn->id, AFR_RAW, AFR_RAW, reason);
-}
-
 /* SO_SNDBUF and SO_RCVBUF answer twice what there is, as TCP's, unless the program has set them. */
 static void show_rings(struct sock *sk)
 {
@@ -267,7 +286,7 @@ static void settled(struct afr_offer *offer, struct sock *isk, enum afr_reason r
 		if (!READ_ONCE(as->blocking_connect))
 			afr_inner_take_error(conn->inner, sk);
 	} else if (reason) {
-		set_plain(conn, reason);
+		afr_io_set_plain(conn, reason);
 	} else {
 		afr_conn_start(conn, false, afr_offer_nonce(offer), afr_own_sndbuf(sk),
 			       afr_own_rcvbuf(sk));
@@ -302,9 +321,12 @@ static void offer(struct sock *sk)
 	afr_sockopt_early(sk);
 	lock_sock(isk);
 	/* what was framed may end just now */
-	if (isk->sk_state == TCP_CLOSE && !test_bit(AFR_F_STARTED, &conn->flags) &&
-	    !afr_offer_arm(&as->offer, isk, reason))
-		set_modes(conn, AFR_UNDECIDED, AFR_UNDECIDED);
+	if (isk->sk_state == TCP_CLOSE && !test_bit(AFR_F_STARTED, &conn->flags)) {
+		if (!afr_offer_arm(&as->offer, isk, reason))
+			set_modes(conn, AFR_UNDECIDED, AFR_UNDECIDED);
+		else
+			afr_io_set_plain(conn, reason ?: AFR_REASON_NO_NETFILTER);
+	}
 	release_sock(isk);
 }
 
@@ -351,6 +373,7 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 		if (!test_bit(AFR_F_STARTED, &conn->flags)) {
 			conn->server = false;	/* once accepted, plain, and taken down */
 			set_modes(conn, AFR_NONE, AFR_NONE);
+			sk->sk_state_change(sk);	/* TCP told it before that */
 		}
 	}
 	release_sock(conn->inner->sk);
@@ -406,7 +429,7 @@ static void accepted(struct sock *listener, struct sock *sk)
 	if (afr_sk(listener)->mark)
 		reason = afr_tcpopt_accepted(isk, &nonce);
 	if (reason && reason != AFR_REASON_SYN_TAKEN) {
-		set_plain(conn, reason);
+		afr_io_set_plain(conn, reason);
 		return;
 	}
 	afr_conn_start(conn, true, nonce, afr_own_sndbuf(sk), afr_own_rcvbuf(sk));

@@ -111,11 +111,22 @@ static void share_filter(struct sock *from, struct sock *to)
 	rcu_assign_pointer(to->sk_filter, filter);
 }
 
+/* What this kernel asks of a program that attaches a filter to TCP (newer ones: CAP_NET_ADMIN). */
+static int may_filter(struct socket *inner)
+{
+	int none = 0, err = sock_setsockopt(inner, SOL_SOCKET, SO_ATTACH_FILTER,
+					    KERNEL_SOCKPTR(&none), sizeof(none));
+
+	return err == -EPERM ? err : 0;		/* else it is too short */
+}
+
 static int set_filter(struct socket *sock, int name, sockptr_t value, unsigned int len)
 {
 	struct sock *sk = sock->sk, *isk = afr_inner(sk)->sk;
-	int err = sock_setsockopt(sock, SOL_SOCKET, name, value, len);
+	int err = name == SO_ATTACH_FILTER ? may_filter(afr_inner(sk)) : 0;
 
+	if (!err)
+		err = sock_setsockopt(sock, SOL_SOCKET, name, value, len);
 	if (err)
 		return err;
 	lock_sock(sk);
@@ -272,13 +283,8 @@ static int set_recverr(struct sock *sk, int level, sockptr_t value, unsigned int
 /* These act on the inner socket's packets and port; the front has none. */
 static bool front_has(int name)
 {
-	switch (name) {
-	case SO_ATTACH_REUSEPORT_CBPF:
-	case SO_ATTACH_REUSEPORT_EBPF:
-	case SO_DETACH_REUSEPORT_BPF:
-		return false;
-	}
-	return true;
+	return name != SO_ATTACH_REUSEPORT_CBPF && name != SO_ATTACH_REUSEPORT_EBPF &&
+	       name != SO_DETACH_REUSEPORT_BPF;
 }
 
 /* Options that the core refuses to families it does not know; the inner socket has them. */
@@ -297,6 +303,9 @@ static int set_socket(struct socket *sock, int name, sockptr_t value, unsigned i
 
 	if (what == SHARE)
 		return set_filter(sock, name, value, len);
+	if ((name == SO_ATTACH_REUSEPORT_CBPF || name == SO_ATTACH_REUSEPORT_EBPF) &&
+	    sock_flag(sock->sk, SOCK_FILTER_LOCKED))	/* SO_LOCK_FILTER: the inner has none */
+		return -EPERM;
 	if (name == SO_ATTACH_REUSEPORT_CBPF)
 		return set_reuseport_filter(inner->sk, value, len);
 	if (what == STORE && inner_is_ours(afr_sk(sock->sk)->conn))

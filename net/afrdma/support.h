@@ -85,7 +85,7 @@
 		"never the CPU of the last packet") \
 	AFR_OPTION(SOL_SOCKET, SO_ATTACH_FILTER, SHARE, \
 		"goes to TCP", "sees frames", "yes", "option_table", \
-		"keeps a connection on TCP, or takes it there") \
+		"keeps a connection on TCP, or takes it there; needs what this kernel asks for TCP (newer ones: CAP_NET_ADMIN)") \
 	AFR_OPTION(SOL_SOCKET, SO_ATTACH_BPF, SHARE, \
 		"goes to TCP", "sees frames", "yes", "option_table", "") \
 	AFR_OPTION(SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, PASS, "yes", "yes", "yes", \
@@ -95,7 +95,7 @@
 	AFR_OPTION(SOL_SOCKET, SO_DETACH_REUSEPORT_BPF, PASS, "yes", "yes", "yes", \
 		"option_table", "") \
 	AFR_OPTION(SOL_SOCKET, SO_DETACH_FILTER, SHARE, "yes", "yes", "yes", "option_table", "") \
-	AFR_OPTION(SOL_SOCKET, SO_LOCK_FILTER, CORE, "yes", "yes", "yes", "option_table", "") \
+	AFR_OPTION(SOL_SOCKET, SO_LOCK_FILTER, CORE, "yes", "yes", "yes", "filter_rights", "") \
 	/* the peer, and its silence */ \
 	AFR_OPTION(SOL_SOCKET, SO_KEEPALIVE, PASS, \
 		"inner connection", "inner connection", "yes", "options_before_connect", \

@@ -52,6 +52,7 @@ void model_promise(bool kept, const char *promise);
 	M(D34, "d34", "inner TCP is shut when DETACH is posted") \
 	M(PE4, "pe4", "inner TCP is shut before the peer's DETACH has come") \
 	M(REORDER, "credit-before-resume", "CREDIT overtakes RESUME in the send queue") \
+	M(FROZEN, "resume-frozen", "RESUME tells what was received when the epoch was closed") \
 	M(ORDER, "resume-before-attach", "RESUME overtakes the ATTACH of its epoch") \
 	M(QUIET, "quiet-after-resume", "a link that dies after a voluntary RESUME is not told") \
 	M(HASTE, "attach-before-resume", "the next ATTACH does not wait for the peer's RESUME") \
@@ -68,6 +69,7 @@ void model_promise(bool kept, const char *promise);
 	R(STALE_MOVE, "MOVE of a closed epoch") \
 	R(REWIND, "RESUME rewinds the sender") \
 	R(BELOW_S, "RESUME below S") \
+	R(LATER, "read beyond X before RESUME was written") \
 	R(UNAWAITED, "RESUME not awaited") \
 	R(LATE, "a completion polled after its epoch was closed") \
 	R(LOST_CREDIT, "a cursor lost with its link") \

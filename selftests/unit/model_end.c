@@ -210,7 +210,6 @@ void end_close(struct end *e, u32 reason)
 	e->resume.resume.epoch = e->rx.epoch;
 	e->resume.resume.reason = reason;
 	e->resume.resume.received = e->rx.visible;
-	e->resume.resume.consumed = e->rx.consumed;
 	e->say_resume = true;
 }
 

@@ -110,6 +110,10 @@ static struct afr_frame make_frame(struct end *e, enum candidate kind)
 	case SAY_RESUME:
 		e->say_resume = false;
 		e->resume_said = true;
+		reached[REACH_LATER] += e->rx.consumed > e->resume.resume.received;
+		if (mutation != MUT_FROZEN)
+			e->resume.resume.received = e->rx.visible;
+		e->resume.resume.consumed = afr_rx_report(&e->rx);
 		return e->resume;
 	case SAY_FIN:
 		e->say_fin = false;
