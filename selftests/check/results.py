@@ -63,6 +63,7 @@ PRIVATE = {
     "selftests/net/memory.sh": SCRIPTS,
     "selftests/net/pace.py": SCRIPTS,
     "selftests/net/pace.sh": SCRIPTS,
+    "selftests/net/prefix.py": SCRIPTS,
     "selftests/net/tail.py": SCRIPTS,
     "selftests/net/tail.sh": SCRIPTS,
     "selftests/net/tunnel.py": SCRIPTS,

@@ -7,19 +7,28 @@ For hole.sh: a path that carries small packets of RDMA, and not the large ones.
     hole.py brief HOST PORT SMCTL       links that a peer takes down when they are idle come again
     hole.py large HOST PORT SMCTL       packets above 1500 bytes are lost: the stream stands still
                                         once, and goes on by RDMA with smaller ones
+    hole.py crowd HOST PORT SMCTL       connections that wait for a peer whose device is silent do
+                                        not hold up what another one gets by TCP
+    hole.py again HOST PORT SMCTL       the answer to the first request for a link is lost, and so is
+                                        the second request: the third makes a link, and it is used
     hole.py small HOST PORT SMCTL       those above 400 are lost, too: it goes on by TCP, for the
                                         reason LINK_SHORT, and links leave it alone
 Exit status 1 and a sentence if it is not so. The other end is "pace.py serve PORT".
 """
+import contextlib
 import json
 import subprocess
 import sys
 import time
 
-from death import info, on_rdma
-from pace import BYE, DRINK, connected, counter, drunk, warm
+from death import SOL_AFRDMA, info, on_rdma
+from pace import BYE, DRINK, ECHO, body, connected, counter, drunk, head, warm
 
+AFRDMA_RDMA, NEVER, ALWAYS = 2, 1, 2
 LINK_SHORT = 64
+CALLERS = 300           # more than a queue has workers
+SILENT = """add table inet hole; add chain inet hole in { type filter hook input priority 0; }
+            add rule inet hole in udp dport 4791 counter drop"""
 MIB = 1 << 20
 PAUSE = 0.5             # far more than a MiB takes
 STALLS = 7              # seconds; the device gives a queue pair up after four
@@ -76,6 +85,52 @@ def large(conn, smctl):
         sys.exit("stood still for too long")
 
 
+def wants(sock, what):
+    sock.setsockopt(SOL_AFRDMA, AFRDMA_RDMA, what)
+
+
+def again(conn, smctl):
+    created, lost = counter(smctl, "link_created"), counter(smctl, "link_died")
+    subprocess.run(["nft", SILENT], check=True)
+    try:
+        wants(conn, ALWAYS)
+        time.sleep(2.2)         # of 3, when it is asked for the third time
+    finally:
+        subprocess.run(["nft", "delete table inet hole"], check=True)
+    warm(conn, lambda: drunk(conn, 1 << 15))
+    stream(conn, 1)
+    created = counter(smctl, "link_created") - created
+    lost = counter(smctl, "link_died") - lost
+    if created != 1 or lost:
+        sys.exit(f"{created} links were made, {lost} were lost")
+
+
+def crowd(conn, smctl):
+    wants(conn, NEVER)
+    drunk(conn, MIB)
+    address = conn.getpeername()
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(connected(*address, DRINK))
+        callers = [stack.enter_context(connected(*address, ECHO)) for _ in range(CALLERS)]
+        wants(first, ALWAYS)
+        warm(first, lambda: drunk(first, 1 << 15))
+        tries = counter(smctl, "upgrade_tried")
+        subprocess.run(["nft", SILENT], check=True)
+        try:
+            head(first, MIB)                    # which nobody acknowledges
+            for caller in callers:
+                wants(caller, ALWAYS)
+            wants(conn, ALWAYS)
+            stood = stream(conn, CALM - 2)
+        finally:
+            subprocess.run(["nft", "delete table inet hole"], check=True)
+        tries = counter(smctl, "upgrade_tried") - tries
+        body(first, MIB)
+        print(f"{tries} went for a link")
+        if tries < CALLERS or stood > 1:
+            sys.exit("what comes by TCP waits, too")
+
+
 def small(conn, smctl):
     stream(conn, SIGHT, lambda: info(conn)["reason"] == LINK_SHORT)
     if info(conn)["reason"] != LINK_SHORT:
@@ -87,7 +142,8 @@ def small(conn, smctl):
 
 if __name__ == "__main__":
     what, *args = sys.argv[1:] or ["help"]
-    parts = {"route": route, "brief": brief, "large": large, "small": small}
+    parts = {"route": route, "brief": brief, "large": large, "small": small,
+             "again": again, "crowd": crowd}
     if what not in parts:
         sys.exit(__doc__)
     host, port, smctl, *more = args

@@ -23,6 +23,18 @@ lose() {
 }
 no_loss() { nft 'delete table inet hole'; }
 
+# Of all that comes by RDMA the first packet, until another one was lost.
+first_only() {
+	nft 'add table inet hole; add chain inet hole in { type filter hook input priority 0; }
+		add rule inet hole in udp dport 4791 limit rate 1/hour burst 1 packets accept
+		add rule inet hole in udp dport 4791 counter drop'
+	wait_for 60 was_lost
+	local rc=$?
+	no_loss
+	return $rc
+}
+was_lost() { nft list table inet hole | grep 'counter packets' | grep -qv 'packets 0 '; }
+
 # part NAME WORDS-FOR-HOLE.PY...: a talks to b, and neither has a link before
 part() {
 	local name=$1
@@ -56,6 +68,17 @@ echo 0 >/proc/sys/net/afrdma/link_linger_ms
 part "idle links that the peer takes down" brief
 echo 0 >/proc/sys/net/afrdma/link_linger_ms
 [ "$AFR_ROLE" = b ] || ip route replace "$AFR_PEER/32" dev eth0 mtu 1500
+[ "$AFR_ROLE" = b ] || echo 4000 >/proc/sys/net/afrdma/link_timeout_ms
+for buf in snd rcv; do cp /proc/sys/net/afrdma/${buf}buf "$work"; done
+echo 16384 | tee /proc/sys/net/afrdma/{snd,rcv}buf >/dev/null
+part "what comes by TCP does not wait for a silent device, as hundreds of connections do" crowd
+for buf in snd rcv; do cat "$work/${buf}buf" >/proc/sys/net/afrdma/${buf}buf; done
+if [ "$AFR_ROLE" = b ]; then
+	first_only &
+	opener=$!
+fi
+part "requests for a link that are repeated make one" again
+[ "$AFR_ROLE" = a ] || check "the second request was lost" wait "$opener"
 part "a narrow route: small packets" route 1024
 [ "$AFR_ROLE" = b ] || ip route del "$AFR_PEER/32"
 if [ "$mtu" -gt 5000 ]; then

@@ -14,6 +14,7 @@ work=$(mktemp -d)
 port=7200
 
 smctl() { "$AFR_SRC/build/tools/smctl" "$@"; }
+no_link() { [ "$(smctl -j link)" = "[]" ]; }
 listening() { grep -q listening "$work/serve.$port"; }
 reason() { smctl -j reason name "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["number"])'; }
 counted() { smctl -j stats name "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["value"])'; }
@@ -151,6 +152,37 @@ unread() {
 	barrier "over $port"
 }
 
+# One host has all of a /64: its addresses together get what they leave free of groups_max.
+prefix() {
+	local linger
+	linger=$(cat "$(limit link_linger_ms)")
+	echo 300 >"$(limit link_linger_ms)"
+	port=$((port + 1))
+	if [ "$AFR_ROLE" = b ]; then
+		wait_for 20 no_link
+		echo 3 >/proc/sys/net/afrdma/groups_max
+		timeout 60 python3 "$AFR_SRC/selftests/net/prefix.py" serve $port \
+			>"$work/serve.$port" 2>&1 &
+		server=$!
+		wait_for 20 listening
+		barrier "listens $port"
+		check "groups_max and a /64: the server has seen it all" wait "$server"
+		sed 's/^/# /' "$work/serve.$port"
+		echo 1024 >/proc/sys/net/afrdma/groups_max
+	else
+		for i in 1 2 3; do ip addr add "fd77::a$i/64" dev eth0 nodad; done
+		barrier "listens $port"
+		check "groups_max and a /64: two of its addresses, and IPv4" timeout 60 python3 \
+			"$AFR_SRC/selftests/net/prefix.py" ask "$AFR_PEER6" "$AFR_PEER" $port \
+			"$(reason GROUP_LIMIT)" fd77::a1 fd77::a2 fd77::a3 >"$work/out" 2>&1
+		sed 's/^/# /' "$work/out"
+	fi
+	wait_for 30 no_link
+	barrier "over $port"
+	[ "$AFR_ROLE" = b ] || for i in 1 2 3; do ip addr del "fd77::a$i/64" dev eth0; done
+	echo "$linger" >"$(limit link_linger_ms)"
+}
+
 barrier begin
 refused groups_max 0 a GROUP_LIMIT over_limit
 refused attaches_max 0 a ATTACH_LIMIT over_limit
@@ -158,6 +190,7 @@ refused link_requests_max 0 b CONNECT_FAILED over_limit
 refused groups_max 0 b GROUP_LIMIT over_limit peer
 refused attaches_max 0 b ATTACH_LIMIT over_limit peer	# the first that leaves a link behind
 refused mem_max 120 a RING_LIMIT ring_no_memory
+prefix
 no_pages
 unread reset "the peer resets"
 unread read "there are pages, and the peer reads"

@@ -218,6 +218,201 @@ static void filter_shared(void)
 	barrier("filtered");
 }
 
+/* What TCP of this kernel wants from who attaches a filter, and what it says of a locked one. */
+static int attach_errno(int fd, int option)
+{
+	struct sock_filter all = BPF_STMT(BPF_RET | BPF_K, 0);
+	struct sock_fprog prog = { 1, &all };
+
+	return setsockopt(fd, SOL_SOCKET, option, &prog, sizeof(prog)) ? errno : 0;
+}
+
+static int locked_errno(bool rdma, int option)
+{
+	int fd = new_socket_of(rdma, false, 0), err;
+
+	set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	set_int(fd, SOL_SOCKET, SO_LOCK_FILTER, 1);
+	err = attach_errno(fd, option);
+	SYS(close(fd));
+	return err;
+}
+
+static int unprivileged_errno(bool rdma)
+{
+	int fd = new_socket_of(rdma, false, 0), err;
+
+	err = attach_errno(fd, SO_ATTACH_FILTER);
+	SYS(close(fd));
+	return err;
+}
+
+static void filter_rights(void)
+{
+	pid_t pid;
+
+	WANT_EQ(locked_errno(true, SO_ATTACH_FILTER), EPERM);
+	WANT_EQ(locked_errno(false, SO_ATTACH_REUSEPORT_CBPF), EPERM);
+	WANT_EQ(locked_errno(true, SO_ATTACH_REUSEPORT_CBPF), EPERM);
+	pid = fork_row();
+	if (!pid) {
+		SYS(setresgid(65534, 65534, 65534));
+		SYS(setresuid(65534, 65534, 65534));
+		WANT_EQ(unprivileged_errno(true), unprivileged_errno(false));
+		_exit(0);
+	}
+	join_row(pid);
+}
+
+/* ---- calls beside connect(), and in its place ---- */
+
+static ssize_t first_byte(int fd, char *byte)
+{
+	ssize_t got;
+
+	do
+		got = recv(fd, byte, 1, 0);
+	while (got < 0 && errno == ENOTCONN);
+	return got;
+}
+
+static void *reads_early(void *arg)
+{
+	int *fd = arg;
+	char byte = 0;
+
+	WANT_EQ(first_byte(*fd, &byte), 1);
+	WANT_EQ(byte, 'x');
+	return NULL;
+}
+
+/* Who waits to read before there is a connection gets what the peer's program has sent. */
+static void reads_beside(void)
+{
+	union addr addr;
+	socklen_t len = addr_server(&addr, server_port());
+
+	for (size_t i = 0; i < amount(500, 60); i++) {
+		int fd = new_socket(0);
+		pthread_t thread = thread_start(reads_early, &fd);
+
+		SYS(connect(fd, &addr.sa, len));
+		pthread_join(thread, NULL);
+		if (speaks_rdma() && run.variant == VAR_COLD)
+			WANT_EQ(path_info(fd).mode, AFRDMA_MODE_FRAMED);
+		want_eof(fd);
+		SYS(close(fd));
+	}
+}
+
+static void is_read_early(void)
+{
+	int listener = open_listener(8);
+
+	for (size_t i = 0; i < amount(500, 60); i++) {
+		int fd = accept_conn(listener);
+
+		WANT_EQ(SYS(send(fd, "x", 1, MSG_NOSIGNAL)), 1);
+		SYS(close(fd));
+	}
+}
+
+/* TCP Fast Open connects without asking for AF_RDMA, and calls block as they do on TCP. */
+static void fast_client(void)
+{
+	int port = server_port(), fd = new_socket(0);
+	union addr addr;
+	socklen_t len = addr_server(&addr, port);
+	char byte;
+
+	WANT_EQ(sendto(fd, "hello", 5, MSG_NOSIGNAL, &addr.sa, len), -1);
+	WANT_EQ(errno, EPIPE);
+	WANT_EQ(recv(fd, &byte, 1, 0), -1);
+	WANT_EQ(errno, ENOTCONN);
+	WANT_EQ(SYS(sendto(fd, "hello", 5, MSG_FASTOPEN | MSG_NOSIGNAL, &addr.sa, len)), 5);
+	if (speaks_rdma())
+		WANT_EQ(path_info(fd).mode, AFRDMA_MODE_PLAIN);
+	WANT_EQ(SYS(recv(fd, &byte, 1, 0)), 1);
+	WANT_EQ(byte, 'x');
+	want_eof(fd);
+}
+
+static void fast_server(void)
+{
+	int listener = open_listener(1), fd = accept_conn(listener);
+	char got[5];
+
+	WANT_EQ(SYS(recv(fd, got, sizeof(got), MSG_WAITALL)), 5);
+	WANT(!memcmp(got, "hello", 5));
+	poll(NULL, 0, 100);	/* so that the client waits */
+	WANT_EQ(SYS(send(fd, "x", 1, MSG_NOSIGNAL)), 1);
+	SYS(close(fd));
+}
+
+/* ---- dumps beside close() ---- */
+
+#define CLOSES	amount(400, 40)
+
+/* Whoever dumps has a reference on each connection for a moment, and must not linger for it. */
+static void dump_for_ever(volatile unsigned long *dumps)
+{
+	for (;;) {
+		at(__FILE__, __LINE__, "dump of all connections");
+		WANT(conns_count() >= 0);
+		++*dumps;
+	}
+}
+
+static void *close_it(void *arg)
+{
+	SYS(close(*(int *)arg));
+	return NULL;
+}
+
+static void dumped_client(void)
+{
+	volatile unsigned long *dumps = mmap(NULL, 4 * KIB, PROT_READ | PROT_WRITE,
+					     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	static const char bytes[64 * KIB];
+	union addr addr;
+	socklen_t len = addr_server(&addr, server_port());
+	pid_t pid = fork_row();
+
+	if (!pid)
+		dump_for_ever(dumps);
+	for (size_t i = 0; i < CLOSES; i++) {
+		int fd = new_socket(0);
+		pthread_t thread;
+		unsigned long was;
+
+		set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
+		SYS(connect(fd, &addr.sa, len));
+		while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+			;
+		set_linger(fd, 60);
+		thread = thread_start(close_it, &fd);
+		poll(NULL, 0, 5);
+		was = *dumps;
+		EVENTUALLY(*dumps > was + 1);
+		barrier("closed");
+		pthread_join(thread, NULL);
+	}
+	SYS(kill(pid, SIGKILL));
+	SYS(waitpid(pid, NULL, 0));
+}
+
+static void dumped_server(void)
+{
+	int listener = open_listener(1);
+
+	for (size_t i = 0; i < CLOSES; i++) {
+		int fd = accept_conn(listener);
+
+		barrier("closed");
+		SYS(close(fd));
+	}
+}
+
 /* ---- ICMP errors ---- */
 
 static long icmp_unreachables(void)
@@ -783,6 +978,11 @@ const struct row seam_rows[] = {
 	{ "option_unlisted", option_unlisted, option_unlisted,
 	  ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
 	{ "filter_shared", filter_shared, filter_shared, ON_RDMA | ON_COLD | ONLY_RDMA | QUICK_ALL },
+	{ "filter_rights", filter_rights, filter_rights, ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
+	{ "read_beside_connect", reads_beside, is_read_early, ON_COLD | ON_PLAIN | QUICK_ALL },
+	{ "fastopen", fast_client, fast_server, ON_COLD | ON_PLAIN | QUICK | UNFRAMED },
+	{ "dumped_linger", dumped_client, dumped_server,
+	  ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
 	{ "recverr", recverr_client, recverr_server, ON_COLD | ONLY_RDMA | QUICK },
 	{ "stalled_calls", stalled_calls, stalled_calls, ON_RDMA | ON_COLD | ONLY_RDMA | QUICK_ALL },
 	{ "sockmap", sockmap_client, sockmap_server, ON_COLD | ON_PLAIN | ONLY_RDMA | QUICK_ALL },

@@ -102,19 +102,39 @@ static uint16_t family(int fd)
 	return ask(fd, &request, take_family, &id) ? id : 0;
 }
 
-bool stats_read(uint64_t *values)
+/* All that the family tells by @command, one after the other. */
+static bool dump(unsigned char command, void (*each)(const struct nlmsghdr *head, void *arg),
+		 void *arg)
 {
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC);
 	struct request request = {
 		.head = { .nlmsg_len = NLMSG_HDRLEN + GENL_HDRLEN,
 			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
-		.genl = { .cmd = AFRDMA_CMD_STATS_GET, .version = AFRDMA_FAMILY_VERSION },
+		.genl = { .cmd = command, .version = AFRDMA_FAMILY_VERSION },
 	};
 	bool there;
 
-	memset(values, 0, STAT_COUNT * sizeof(*values));
 	request.head.nlmsg_type = fd < 0 ? 0 : family(fd);
-	there = request.head.nlmsg_type && ask(fd, &request, take_stat, values);
+	there = request.head.nlmsg_type && ask(fd, &request, each, arg);
 	close(fd);
 	return there;
+}
+
+bool stats_read(uint64_t *values)
+{
+	memset(values, 0, STAT_COUNT * sizeof(*values));
+	return dump(AFRDMA_CMD_STATS_GET, take_stat, values);
+}
+
+static void count_one(const struct nlmsghdr *head, void *arg)
+{
+	(void)head;
+	++*(int *)arg;
+}
+
+int conns_count(void)
+{
+	int count = 0;
+
+	return dump(AFRDMA_CMD_CONN_GET, count_one, &count) ? count : -1;
 }

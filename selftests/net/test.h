@@ -307,6 +307,8 @@ enum afr_stat {
 
 /* All of this network namespace; false, and zeroes, where there is no module. */
 bool stats_read(uint64_t *values);
+/* How many connections a dump tells of, or -1. */
+int conns_count(void);
 
 /* ---- position-coded streams (flow.c) ---- */
 

@@ -516,8 +516,8 @@ static void uring_refuses(void)
 /* ---- close ---- */
 
 /*
- * The request is done before the file is released, which a worker of the ring does: it lingers
- * as a thread of the program does, and ends with the program when that is killed.
+ * The request is done before the file is released, which a worker of the ring does: so that is
+ * who lingers. A program that is killed meanwhile is gone at once, and the peer gets all.
  */
 static void uring_lingers(void)
 {
@@ -539,7 +539,7 @@ static void uring_lingers(void)
 			pause();
 	}
 	SYS(close(fd));
-	poll(NULL, 0, 500);	/* for the worker to be asleep */
+	poll(NULL, 0, 500);	/* for the worker to linger */
 	WANT_EQ(SYS(waitpid(pid, NULL, WNOHANG)), 0);
 	start = now();
 	SYS(kill(pid, SIGKILL));
