@@ -173,23 +173,28 @@ void afr_attach_end(struct afr_conn *conn)
 }
 
 /*
- * That waits for what was posted before on the queue pair, and so for the peer: what comes by TCP
- * is read meanwhile. Nobody else takes a step, which is a worker's of this kind alone.
+ * To register waits for what was posted before on the queue pair, and so for the peer: what comes
+ * by TCP is read meanwhile. Nobody else takes a step, which is a worker's of this kind alone.
  */
 static int register_rings(struct afr_conn *conn)
 {
-	struct afr_mr *rcv, *snd = NULL;
+	struct afr_mr *rcv, *snd;
+	int err;
 
 	lockdep_assert_held(&conn->run_mutex);
 	AFR_CHECK(afr_conn_may_wait(conn) && conn->attach != AFR_DETACHED);
-	mutex_unlock(&conn->run_mutex);
-	rcv = afr_mr_register(conn->port.link, &conn->rcv, true);
-	if (!IS_ERR(rcv))
-		snd = afr_mr_register(conn->port.link, &conn->snd, false);
+	rcv = afr_mr_map(conn->port.link, &conn->rcv, true);
+	if (IS_ERR(rcv))
+		return PTR_ERR(rcv);
+	conn->rcv_mr = rcv;
+	snd = afr_mr_map(conn->port.link, &conn->snd, false);
+	if (IS_ERR(snd))
+		return PTR_ERR(snd);
+	conn->snd_mr = snd;
+	afr_conn_unlock_run(conn);
+	err = afr_mr_register(rcv) ?: afr_mr_register(snd);
 	mutex_lock(&conn->run_mutex);
-	conn->rcv_mr = IS_ERR(rcv) ? NULL : rcv;
-	conn->snd_mr = IS_ERR(snd) ? NULL : snd;
-	return PTR_ERR_OR_ZERO(IS_ERR(rcv) ? rcv : snd);
+	return err;
 }
 
 /* Slot, rings and keys on @link, whose reference we take over. The epoch is open on success. */
@@ -337,9 +342,9 @@ void afr_attach_joined(struct afr_conn *conn)
 		return;
 	}
 	err = attach_begin(conn, link);
-	if (err) {
+	if (err || quiet(conn)) {	/* it may have ended meanwhile */
 		afr_attach_end(conn);
-		attach_failed(conn, reason_of(conn, err));
+		attach_failed(conn, err ? reason_of(conn, err) : AFR_REASON_CLOSING);
 		return;
 	}
 	epoch_open(conn);
@@ -539,6 +544,7 @@ int afr_attach_answered(struct afr_conn *conn, const struct afr_frame *frame)
 	if (frame->attach.reason) {	/* to give back the keys is a step: it may wait */
 		afr_attach_close_epoch(conn, false);
 		conn->join_reason = afr_reason_of_peer(frame->attach.reason);
+		afr_control_want(conn, AFR_WANT_CREDIT);	/* the closed books count it as told */
 		return test_and_set_bit(AFR_F_REFUSED, &conn->flags) ? AFR_REASON_ATTACH_BAD : 0;
 	}
 	if (test_bit(AFR_F_REFUSED, &conn->flags) || frame->attach.ring != conn->tx.window ||

@@ -37,6 +37,16 @@ static void upcall(struct afr_conn *conn, void (*event)(struct sock *sk))
 	rcu_read_unlock();
 }
 
+/* False: who has the mutex has the work done again, as it may have looked before it was wanted. */
+static bool try_lock_run(struct afr_conn *conn)
+{
+	if (mutex_trylock(&conn->run_mutex))
+		return true;
+	set_bit(AFR_F_RUN_AGAIN, &conn->flags);
+	smp_mb__after_atomic();		/* the holder lets go before it looks for the bit */
+	return mutex_trylock(&conn->run_mutex);
+}
+
 /*
  * Three queues, for two kinds of work have to wait for others, who may be hostile: the steps of a
  * connection to and from a link for the peer's acknowledgements, a raw direction for calls that
@@ -49,16 +59,13 @@ static void run_work(struct work_struct *work)
 
 	if (!READ_ONCE(conn->on_link))
 		mutex_lock(&conn->run_mutex);
-	else if (!mutex_trylock(&conn->run_mutex))
+	else if (!try_lock_run(conn))
 		goto busy;
 	if (test_bit(AFR_F_ALIVE, &conn->flags))
 		work_run(conn);
-	mutex_unlock(&conn->run_mutex);
-	afr_conn_put(conn);	/* of afr_conn_schedule() */
-	return;
+	afr_conn_unlock_run(conn);
 busy:
-	afr_conn_schedule_link(conn);	/* it may have looked before this was wanted */
-	afr_conn_put(conn);
+	afr_conn_put(conn);	/* of afr_conn_schedule() */
 }
 
 static void run_link_work(struct work_struct *work)
@@ -69,7 +76,7 @@ static void run_link_work(struct work_struct *work)
 	if (test_bit(AFR_F_ALIVE, &conn->flags))
 		work_run(conn);
 	WRITE_ONCE(conn->on_link, conn->attach != AFR_DETACHED);
-	mutex_unlock(&conn->run_mutex);
+	afr_conn_unlock_run(conn);
 	afr_conn_put(conn);	/* of afr_conn_schedule() */
 }
 
@@ -273,8 +280,7 @@ void afr_conn_schedule_link(struct afr_conn *conn)
  * afr_conn_run() - do the work in this call
  * @conn: connection, the caller holds a reference
  *
- * What may have to wait for the device is left to a worker. So is all, when somebody else does
- * the work just now, and may have looked before this was wanted.
+ * Steps to and from a link are left to a worker; and all, when somebody else is at it just now.
  *
  * Context: process, without any lock.
  */
@@ -286,7 +292,7 @@ void afr_conn_run(struct afr_conn *conn)
 	}
 	if (test_bit(AFR_F_ALIVE, &conn->flags))
 		work_run(conn);
-	mutex_unlock(&conn->run_mutex);
+	afr_conn_unlock_run(conn);
 }
 
 /**
@@ -346,7 +352,7 @@ void afr_conn_wait_end(struct afr_conn *conn)
  * @conn: connection
  * @delay: in how many jiffies, at most
  *
- * May come beside the work, behind afr_conn_finish() too: conn_release() ends the timer.
+ * May come beside the work, behind afr_conn_finish() too: release_closed() ends the timer.
  *
  * Context: any; the caller holds a reference.
  */

@@ -115,6 +115,7 @@ enum afr_conn_flag {
 	AFR_F_STALLED,		/* the work waits for the program to read: no room, no page */
 	AFR_F_SAY,		/* what waits for company is to be said without */
 	AFR_F_TCP_FULL,		/* a frame waits for sk_write_space */
+	AFR_F_RUN_AGAIN,	/* a worker found run_mutex taken */
 	AFR_F_TURN,		/* who waits to read is to do the work */
 	AFR_F_NO_PAGES,		/* senders wait: there was no page for the send ring */
 	AFR_F_NOSPACE,		/* a sender or a poll found no room: tell when there is */
@@ -288,6 +289,16 @@ void afr_conn_run(struct afr_conn *conn);
 void afr_conn_schedule_link(struct afr_conn *conn);
 /* Process context, output turns out raw. Do it here, behind whoever does it just now. */
 void afr_conn_run_now(struct afr_conn *conn);
+/* The work. Let go of run_mutex, and see to who came meanwhile. */
+static inline void afr_conn_unlock_run(struct afr_conn *conn)
+{
+	mutex_unlock(&conn->run_mutex);
+	smp_mb();	/* let go, then look: try_lock_run() */
+	if (test_bit(AFR_F_RUN_AGAIN, &conn->flags) &&
+	    test_and_clear_bit(AFR_F_RUN_AGAIN, &conn->flags))
+		afr_conn_schedule(conn);
+}
+
 /* Process context. Around a wait to read, which ends for afr_conn_turn() as well. */
 static inline void afr_conn_wait_begin(struct afr_conn *conn)
 {

@@ -69,7 +69,7 @@ static bool build_attach(struct afr_conn *conn, struct afr_frame *frame)
 		return false;
 	if (conn->tx.fin != AFR_NO_FIN) {
 		set_bit(AFR_WANT_ATTACH, &conn->want);
-		afr_conn_schedule(conn);
+		afr_conn_schedule_link(conn);
 		return false;
 	}
 	frame->type = AFR_FRAME_ATTACH;

@@ -178,6 +178,12 @@ const struct afr_front_ops afr_front_ops = {
 	.plain		= front_plain,
 };
 
+static void set_modes(struct afr_conn *conn, enum afr_mode mode)
+{
+	afr_conn_set_tx_mode(conn, mode);
+	afr_conn_set_rx_mode(conn, mode);
+}
+
 /**
  * afr_io_set_plain() - a connection is TCP's alone
  * @conn: connection, not started
@@ -188,8 +194,7 @@ const struct afr_front_ops afr_front_ops = {
 void afr_io_set_plain(struct afr_conn *conn, enum afr_reason reason)
 {
 	WRITE_ONCE(conn->reason, reason);
-	afr_conn_set_tx_mode(conn, AFR_RAW);
-	afr_conn_set_rx_mode(conn, AFR_RAW);
+	set_modes(conn, AFR_RAW);
 	afr_stat_inc(conn->an->net, AFR_STAT_CONN_PLAIN);
 	trace_afrdma_conn_negotiated(conn->id, AFR_RAW, AFR_RAW, reason);
 }
@@ -380,16 +385,26 @@ static int send_unconnected(struct sock *sk, struct msghdr *msg)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	struct sock *isk = conn->inner->sk;
+	bool ours;
 	int ret;
 
 	if (!(msg->msg_flags & MSG_FASTOPEN)) {
 		afr_inner_take_error(conn->inner, sk);
 		return send_error(sk, msg->msg_flags);
 	}
+	lock_sock(isk);
+	ours = isk->sk_state == TCP_CLOSE && !test_bit(AFR_F_STARTED, &conn->flags) &&
+	       afr_conn_tx_mode(conn) == AFR_NONE;
+	if (ours)	/* a connect() meanwhile asks for nothing, either */
+		set_modes(conn, AFR_RAW);
+	release_sock(isk);
+	if (!ours)
+		return isk->sk_state == TCP_SYN_SENT ? -EALREADY : -EISCONN;
 	ret = send_raw(sk, msg);
 	lock_sock(isk);
-	if ((1 << isk->sk_state) & ~(TCPF_CLOSE | TCPF_LISTEN) &&
-	    afr_conn_tx_mode(conn) == AFR_NONE) {
+	if ((1 << isk->sk_state) & (TCPF_CLOSE | TCPF_LISTEN)) {
+		set_modes(conn, AFR_NONE);
+	} else {
 		afr_io_set_plain(conn, AFR_REASON_OPTION_NO_ROOM);
 		WRITE_ONCE(sk->sk_state, TCP_ESTABLISHED);
 	}

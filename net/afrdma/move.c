@@ -293,9 +293,10 @@ void afr_move_run(struct afr_conn *conn)
 {
 	if (test_bit(AFR_F_DEVICE, &conn->flags))
 		device_here(conn);
-	check_timers(conn);
+	/* first: who was refused waits for nothing that could be overdue */
 	if (conn->attach == AFR_ATTACHING && test_and_clear_bit(AFR_F_REFUSED, &conn->flags))
 		afr_attach_refused(conn, conn->join_reason);
+	check_timers(conn);
 	if (test_bit(AFR_F_LINK_DOWN, &conn->flags) && conn->port.link)
 		go_on_with_tcp(conn);
 	if (conn->attach == AFR_ATTACHED)

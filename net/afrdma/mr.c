@@ -28,6 +28,7 @@ struct afr_mr {
 	struct afr_link		*link;	/* referenced: holds protection domain and device */
 	struct ib_mr		*mr;
 	bool			remote;	/* valid for the peer: invalidate before the end */
+	bool			registered;
 	u64			id;
 	enum dma_data_direction	dir;
 	unsigned int		pages;
@@ -139,13 +140,8 @@ static int open_mr(struct afr_mr *mr, struct afr_mem *mem)
 		return PTR_ERR(ibmr) == -ENOMEM ? -ENOMEM : -EIO;
 	mr->mr = ibmr;
 	ret = map_list(mr, n);
-	if (!ret)
-		ret = register_list(mr);
 	if (ret)
 		return ret;
-	mr->view.addr = 0;
-	mr->view.lkey = ibmr->lkey;
-	mr->view.rkey = ibmr->rkey;
 	mr->view.span = n * PAGE_SIZE;
 	return 0;
 }
@@ -161,18 +157,17 @@ static void close_mr(struct afr_mr *mr)
 }
 
 /**
- * afr_mr_register() - let the device of a link use a ring
+ * afr_mr_map() - prepare a ring for the device of a link
  * @link: the link, up and referenced
  * @mem: the ring, pinned until afr_mr_free()
  * @remote_write: a receive ring, for the peer's writes; else a send ring, which the
  *	device only reads
  *
- * Context: Process. Sleeps until the registration has completed (R4).
- * Return: the region, or ERR_PTR: -ENOTCONN the link is not up or died meanwhile,
- * -ENOMEM, -EOPNOTSUPP the device would need DMA syncing, -EIO refused, or larger
- * than the device's page list.
+ * Context: Process. Nobody writes to the ring meanwhile.
+ * Return: the region, or ERR_PTR: -ENOTCONN the link is not up, -ENOMEM, -EOPNOTSUPP the
+ * device would need DMA syncing, -EIO refused, or larger than the device's page list.
  */
-struct afr_mr *afr_mr_register(struct afr_link *link, struct afr_mem *mem, bool remote_write)
+struct afr_mr *afr_mr_map(struct afr_link *link, struct afr_mem *mem, bool remote_write)
 {
 	unsigned int pages = mem->size >> PAGE_SHIFT;
 	struct afr_mr *mr;
@@ -202,6 +197,26 @@ struct afr_mr *afr_mr_register(struct afr_link *link, struct afr_mem *mem, bool 
 }
 
 /**
+ * afr_mr_register() - let the device use the ring
+ * @mr: the region, mapped
+ *
+ * Context: Process. Sleeps until the registration has completed (R4), and so for what was
+ * posted before.
+ * Return: 0; or -ENOTCONN the link died meanwhile, -EIO refused.
+ */
+int afr_mr_register(struct afr_mr *mr)
+{
+	int ret = register_list(mr);
+
+	if (ret)
+		return ret;
+	mr->registered = true;
+	mr->view.lkey = mr->mr->lkey;
+	mr->view.rkey = mr->mr->rkey;
+	return 0;
+}
+
+/**
  * afr_mr_free() - take a ring back from the device
  * @mr: the region, or NULL
  *
@@ -218,7 +233,7 @@ void afr_mr_free(struct afr_mr *mr)
 
 	if (!mr)
 		return;
-	if (mr->remote) {
+	if (mr->remote && mr->registered) {
 		wr.ex.invalidate_rkey = mr->mr->rkey;
 		/* On a lost link the queue pair is fenced, which is as good. */
 		afr_link_io_run(mr->link, &wr);

@@ -22,12 +22,9 @@ struct afr_mr_view {
 	u32	span;	/* bytes from addr: ring size, or twice that when mirrored */
 };
 
-/*
- * Register @mem (pinned) with the device of @link. Sleeps until the registration
- * has completed; returns an MR or ERR_PTR: -ENOTCONN link lost, -ENOMEM,
- * -EOPNOTSUPP the device would need DMA syncing, -EIO refused.
- */
-struct afr_mr *afr_mr_register(struct afr_link *link, struct afr_mem *mem, bool remote_write);
+/* Map @mem (pinned) for the device of @link; then register it, which waits for the device. */
+struct afr_mr *afr_mr_map(struct afr_link *link, struct afr_mem *mem, bool remote_write);
+int afr_mr_register(struct afr_mr *mr);
 /*
  * Invalidate and free. The caller has proof that nobody writes any more: the
  * peer's DETACH was polled, or the link is drained (PE5). Sleeps. NULL is fine.

@@ -178,6 +178,7 @@ static void linger(struct sock *sk)
 	half = (afr_conn_tx_mode(conn) == AFR_RAW) != (afr_conn_rx_mode(conn) == AFR_RAW);
 	if (afr_conn_tx_mode(conn) == AFR_FRAMED) {
 		afr_send_fin(conn);
+		afr_conn_schedule(conn);	/* of a half-framed one the work ends TCP */
 	} else if (half || afr_send_queued(conn, &unsent)) {	/* written early */
 		set_bit(AFR_F_FIN_WANTED, &conn->flags);
 		afr_conn_schedule(conn);
@@ -321,7 +322,8 @@ static void offer(struct sock *sk)
 	afr_sockopt_early(sk);
 	lock_sock(isk);
 	/* what was framed may end just now */
-	if (isk->sk_state == TCP_CLOSE && !test_bit(AFR_F_STARTED, &conn->flags)) {
+	if (isk->sk_state == TCP_CLOSE && !test_bit(AFR_F_STARTED, &conn->flags) &&
+	    afr_conn_tx_mode(conn) == AFR_NONE) {	/* nor does another call connect it */
 		if (!afr_offer_arm(&as->offer, isk, reason))
 			set_modes(conn, AFR_UNDECIDED, AFR_UNDECIDED);
 		else
