@@ -544,7 +544,7 @@ int afr_attach_answered(struct afr_conn *conn, const struct afr_frame *frame)
 	if (frame->attach.reason) {	/* to give back the keys is a step: it may wait */
 		afr_attach_close_epoch(conn, false);
 		conn->join_reason = afr_reason_of_peer(frame->attach.reason);
-		afr_control_want(conn, AFR_WANT_CREDIT);	/* the closed books count it as told */
+		afr_control_want(conn, AFR_WANT_CREDIT);	/* it counts as told */
 		return test_and_set_bit(AFR_F_REFUSED, &conn->flags) ? AFR_REASON_ATTACH_BAD : 0;
 	}
 	if (test_bit(AFR_F_REFUSED, &conn->flags) || frame->attach.ring != conn->tx.window ||

@@ -57,11 +57,11 @@ ask() {
 	barrier "$3 served"
 }
 
-# 30 at once: one thread serves them all.
+# 30 at once: one thread serves them all. Bytes flow by TCP until there is a link: long enough.
 many() {
 	local pids=() pid
 	for _ in $(seq 30); do
-		timeout 100 "$bin/client" "$AFR_PEER" 7205 8 >>/tmp/many &
+		timeout 100 "$bin/client" "$AFR_PEER" 7205 100 >>/tmp/many &
 		pids+=($!)
 	done
 	for pid in "${pids[@]}"; do wait "$pid" || return; done
