@@ -245,7 +245,7 @@ void afr_mr_free(struct afr_mr *mr)
  * afr_mr_view() - what a post or the peer needs to know
  * @mr: the region
  *
- * Return: constant until afr_mr_free().
+ * Return: constant from afr_mr_register() until afr_mr_free().
  */
 const struct afr_mr_view *afr_mr_view(const struct afr_mr *mr)
 {

@@ -517,14 +517,13 @@ static void uring_refuses(void)
 
 /*
  * The request is done before the file is released, which a worker of the ring does: so that is
- * who lingers. A program that is killed meanwhile is gone at once, and the peer gets all.
+ * who lingers. The program is killed meanwhile, and the peer gets all the same.
  */
 static void uring_lingers(void)
 {
 	struct uring r = ring_open();
 	struct flow out = flow_out(0);
 	int fd = open_conn();
-	double start;
 	pid_t pid;
 
 	control_send_number("SENT", flow_fill_up(fd, &out));
@@ -541,10 +540,8 @@ static void uring_lingers(void)
 	SYS(close(fd));
 	poll(NULL, 0, 500);	/* for the worker to linger */
 	WANT_EQ(SYS(waitpid(pid, NULL, WNOHANG)), 0);
-	start = now();
 	SYS(kill(pid, SIGKILL));
 	SYS(waitpid(pid, NULL, 0));
-	WANT(now() - start < 10);
 	barrier("killed");
 	barrier("read");
 }
