@@ -57,7 +57,21 @@ ask() {
 	barrier "$3 served"
 }
 
-# 30 at once: one thread serves them all. Bytes flow by TCP until there is a link: long enough.
+# until_linked PID: the server with this id stands still most of the time until 30 more
+# connections are attached to a link, so that no client ends before it has one.
+until_linked() {
+	local before
+	before=$(counter upgrade_done)
+	barrier many
+	while [ $(($(counter upgrade_done) - before)) -lt 30 ] && kill -STOP "$1"; do
+		sleep 0.1
+		kill -CONT "$1"
+		sleep 0.02
+	done
+	kill -CONT "$1"
+}
+
+# 30 at once: one thread serves them all.
 many() {
 	local pids=() pid
 	for _ in $(seq 30); do
@@ -78,7 +92,7 @@ if [ "$AFR_ROLE" = b ]; then
 	sysctl -qw net.afrdma.upgrade_bytes=0
 	"$bin/epoll_server" 7205 >/tmp/many 2>&1 &
 	check "many: listens" wait_for 30 listens 7205
-	barrier many
+	until_linked $!
 	barrier "many served" 150
 	check "many: 30 ends" wait_for 20 test "$(wc -l </tmp/many)" -eq 30
 	kill $!

@@ -62,9 +62,15 @@ int main(int argc, char **argv)
 	if (fd < 0 || bind(fd, (struct sockaddr *)&any, sizeof(any)) || listen(fd, 128))
 		err(1, "AF_RDMA, port %d", ntohs(any.sin_port));
 	watch(epoll, EPOLL_CTL_ADD, fd, NULL, EPOLLIN);
-	while (epoll_wait(epoll, &event, 1, -1) == 1) {
-		struct client *client = event.data.ptr;
+	for (;;) {
+		struct client *client;
 
+		if (epoll_wait(epoll, &event, 1, -1) != 1) {
+			if (errno != EINTR)	/* who was stopped and goes on sees that */
+				err(1, "epoll_wait");
+			continue;
+		}
+		client = event.data.ptr;
 		if (!client) {
 			welcome(epoll, fd);
 		} else if (step(client)) {
@@ -76,5 +82,4 @@ int main(int argc, char **argv)
 			free(client);
 		}
 	}
-	err(1, "epoll_wait");
 }
