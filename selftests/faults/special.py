@@ -497,6 +497,8 @@ def storm(ctx, row):
 
 def many_at_once(ctx, row):
     """Connections that are all open at once, with bytes in all of them."""
+    for host in ctx.hosts.values():
+        ctx.do(host, row.before)
     streams = Streams(ctx, conns=row.conns, blocking=False, words=["--buf", 16384, "--rate", 8])
     ctx.streams = streams
     for load in streams.both:
