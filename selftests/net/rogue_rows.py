@@ -200,7 +200,8 @@ ROWS = [
     Row("hello_features", "whole", "", "*", **EARLY),
     # frames that nobody asked for
     Row("more_attach after 3 count 100", "error", HEARD + "ATTACH_BAD FRAME_BAD", **EARLY),
-    Row("more_attached after 3 count 100", "error", HEARD + "ATTACH_BAD FRAME_BAD", **EARLY),
+    # one that says no ends the attach, and what the liar's module writes all the same is for nobody
+    Row("more_attached after 3 count 100", "error", HEARD + "ATTACH_BAD FRAME_BAD", "*", **EARLY),
     Row("more_move after 3 count 100", "error", HEARD + "MOVE_BAD FRAME_BAD", **EARLY),
     Row("more_resume after 3 count 100", "error", HEARD + "RESUME_BAD FRAME_BAD", **EARLY),
     Row("more_credit after 3 count 100", "error", HEARD + "CREDIT_BAD FRAME_BAD", **EARLY),
