@@ -32,7 +32,7 @@ from dataclasses import dataclass
 SRC = pathlib.Path(__file__).resolve().parent.parent
 LAB = SRC / "selftests/lab"
 PATCHES = SRC / "selftests/mutations"
-WORK = SRC / "build/mutations"
+WORK = SRC / "build/mutations" / str(os.getpid())
 GUEST = "uml-debug"
 TIMEOUT = 150           # seconds: a bug may be one that hangs
 # What reports look like, worst first.
@@ -102,10 +102,10 @@ def script_of(rows):
     return [net / f"{kind}.sh", *what.split()], False
 
 
-def said(folder):
-    """What both guests have said so far."""
-    return "".join(path.read_text(errors="replace")
-                   for name in ("console", "ktap") for path in sorted(folder.glob(f"[ab]/{name}")))
+def said(lab_pid):
+    """What both guests of this run of the lab have said so far: others may run beside it."""
+    return "".join(path.read_text(errors="replace") for name in ("console", "ktap")
+                   for path in sorted((SRC / "build/lab").glob(f"*-{lab_pid}/[ab]/{name}")))
 
 
 def splat_in(text):
@@ -121,21 +121,19 @@ def lab(rows, module, liar, log, timeout=TIMEOUT):
     script, lies = script_of(rows)
     command = [LAB / "run", "--guest", GUEST, "--parallel", "--timeout", timeout,
                "--module-a", module, "--module-b", liar if lies else module, "--", *script]
-    latest = SRC / "build/lab/latest"
-    before = latest.resolve()
     with open(WORK / log, "w", encoding="utf-8") as out:
         run = subprocess.Popen([str(word) for word in command], stdout=out,
                                stderr=subprocess.STDOUT)
         while run.poll() is None:
             time.sleep(0.5)
-            text = said(latest.resolve()) if latest.resolve() != before else ""
+            text = said(run.pid)
             if "not ok" in text or splat_in(text):
                 time.sleep(2)       # for the rest of the report
                 run.terminate()
                 run.wait()
     if run.returncode == 0:
         return None
-    return first_red(said(latest.resolve()), (WORK / log).read_text(errors="replace"))
+    return first_red(said(run.pid), (WORK / log).read_text(errors="replace"))
 
 
 def first_red(text, log):

@@ -36,7 +36,7 @@ SLOW = 4 if "debug" in os.environ.get("AFR_KERNEL", "") else 1
 SETTINGS = {"hello_timeout_ms": 1000, "attach_timeout_ms": 1500, "detach_timeout_ms": 1500,
             "orphan_timeout_ms": 2000, "link_linger_ms": 300, "links_per_group": 1,
             "attach_retry_ms": 20, "link_depth": 16, "sndbuf": 1 << 18, "rcvbuf": 1 << 18}
-LIARS_SETTINGS = {"detach_timeout_ms": 60000}
+LIARS_SETTINGS = {"detach_timeout_ms": 100000}
 
 
 def set_sysctl(name, value):
