@@ -95,7 +95,7 @@ def script_of(rows):
     if kind == "lies":
         return [net / "rogue-module.sh", "--only", what, "--seed", 1], True
     if kind == "table":
-        return [net / "run-table.sh", "quick", "--no-rogue", "--only", what], False
+        return [net / "run-table.sh", "full", "--no-rogue", "--only", what], False
     if kind == "rogue":
         return [net / "run-table.sh", "quick", "--only-rogue", "--only", what,
                 "--patience", 4], False
