@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Differences between kernel versions. The rest of the module is written for 6.12 (except for
- * splice_eof in sock.c). The Makefile searches the headers of the kernel and defines AFR_HAVE_*.
+ * Kernels differ; this is the only file that knows. The rest of the module is
+ * written for 6.12. AFR_HAVE_* comes from the Makefile, which looks into the
+ * headers we build against.
  */
 #ifndef AFR_COMPAT_H
 #define AFR_COMPAT_H
@@ -35,7 +36,7 @@
 #define AFR_ACCEPT_FLAGS	(accept_flags)
 #endif
 
-/* Calls ops->accept() of another socket like the accept() system call does. */
+/* ops->accept() of another socket, as the kernel calls it for a system call. */
 static inline int afr_ops_accept(struct socket *sock, struct socket *newsock, int flags)
 {
 #ifdef AFR_HAVE_ACCEPT_ARG
@@ -47,7 +48,7 @@ static inline int afr_ops_accept(struct socket *sock, struct socket *newsock, in
 #endif
 }
 
-/* Last parameter of icsk_af_ops->syn_recv_sock(), including the comma before it. */
+/* Last parameter of icsk_af_ops->syn_recv_sock(), with its comma. */
 #ifdef AFR_HAVE_CHILD_INIT
 #define AFR_CHILD_INIT_PARAM	, void (*init)(struct sock *newsk, const struct sock *sk)
 #define AFR_CHILD_INIT_ARG	, init
@@ -57,17 +58,17 @@ static inline int afr_ops_accept(struct socket *sock, struct socket *newsock, in
 #endif
 
 /*
- * Older kernels do not pass setsockopt(SOL_SOCKET) to a protocol. There the bit is one that is not
- * used.
+ * Older kernels keep setsockopt(SOL_SOCKET) to themselves: the bit, one that
+ * nobody looks at, changes nothing there.
  */
 #ifndef SOCK_CUSTOM_SOCKOPT
 #define SOCK_CUSTOM_SOCKOPT (BITS_PER_LONG - 1)
-#define AFR_HAVE_CUSTOM_SOCKOPT 0
+#define AFR_SOL_SOCKET_IS_OURS 0
 #else
-#define AFR_HAVE_CUSTOM_SOCKOPT 1
+#define AFR_SOL_SOCKET_IS_OURS 1
 #endif
 
-/* Older headers may lack these. */
+/* A user of older headers may lack these. */
 #ifndef MSG_SPLICE_PAGES
 #define MSG_SPLICE_PAGES 0
 #endif
@@ -77,8 +78,8 @@ static inline int afr_ops_accept(struct socket *sock, struct socket *newsock, in
 #endif
 
 /*
- * Registers the @n entries of @table. An empty entry must follow them, which marks the end for
- * older kernels.
+ * Register @n entries of @table; @table has room for one empty entry behind
+ * them, which older kernels need as the end.
  */
 static inline struct ctl_table_header *afr_register_net_sysctl(struct net *net, const char *path,
 							       struct ctl_table *table, size_t n)
@@ -90,7 +91,7 @@ static inline struct ctl_table_header *afr_register_net_sysctl(struct net *net, 
 #endif
 }
 
-/* Type of the table in a ctl_table_header, and of the argument of a proc_handler. */
+/* What a proc_handler gets, and what a table's owner may free. */
 #ifdef AFR_HAVE_CONST_CTL_TABLE
 #define afr_ctl_table const struct ctl_table
 #else
@@ -98,7 +99,7 @@ static inline struct ctl_table_header *afr_register_net_sysctl(struct net *net, 
 #endif
 
 #ifndef AFR_HAVE_PUT_UINT
-/* Adds a number as an attribute of 4 bytes if it fits, else of 8 bytes. */
+/* An attribute of 4 bytes if the number fits, else of 8. */
 static inline int nla_put_uint(struct sk_buff *skb, int type, u64 value)
 {
 	if (value <= U32_MAX)

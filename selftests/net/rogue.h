@@ -17,10 +17,9 @@
 
 #include <linux/af_rdma.h>
 
-#include "proto/frame.h"
-#include "proto/hello.h"
-#include "proto/reason.h"
-#include "proto/tcp_option.h"
+#include "frame.h"
+#include "option.h"
+#include "reason.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 

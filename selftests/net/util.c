@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "main.h"
-#include "proto/reason.h"
+#include "reason.h"
 #include "test.h"
 
 struct run run;

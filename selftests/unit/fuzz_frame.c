@@ -5,8 +5,7 @@
  * was understood must not depend on them.
  */
 #include "fuzz.h"
-#include "../../net/afrdma/proto/frame.h"
-#include "../../net/afrdma/proto/hello.h"
+#include "../../net/afrdma/frame.h"
 
 #define PROOF	afr_hello_proof(0x5eed, false)
 

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * RDMA devices.
+ *
+ * Clients are told of a removal in the reverse order of their registration, so
+ * we hear of it before rdma_cm does, whose listeners go on delivering requests
+ * for the dying device (B12). An object per device therefore says "dead", and
+ * whoever makes something on a device takes a reference first or is refused.
+ *
+ * Locks: devices_lock is a leaf; it is not held while a removal waits.
+ */
+#include <linux/completion.h>
+#include <linux/list.h>
+#include <linux/log2.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/slab.h>
+
+#include "dev.h"
+
+struct afr_device {
+	struct list_head	entry;		/* on devices until dead */
+	struct ib_device	*ib;
+	refcount_t		refs;		/* one for the ib_client */
+	bool			dead;
+	struct completion	gone;		/* the last reference was dropped */
+	struct ib_event_handler	events;
+};
+
+static LIST_HEAD(devices);
+static DEFINE_MUTEX(devices_lock);
+static const struct afr_device_ops *device_ops;
+static u32 ring_max = U32_MAX;		/* of all usable devices; written under devices_lock */
+
+/**
+ * afr_device_get() - use a device
+ * @ibdev: the device, as rdma_cm names it
+ *
+ * Context: Process.
+ * Return: its object with a reference, or NULL if it is unknown or going away.
+ */
+struct afr_device *afr_device_get(struct ib_device *ibdev)
+{
+	struct afr_device *dev, *found = NULL;
+
+	mutex_lock(&devices_lock);
+	list_for_each_entry(dev, &devices, entry) {
+		if (dev->ib != ibdev)
+			continue;
+		refcount_inc(&dev->refs);
+		found = dev;
+		break;
+	}
+	mutex_unlock(&devices_lock);
+	return found;
+}
+
+/**
+ * afr_device_put() - done with a device
+ * @dev: the device; the caller has nothing on it any more
+ *
+ * Context: Process.
+ */
+void afr_device_put(struct afr_device *dev)
+{
+	if (refcount_dec_and_test(&dev->refs))
+		complete(&dev->gone);
+}
+
+/**
+ * afr_device_dead() - is the device going away
+ * @dev: the device
+ *
+ * Context: Any.
+ * Return: true once the removal has begun; it has then called, or will call,
+ * the lost() upcall for everything that was known of before.
+ */
+bool afr_device_dead(const struct afr_device *dev)
+{
+	return READ_ONCE(dev->dead);
+}
+
+/**
+ * afr_device_ib() - the verbs device
+ * @dev: the device
+ *
+ * Return: the ib_device, valid as long as the reference on @dev.
+ */
+struct ib_device *afr_device_ib(const struct afr_device *dev)
+{
+	return dev->ib;
+}
+
+static bool any_iwarp(struct ib_device *ib)
+{
+	u32 port;
+
+	rdma_for_each_port(ib, port)
+		if (rdma_protocol_iwarp(ib, port))
+			return true;
+	return false;
+}
+
+/* The largest power of two that a list of page addresses holds twice (R2). */
+static u32 mirrored_ring_max(const struct ib_device_attr *attrs)
+{
+	u32 pages = attrs->max_fast_reg_page_list_len / 2;
+
+	return pages ? rounddown_pow_of_two(min_t(u32, pages, U32_MAX / 2 / PAGE_SIZE)) * PAGE_SIZE
+		     : 0;
+}
+
+static bool usable(const struct ib_device_attr *attrs)
+{
+	return mirrored_ring_max(attrs) && attrs->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS;
+}
+
+/**
+ * afr_device_info() - facts about a device
+ * @dev: the device
+ * @info: out
+ *
+ * Context: Any.
+ */
+void afr_device_info(const struct afr_device *dev, struct afr_device_info *info)
+{
+	const struct ib_device_attr *attrs = &dev->ib->attrs;
+
+	memset(info, 0, sizeof(*info));
+	strscpy(info->name, dev_name(&dev->ib->dev), sizeof(info->name));
+	info->iwarp = any_iwarp(dev->ib);
+	info->ring_max = mirrored_ring_max(attrs);
+	info->usable = usable(attrs);
+	info->reason = info->usable ? AFR_REASON_NONE : AFR_REASON_DEVICE_LACKS;
+	info->max_qp_wr = attrs->max_qp_wr;
+	info->max_cqe = attrs->max_cqe;
+	info->links = refcount_read(&dev->refs) - 1;
+}
+
+/**
+ * afr_device_for_each() - visit every device
+ * @fn: called with the facts of one device; ends the walk by returning non-zero
+ * @arg: for @fn
+ *
+ * Context: Process. @fn runs under devices_lock.
+ * Return: what @fn returned last, 0 without devices.
+ */
+int afr_device_for_each(int (*fn)(const struct afr_device_info *info, void *arg), void *arg)
+{
+	struct afr_device_info info;
+	struct afr_device *dev;
+	int ret = 0;
+
+	mutex_lock(&devices_lock);
+	list_for_each_entry(dev, &devices, entry) {
+		afr_device_info(dev, &info);
+		ret = fn(&info, arg);
+		if (ret)
+			break;
+	}
+	mutex_unlock(&devices_lock);
+	return ret;
+}
+
+/* A device has come or gone. */
+static void update_ring_max(void)
+{
+	struct afr_device *dev;
+	u32 most = U32_MAX;
+
+	lockdep_assert_held(&devices_lock);
+	list_for_each_entry(dev, &devices, entry)
+		if (usable(&dev->ib->attrs))
+			most = min(most, mirrored_ring_max(&dev->ib->attrs));
+	WRITE_ONCE(ring_max, most);
+}
+
+/**
+ * afr_device_ring_max() - how large rings may be for any device
+ *
+ * Context: Any.
+ * Return: the largest ring that every usable device maps mirrored, in bytes; U32_MAX
+ * without any.
+ */
+u32 afr_device_ring_max(void)
+{
+	return READ_ONCE(ring_max);
+}
+
+/* The core calls this from a work, whatever context the driver reported in. */
+static void device_event(struct ib_event_handler *handler, struct ib_event *event)
+{
+	struct afr_device *dev = container_of(handler, struct afr_device, events);
+
+	if (event->event == IB_EVENT_PORT_ERR)
+		device_ops->lost(dev, event->element.port_num, AFR_REASON_LINK_PORT_DOWN);
+	else if (event->event == IB_EVENT_DEVICE_FATAL)
+		device_ops->lost(dev, 0, AFR_REASON_LINK_QP_EVENT);
+}
+
+static struct ib_client afr_ib_client;
+
+static int add_device(struct ib_device *ib)
+{
+	struct afr_device *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+
+	if (!dev)
+		return -ENOMEM;
+	dev->ib = ib;
+	refcount_set(&dev->refs, 1);
+	init_completion(&dev->gone);
+	ib_set_client_data(ib, &afr_ib_client, dev);
+	INIT_IB_EVENT_HANDLER(&dev->events, ib, device_event);
+	ib_register_event_handler(&dev->events);
+	mutex_lock(&devices_lock);
+	list_add_tail(&dev->entry, &devices);
+	update_ring_max();
+	mutex_unlock(&devices_lock);
+	return 0;
+}
+
+static void remove_device(struct ib_device *ib, void *client_data)
+{
+	struct afr_device *dev = client_data;
+
+	ib_unregister_event_handler(&dev->events);
+	mutex_lock(&devices_lock);
+	list_del(&dev->entry);
+	update_ring_max();
+	WRITE_ONCE(dev->dead, true);
+	mutex_unlock(&devices_lock);
+
+	device_ops->lost(dev, 0, AFR_REASON_LINK_DEVICE_REMOVED);
+	afr_device_put(dev);
+	wait_for_completion(&dev->gone);
+	kfree(dev);
+}
+
+static struct ib_client afr_ib_client = {
+	.name	= "afrdma",
+	.add	= add_device,
+	.remove	= remove_device,
+};
+
+/**
+ * afr_device_init() - learn of all devices, now and later
+ * @ops: upcalls, may come before this returns
+ *
+ * Context: Module load.
+ * Return: 0 or a negative error.
+ */
+int afr_device_init(const struct afr_device_ops *ops)
+{
+	device_ops = ops;
+	return ib_register_client(&afr_ib_client);
+}
+
+/**
+ * afr_device_exit() - forget all devices
+ *
+ * Context: Module exit. Waits for all references.
+ */
+void afr_device_exit(void)
+{
+	ib_unregister_client(&afr_ib_client);
+}
