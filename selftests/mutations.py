@@ -32,7 +32,8 @@ from dataclasses import dataclass
 SRC = pathlib.Path(__file__).resolve().parent.parent
 LAB = SRC / "selftests/lab"
 PATCHES = SRC / "selftests/mutations"
-WORK = SRC / "build/mutations" / str(os.getpid())
+LABS = SRC / "build/lab"
+WORK = SRC / "build/mutations"      # main() adds the slice: others may run beside it
 GUEST = "uml-debug"
 TIMEOUT = 150           # seconds: a bug may be one that hangs
 # What reports look like, worst first.
@@ -102,10 +103,12 @@ def script_of(rows):
     return [net / f"{kind}.sh", *what.split()], False
 
 
-def said(lab_pid):
-    """What both guests of this run of the lab have said so far: others may run beside it."""
+def said(lab_pid, older):
+    """What both guests of this run of the lab have printed so far. The name of its folder ends
+    with its process id; @older: the folders before it, one of which may have the same id."""
+    folders = set(LABS.glob(f"*-{lab_pid}")) - older
     return "".join(path.read_text(errors="replace") for name in ("console", "ktap")
-                   for path in sorted((SRC / "build/lab").glob(f"*-{lab_pid}/[ab]/{name}")))
+                   for folder in folders for path in sorted(folder.glob(f"[ab]/{name}")))
 
 
 def splat_in(text):
@@ -121,19 +124,20 @@ def lab(rows, module, liar, log, timeout=TIMEOUT):
     script, lies = script_of(rows)
     command = [LAB / "run", "--guest", GUEST, "--parallel", "--timeout", timeout,
                "--module-a", module, "--module-b", liar if lies else module, "--", *script]
+    older = set(LABS.glob("*"))
     with open(WORK / log, "w", encoding="utf-8") as out:
         run = subprocess.Popen([str(word) for word in command], stdout=out,
                                stderr=subprocess.STDOUT)
         while run.poll() is None:
             time.sleep(0.5)
-            text = said(run.pid)
+            text = said(run.pid, older)
             if "not ok" in text or splat_in(text):
                 time.sleep(2)       # for the rest of the report
                 run.terminate()
                 run.wait()
     if run.returncode == 0:
         return None
-    return first_red(said(run.pid), (WORK / log).read_text(errors="replace"))
+    return first_red(said(run.pid, older), (WORK / log).read_text(errors="replace"))
 
 
 def first_red(text, log):
@@ -191,6 +195,7 @@ def try_all(todo, liar):
 
 
 def main():
+    global WORK     # pylint: disable=global-statement
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="names or patterns")
@@ -203,6 +208,7 @@ def main():
     if args.list:
         print("\n".join(f"{one.name:20} {one.stands_for:26} {one.rows}" for one in todo))
         return 0
+    WORK /= args.slice.replace("/", "of")
     WORK.mkdir(parents=True, exist_ok=True)
     subprocess.run(["make", "-s", "-C", SRC / "selftests/net"], check=True)
     subprocess.run(["make", "-s", "-C", SRC, "tools"], check=True)

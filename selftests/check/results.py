@@ -15,6 +15,7 @@ Results are lines of ~/.cache/afrdma/check-results.tsv (AFRDMA_CACHE), which all
 machine share and "make clean" leaves alone. What "keep" has written is read before it.
 """
 import calendar
+import functools
 import os
 import pathlib
 import re
@@ -131,8 +132,13 @@ def add(name, commit, passed, failed, skipped, seconds, log):
 # --- reading --------------------------------------------------------------
 
 def last_results():
-    """By name; one of a clean tree is not hidden by a later one of a dirty tree."""
-    last = {}
+    """By name. Neither a tree with changes nor a commit that is not in the history of this one
+    hides what came before."""
+    last, ago = {}, functools.cache(commits_ago)
+
+    def weight(one):
+        return (ago(one["commit"]) != "elsewhere", one["dirty"] == "clean")
+
     for path in (KEPT, FILE):
         for line in path.read_text().splitlines() if path.exists() else ():
             fields = line.split("\t")
@@ -140,7 +146,7 @@ def last_results():
                 continue
             one = dict(zip(FIELDS, fields))
             old = last.get(one["name"])
-            if not old or one["dirty"] == "clean" or old["dirty"] == "dirty":
+            if not old or weight(one) >= weight(old):
                 last[one["name"]] = one
     return last
 
@@ -208,12 +214,18 @@ def status(names):
     return not failed
 
 
+def worth_keeping(one):
+    """It holds, or is of one of the last ten commits: nothing older stands in a document."""
+    ago = commits_ago(one["commit"])
+    return one["dirty"] == "clean" and (of_this_tree(one) or (ago.isdigit() and int(ago) <= 10))
+
+
 def keep(names):
     last = last_results()
     lines = ["# What selftests/check/results.py status shows in a fresh clone; by its \"keep\".",
              "# " + "\t".join(FIELDS)]
     lines += ["\t".join(last[name].values()) for name in names
-              if name in last and last[name]["dirty"] == "clean"]
+              if name in last and worth_keeping(last[name])]
     KEPT.write_text("\n".join(lines) + "\n")
     return True
 

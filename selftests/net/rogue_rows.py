@@ -35,6 +35,7 @@ class Row:
     ends: str               # whole, error, stall, short, bent, foreign: see rogue_stream.py
     abort: str = ""         # reasons, one of which the honest end must give; "*": BLAMED
     down: str = ""          # the same for links it lost
+    may_down: str = ""      # reasons for which a link may be lost, or not
     early: bool = False     # set before the connection is made, not when it is on RDMA
     tcp: bool = False       # the connection stays on TCP
     fresh: bool = False     # there is no link yet
@@ -44,6 +45,7 @@ class Row:
     size: int = 4 * MIB     # so much that the lie is told in the midst of it
     limit: float = 3        # seconds until a stall is one
     detach_ms: int = 1500   # how long the honest end waits for DETACH
+    retry_ms: int = 20      # how long the honest end waits before it asks for RDMA again
     lies: int = 1           # at least
     counts: str = ""        # a counter of the honest end that must rise
     stays: bool = False     # and the link is not lost to this
@@ -163,8 +165,8 @@ ROWS = [
     Row("attach_epoch arg 0xffffffffffffffff", "error", "FRAME_BAD", **EARLY),
     Row("attach_epoch arg 5", "error stall", "*", "*", roles=(SERVER,), **EARLY),
     Row("attach_epoch arg 5", "error", "ATTACH_BAD", roles=(CLIENT,), **EARLY),
-    # the liar's module takes the next ATTACH for a violation, if it comes before the end
-    Row("attach_reason arg 32", "whole stall error", "*", "*", roles=(CLIENT,), **EARLY),
+    # The server accepted, the client reads a refusal: a second ATTACH would be a violation.
+    Row("attach_reason arg 32", "whole stall", "*", "*", roles=(CLIENT,), retry_ms=60000, **EARLY),
     Row("attach_reason arg 32", "error", "FRAME_BAD", roles=(SERVER,), **EARLY),
     Row("attach_link arg 1", "error", "ATTACH_BAD", roles=(CLIENT,), **EARLY),
     Row("attach_link arg 1", "whole", "", "*", roles=(SERVER,), **EARLY),
@@ -201,8 +203,10 @@ ROWS = [
     Row("hello_features", "whole", "", "*", **EARLY),
     # frames that nobody asked for
     Row("more_attach after 3 count 100", "error", HEARD + "ATTACH_BAD FRAME_BAD", **EARLY),
-    # one that says no ends the attach, and what the liar's module writes all the same is for nobody
-    Row("more_attached after 3 count 100", "error", HEARD + "ATTACH_BAD FRAME_BAD", "*", **EARLY),
+    # An invented ATTACHED with a reason is a refusal. The client frees its slot, and a write that
+    # the server posts to it, having accepted, ends the link.
+    Row("more_attached after 3 count 100", "error", HEARD + "ATTACH_BAD FRAME_BAD",
+        may_down="LINK_PROTOCOL", **EARLY),
     Row("more_move after 3 count 100", "error", HEARD + "MOVE_BAD FRAME_BAD", **EARLY),
     Row("more_resume after 3 count 100", "error", HEARD + "RESUME_BAD FRAME_BAD", **EARLY),
     Row("more_credit after 3 count 100", "error", HEARD + "CREDIT_BAD FRAME_BAD", **EARLY),

@@ -57,13 +57,14 @@ ask() {
 	barrier "$3 served"
 }
 
-# until_linked PID: the server with this id stands still most of the time until 30 more
-# connections are attached to a link, so that no client ends before it has one.
+# until_linked PID: stop the server PID most of the time, until 30 more connections are attached
+# to a link: no client ends before its connection is. A minute at most.
 until_linked() {
-	local before
+	local before end=$((SECONDS + 60))
 	before=$(counter upgrade_done)
 	barrier many
-	while [ $(($(counter upgrade_done) - before)) -lt 30 ] && kill -STOP "$1"; do
+	while [ $(($(counter upgrade_done) - before)) -lt 30 ] && [ $SECONDS -lt $end ] &&
+	      kill -STOP "$1"; do
 		sleep 0.1
 		kill -CONT "$1"
 		sleep 0.02

@@ -66,7 +66,7 @@ int main(int argc, char **argv)
 		struct client *client;
 
 		if (epoll_wait(epoll, &event, 1, -1) != 1) {
-			if (errno != EINTR)	/* who was stopped and goes on sees that */
+			if (errno != EINTR)	/* a signal, or SIGCONT after SIGSTOP */
 				err(1, "epoll_wait");
 			continue;
 		}
