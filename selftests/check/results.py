@@ -81,6 +81,7 @@ PRIVATE = {
     "selftests/bench": "bench",
     "selftests/demo": "demo",
     "selftests/tools": f"unit|{SCRIPTS}",
+    "tools/examples": "unit|uml back",
 }
 
 
