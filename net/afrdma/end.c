@@ -292,11 +292,27 @@ static void finish(struct afr_conn *conn, enum afr_stat stat)
 	afr_conn_changed(conn);
 }
 
+/*
+ * TCP drops a FIN for which there is no memory, and never sends it again (tcp_send_fin()): the
+ * connection would stay at both ends until the time of orphans is over. Both streams are whole,
+ * so a reset ends it as well.
+ */
+static void send_tcp_fin(struct afr_conn *conn)
+{
+	struct sock *isk = conn->inner->sk;
+	u32 seq = READ_ONCE(tcp_sk(isk)->write_seq);
+
+	kernel_sock_shutdown(conn->inner, SHUT_WR);
+	if (READ_ONCE(tcp_sk(isk)->write_seq) == seq &&
+	    (1 << inet_sk_state_load(isk)) & (TCPF_FIN_WAIT1 | TCPF_LAST_ACK))
+		tcp_abort(isk, ECONNRESET);
+}
+
 /* TCP tells its hooks of that as of anything else. */
 static void shut_tcp(struct afr_conn *conn)
 {
 	set_bit(AFR_F_SHUTTING, &conn->flags);
-	kernel_sock_shutdown(conn->inner, SHUT_WR);
+	send_tcp_fin(conn);
 	set_bit(AFR_F_INNER_SHUT, &conn->flags);
 	clear_bit(AFR_F_SHUTTING, &conn->flags);
 	smp_mb__after_atomic();	/* then look whether the peer's end has come meanwhile */

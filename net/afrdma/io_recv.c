@@ -174,10 +174,10 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 		most = to_mark(sk, seen, done, &skip);
 		if (!most)
 			break;
+		if (done == len && (len || there))
+			break;	/* a read of nothing waits for something, as TCP's does */
 		most = min_t(u64, most, there > seen ? there - seen : 0);
 		ret = skip ? 1 : afr_recv_copy(conn, seen, to, min_t(u64, len - done, most));
-		if (done == len && (len || afr_recv_readable(conn)))
-			break;	/* a read of nothing waits for something, as TCP's does */
 		if (ret > 0) {
 			done += skip ? 0 : ret;
 			if (peek)

@@ -2,7 +2,8 @@
 /*
  * Fail every allocation and every user copy of every call, one at a time.
  *
- *	afr_sweep --address A [--port N] [--seed S] [--only CALL] [--workers STEPS]
+ *	afr_sweep --address A [--port N] [--seed S] [--only CALL]
+ *		  [--workers STEPS [--repair COMMAND]]
  *
  * One process is both ends of a connection to this host itself, which goes by
  * the device as well as any. A pass does all the calls of a connection's life;
@@ -11,6 +12,9 @@
  * an error that names scarcity; done again it must work, and every byte must
  * arrive, in order, once. With --workers the kernel's workers are made to fail
  * instead, for STEPS passes at growing n: then a connection may end, by an error.
+ * Before that so for its last calls alone. COMMAND is run behind each of these, for what the
+ * kernel itself does not get over. Behind each pass both sockets are closed,
+ * and no TCP connection of theirs may stay: /proc/net/tcp must not show one for long.
  *
  * KTAP, a line each call. What leaks is for the ledger of the lab to find.
  */
@@ -18,6 +22,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <getopt.h>
+#include <netinet/tcp.h>
 
 #include "test.h"
 
@@ -26,6 +31,8 @@
 #define HANG		60	/* seconds, after which a call is interrupted, and fails */
 #define ROUNDS_MAX	2000	/* of PIECE both ways, until the connection is on RDMA */
 #define WORKERS_TIME	3	/* seconds for that, when it need not get there */
+#define WORKERS_END	20	/* points of the workers while a connection ends */
+#define GONE		15	/* seconds that TCP may take for a connection closed at both ends */
 
 /* What flow.c wants to know of a row; there are no others. */
 static const struct row the_row = { .name = "sweep" };
@@ -35,6 +42,8 @@ const char *const variant_names[VAR_COUNT];
 static union addr address;
 static const char *only = "";
 static int fail_nth_fd;
+static int port = 7400;
+static const char *repair;
 
 /* What is being swept: @nth of @call; 0: nothing, all must succeed. */
 static struct {
@@ -312,20 +321,56 @@ static void begin(struct life *l)
 	l->dead = l->client < 0 || l->server < 0;
 }
 
+/* The state of a TCP connection of ours in @path, 0 for none; TIME-WAIT holds nothing of us. */
+static int tcp_state(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	unsigned int local, remote, state, found = 0;
+	char line[300];
+
+	while (file && !found && fgets(line, sizeof(line), file))
+		if (sscanf(line, "%*s %*[0-9A-F]:%x %*[0-9A-F]:%x %x", &local, &remote, &state) == 3 &&
+		    ((int)local == port || (int)remote == port) && state != TCP_TIME_WAIT)
+			found = state;
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static void wait_gone(void)
+{
+	double limit = now() + GONE;
+	int state;
+
+	at(__FILE__, __LINE__, "gone");
+	while ((state = tcp_state("/proc/net/tcp") ?: tcp_state("/proc/net/tcp6"))) {
+		if (now() > limit)
+			fail("closed at both ends, and TCP's is still there after %d s, state %d; "
+			     "%s, point %d", GONE, state, *sweep.call ? sweep.call : "workers",
+			     sweep.nth);
+		poll(NULL, 0, 1);
+	}
+}
+
 static void end(struct life *l)
 {
 	int *const fds[] = { &l->client, &l->server, &l->listener };
 	uint8_t byte;
 	struct io io = { l->server, &byte, 1 };
+	long ret;
 
 	if (!l->dead) {
 		call("shutdown", do_shutdown, &l->client);
-		if (call("recv.end", do_recv, &io) != 0 && !workers)
+		ret = call("recv.end", do_recv, &io);
+		if (ret > 0)
 			fail("bytes after the end");
+		if (ret < 0 && errno == EAGAIN)
+			fail("workers, point %d: no end of the stream in 20 s", sweep.nth);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		if (*fds[i] >= 0)
 			call("close", do_close, fds[i]);
+	wait_gone();
 }
 
 /* A whole life; the fault of sweep is somewhere in it. */
@@ -417,33 +462,41 @@ static void set_workers(int nth)
 		closedir(proc);
 }
 
+/* A connection's life while workers fail; or, @at_end, its last calls. */
+static bool workers_life(int nth, bool at_end)
+{
+	struct life l;
+
+	sweep.nth = nth;
+	set_workers(at_end ? 0 : nth);
+	begin(&l);
+	if (!l.dead) {
+		set_timeout(l.client, SO_RCVTIMEO, 20000);
+		set_timeout(l.server, SO_RCVTIMEO, 20000);
+		upgrade(&l);
+	}
+	set_workers(at_end ? nth : 0);
+	if (l.dead && l.err == EAGAIN)
+		fail("workers, point %d: 20 s of silence", nth);
+	end(&l);
+	set_workers(0);
+	if (repair && system(repair) < 0)
+		fail("%s: %s", repair, strerror(errno));
+	return !l.dead;
+}
+
 /* No call may wait for ever for what a worker could not do. */
-static void sweep_workers(int steps)
+static void sweep_workers(int steps, bool at_end)
 {
 	int dead = 0;
 
-	workers = true;
 	upgraded = 0;
-	for (int i = 0; i < steps; i++) {
-		struct life l;
-
-		set_workers(1 + i);
-		begin(&l);
-		if (!l.dead) {
-			set_timeout(l.client, SO_RCVTIMEO, 20000);
-			set_timeout(l.server, SO_RCVTIMEO, 20000);
-			upgrade(&l);
-		}
-		set_workers(0);
-		dead += l.dead;
-		if (l.dead && l.err == EAGAIN)
-			fail("workers, point %d: 20 s of silence", i + 1);
-		end(&l);
-	}
+	for (int i = 0; i < steps; i++)
+		dead += !workers_life(1 + i, at_end);
 	if (!upgraded)
 		fail("workers: not one connection came onto RDMA");
-	printf("ok - workers: %d points, %d connections on RDMA, %d ended by an error\n", steps,
-	       upgraded, dead);
+	printf("ok - workers%s: %d points, %d connections on RDMA, %d ended by an error\n",
+	       at_end ? " at the end" : "", steps, upgraded, dead);
 	fflush(stdout);
 }
 
@@ -455,6 +508,7 @@ static const struct option options[] = {
 	{ "seed", required_argument, NULL, 's' },
 	{ "only", required_argument, NULL, 'o' },
 	{ "workers", required_argument, NULL, 'w' },
+	{ "repair", required_argument, NULL, 'r' },
 	{ }
 };
 
@@ -472,7 +526,7 @@ static void parse_address(const char *text)
 int main(int argc, char **argv)
 {
 	static struct progress here;
-	int name, port = 7400, steps = 0;
+	int name, steps = 0;
 
 	progress = &here;
 	run.row = &the_row;
@@ -484,6 +538,7 @@ int main(int argc, char **argv)
 		case 's': run.seed = strtoull(optarg, NULL, 0); break;
 		case 'o': only = optarg; break;
 		case 'w': steps = atoi(optarg); break;
+		case 'r': repair = optarg; break;
 		default: return 2;
 		}
 	}
@@ -501,7 +556,10 @@ int main(int argc, char **argv)
 	for (size_t i = 0; !steps && i < ARRAY_SIZE(calls); i++)
 		if (!*only || !strcmp(only, calls[i]))
 			sweep_call(calls[i]);
-	if (steps)
-		sweep_workers(steps);
+	if (steps) {
+		workers = true;
+		sweep_workers(WORKERS_END, true);
+		sweep_workers(steps, false);
+	}
 	return 0;
 }

@@ -56,6 +56,7 @@ static void urgent_recv(void)
 	WANT_EQ(SYS(recv(fd, buf, 10, MSG_WAITALL)), 3);
 	WANT(!memcmp(buf, "abc", 3));
 	WANT_EQ(ask_int(fd, SIOCATMARK), 1);
+	WANT_EQ(SYS(recv(fd, buf, 0, 0)), 0);
 	recv_text(fd, "def");
 	WANT_EQ(ask_int(fd, SIOCATMARK), 0);
 	path_check(fd, 0, 7);
@@ -71,6 +72,8 @@ static void missed_recv(void)
 	WANT_EQ(SYS(recv(fd, buf, 10, 0)), 3);
 	WANT_EQ(ask_int(fd, SIOCATMARK), 1);
 	EVENTUALLY(recv(fd, buf, 10, MSG_PEEK | MSG_DONTWAIT) == 3);
+	WANT_EQ(SYS(recv(fd, buf, 0, 0)), 0);
+	WANT_EQ(ask_int(fd, SIOCATMARK), 1);
 	recv_text(fd, "def");
 	SYS_ERRNO(recv(fd, buf, 1, MSG_OOB), EINVAL);
 	path_check(fd, 0, 7);
