@@ -831,8 +831,8 @@ static void change_once(const struct change *c)
 	EVENTUALLY(path_info(change_fd).tx_path == AFRDMA_PATH_RDMA);
 	by_rdma = path_info(change_fd).tx_bytes_rdma;
 	EVENTUALLY(path_info(change_fd).tx_bytes_rdma > by_rdma);	/* it streams */
-	begin = now();
 	c->on();
+	begin = now();		/* the change is made; "ip" itself may take seconds where it is emulated */
 	do {
 		info = path_info(change_fd);
 		said = info.reason == c->reason;
