@@ -31,7 +31,7 @@ modules: kdir
 	$(MAKE) $(kbuild) modules
 
 modules_install: kdir
-	@[ -z "$(CONFIG_AFRDMA_ROGUE)" ] || { echo "A module that lies is not for installing: see rogue.h" >&2; exit 1; }
+	@[ -z "$(CONFIG_AFRDMA_BYZANTINE)" ] || { echo "A module that lies is not for installing: see rogue.h" >&2; exit 1; }
 	$(MAKE) $(kbuild) modules_install
 
 kdir:

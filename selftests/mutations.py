@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Do the tests bite? Put a bug into the module, and see which test turns red.
 
-    mutations.py [--only PATTERN,...] [--slice I/N] [--list] [--no-baseline]
+    mutations.py [--only PATTERN,...] [--slice I/N] [--list] [--check] [--no-baseline]
 
-Each patch in selftests/mutations/ is a bug: a class of CVE of net/smc in our code,
+Each file in selftests/mutations/ is a bug: a class of CVE of net/smc in our code,
 or a check less on what a peer says. Its head tells what it stands for and which rows
 have to turn red:
 
@@ -13,9 +13,19 @@ have to turn red:
           rogue PATTERN,...     of rogue
           SCRIPT                of selftests/net, without the ".sh"
 
-First all these rows pass without any patch. Then each patch alone is built with
-every checker there is (uml-debug). Prints KTAP, then a table and the score; not_smc.txt
-there says which CVE has no like here, and why. Half a minute for each patch.
+Behind "---" is what is changed, function by function, as lines of a diff without place
+or context:
+
+    in FUNCTION()
+    -lines that are there, once
+    +lines that replace them
+
+Indentation, line breaks and comments do not count. Lines with a blank in front stay: they say where.
+
+First all these rows pass without any bug. Then each bug alone is built with every checker
+there is (uml-debug). Prints KTAP, then a table and the score; not_smc.txt there says which
+CVE has no like here, and why. Half a minute for each bug. --check only says whether each
+still fits the code.
 """
 import argparse
 import concurrent.futures
@@ -30,8 +40,11 @@ import time
 from dataclasses import dataclass
 
 SRC = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(SRC / "selftests/lint"))
+import csource      # pylint: disable=wrong-import-position
+
 LAB = SRC / "selftests/lab"
-PATCHES = SRC / "selftests/mutations"
+BUGS = SRC / "selftests/mutations"
 LABS = SRC / "build/lab"
 WORK = SRC / "build/mutations"      # main() adds the slice: others may run beside it
 GUEST = "uml-debug"
@@ -49,15 +62,54 @@ SPLATS = (("KASAN", r"KASAN: ([\w-]+)"), ("oops", r"(Kernel panic|Unable to hand
 @dataclass
 class Mutation:
     name: str
-    path: pathlib.Path
     stands_for: str
     here: str
     rows: str
+    changes: list           # (function, lines of a diff)
+
+
+class Misfit(Exception):
+    """A bug does not fit the code; says why."""
 
 
 def read_mutation(path):
-    head = dict(re.findall(r"^([\w-]+): (.*)$", path.read_text().split("\n---\n")[0], re.M))
-    return Mutation(path.stem, path, head["Stands-for"], head["Here"], head["Rows"])
+    text, _, body = path.read_text().partition("\n---\n")
+    head = dict(re.findall(r"^([\w-]+): (.*)$", text, re.M))
+    parts = re.split(r"^in (\w+)\(\)\n", body, flags=re.M)
+    changes = list(zip(parts[1::2], (part.splitlines() for part in parts[2::2])))
+    if parts[0] or not changes:
+        raise Misfit(f"{path.name}: \"in FUNCTION()\" is missing")
+    return Mutation(path.stem, head["Stands-for"], head["Here"], head["Rows"], changes)
+
+
+def home_of(function, folder):
+    """The file and the first and last line, from 0, of a function."""
+    found = [(path, one.head - 1, one.last) for path in sorted(folder.rglob("*.[ch]"))
+             if function in path.read_text() for one in csource.functions(path.read_text())
+             if one.name == function]
+    if len(found) != 1:
+        raise Misfit(f"{function}() is defined {len(found)} times")
+    return found[0]
+
+
+def pattern_of(lines):
+    """What finds these lines, however they are wrapped and whatever comments are between."""
+    code = re.sub(r"/\*.*?\*/", " ", "\n".join(lines), flags=re.S)
+    tokens = re.findall(r"\w+|[^\w\s]", code)
+    return re.compile(r"(?:\s|/\*.*?\*/)*".join(map(re.escape, tokens)), re.S)
+
+
+def change(function, diff, folder):
+    """Make one change in the sources in @folder."""
+    path, first, last = home_of(function, folder)
+    lines = path.read_text().split("\n")
+    text = "\n".join(lines[first:last])
+    found = list(pattern_of([line[1:] for line in diff if line[0] in " -"]).finditer(text))
+    if len(found) != 1:
+        raise Misfit(f"what {function}() is to lose is there {len(found)} times")
+    new = "\n".join(line[1:] for line in diff if line[0] in " +")
+    text = text[:found[0].start()] + new + text[found[0].end():]
+    path.write_text("\n".join([*lines[:first], text, *lines[last:]]))
 
 
 def call(command, log, **env):
@@ -76,16 +128,16 @@ def build(source, where, *words):
     return WORK / where / GUEST / "net/afrdma/afrdma.ko"
 
 
-def patched_source(mutation):
+def spoiled_source(mutation):
+    """A copy of the sources with the bug in it."""
     source = WORK / "source"
     shutil.rmtree(source, ignore_errors=True)
     source.mkdir(parents=True)
     shutil.copy2(SRC / "Kbuild", source)
     for part in ("net", "include"):
         shutil.copytree(SRC / part, source / part)
-    if call(["patch", "-p1", "--no-backup-if-mismatch", "-d", source, "-i", mutation.path],
-            "patch.log"):
-        sys.exit(f"mutations: {mutation.name} does not apply: see {WORK}/patch.log")
+    for function, diff in mutation.changes:
+        change(function, diff, source / "net")
     return source
 
 
@@ -151,7 +203,7 @@ def first_red(text, log):
 
 
 def baseline(todo, honest, liar):
-    """All rows without any patch; a list of what is wrong."""
+    """All rows without any bug; a list of what is wrong."""
     kinds = {}
     for one in todo:
         kind, _, what = one.rows.partition(" ")
@@ -165,14 +217,14 @@ def baseline(todo, honest, liar):
 
 
 def selected(only):
-    found = [read_mutation(path) for path in sorted(PATCHES.glob("*.patch"))]
+    found = [read_mutation(path) for path in sorted(BUGS.glob("*.mutation"))]
     return [one for one in found
             if not only or any(fnmatch.fnmatch(one.name, word) for word in only.split(","))]
 
 
 def make_mutant(one):
     """Its module, out of the way of the next one's."""
-    return shutil.copy2(build(patched_source(one), "mutant"), WORK / f"{one.name}.ko")
+    return shutil.copy2(build(spoiled_source(one), "mutant"), WORK / f"{one.name}.ko")
 
 
 def try_one(number, one, module, liar):
@@ -194,6 +246,19 @@ def try_all(todo, liar):
             yield try_one(number, one, module.result(), liar)
 
 
+def check(todo):
+    """Does each fit? KTAP."""
+    print("KTAP version 1\n1..1")
+    wrong = []
+    for one in todo:
+        try:
+            spoiled_source(one)
+        except Misfit as why:
+            wrong.append(f"# {one.name}: {why}")
+    print("\n".join([f"{'not ok' if wrong else 'ok'} 1 mutations: all {len(todo)} fit", *wrong]))
+    return 1 if wrong else 0
+
+
 def main():
     global WORK     # pylint: disable=global-statement
     parser = argparse.ArgumentParser(description=__doc__,
@@ -201,6 +266,7 @@ def main():
     parser.add_argument("--only", help="names or patterns")
     parser.add_argument("--slice", default="1/1", help="I/N: every Nth, from the Ith on")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--check", action="store_true", help="only: does each fit the code?")
     parser.add_argument("--no-baseline", action="store_true", help="the rows are known to pass")
     args = parser.parse_args()
     one, of = map(int, args.slice.split("/"))
@@ -210,13 +276,15 @@ def main():
         return 0
     WORK /= args.slice.replace("/", "of")
     WORK.mkdir(parents=True, exist_ok=True)
+    if args.check:
+        return check(todo)
     subprocess.run(["make", "-s", "-C", SRC / "selftests/net"], check=True)
     subprocess.run(["make", "-s", "-C", SRC, "tools"], check=True)
-    liar = build(SRC, "liar", "CONFIG_AFRDMA_ROGUE=y")
+    liar = build(SRC, "liar", "CONFIG_AFRDMA_BYZANTINE=y")
     honest = build(SRC, "honest")
     print(f"KTAP version 1\n1..{len(todo)}", flush=True)
     for why in () if args.no_baseline else baseline(todo, honest, liar):
-        print(f"Bail out! without any patch: {why}")
+        print(f"Bail out! without any bug: {why}")
         return 2
     results = list(try_all(todo, liar))
     found = sum(red for red, _ in results)

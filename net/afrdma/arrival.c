@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* RDMA devices that come. */
+/*
+ * Notification of added RDMA devices, by an ib_client of its own. It is registered after those of
+ * device.c and rdma_cm, so these already know a device when the callback runs.
+ */
 #include "arrival.h"
 
 #include <linux/workqueue.h>
@@ -14,22 +17,22 @@ static void tell(struct work_struct *work)
 
 static DECLARE_WORK(arrival_work, tell);
 
-/* In here the core holds locks. */
+/* Called with locks of the RDMA core held, so the callback runs in a worker. */
 static int add_device(struct ib_device *ib)
 {
 	schedule_work(&arrival_work);
 	return 0;
 }
 
-/* Registered behind dev.c and rdma_cm, and so told after them. */
 static struct ib_client arrival_client = {
 	.name	= "afrdma_arrival",
 	.add	= add_device,
 };
 
 /**
- * afr_arrival_init() - learn of devices that come
- * @came: told in a worker, once for several that come together; also of those that are there
+ * afr_arrival_init() - start to report added RDMA devices
+ * @came: called in a worker, once for several devices that are added together; also for devices
+ *	that exist already. It may run until afr_arrival_exit() returns.
  *
  * Context: module load, after afr_link_init().
  * Return: 0 or a negative error.
@@ -41,7 +44,7 @@ int afr_arrival_init(void (*came)(void))
 }
 
 /**
- * afr_arrival_exit() - no more
+ * afr_arrival_exit() - stop reporting added devices
  *
  * Context: module exit.
  */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* RDMA devices that come, for those who wait for one. */
+/* Notification of added RDMA devices. */
 #ifndef AFR_ARRIVAL_H
 #define AFR_ARRIVAL_H
 
-/* @came is called in a worker, until afr_arrival_exit() returns. */
 int afr_arrival_init(void (*came)(void));
 void afr_arrival_exit(void);
 

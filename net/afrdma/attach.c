@@ -1,49 +1,52 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Attach to a link.
+ * Attaches connections to links: the steps of client and server, and the release of everything that
+ * belongs to an attach.
  *
- * Lifetime of what the peer's device writes to: the receive ring's MR and our slot
- * are made in attach_begin() before their names are told, and go in
- * afr_attach_end() only when the peer's DETACH was polled, or the link is fenced and
- * drained, or they were never told (PE5). afr_attach_end() is the only place.
+ * Lifetime of what the peer's device writes to: attach_begin() makes the MR of the receive ring and
+ * the channel id before a frame carries them to the peer. Only afr_attach_end() releases them, and
+ * only when the peer's DETACH was polled or is overdue (detach_overdue()), when the link is fenced
+ * and drained, or when they were never sent to the peer (PE5).
  */
 #include "attach.h"
+#include "channel.h"
+#include "conn_info.h"
 
-#include "control.h"
+#include "conn_rings.h"
 #include "fallback.h"
-#include "path_rdma.h"
-#include "rings.h"
+#include "frame_tx.h"
+#include "rdma_tx.h"
 #include "route.h"
-#include "stats.h"
 #include "trace.h"
+#include "tx_policy.h"
 
 #define LINK_POLL_MS	20		/* server: the passive end comes up a moment later */
-#define RETRY_DOUBLINGS	6		/* client: of the back-off, one per failure */
+#define RETRY_DOUBLINGS	6		/* client: limit of the back-off, one per failure */
 
 /*
- * On TCP for now: when the next attempt may be. The first link that is lost is replaced at
- * once. What fails again soon waits, longer each time: a link that comes up and carries
- * nothing must not stall a stream for ever.
+ * Sets the time of the next attempt. The first link that is lost is replaced at once. After that,
+ * each failure doubles the delay: a link that comes up and carries nothing must not stall a stream
+ * again and again.
  */
 static void back_off(struct afr_conn *conn)
 {
-	unsigned int tries = conn->attach_tries;
+	unsigned int tries = conn->attach.tries;
 	unsigned int ms = READ_ONCE(conn->an->set.attach_retry_ms);
 
 	afr_conn_timer(conn, AFR_T_ATTACH, 0);
 	if (!conn->server && tries)
 		afr_conn_timer(conn, AFR_T_RETRY, ms << min(tries - 1, RETRY_DOUBLINGS));
-	conn->attach_tries = min(tries + 1, RETRY_DOUBLINGS + 1);
+	conn->attach.tries = min(tries + 1, RETRY_DOUBLINGS + 1);
 }
 
 /**
- * afr_attach_left() - the link is left, and the connection goes on by TCP
- * @conn: connection
- * @reason: why
+ * afr_attach_note_left() - record why the connection has left its link, and when to try again
+ * @conn: connection, back on TCP
+ * @reason: why it has left
  *
- * Context: the work.
+ * Context: connection worker.
  */
-void afr_attach_left(struct afr_conn *conn, enum afr_reason reason)
+void afr_attach_note_left(struct afr_conn *conn, enum afr_reason reason)
 {
 	afr_fallback_left(conn, reason);
 	back_off(conn);
@@ -54,59 +57,70 @@ static bool pending(u8 state)
 	return state == AFR_JOINING || state == AFR_REQUESTED || state == AFR_ATTACHING;
 }
 
-/* One of the attaches_max, from the first step to the last, or until that is overdue. */
-static bool let_in(struct afr_conn *conn)
+/*
+ * Counts the connection as one of attaches_max, from the first step of an attach to the last or
+ * until the answer is overdue. Returns false if the limit is reached.
+ */
+static bool counted(struct afr_conn *conn)
 {
 	struct afr_net *an = conn->an;
 
-	conn->let_in = afr_net_take(an, &an->attaching, READ_ONCE(an->set.attaches_max));
-	return conn->let_in;
+	conn->attach.counted = afr_netns_charge(an, &an->attaching,
+						READ_ONCE(an->set.attaches_max));
+	return conn->attach.counted;
 }
 
-static void make_room(struct afr_conn *conn)
+static void release_quota(struct afr_conn *conn)
 {
-	if (conn->let_in)
+	if (conn->attach.counted)
 		atomic_dec(&conn->an->attaching);
-	conn->let_in = false;
+	conn->attach.counted = false;
 }
 
-static void step(struct afr_conn *conn, enum afr_attach_state state)
+/**
+ * afr_attach_set_state() - change the state of the attach
+ * @conn: connection
+ * @state: new state
+ *
+ * Context: connection worker.
+ */
+void afr_attach_set_state(struct afr_conn *conn, enum afr_attach_state state)
 {
-	lockdep_assert_held(&conn->run_mutex);	/* on_link is its, too */
+	lockdep_assert_held(&conn->worker.mutex);	/* protects worker.on_link, too */
 	if (!pending(state))
-		make_room(conn);
+		release_quota(conn);
 	if (state != AFR_DETACHED)
-		WRITE_ONCE(conn->on_link, true);	/* taken back at the end of a run */
+		WRITE_ONCE(conn->worker.on_link, true);	/* run_link_work() clears it */
 	if (pending(state))
 		trace_afrdma_conn_upgrade(conn->id, state == AFR_JOINING ? AFR_STEP_JOIN :
 					  AFR_STEP_ATTACH, AFR_REASON_NONE);
-	conn->attach = state;
-	if (conn->watched != (state == AFR_ATTACHED || state == AFR_LEAVING)) {
-		conn->watched = !conn->watched;
-		afr_route_watch(conn->watched);
+	conn->attach.state = state;
+	if (conn->route.watched != (state == AFR_ATTACHED || state == AFR_LEAVING)) {
+		conn->route.watched = !conn->route.watched;
+		afr_route_watch(conn->route.watched);
 	}
 }
 
 /**
- * afr_attach_overdue() - client: the peer takes its time to answer
+ * afr_attach_overdue() - client: handle a missing answer to ATTACH
  * @conn: connection, attaching
  *
- * The answer may still come, but others need not wait for it.
+ * The answer may still come, but the connection no longer counts as one of attaches_max.
  *
- * Context: the work.
+ * Context: connection worker.
  */
 void afr_attach_overdue(struct afr_conn *conn)
 {
-	make_room(conn);
+	release_quota(conn);
 	afr_fallback_note(conn, AFR_STEP_OVERDUE, AFR_REASON_ATTACH_TIMEOUT);
 }
 
-/* An attempt has ended on TCP. */
+/* Handles a failed attempt: the connection stays on TCP. */
 static void attach_failed(struct afr_conn *conn, u32 reason)
 {
-	afr_stat_inc(conn->an->net, AFR_STAT_UPGRADE_FAILED);
+	afr_netns_count(conn->an->net, AFR_STAT_UPGRADE_FAILED);
 	afr_fallback_note(conn, AFR_STEP_FAILED, reason);
-	conn->attach_tries = max_t(u8, conn->attach_tries, 1);
+	conn->attach.tries = max_t(u8, conn->attach.tries, 1);
 	back_off(conn);
 }
 
@@ -121,97 +135,101 @@ static enum afr_reason reason_of(const struct afr_conn *conn, int err)
 	case -ENOSPC:		return AFR_REASON_NO_SLOT;
 	case -ENOTCONN:		return AFR_REASON_LINK_BUSY;
 	case -EPERM:
-		return conn->route_reason ?: AFR_REASON_XFRM_POLICY;
+		return conn->route.reason ?: AFR_REASON_XFRM_POLICY;
 	default:		return AFR_REASON_MR_FAILED;
 	}
 }
 
-/* Both ends know the keys, and the link is neither drained nor left by both (I9, PE5). */
+/* Both ends have the keys, and the link is neither drained nor left by both ends (I9, PE5). */
 static bool __maybe_unused in_use(const struct afr_conn *conn)
 {
-	return (conn->attach == AFR_ATTACHED || conn->attach == AFR_LEAVING) &&
+	return (conn->attach.state == AFR_ATTACHED || conn->attach.state == AFR_LEAVING) &&
 	       !test_bit(AFR_F_LINK_DOWN, &conn->flags) &&
 	       !(test_bit(AFR_F_DETACHED, &conn->flags) &&
 		 test_bit(AFR_F_PEER_DETACHED, &conn->flags));
 }
 
 /**
- * afr_attach_end() - give back all of an attach
- * @conn: connection; nobody writes to its ring any more, nobody reads its send ring
+ * afr_attach_end() - release everything that belongs to an attach
+ * @conn: connection; no device reads its send ring or may write to its receive ring any more
  *
- * Context: the work.
+ * Context: connection worker.
  */
 void afr_attach_end(struct afr_conn *conn)
 {
-	struct afr_link *link = conn->port.link;
+	struct afr_link *link = conn->attach.channel.link;
 
 	AFR_CHECK(!in_use(conn));
-	/* from here on no frame is built from what goes away below */
-	spin_lock_bh(&conn->tx_lock);
-	conn->may_post = false;
-	conn->detach_due = false;
-	conn->detach_posted = false;
-	step(conn, AFR_DETACHED);
-	clear_bit(AFR_WANT_ATTACH, &conn->want);
-	clear_bit(AFR_WANT_ATTACHED, &conn->want);
-	clear_bit(AFR_WANT_MOVE, &conn->want);
-	spin_unlock_bh(&conn->tx_lock);
+	/* after this, no frame is built from what is released below */
+	spin_lock_bh(&conn->tx.lock);
+	afr_conn_set_may_post(conn, false);
+	conn->attach.detach_due = false;
+	conn->attach.detach_posted = false;
+	afr_attach_set_state(conn, AFR_DETACHED);
+	clear_bit(AFR_PENDING_ATTACH, &conn->out.pending);
+	clear_bit(AFR_PENDING_ATTACHED, &conn->out.pending);
+	clear_bit(AFR_PENDING_MOVE, &conn->out.pending);
+	spin_unlock_bh(&conn->tx.lock);
 	if (link)
-		afr_port_leave(&conn->port);
-	afr_mr_free(conn->rcv_mr);
-	afr_mr_free(conn->snd_mr);
-	conn->rcv_mr = NULL;
-	conn->snd_mr = NULL;
-	afr_rings_unpin(conn);
+		afr_channel_leave(&conn->attach.channel);
+	afr_mr_free(conn->attach.rcv_mr);
+	afr_mr_free(conn->attach.snd_mr);
+	conn->attach.rcv_mr = NULL;
+	conn->attach.snd_mr = NULL;
+	afr_conn_rings_unpin(conn);
 	clear_bit(AFR_F_LINK_DOWN, &conn->flags);
 	clear_bit(AFR_F_PEER_DETACHED, &conn->flags);
 	clear_bit(AFR_F_DETACHED, &conn->flags);
-	clear_bit(AFR_F_LEAVE, &conn->flags);
+	clear_bit(AFR_F_LEAVE_LINK, &conn->flags);
 	clear_bit(AFR_F_REFUSED, &conn->flags);
 	afr_conn_timer(conn, AFR_T_DETACH, 0);
-	afr_conn_timer(conn, AFR_T_ALIVE, 0);
+	afr_conn_timer(conn, AFR_T_TCP_KEEPALIVE, 0);
 }
 
 /*
- * To register waits for what was posted before on the queue pair, and so for the peer: what comes
- * by TCP is read meanwhile. Nobody else takes a step, which is a worker's of this kind alone.
+ * Registration waits for earlier posts on the queue pair, and so for the peer. worker.mutex is
+ * released meanwhile, so that frames from TCP are read. The state of the attach does not change:
+ * only a worker that may wait for the device, like this one, changes it.
  */
 static int register_rings(struct afr_conn *conn)
 {
 	struct afr_mr *rcv, *snd;
 	int err;
 
-	lockdep_assert_held(&conn->run_mutex);
-	AFR_CHECK(afr_conn_may_wait(conn) && conn->attach != AFR_DETACHED);
-	rcv = afr_mr_map(conn->port.link, &conn->rcv, true);
+	lockdep_assert_held(&conn->worker.mutex);
+	AFR_CHECK(afr_conn_in_link_work(conn) && conn->attach.state != AFR_DETACHED);
+	rcv = afr_mr_map(conn->attach.channel.link, &conn->rx.mem, true);
 	if (IS_ERR(rcv))
 		return PTR_ERR(rcv);
-	conn->rcv_mr = rcv;
-	snd = afr_mr_map(conn->port.link, &conn->snd, false);
+	conn->attach.rcv_mr = rcv;
+	snd = afr_mr_map(conn->attach.channel.link, &conn->tx.mem, false);
 	if (IS_ERR(snd))
 		return PTR_ERR(snd);
-	conn->snd_mr = snd;
-	afr_conn_unlock_run(conn);
+	conn->attach.snd_mr = snd;
+	afr_conn_worker_unlock(conn);
 	err = afr_mr_register(rcv) ?: afr_mr_register(snd);
-	mutex_lock(&conn->run_mutex);
+	mutex_lock(&conn->worker.mutex);
 	return err;
 }
 
-/* Slot, rings and keys on @link, whose reference we take over. The epoch is open on success. */
+/*
+ * Joins a channel on @link, whose reference it takes over, and pins and registers the rings. The
+ * caller releases everything by afr_attach_end(), also after an error.
+ */
 static int attach_begin(struct afr_conn *conn, struct afr_link *link)
 {
 	int err;
 
-	err = afr_port_join(&conn->port, link, &afr_path_rdma_port_ops);
-	afr_link_put(link);	/* the port has its own */
+	err = afr_channel_join(&conn->attach.channel, link, &afr_rdma_tx_channel_ops);
+	afr_link_put(link);	/* the channel has its own reference */
 	if (err)
 		return err;
-	if (afr_route_barred(conn))	/* the link may be older than the route */
+	if (afr_route_denied(conn))	/* the link may be older than the route */
 		return -EPERM;
-	err = afr_rings_pin(conn) ?: register_rings(conn);
+	err = afr_conn_rings_pin(conn) ?: register_rings(conn);
 	if (err)
 		return err;
-	conn->snd_view = *afr_mr_view(conn->snd_mr);
+	conn->attach.snd_view = *afr_mr_view(conn->attach.snd_mr);
 	return 0;
 }
 
@@ -220,145 +238,146 @@ static void epoch_open(struct afr_conn *conn)
 	u32 epoch;
 
 	clear_bit(AFR_F_PEER_LEFT, &conn->flags);
-	spin_lock_bh(&conn->tx_lock);
-	epoch = afr_tx_open(&conn->tx);
-	spin_lock(&conn->rx_lock);
-	afr_rx_open(&conn->rx, epoch);
-	spin_unlock(&conn->rx_lock);
-	spin_unlock_bh(&conn->tx_lock);
+	spin_lock_bh(&conn->tx.lock);
+	epoch = afr_tx_open(&conn->tx.seq);
+	spin_lock(&conn->rx.lock);
+	afr_rx_open(&conn->rx.seq, epoch);
+	spin_unlock(&conn->rx.lock);
+	spin_unlock_bh(&conn->tx.lock);
 }
 
 /**
- * afr_attach_close_epoch() - leave the epoch in both directions
+ * afr_attach_close_epoch() - close the epoch in both directions
  * @conn: connection
- * @resume: RESUME will be sent: only that gives the cursor back to CREDIT frames. False
- *	if the peer never used the epoch, or needs nothing any more
+ * @resume: RESUME will be sent, and only then may CREDIT frames carry the cursor again; false
+ *	if the peer never used the epoch, or needs no more credit
  *
- * Context: the work.
- * Return: X, what RESUME would say now.
+ * Context: connection worker.
+ * Return: X, the received offset that a RESUME sent now would contain.
  */
 u64 afr_attach_close_epoch(struct afr_conn *conn, bool resume)
 {
 	u64 received;
 
-	spin_lock_bh(&conn->tx_lock);
-	conn->may_post = false;
-	afr_tx_leave(&conn->tx);
-	spin_lock(&conn->rx_lock);
-	received = conn->rx.open ? afr_rx_close(&conn->rx) : conn->rx.visible;
-	conn->credit_imm = conn->credit_imm && resume;
-	spin_unlock(&conn->rx_lock);
-	spin_unlock_bh(&conn->tx_lock);
+	spin_lock_bh(&conn->tx.lock);
+	afr_conn_set_may_post(conn, false);
+	afr_tx_leave(&conn->tx.seq);
+	spin_lock(&conn->rx.lock);
+	received = conn->rx.seq.open ? afr_rx_close(&conn->rx.seq) : conn->rx.seq.visible;
+	conn->rx.credit_imm = conn->rx.credit_imm && resume;
+	spin_unlock(&conn->rx.lock);
+	spin_unlock_bh(&conn->tx.lock);
 	return received;
 }
 
 static void joined(struct afr_join *join, struct afr_link *link, enum afr_reason reason)
 {
-	struct afr_conn *conn = container_of(join, struct afr_conn, join);
+	struct afr_conn *conn = container_of(join, struct afr_conn, attach.join);
 
-	afr_conn_get(conn);	/* the work that sees the answer may be its last */
-	conn->join_link = link;
-	conn->join_reason = reason;
-	smp_mb__before_atomic();	/* the answer is there before the work looks for it */
+	afr_conn_get(conn);	/* the worker that sees AFR_F_JOINED may finish the connection */
+	conn->attach.link = link;
+	conn->attach.link_reason = reason;
+	smp_mb__before_atomic();	/* the worker sees link and reason with the flag */
 	set_bit(AFR_F_JOINED, &conn->flags);
 	afr_conn_schedule(conn);
 	afr_conn_put(conn);
 }
 
-static bool quiet(struct afr_conn *conn)
+static bool no_new_attach(struct afr_conn *conn)
 {
 	return test_bit(AFR_F_ABORT, &conn->flags) || test_bit(AFR_F_ORPHAN, &conn->flags) ||
-	       conn->tx.fin != AFR_NO_FIN;
+	       conn->tx.seq.fin != AFR_NO_FIN;
 }
 
 /**
- * afr_attach_start() - client: look for a link, if it is time
+ * afr_attach_start() - client: ask for a link, if one is due
  * @conn: connection, detached
  *
  * The next epoch may begin only when both ends have left the last one (PM2).
  *
- * Context: the work.
+ * Context: connection worker.
  */
 void afr_attach_start(struct afr_conn *conn)
 {
 	enum afr_reason reason;
 
-	if (!test_bit(AFR_F_UPGRADE, &conn->flags) || conn->due[AFR_T_RETRY] || quiet(conn))
+	if (!test_bit(AFR_F_UPGRADE, &conn->flags) || conn->worker.due[AFR_T_RETRY] ||
+	    no_new_attach(conn))
 		return;
-	if (conn->tx.where != AFR_ON_TCP || test_bit(AFR_WANT_RESUME, &conn->want) ||
-	    (conn->tx.epoch && !test_bit(AFR_F_PEER_LEFT, &conn->flags)))
+	if (conn->tx.seq.where != AFR_ON_TCP || test_bit(AFR_PENDING_RESUME, &conn->out.pending) ||
+	    (conn->tx.seq.epoch && !test_bit(AFR_F_PEER_LEFT, &conn->flags)))
 		return;
-	afr_stat_inc(conn->an->net, AFR_STAT_UPGRADE_TRIED);
-	reason = afr_fallback_forbidden(conn);	/* it may look at routes */
+	afr_netns_count(conn->an->net, AFR_STAT_UPGRADE_TRIED);
+	reason = afr_fallback_attach_denied(conn);	/* may look up routes */
 	if (!reason && !conn->peer.port)
 		reason = AFR_REASON_PEER_NO_SERVICE;
-	if (!reason && !let_in(conn))
+	if (!reason && !counted(conn))
 		reason = AFR_REASON_ATTACH_LIMIT;
 	if (reason) {
 		attach_failed(conn, reason);
 		return;
 	}
-	step(conn, AFR_JOINING);
-	conn->peer.mtu = afr_conn_path_mtu(conn);
-	conn->join.joined = joined;
-	afr_group_join(conn->an, &conn->peer, &conn->join);
+	afr_attach_set_state(conn, AFR_JOINING);
+	conn->peer.mtu = afr_conn_info_path_mtu(conn);
+	conn->attach.join.joined = joined;
+	afr_group_join(conn->an, &conn->peer, &conn->attach.join);
 }
 
 /**
- * afr_attach_cancel() - client: stop looking for a link
+ * afr_attach_cancel() - client: stop waiting for a link
  * @conn: connection, joining
  *
- * Context: the work.
+ * Context: connection worker.
  */
 void afr_attach_cancel(struct afr_conn *conn)
 {
-	afr_group_join_cancel(&conn->join);
-	if (test_and_clear_bit(AFR_F_JOINED, &conn->flags) && conn->join_link)
-		afr_link_put(conn->join_link);
-	conn->join_link = NULL;
-	step(conn, AFR_DETACHED);
+	afr_group_join_cancel(&conn->attach.join);
+	if (test_and_clear_bit(AFR_F_JOINED, &conn->flags) && conn->attach.link)
+		afr_link_put(conn->attach.link);
+	conn->attach.link = NULL;
+	afr_attach_set_state(conn, AFR_DETACHED);
 }
 
 /**
- * afr_attach_joined() - client: there is a link, or there is none
- * @conn: connection, joining; join_link and join_reason tell
+ * afr_attach_joined() - client: continue with the link that was found, or stay on TCP
+ * @conn: connection, joining; the result is in conn->attach.link and link_reason
  *
- * Context: the work.
+ * Context: connection worker.
  */
 void afr_attach_joined(struct afr_conn *conn)
 {
-	struct afr_link *link = conn->join_link;
+	struct afr_link *link = conn->attach.link;
 	int err;
 
-	conn->join_link = NULL;
+	conn->attach.link = NULL;
 	if (!link) {
-		step(conn, AFR_DETACHED);
-		attach_failed(conn, conn->join_reason);
+		afr_attach_set_state(conn, AFR_DETACHED);
+		attach_failed(conn, conn->attach.link_reason);
 		return;
 	}
-	if (quiet(conn)) {
+	if (no_new_attach(conn)) {
 		afr_link_put(link);
-		step(conn, AFR_DETACHED);
+		afr_attach_set_state(conn, AFR_DETACHED);
 		return;
 	}
 	err = attach_begin(conn, link);
-	if (err || quiet(conn)) {	/* it may have ended meanwhile */
+	if (err || no_new_attach(conn)) {	/* the stream may have ended meanwhile */
 		afr_attach_end(conn);
 		attach_failed(conn, err ? reason_of(conn, err) : AFR_REASON_CLOSING);
 		return;
 	}
 	epoch_open(conn);
-	step(conn, AFR_ATTACHING);
-	afr_control_want(conn, AFR_WANT_ATTACH);
+	afr_attach_set_state(conn, AFR_ATTACHING);
+	afr_frame_tx_request(conn, AFR_PENDING_ATTACH);
 	afr_conn_timer(conn, AFR_T_ATTACH, READ_ONCE(conn->an->set.attach_timeout_ms));
 }
 
 /**
- * afr_attach_refuse() - server: answer the ATTACH by no
+ * afr_attach_refuse() - server: refuse the ATTACH
  * @conn: connection; the epoch is open
- * @reason: what the client will read
+ * @reason: sent to the client
  *
- * Context: the work.
+ * Context: connection worker.
  */
 void afr_attach_refuse(struct afr_conn *conn, enum afr_reason reason)
 {
@@ -366,39 +385,41 @@ void afr_attach_refuse(struct afr_conn *conn, enum afr_reason reason)
 	set_bit(AFR_F_PEER_LEFT, &conn->flags);
 	afr_attach_end(conn);
 	attach_failed(conn, reason);
-	conn->attach_reason = reason;
-	afr_control_want(conn, AFR_WANT_ATTACHED);
-	afr_control_want(conn, AFR_WANT_CREDIT);	/* what the closed books counted as told */
+	conn->attach.answer = reason;
+	afr_frame_tx_request(conn, AFR_PENDING_ATTACHED);
+	/* closing the epoch counted the cursor as reported */
+	afr_frame_tx_request(conn, AFR_PENDING_CREDIT);
 }
 
-/* Both ends know where to write from here on. */
+/* Completes the attach: from now on both ends know where to write. */
 static void attached(struct afr_conn *conn, const struct afr_frame *frame)
 {
-	step(conn, AFR_ATTACHED);
-	conn->attached_at = jiffies;
-	conn->port.peer_slot = frame->attach.slot;
-	conn->peer_addr = frame->attach.addr;
-	conn->peer_rkey = frame->attach.rkey;
-	conn->peer_span = frame->attach.span;
+	afr_attach_set_state(conn, AFR_ATTACHED);
+	conn->attach.since = jiffies;
+	conn->attach.channel.peer_id = frame->attach.channel;
+	conn->attach.peer_addr = frame->attach.addr;
+	conn->attach.peer_rkey = frame->attach.rkey;
+	conn->attach.peer_span = frame->attach.span;
 	if (conn->server)
-		afr_conn_timer(conn, AFR_T_ALIVE, READ_ONCE(conn->an->set.keepalive_ms));
+		afr_conn_timer(conn, AFR_T_TCP_KEEPALIVE, READ_ONCE(conn->an->set.keepalive_ms));
 	afr_conn_timer(conn, AFR_T_ATTACH, 0);
 	afr_fallback_note(conn, AFR_STEP_DONE, AFR_REASON_NONE);
-	afr_stat_inc(conn->an->net, AFR_STAT_UPGRADE_DONE);
+	afr_netns_count(conn->an->net, AFR_STAT_UPGRADE_DONE);
 }
 
 /**
- * afr_attach_answer() - server: answer the ATTACH
+ * afr_attach_answer() - server: answer the ATTACH, if possible now
  * @conn: connection, requested
  *
- * As soon as our end of the link it names is up; that may be a moment after the client's.
+ * The server's end of the link may come up a moment later than the client's: until then, or until
+ * AFR_T_ATTACH expires, the worker tries again every LINK_POLL_MS.
  *
- * Context: the work.
+ * Context: connection worker.
  */
 void afr_attach_answer(struct afr_conn *conn)
 {
-	const struct afr_frame *req = &conn->attach_req;
-	/* nor is there anything to wait for when the client has lost this link meanwhile */
+	const struct afr_frame *req = &conn->attach.request;
+	/* the client has lost this link meanwhile: do not wait for it */
 	bool left = test_bit(AFR_F_PEER_LEFT, &conn->flags);
 	bool late = afr_conn_timer_due(conn, AFR_T_ATTACH) || left;
 	struct afr_link *link;
@@ -410,12 +431,13 @@ void afr_attach_answer(struct afr_conn *conn)
 		afr_link_put(link);
 		link = NULL;
 	}
-	if (!link && !late && !quiet(conn)) {
+	if (!link && !late && !no_new_attach(conn)) {
 		afr_conn_timer(conn, AFR_T_RETRY, LINK_POLL_MS);
 		return;
 	}
 	if (!link) {
-		afr_attach_refuse(conn, quiet(conn) ? AFR_REASON_CLOSING : AFR_REASON_UNKNOWN_LINK);
+		afr_attach_refuse(conn, no_new_attach(conn) ? AFR_REASON_CLOSING :
+							      AFR_REASON_UNKNOWN_LINK);
 		return;
 	}
 	err = attach_begin(conn, link);
@@ -423,65 +445,66 @@ void afr_attach_answer(struct afr_conn *conn)
 		afr_attach_refuse(conn, reason_of(conn, err));
 		return;
 	}
-	conn->attach_reason = AFR_REASON_NONE;
+	conn->attach.answer = AFR_REASON_NONE;
 	attached(conn, req);
-	afr_control_want(conn, AFR_WANT_ATTACHED);
+	afr_frame_tx_request(conn, AFR_PENDING_ATTACHED);
 }
 
-/* The cursor in ATTACH and ATTACHED is news of the reader like any other. */
+/* Applies the consumer cursor in ATTACH or ATTACHED like that of any CREDIT. */
 static int take_cursor(struct afr_conn *conn, u64 consumed)
 {
 	int bad;
 
-	spin_lock_bh(&conn->tx_lock);
-	bad = afr_tx_credit(&conn->tx, consumed);
-	clear_bit(AFR_F_BLOCKED_TOLD, &conn->flags);
-	spin_unlock_bh(&conn->tx_lock);
+	spin_lock_bh(&conn->tx.lock);
+	bad = afr_tx_credit(&conn->tx.seq, consumed);
+	clear_bit(AFR_F_BLOCKED_SENT, &conn->flags);
+	spin_unlock_bh(&conn->tx.lock);
 	return bad;
 }
 
 /**
- * afr_attach_asked() - ATTACH came
- * @conn: connection, we are the server
+ * afr_attach_rx_attach() - server: handle ATTACH
+ * @conn: connection
  * @frame: parsed ATTACH
  *
- * Return: 0 or why the connection ends.
+ * Context: connection worker.
+ * Return: 0, or the AFR_REASON_* with which to abort the connection.
  */
-int afr_attach_asked(struct afr_conn *conn, const struct afr_frame *frame)
+int afr_attach_rx_attach(struct afr_conn *conn, const struct afr_frame *frame)
 {
-	enum afr_reason reason = afr_fallback_forbidden(conn);
+	enum afr_reason reason = afr_fallback_attach_denied(conn);
 
-	if (!conn->server || !afr_conn_framed(conn) || conn->attach != AFR_DETACHED ||
-	    frame->attach.epoch <= conn->tx.epoch || conn->tx.where != AFR_ON_TCP ||
-	    frame->attach.ring != conn->tx.window || frame->attach.reason ||
-	    conn->rx.fin != AFR_NO_FIN ||
+	if (!conn->server || !afr_conn_negotiated(conn) || conn->attach.state != AFR_DETACHED ||
+	    frame->attach.epoch <= conn->tx.seq.epoch || conn->tx.seq.where != AFR_ON_TCP ||
+	    frame->attach.ring != conn->tx.seq.window || frame->attach.reason ||
+	    conn->rx.seq.fin != AFR_NO_FIN ||
 	    take_cursor(conn, frame->attach.consumed))
 		return AFR_REASON_ATTACH_BAD;
-	conn->attach_req = *frame;
-	afr_stat_inc(conn->an->net, AFR_STAT_UPGRADE_TRIED);
-	/* the client may have given up epochs that it never told us of */
-	spin_lock_bh(&conn->tx_lock);
-	conn->tx.epoch = frame->attach.epoch - 1;
-	spin_unlock_bh(&conn->tx_lock);
+	conn->attach.request = *frame;
+	afr_netns_count(conn->an->net, AFR_STAT_UPGRADE_TRIED);
+	/* the client may have given up epochs for which it sent no ATTACH */
+	spin_lock_bh(&conn->tx.lock);
+	conn->tx.seq.epoch = frame->attach.epoch - 1;
+	spin_unlock_bh(&conn->tx.lock);
 	epoch_open(conn);
-	if (!reason && !let_in(conn))
+	if (!reason && !counted(conn))
 		reason = AFR_REASON_ATTACH_LIMIT;
 	if (reason) {
 		afr_attach_refuse(conn, reason);
 		return 0;
 	}
-	step(conn, AFR_REQUESTED);
+	afr_attach_set_state(conn, AFR_REQUESTED);
 	afr_conn_timer(conn, AFR_T_ATTACH, READ_ONCE(conn->an->set.attach_timeout_ms));
 	afr_conn_timer(conn, AFR_T_RETRY, 0);
 	return 0;
 }
 
 /**
- * afr_attach_refused() - client: the server said no, or has never heard of the ATTACH
+ * afr_attach_refused() - client: end an attach that the server refused or never received
  * @conn: connection, attaching
  * @reason: why
  *
- * Context: the work.
+ * Context: connection worker.
  */
 void afr_attach_refused(struct afr_conn *conn, u32 reason)
 {
@@ -489,79 +512,84 @@ void afr_attach_refused(struct afr_conn *conn, u32 reason)
 	set_bit(AFR_F_PEER_LEFT, &conn->flags);
 	afr_attach_end(conn);
 	attach_failed(conn, reason);
-	afr_control_want(conn, AFR_WANT_CREDIT);	/* what the closed books counted as told */
+	/* closing the epoch counted the cursor as reported */
+	afr_frame_tx_request(conn, AFR_PENDING_CREDIT);
 }
 
 /**
- * afr_attach_unsaid() - client: drop an ATTACH that was not written yet
+ * afr_attach_drop_unsent() - client: drop an ATTACH that was not written yet
  * @conn: connection
  *
- * Context: the work.
- * Return: true if there was one: the peer knows nothing of the epoch, and never will.
+ * Context: connection worker.
+ * Return: true if there was one: the peer does not know the epoch, and never will.
  */
-bool afr_attach_unsaid(struct afr_conn *conn)
+bool afr_attach_drop_unsent(struct afr_conn *conn)
 {
 	bool unsaid;
 
-	spin_lock_bh(&conn->tx_lock);	/* build_attach() may put it back */
-	unsaid = test_and_clear_bit(AFR_WANT_ATTACH, &conn->want);
-	spin_unlock_bh(&conn->tx_lock);
+	spin_lock_bh(&conn->tx.lock);	/* build_attach() may put it back */
+	unsaid = test_and_clear_bit(AFR_PENDING_ATTACH, &conn->out.pending);
+	spin_unlock_bh(&conn->tx.lock);
 	return unsaid;
 }
 
 /**
- * afr_attach_take_back() - client: the connection ends before its ATTACH was written
- * @conn: connection, attaching
+ * afr_attach_withdraw() - client: if the ATTACH was not written yet, drop it and end the attach
+ * @conn: connection, attaching; its send direction ends
  *
- * Context: the work.
+ * Context: connection worker.
  */
-void afr_attach_take_back(struct afr_conn *conn)
+void afr_attach_withdraw(struct afr_conn *conn)
 {
-	if (!afr_attach_unsaid(conn))
+	if (!afr_attach_drop_unsent(conn))
 		return;
 	afr_attach_refused(conn, AFR_REASON_CLOSING);
 	afr_conn_schedule(conn);
 }
 
 /**
- * afr_attach_answered() - ATTACHED came
- * @conn: connection, we are the client
+ * afr_attach_rx_attached() - client: handle ATTACHED
+ * @conn: connection
  * @frame: parsed ATTACHED
  *
- * Return: 0 or why the connection ends.
+ * Context: connection worker.
+ * Return: 0, or the AFR_REASON_* with which to abort the connection.
  */
-int afr_attach_answered(struct afr_conn *conn, const struct afr_frame *frame)
+int afr_attach_rx_attached(struct afr_conn *conn, const struct afr_frame *frame)
 {
 	int bad;
 
-	if (conn->server || frame->attach.epoch != conn->tx.epoch)
+	if (conn->server || frame->attach.epoch != conn->tx.seq.epoch)
 		return AFR_REASON_ATTACH_BAD;
-	if (conn->attach != AFR_ATTACHING) {	/* the link died meanwhile: RESUME tells the peer */
-		if (frame->attach.reason)	/* which then has nothing to say RESUME for */
+	/* the link was lost meanwhile, and RESUME was requested; a peer that refused sends none */
+	if (conn->attach.state != AFR_ATTACHING) {
+		if (frame->attach.reason)
 			set_bit(AFR_F_PEER_LEFT, &conn->flags);
-		return conn->tx.open ? AFR_REASON_ATTACH_BAD : 0;
+		return conn->tx.seq.open ? AFR_REASON_ATTACH_BAD : 0;
 	}
-	if (frame->attach.reason) {	/* to give back the keys is a step: it may wait */
+	/* afr_attach_refused() releases the keys later: it may have to wait for the device */
+	if (frame->attach.reason) {
 		afr_attach_close_epoch(conn, false);
-		conn->join_reason = afr_reason_of_peer(frame->attach.reason);
-		afr_control_want(conn, AFR_WANT_CREDIT);	/* it counts as told */
+		conn->attach.link_reason = afr_reason_of_peer(frame->attach.reason);
+		/* closing the epoch counted the cursor as reported */
+		afr_frame_tx_request(conn, AFR_PENDING_CREDIT);
 		return test_and_set_bit(AFR_F_REFUSED, &conn->flags) ? AFR_REASON_ATTACH_BAD : 0;
 	}
-	if (test_bit(AFR_F_REFUSED, &conn->flags) || frame->attach.ring != conn->tx.window ||
-	    frame->attach.link != afr_link_id(conn->port.link))
+	if (test_bit(AFR_F_REFUSED, &conn->flags) || frame->attach.ring != conn->tx.seq.window ||
+	    frame->attach.link != afr_link_id(conn->attach.channel.link))
 		return AFR_REASON_ATTACH_BAD;
 
 	bad = take_cursor(conn, frame->attach.consumed);
 	if (bad)
 		return bad;
 	attached(conn, frame);
-	spin_lock_bh(&conn->tx_lock);
-	spin_lock(&conn->rx_lock);
-	conn->credit_imm = true;
-	spin_unlock(&conn->rx_lock);
-	conn->may_post = !test_bit(AFR_F_LINK_DOWN, &conn->flags);
-	conn->corked = false;
-	spin_unlock_bh(&conn->tx_lock);
-	afr_path_rdma_credit(conn);	/* pending CREDIT frames are dropped from here on */
+	spin_lock_bh(&conn->tx.lock);
+	spin_lock(&conn->rx.lock);
+	afr_conn_set_credit_imm(conn, true);
+	spin_unlock(&conn->rx.lock);
+	afr_conn_set_may_post(conn, !test_bit(AFR_F_LINK_DOWN, &conn->flags));
+	afr_tx_policy_uncork(conn);
+	spin_unlock_bh(&conn->tx.lock);
+	afr_rdma_tx_credit(conn);	/* from now on build_credit() drops pending CREDIT frames */
 	return 0;
 }

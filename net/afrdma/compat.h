@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Kernels differ; this is the only file that knows. The rest of the module is
- * written for 6.12. AFR_HAVE_* comes from the Makefile, which looks into the
- * headers we build against.
+ * Differences between kernel versions. The rest of the module is written for 6.12 (except for
+ * splice_eof in sock.c). The Makefile searches the headers of the kernel and defines AFR_HAVE_*.
  */
 #ifndef AFR_COMPAT_H
 #define AFR_COMPAT_H
@@ -36,7 +35,7 @@
 #define AFR_ACCEPT_FLAGS	(accept_flags)
 #endif
 
-/* ops->accept() of another socket, as the kernel calls it for a system call. */
+/* Calls ops->accept() of another socket like the accept() system call does. */
 static inline int afr_ops_accept(struct socket *sock, struct socket *newsock, int flags)
 {
 #ifdef AFR_HAVE_ACCEPT_ARG
@@ -48,7 +47,7 @@ static inline int afr_ops_accept(struct socket *sock, struct socket *newsock, in
 #endif
 }
 
-/* Last parameter of icsk_af_ops->syn_recv_sock(), with its comma. */
+/* Last parameter of icsk_af_ops->syn_recv_sock(), including the comma before it. */
 #ifdef AFR_HAVE_CHILD_INIT
 #define AFR_CHILD_INIT_PARAM	, void (*init)(struct sock *newsk, const struct sock *sk)
 #define AFR_CHILD_INIT_ARG	, init
@@ -58,17 +57,17 @@ static inline int afr_ops_accept(struct socket *sock, struct socket *newsock, in
 #endif
 
 /*
- * Older kernels keep setsockopt(SOL_SOCKET) to themselves: the bit, one that
- * nobody looks at, changes nothing there.
+ * Older kernels do not pass setsockopt(SOL_SOCKET) to a protocol. There the bit is one that is not
+ * used.
  */
 #ifndef SOCK_CUSTOM_SOCKOPT
 #define SOCK_CUSTOM_SOCKOPT (BITS_PER_LONG - 1)
-#define AFR_SOL_SOCKET_IS_OURS 0
+#define AFR_HAVE_CUSTOM_SOCKOPT 0
 #else
-#define AFR_SOL_SOCKET_IS_OURS 1
+#define AFR_HAVE_CUSTOM_SOCKOPT 1
 #endif
 
-/* A user of older headers may lack these. */
+/* Older headers may lack these. */
 #ifndef MSG_SPLICE_PAGES
 #define MSG_SPLICE_PAGES 0
 #endif
@@ -78,8 +77,8 @@ static inline int afr_ops_accept(struct socket *sock, struct socket *newsock, in
 #endif
 
 /*
- * Register @n entries of @table; @table has room for one empty entry behind
- * them, which older kernels need as the end.
+ * Registers the @n entries of @table. An empty entry must follow them, which marks the end for
+ * older kernels.
  */
 static inline struct ctl_table_header *afr_register_net_sysctl(struct net *net, const char *path,
 							       struct ctl_table *table, size_t n)
@@ -91,7 +90,7 @@ static inline struct ctl_table_header *afr_register_net_sysctl(struct net *net, 
 #endif
 }
 
-/* What a proc_handler gets, and what a table's owner may free. */
+/* Type of the table in a ctl_table_header, and of the argument of a proc_handler. */
 #ifdef AFR_HAVE_CONST_CTL_TABLE
 #define afr_ctl_table const struct ctl_table
 #else
@@ -99,7 +98,7 @@ static inline struct ctl_table_header *afr_register_net_sysctl(struct net *net, 
 #endif
 
 #ifndef AFR_HAVE_PUT_UINT
-/* An attribute of 4 bytes if the number fits, else of 8. */
+/* Adds a number as an attribute of 4 bytes if it fits, else of 8 bytes. */
 static inline int nla_put_uint(struct sk_buff *skb, int type, u64 value)
 {
 	if (value <= U32_MAX)

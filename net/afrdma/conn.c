@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The connection object: life, timers, upcalls, who does the work. */
+/* The connection object: lifetime, table, upcalls, and all that runs the connection worker. */
 #include "conn.h"
 
 #include <linux/module.h>
@@ -10,95 +10,91 @@
 #include <net/tcp_states.h>
 #include <uapi/linux/af_rdma.h>
 
-#include "ring.h"
-#include "stats.h"
+#include "proto/ring.h"
 #include "trace.h"
 
 static struct kmem_cache *cache;
-static struct workqueue_struct *queue, *link_queue, *raw_queue;
+static struct workqueue_struct *queue, *link_queue, *fallback_queue;
 static atomic64_t last_id;
-static void (*work_run)(struct afr_conn *conn);
+static void (*worker_fn)(struct afr_conn *conn);
 
-/*
- * All connections by id. An entry is erased before its memory goes; lookups take a
- * reference under xa_lock.
- */
+/* All connections by id. Lookups take a reference under xa_lock; release erases the entry first. */
 static DEFINE_XARRAY(conns);
 
-/* Tell the socket in front, if there is one. */
+/* Calls the AF_RDMA socket, if there is one. */
 static void upcall(struct afr_conn *conn, void (*event)(struct sock *sk))
 {
 	struct sock *sk;
 
 	rcu_read_lock();
-	sk = rcu_dereference(conn->front);
+	sk = rcu_dereference(conn->sk);
 	if (sk)
 		event(sk);
 	rcu_read_unlock();
 }
 
-/* False: who has the mutex has the work done again, as it may have looked before it was wanted. */
+/* If it fails, the holder of the mutex schedules the worker again: it may have missed an event. */
 static bool try_lock_run(struct afr_conn *conn)
 {
-	if (mutex_trylock(&conn->run_mutex))
+	if (mutex_trylock(&conn->worker.mutex))
 		return true;
-	set_bit(AFR_F_RUN_AGAIN, &conn->flags);
-	smp_mb__after_atomic();		/* the holder lets go before it looks for the bit */
-	return mutex_trylock(&conn->run_mutex);
+	set_bit(AFR_F_RESCHEDULE, &conn->flags);
+	smp_mb__after_atomic();	/* pairs with afr_conn_worker_unlock(): unlock before test_bit() */
+	return mutex_trylock(&conn->worker.mutex);
 }
 
 /*
- * Three queues, for two kinds of work have to wait for others, who may be hostile: the steps of a
- * connection to and from a link for the peer's acknowledgements, a raw direction for calls that
- * hold the lock of TCP. They use up the workers of their kind only. So what a connection with a
- * link gets by TCP is read by a worker of the first queue, too, unless one of the second is at it.
+ * There are three workqueues, because two kinds of work wait for others, who may be hostile: steps
+ * to and from a link wait for acknowledgements of the peer (afrdma_attached), and a direction in
+ * fallback mode waits for calls that hold lock_sock() of the TCP socket (afrdma_fallback). Each
+ * kind can exhaust the workers of its own queue only. Therefore the first queue (afrdma) also reads
+ * what a connection with a link receives over TCP, but does not wait for run_link_work() to end.
  */
 static void run_work(struct work_struct *work)
 {
-	struct afr_conn *conn = container_of(work, struct afr_conn, work);
+	struct afr_conn *conn = container_of(work, struct afr_conn, worker.work);
 
-	if (!READ_ONCE(conn->on_link))
-		mutex_lock(&conn->run_mutex);
+	if (!READ_ONCE(conn->worker.on_link))
+		mutex_lock(&conn->worker.mutex);
 	else if (!try_lock_run(conn))
 		goto busy;
-	if (test_bit(AFR_F_ALIVE, &conn->flags))
-		work_run(conn);
-	afr_conn_unlock_run(conn);
+	if (test_bit(AFR_F_ACTIVE, &conn->flags))
+		worker_fn(conn);
+	afr_conn_worker_unlock(conn);
 busy:
-	afr_conn_put(conn);	/* of afr_conn_schedule() */
+	afr_conn_put(conn);	/* taken by afr_conn_schedule() */
 }
 
 static void run_link_work(struct work_struct *work)
 {
-	struct afr_conn *conn = container_of(work, struct afr_conn, link_work);
+	struct afr_conn *conn = container_of(work, struct afr_conn, worker.link_work);
 
-	mutex_lock(&conn->run_mutex);
-	if (test_bit(AFR_F_ALIVE, &conn->flags))
-		work_run(conn);
-	WRITE_ONCE(conn->on_link, conn->attach != AFR_DETACHED);
-	afr_conn_unlock_run(conn);
-	afr_conn_put(conn);	/* of afr_conn_schedule() */
+	mutex_lock(&conn->worker.mutex);
+	if (test_bit(AFR_F_ACTIVE, &conn->flags))
+		worker_fn(conn);
+	WRITE_ONCE(conn->worker.on_link, conn->attach.state != AFR_DETACHED);
+	afr_conn_worker_unlock(conn);
+	afr_conn_put(conn);	/* taken by afr_conn_schedule_link() */
 }
 
 static void timer_fired(struct timer_list *timer)
 {
-	afr_conn_schedule(container_of(timer, struct afr_conn, timer));
+	afr_conn_schedule(container_of(timer, struct afr_conn, worker.timer));
 }
 
 /**
- * afr_conn_alloc() - a connection that has no inner TCP socket yet
+ * afr_conn_alloc() - allocate a connection without TCP socket
  * @an: namespace
- * @front: socket in front
- * @ops: upcalls to it
+ * @sk: AF_RDMA socket
+ * @ops: upcalls to @sk
  *
- * All that may fail for want of memory is done here, so that an accept() fails before
- * it takes a connection from the queue, not with one in its hands.
+ * Everything that can fail is done here, before accept() takes a connection from the queue.
  *
  * Context: process.
  * Return: the connection with one reference, or NULL without memory.
  */
-struct afr_conn *afr_conn_alloc(struct afr_net *an, struct sock *front,
-				const struct afr_front_ops *ops)
+struct afr_conn *afr_conn_alloc(struct afr_net *an, struct sock *sk,
+				const struct afr_sock_ops *ops)
 {
 	struct afr_conn *conn = kmem_cache_zalloc(cache, GFP_KERNEL_ACCOUNT);
 
@@ -108,19 +104,19 @@ struct afr_conn *afr_conn_alloc(struct afr_net *an, struct sock *front,
 	kref_init(&conn->ref);
 	conn->id = atomic64_inc_return(&last_id);
 	conn->an = an;
-	conn->front_ops = ops;
-	INIT_WORK(&conn->work, run_work);
-	INIT_WORK(&conn->link_work, run_link_work);
-	timer_setup(&conn->timer, timer_fired, 0);
-	spin_lock_init(&conn->tx_lock);
-	spin_lock_init(&conn->rx_lock);
-	mutex_init(&conn->run_mutex);
-	mutex_init(&conn->ctl_mutex);
+	conn->sock_ops = ops;
+	INIT_WORK(&conn->worker.work, run_work);
+	INIT_WORK(&conn->worker.link_work, run_link_work);
+	timer_setup(&conn->worker.timer, timer_fired, 0);
+	spin_lock_init(&conn->tx.lock);
+	spin_lock_init(&conn->rx.lock);
+	mutex_init(&conn->worker.mutex);
+	mutex_init(&conn->out.mutex);
 	conn->reason = AFR_REASON_NONE;
-	RCU_INIT_POINTER(conn->front, front);
+	RCU_INIT_POINTER(conn->sk, sk);
 	if (xa_reserve(&conns, conn->id, GFP_KERNEL)) {
-		mutex_destroy(&conn->ctl_mutex);
-		mutex_destroy(&conn->run_mutex);
+		mutex_destroy(&conn->out.mutex);
+		mutex_destroy(&conn->worker.mutex);
 		kmem_cache_free(cache, conn);
 		return NULL;
 	}
@@ -128,17 +124,17 @@ struct afr_conn *afr_conn_alloc(struct afr_net *an, struct sock *front,
 }
 
 /**
- * afr_conn_create() - the connection is whole
- * @conn: of afr_conn_alloc()
- * @inner: inner socket, owned by the connection from now on
+ * afr_conn_create() - add the TCP socket, to which calls go at first, and the table entry
+ * @conn: from afr_conn_alloc()
+ * @tcp: TCP socket, owned by the connection from now on
  *
  * Context: process.
  */
-void afr_conn_create(struct afr_conn *conn, struct socket *inner)
+void afr_conn_create(struct afr_conn *conn, struct socket *tcp)
 {
-	conn->inner = inner;
+	conn->tcp = tcp;
 	trace_afrdma_conn_create(conn->id);
-	/* a dump may find it from here on (I6); the place is reserved */
+	/* from now on a dump may find it (I6); afr_conn_alloc() reserved the entry */
 	WARN_ON_ONCE(xa_err(xa_store(&conns, conn->id, conn, GFP_KERNEL)));
 }
 
@@ -147,27 +143,27 @@ static void release_closed(struct kref *ref)
 	struct afr_conn *conn = container_of(ref, struct afr_conn, ref);
 
 	might_sleep();
-	timer_delete_sync(&conn->timer);	/* of a last look */
-	WARN_ON_ONCE(conn->attach != AFR_DETACHED || conn->join_link);
+	timer_delete_sync(&conn->worker.timer);	/* see afr_conn_schedule_delayed() */
+	WARN_ON_ONCE(conn->attach.state != AFR_DETACHED || conn->attach.link);
 	xa_erase(&conns, conn->id);
-	afr_mem_destroy(&conn->snd);
-	afr_mem_destroy(&conn->rcv);
-	if (conn->inner) {
-		sock_release(conn->inner);
+	afr_ring_mem_destroy(&conn->tx.mem);
+	afr_ring_mem_destroy(&conn->rx.mem);
+	if (conn->tcp) {
+		sock_release(conn->tcp);
 		trace_afrdma_conn_destroy(conn->id);
 	}
-	mutex_destroy(&conn->ctl_mutex);
-	mutex_destroy(&conn->run_mutex);
+	mutex_destroy(&conn->out.mutex);
+	mutex_destroy(&conn->worker.mutex);
 	kmem_cache_free(cache, conn);
 }
 
-/* A worker or a dump, which may hold the lock of generic netlink, does not sleep for close(). */
+/* Only close() may linger: not a worker, nor a dump, which may hold the lock of generic netlink. */
 static void release(struct kref *ref)
 {
-	struct socket *inner = container_of(ref, struct afr_conn, ref)->inner;
+	struct socket *tcp = container_of(ref, struct afr_conn, ref)->tcp;
 
-	if (inner && inner->sk->sk_lingertime)	/* 0 is a reset, whoever is the last */
-		sock_reset_flag(inner->sk, SOCK_LINGER);
+	if (tcp && tcp->sk->sk_lingertime)	/* 0 asks for a reset, not for waiting */
+		sock_reset_flag(tcp->sk, SOCK_LINGER);
 	release_closed(ref);
 }
 
@@ -175,9 +171,10 @@ static void release(struct kref *ref)
  * afr_conn_put() - drop a reference
  * @conn: connection
  *
- * The last reference is always dropped in process context: the work, the front
- * and the dump hold theirs there; completions and callbacks only borrow while
- * one of those lives.
+ * The last one is always dropped in process context: worker, AF_RDMA socket and dumps hold theirs
+ * there. Completions and callbacks use a connection only while one of those exists.
+ *
+ * Context: any; process if it may be the last reference.
  */
 void afr_conn_put(struct afr_conn *conn)
 {
@@ -185,8 +182,8 @@ void afr_conn_put(struct afr_conn *conn)
 }
 
 /**
- * afr_conn_put_closed() - the same for close()
- * @conn: connection; a plain one may wait here as SO_LINGER says
+ * afr_conn_put_closed() - drop the reference of close()
+ * @conn: connection; releasing its TCP socket may wait as SO_LINGER demands, if it fell back
  *
  * Context: process.
  */
@@ -196,23 +193,25 @@ void afr_conn_put_closed(struct afr_conn *conn)
 }
 
 /**
- * afr_conn_set_work() - hand down what the work item runs
- * @run: reader.c's work function
+ * afr_conn_set_worker() - set the function that work items and calls run
+ * @run: the connection worker of worker.c
+ *
+ * Context: module load.
  */
-void afr_conn_set_work(void (*run)(struct afr_conn *conn))
+void afr_conn_set_worker(void (*run)(struct afr_conn *conn))
 {
-	work_run = run;
+	worker_fn = run;
 }
 
 /**
- * afr_conn_start() - the handshake agreed: framing may begin
+ * afr_conn_start() - make a connection ready for frames, after the handshake agreed on them
  * @conn: connection, not started before
- * @server: we accepted
- * @nonce: the client's nonce from its SYN
- * @sndbuf: wanted send ring, bytes
- * @rcvbuf: wanted receive ring, bytes
+ * @server: this end accepted the connection
+ * @nonce: nonce of the client's SYN
+ * @sndbuf: wanted size of the send ring, bytes
+ * @rcvbuf: wanted size of the receive ring, bytes
  *
- * Context: any but hard irq (the inner socket may be locked).
+ * Context: any but hard irq; the TCP socket may be locked.
  */
 void afr_conn_start(struct afr_conn *conn, bool server, u32 nonce, u32 sndbuf, u32 rcvbuf)
 {
@@ -221,109 +220,113 @@ void afr_conn_start(struct afr_conn *conn, bool server, u32 nonce, u32 sndbuf, u
 	u32 snd, rcv;
 
 #ifdef CONFIG_MEMCG
-	memcg = conn->inner->sk->sk_memcg;
+	memcg = conn->tcp->sk->sk_memcg;
 #endif
-	snd = afr_ring_size(sndbuf, AFR_MEM_LEAST, most);
-	rcv = afr_ring_size(rcvbuf, AFR_MEM_LEAST, most);
-	afr_mem_init(&conn->snd, conn->an, snd, memcg);
-	afr_mem_init(&conn->rcv, conn->an, rcv, memcg);
-	afr_tx_init(&conn->tx, snd, AFR_WINDOW_INITIAL);
-	afr_rx_init(&conn->rx, rcv);
+	snd = afr_ring_size(sndbuf, AFR_RING_MEM_MIN, most);
+	rcv = afr_ring_size(rcvbuf, AFR_RING_MEM_MIN, most);
+	afr_ring_mem_init(&conn->tx.mem, conn->an, snd, memcg);
+	afr_ring_mem_init(&conn->rx.mem, conn->an, rcv, memcg);
+	afr_tx_init(&conn->tx.seq, snd, AFR_WINDOW_INITIAL);
+	afr_rx_init(&conn->rx.seq, rcv);
 	conn->server = server;
 	conn->nonce = nonce;
 	conn->reason = AFR_REASON_NOT_YET;
-	conn->urgent = AFR_NO_URGENT;
-	conn->urgent_gone = AFR_NO_URGENT;
-	afr_conn_get(conn);	/* of the living, see afr_conn_finish() */
-	__module_get(THIS_MODULE);	/* an orphan has no socket that would hold it (T19) */
+	conn->rx.urgent = AFR_NO_URGENT;
+	conn->rx.urgent_skip = AFR_NO_URGENT;
+	afr_conn_get(conn);	/* the active reference, dropped by afr_conn_finish() */
+	__module_get(THIS_MODULE);	/* an orphan has no socket that holds it (T19) */
 	set_bit(AFR_F_STARTED, &conn->flags);
-	set_bit(AFR_F_ALIVE, &conn->flags);
+	set_bit(AFR_F_ACTIVE, &conn->flags);
 }
 
-static bool any_raw(const struct afr_conn *conn)
+/* Is a direction in fallback mode, or about to be? */
+static bool any_fallback(const struct afr_conn *conn)
 {
-	return afr_conn_tx_mode(conn) == AFR_RAW || afr_conn_rx_mode(conn) == AFR_RAW ||
-	       test_bit(AFR_F_EARLY_OVER, &conn->flags);
+	return afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK ||
+	       afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK ||
+	       test_bit(AFR_F_NO_EARLY_TX, &conn->flags);
 }
 
 /**
- * afr_conn_schedule() - have a worker do the work soon
+ * afr_conn_schedule() - schedule the worker on queue afrdma, or afrdma_fallback in fallback mode
  * @conn: connection
  *
  * Context: any.
  */
 void afr_conn_schedule(struct afr_conn *conn)
 {
-	if (!test_bit(AFR_F_ALIVE, &conn->flags))
+	if (!test_bit(AFR_F_ACTIVE, &conn->flags))
 		return;
 	afr_conn_get(conn);
-	if (!queue_work(any_raw(conn) ? raw_queue : queue, &conn->work))
+	if (!queue_work(any_fallback(conn) ? fallback_queue : queue, &conn->worker.work))
 		afr_conn_put(conn);
 }
 
 /**
- * afr_conn_schedule_link() - the same by a worker that may wait for the device
+ * afr_conn_schedule_link() - schedule the worker on queue afrdma_attached, where it may wait
  * @conn: connection
  *
  * Context: any.
  */
 void afr_conn_schedule_link(struct afr_conn *conn)
 {
-	if (!test_bit(AFR_F_ALIVE, &conn->flags))
+	if (!test_bit(AFR_F_ACTIVE, &conn->flags))
 		return;
 	afr_conn_get(conn);
-	if (!queue_work(link_queue, &conn->link_work))
+	if (!queue_work(link_queue, &conn->worker.link_work))
 		afr_conn_put(conn);
 }
 
 /**
- * afr_conn_run() - do the work in this call
+ * afr_conn_run() - run the worker inline, unless that could take long
  * @conn: connection, the caller holds a reference
  *
- * Steps to and from a link are left to a worker; and all, when somebody else is at it just now.
+ * Steps to and from a link are left to a work item, and everything if the worker runs already.
  *
  * Context: process, without any lock.
  */
 void afr_conn_run(struct afr_conn *conn)
 {
-	if (!mutex_trylock(&conn->run_mutex)) {
+	if (!mutex_trylock(&conn->worker.mutex)) {
 		afr_conn_schedule(conn);
 		return;
 	}
-	if (test_bit(AFR_F_ALIVE, &conn->flags))
-		work_run(conn);
-	afr_conn_unlock_run(conn);
+	if (test_bit(AFR_F_ACTIVE, &conn->flags))
+		worker_fn(conn);
+	afr_conn_worker_unlock(conn);
 }
 
 /**
- * afr_conn_run_now() - the same behind whoever does it just now
- * @conn: connection whose output turns out raw: no link, so the work waits for nobody
+ * afr_conn_run_wait() - run the worker inline, once it does not run elsewhere
+ * @conn: connection that falls back: it has no link, so its worker does not wait for the peer
  *
  * Context: process, without any lock.
  */
-void afr_conn_run_now(struct afr_conn *conn)
+void afr_conn_run_wait(struct afr_conn *conn)
 {
-	mutex_lock(&conn->run_mutex);
-	AFR_CHECK(!conn->on_link);
-	if (test_bit(AFR_F_ALIVE, &conn->flags))
-		work_run(conn);
-	mutex_unlock(&conn->run_mutex);
+	mutex_lock(&conn->worker.mutex);
+	AFR_CHECK(!conn->worker.on_link);
+	if (test_bit(AFR_F_ACTIVE, &conn->flags))
+		worker_fn(conn);
+	mutex_unlock(&conn->worker.mutex);
 }
 
 /**
- * afr_conn_incoming() - the inner socket has something for the work
+ * afr_conn_incoming() - handle bytes or a state change of the TCP socket
  * @conn: connection
+ *
+ * Wakes a call that waits to read, which runs the worker inline; else schedules the worker.
  *
  * Context: any but hard irq.
  */
 void afr_conn_incoming(struct afr_conn *conn)
 {
-	if (atomic_read(&conn->readers)) {
-		smp_mb__before_atomic();	/* who sees the bit sees what came */
-		set_bit(AFR_F_TURN, &conn->flags);
-		smp_mb__after_atomic();	/* then look whether anybody waits still */
-		if (atomic_read(&conn->readers)) {
-			upcall(conn, conn->front_ops->calls);
+	if (atomic_read(&conn->worker.readers)) {
+		smp_mb__before_atomic();	/* the event is visible before the bit */
+		set_bit(AFR_F_RUN_INLINE, &conn->flags);
+		smp_mb__after_atomic();	/* set the bit before reading readers again */
+		if (atomic_read(&conn->worker.readers)) {
+			upcall(conn, conn->sock_ops->wake_calls);
 			return;
 		}
 	}
@@ -331,89 +334,87 @@ void afr_conn_incoming(struct afr_conn *conn)
 }
 
 /**
- * afr_conn_wait_end() - this call waits no more; if it was its turn, it does the work
- * @conn: connection
+ * afr_conn_wait_end() - end a wait to read, and run the worker inline if requested
+ * @conn: connection, afr_conn_wait_begin() was called
  *
  * Context: process, without any lock.
  */
 void afr_conn_wait_end(struct afr_conn *conn)
 {
-	/* still counted: what comes meanwhile needs no worker either */
-	if (test_and_clear_bit(AFR_F_TURN, &conn->flags))
+	/* still counted in readers: what comes meanwhile needs no work item either */
+	if (test_and_clear_bit(AFR_F_RUN_INLINE, &conn->flags))
 		afr_conn_run(conn);
-	atomic_dec(&conn->readers);
-	smp_mb__after_atomic();	/* then look whether that was seen too late */
-	if (test_and_clear_bit(AFR_F_TURN, &conn->flags))
+	atomic_dec(&conn->worker.readers);
+	smp_mb__after_atomic();	/* then handle an event that still saw this reader */
+	if (test_and_clear_bit(AFR_F_RUN_INLINE, &conn->flags))
 		afr_conn_run(conn);
 }
 
 /**
- * afr_conn_look_again() - run the work soon
+ * afr_conn_schedule_delayed() - schedule the worker after a delay
  * @conn: connection
- * @delay: in how many jiffies, at most
+ * @delay: jiffies; the worker may run earlier
  *
- * May come beside the work, behind afr_conn_finish() too: release_closed() ends the timer.
+ * May be called even after afr_conn_finish(): release_closed() stops the timer.
  *
  * Context: any; the caller holds a reference.
  */
-void afr_conn_look_again(struct afr_conn *conn, unsigned long delay)
+void afr_conn_schedule_delayed(struct afr_conn *conn, unsigned long delay)
 {
-	if (test_bit(AFR_F_ALIVE, &conn->flags))
-		timer_reduce(&conn->timer, jiffies + delay);
+	if (test_bit(AFR_F_ACTIVE, &conn->flags))
+		timer_reduce(&conn->worker.timer, jiffies + delay);
 }
 
 /**
- * afr_conn_timer() - start or stop one of the work's timers
+ * afr_conn_timer() - (re)start or stop a timer of the worker
  * @conn: connection
  * @which: timer
  * @ms: milliseconds from now, 0 stops it
  *
- * Context: the work, or before it first runs.
+ * Context: connection worker, or before it first runs.
  */
 void afr_conn_timer(struct afr_conn *conn, enum afr_timer which, unsigned int ms)
 {
 	unsigned long due;
 
 	if (!ms) {
-		conn->due[which] = 0;
+		conn->worker.due[which] = 0;
 		return;
 	}
 	due = jiffies + msecs_to_jiffies(ms);
-	conn->due[which] = due ? due : 1;
-	timer_reduce(&conn->timer, conn->due[which]);
+	conn->worker.due[which] = due ? due : 1;
+	timer_reduce(&conn->worker.timer, conn->worker.due[which]);
 }
 
 /**
- * afr_conn_timer_due() - has a timer run out?
+ * afr_conn_timer_due() - has a timer expired?
  * @conn: connection
- * @which: timer
+ * @which: timer; if not expired, it is armed again, as one kernel timer serves all
  *
- * A timer that has not is armed again: one kernel timer serves them all.
- *
- * Context: the work.
- * Return: true once, and the timer is stopped.
+ * Context: connection worker.
+ * Return: true once after the timer expired; it is stopped then.
  */
 bool afr_conn_timer_due(struct afr_conn *conn, enum afr_timer which)
 {
-	unsigned long due = conn->due[which];
+	unsigned long due = conn->worker.due[which];
 
-	lockdep_assert_held(&conn->run_mutex);	/* what is the work's alone (I15) */
+	lockdep_assert_held(&conn->worker.mutex);	/* only the worker uses timers (I15) */
 	if (!due)
 		return false;
 	if (time_before(jiffies, due)) {
-		timer_reduce(&conn->timer, due);
+		timer_reduce(&conn->worker.timer, due);
 		return false;
 	}
-	conn->due[which] = 0;
+	conn->worker.due[which] = 0;
 	return true;
 }
 
 /**
- * afr_conn_abort() - the connection must end
+ * afr_conn_abort() - have the worker reset the connection
  * @conn: connection
- * @reason: why
+ * @reason: why; the first reason stays
  *
- * Context: any. The work does it; the first reason stays.
+ * Context: any.
  */
 void afr_conn_abort(struct afr_conn *conn, enum afr_reason reason)
 {
@@ -423,98 +424,95 @@ void afr_conn_abort(struct afr_conn *conn, enum afr_reason reason)
 }
 
 /**
- * afr_conn_finish() - nothing is left to do
- * @conn: connection
+ * afr_conn_finish() - stop the worker for good, and drop the active reference
+ * @conn: connection for which nothing is left to do
  *
- * Context: the work.
+ * Context: connection worker.
  */
 void afr_conn_finish(struct afr_conn *conn)
 {
-	if (!test_and_clear_bit(AFR_F_ALIVE, &conn->flags))
+	if (!test_and_clear_bit(AFR_F_ACTIVE, &conn->flags))
 		return;
-	timer_delete_sync(&conn->timer);
+	timer_delete_sync(&conn->worker.timer);
 	if (test_bit(AFR_F_ORPHAN_COUNTED, &conn->flags))
-		afr_net_give_orphan(&conn->an->orphans);
+		afr_netns_uncharge_orphan(&conn->an->orphans);
 	if (test_bit(AFR_F_ORPHAN_DONE, &conn->flags))
-		afr_net_give_orphan(&conn->an->orphans_done);
+		afr_netns_uncharge_orphan(&conn->an->orphans_done);
 	set_bit(AFR_F_FINISHED, &conn->flags);
 	afr_conn_put(conn);
-	module_put(THIS_MODULE);	/* afr_conn_exit() waits for the work we are in */
+	module_put(THIS_MODULE);	/* afr_conn_exit() waits for this work item */
 }
 
 /**
- * afr_conn_orphan() - the socket in front is closed
+ * afr_conn_orphan() - stop upcalls to the AF_RDMA socket, which was closed
  * @conn: connection
  *
- * Context: process, without any lock. The front's memory lives until an RCU grace period
- * after.
+ * Context: process, without any lock. conn->sk must stay valid for one more RCU grace period.
  */
 void afr_conn_orphan(struct afr_conn *conn)
 {
-	rcu_assign_pointer(conn->front, NULL);
+	rcu_assign_pointer(conn->sk, NULL);
 	set_bit(AFR_F_ORPHAN, &conn->flags);
 	afr_conn_run(conn);
 }
 
 /**
- * afr_conn_readable() - there is something to read
+ * afr_conn_readable() - notify the AF_RDMA socket of bytes to read
  * @conn: connection
  *
  * Context: any but hard irq.
  */
 void afr_conn_readable(struct afr_conn *conn)
 {
-	upcall(conn, conn->front_ops->readable);
+	upcall(conn, conn->sock_ops->readable);
 }
 
 /**
- * afr_conn_writable() - there is room to write
+ * afr_conn_writable() - notify the AF_RDMA socket of space to write
  * @conn: connection
  *
  * Context: any but hard irq.
  */
 void afr_conn_writable(struct afr_conn *conn)
 {
-	upcall(conn, conn->front_ops->writable);
+	upcall(conn, conn->sock_ops->writable);
 }
 
 /**
- * afr_conn_urgent() - the peer marked an urgent byte
+ * afr_conn_urgent() - notify the AF_RDMA socket of a new urgent offset
  * @conn: connection
  *
  * Context: any but hard irq.
  */
 void afr_conn_urgent(struct afr_conn *conn)
 {
-	upcall(conn, conn->front_ops->urgent);
+	upcall(conn, conn->sock_ops->urgent);
 }
 
 /**
- * afr_conn_decided() - HELLO came: calls that waited for it go on
+ * afr_conn_decided() - wake calls, not pollers: HELLO brings no byte, no space, no end of stream
  * @conn: connection
- *
- * It brought no byte, no room and no end: to a poll it would be an edge of nothing.
  *
  * Context: any but hard irq.
  */
 void afr_conn_decided(struct afr_conn *conn)
 {
-	upcall(conn, conn->front_ops->decided);
+	upcall(conn, conn->sock_ops->decided);
 }
 
 /**
- * afr_conn_changed() - mode, error or end of stream
+ * afr_conn_changed() - notify the AF_RDMA socket of a new mode, an error or the end of the stream
  * @conn: connection
  *
  * Context: any but hard irq.
  */
 void afr_conn_changed(struct afr_conn *conn)
 {
-	upcall(conn, conn->front_ops->changed);
+	upcall(conn, conn->sock_ops->changed);
 }
 
 /**
- * afr_conn_find() - look a connection up
+ * afr_conn_find() - look up a connection by its id
  * @an: its namespace
  * @id: its id
  *
@@ -534,9 +532,9 @@ struct afr_conn *afr_conn_find(struct afr_net *an, u64 id)
 }
 
 /**
- * afr_conn_next() - one connection after the other
- * @an: of this namespace, or NULL for all
- * @id: the least id it may have
+ * afr_conn_next() - find the next connection in the order of ids
+ * @an: namespace, or NULL for all
+ * @id: lowest id to consider
  *
  * Context: process.
  * Return: the connection with the lowest such id, with a reference; or NULL.
@@ -558,7 +556,7 @@ struct afr_conn *afr_conn_next(struct afr_net *an, unsigned long id)
 
 static void destroy_queues(void)
 {
-	struct workqueue_struct *all[] = { queue, link_queue, raw_queue };
+	struct workqueue_struct *all[] = { queue, link_queue, fallback_queue };
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(all); i++)
@@ -567,7 +565,9 @@ static void destroy_queues(void)
 }
 
 /**
- * afr_conn_init() - cache and workqueues
+ * afr_conn_init() - create the cache and the workqueues
+ *
+ * Context: module load.
  * Return: 0 or -ENOMEM.
  */
 int afr_conn_init(void)
@@ -578,8 +578,8 @@ int afr_conn_init(void)
 		return -ENOMEM;
 	queue = alloc_workqueue("afrdma", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	link_queue = alloc_workqueue("afrdma_attached", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	raw_queue = alloc_workqueue("afrdma_raw", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (queue && link_queue && raw_queue)
+	fallback_queue = alloc_workqueue("afrdma_fallback", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (queue && link_queue && fallback_queue)
 		return 0;
 	destroy_queues();
 	kmem_cache_destroy(cache);
@@ -587,7 +587,7 @@ int afr_conn_init(void)
 }
 
 /**
- * afr_conn_exit() - the last works end, then the text may go
+ * afr_conn_exit() - wait for the last work items, and free everything
  *
  * Context: module exit, all connections are gone.
  */

@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A connection: the inner TCP socket, the books and rings of both directions,
- * and the attach to a link. It outlives the socket in front of it while there
- * are bytes to deliver (an orphan).
+ * A connection: the TCP socket, the sequence state and ring of each direction, and the attach to a
+ * link. It outlives its AF_RDMA socket while there are bytes to deliver (an orphan).
  *
- * Threads. Everything that decides is the work of the connection (reader.c): frames in,
- * timers, attach and moves, ending. One at a time does it: a worker, or on TCP the call
- * that waits to read or closes, which saves the switch to a worker and back. Beside it run
- * the program's sends and receives, and the link's completions. What they share is
- * protected by
+ * The connection worker handles incoming frames, timers, attach and moves, and the end of the
+ * connection; worker.c describes it. Sends and receives of the program and completions of the link
+ * run concurrently with it. The parts of struct afr_conn, and the lock or thread that owns each:
  *
- *	run_mutex	the work
- *	ctl_mutex	writing frames to the inner socket
- *	tx_lock		tx books, posting on the link, @want
- *	rx_lock		rx books
+ *	worker	the mutex, work items and timers of the worker
+ *	saved	the TCP socket's own callbacks: sk_callback_lock of the TCP socket
+ *	tx	send direction: tx.lock
+ *	out	outgoing frames: out.mutex, held while frames are written to the TCP socket
+ *	rx	receive direction: rx.lock
+ *	in	incoming frames: the worker
+ *	attach	attach to a link: the worker; what is posted on the link, tx.lock
+ *	route	result of the last route lookup: the worker
  *
- * Lock order:
- *	lock_sock(front) > ctl_mutex > lock_sock(inner)
- *	run_mutex > ctl_mutex
- *	ctl_mutex > tx_lock > rx_lock > link lock
- * Inner-socket callbacks run under the inner slock: they only have the work done.
+ * "The worker" as an owner means whoever holds worker.mutex.
+ *
+ * Lock order, outermost first:
+ *	lock_sock(sk) > out.mutex > lock_sock(tcp->sk)
+ *	worker.mutex > out.mutex
+ *	out.mutex > tx.lock > rx.lock > locks of the link
+ * Callbacks of the TCP socket run under its spinlock: they only schedule the worker or wake calls.
  */
 #ifndef AFR_CONN_H
 #define AFR_CONN_H
@@ -31,315 +34,335 @@
 #include <linux/timer.h>
 #include <linux/workqueue.h>
 
-#include "frame.h"
+#include "channel.h"
 #include "group.h"
 #include "link.h"
-#include "mem.h"
-#include "motion.h"
 #include "mr.h"
 #include "netns.h"
-#include "reason.h"
-#include "share.h"
+#include "proto/frame.h"
+#include "proto/reason.h"
+#include "proto/sequence.h"
+#include "ring_mem.h"
+#include "ring_quota.h"
 
 struct afr_conn;
 struct sock;
 struct socket;
 
 /*
- * What the bytes of one direction on the inner TCP connection are. One way:
- * UNDECIDED -> RAW or FRAMED.
+ * What one direction of the TCP connection carries. Once decided, FALLBACK or FRAMED stays (I14),
+ * see afr_conn_mode_may_change().
  */
 enum afr_mode {
-	AFR_NONE,		/* not connected */
-	AFR_UNDECIDED,
-	AFR_RAW,		/* the application's bytes: calls go to the inner socket */
-	AFR_FRAMED,
+	AFR_MODE_NONE,		/* not connected */
+	AFR_MODE_UNDECIDED,	/* HELLO has not settled it yet */
+	AFR_MODE_FALLBACK,	/* the application's bytes: calls go to the TCP socket */
+	AFR_MODE_FRAMED,
 };
 
-/* Upcalls to the socket in front. Any context but hard irq, under RCU. */
-struct afr_front_ops {
+/* Upcalls to the AF_RDMA socket. Any context but hard irq, under RCU. */
+struct afr_sock_ops {
 	void (*readable)(struct sock *sk);
-	void (*calls)(struct sock *sk);		/* calls that sleep look again; polls do not */
+	void (*wake_calls)(struct sock *sk);	/* wake sleeping calls, but no pollers */
 	void (*decided)(struct sock *sk);	/* the peer's HELLO came */
 	void (*writable)(struct sock *sk);
-	void (*urgent)(struct sock *sk);	/* an urgent byte is on its way */
+	void (*urgent)(struct sock *sk);	/* URGENT came, maybe before the byte */
 	void (*changed)(struct sock *sk);	/* mode, error or end of stream */
-	void (*plain)(struct afr_conn *conn);	/* process context: both directions are raw */
+	/* process context, no RCU: both directions are to fall back to TCP */
+	void (*fall_back)(struct afr_conn *conn);
 };
 
-/* What the connection wants to say on the control channel; sent in this order. */
-enum afr_want {
-	AFR_WANT_HELLO,
-	AFR_WANT_ERROR,
-	AFR_WANT_RESUME,
-	AFR_WANT_ATTACH,
-	AFR_WANT_ATTACHED,
-	AFR_WANT_URGENT,
-	AFR_WANT_MOVE,
-	AFR_WANT_CREDIT,
-	AFR_WANT_FINACK,
-	AFR_WANT_FIN,
-	AFR_WANT_BLOCKED,
-	AFR_WANT_URGENTACK,
-	AFR_WANT_SERVICE,
+/* Kinds of pending frames, sent in this order. */
+enum afr_pending {
+	AFR_PENDING_HELLO,
+	AFR_PENDING_ERROR,
+	AFR_PENDING_RESUME,
+	AFR_PENDING_ATTACH,
+	AFR_PENDING_ATTACHED,
+	AFR_PENDING_URGENT,
+	AFR_PENDING_MOVE,
+	AFR_PENDING_CREDIT,
+	AFR_PENDING_FINACK,
+	AFR_PENDING_FIN,
+	AFR_PENDING_BLOCKED,
+	AFR_PENDING_URGENTACK,
+	AFR_PENDING_SERVICE,
 };
 
-/* Things that happened, for the work (conn->flags). */
+/* Events and requests for the connection worker, and what became of them (conn->flags). */
 enum afr_conn_flag {
-	AFR_F_STARTED,		/* afr_conn_start() was called: books and rings exist */
-	AFR_F_ALIVE,		/* the work may run; cleared by afr_conn_finish() */
-	AFR_F_PUSH_AGAIN,	/* someone found ctl_mutex taken */
-	AFR_F_JOINED,		/* the group answered: join_link, join_reason */
-	AFR_F_REFUSED,		/* client: the server refused our ATTACH: join_reason */
-	AFR_F_LINK_DOWN,	/* port->down() was called */
-	AFR_F_PEER_DETACHED,	/* the peer will not write any more */
-	AFR_F_DETACHED,		/* our DETACH has completed */
-	AFR_F_ABORT,		/* end with abort_reason */
-	AFR_F_ABORTED,		/* done so */
-	AFR_F_ABORT_TOLD,	/* and the socket in front has been told */
-	AFR_F_INNER_SHUT,	/* we sent TCP FIN */
-	AFR_F_INNER_EOF,	/* and read the peer's */
+	AFR_F_STARTED,		/* afr_conn_start() was called: sequence state and rings exist */
+	AFR_F_ACTIVE,		/* the worker may run; cleared by afr_conn_finish() */
+	AFR_F_PUSH_AGAIN,	/* the holder of out.mutex has to send frames once more */
+	AFR_F_JOINED,		/* the link group answered: attach.link, attach.link_reason */
+	AFR_F_REFUSED,		/* client: the server refused ATTACH: attach.link_reason */
+	AFR_F_LINK_DOWN,	/* down() of the channel was called */
+	AFR_F_PEER_DETACHED,	/* the peer's DETACH was polled, or is not waited for any longer */
+	AFR_F_DETACHED,		/* the local DETACH has completed */
+	AFR_F_ABORT,		/* the connection has to end with abort_reason */
+	AFR_F_ABORTED,		/* it was aborted: no more frames or posts */
+	AFR_F_ABORT_REPORTED,	/* the AF_RDMA socket has got the error of the abort */
+	AFR_F_TCP_SHUT,		/* TCP was shut down for writing */
+	AFR_F_TCP_EOF,		/* no more bytes are read from TCP */
 	AFR_F_FINISHED,		/* nothing is left to do */
-	AFR_F_ORPHAN,		/* no socket in front any more */
-	AFR_F_ORPHAN_SEEN,	/* ... the work knows it */
-	AFR_F_ORPHAN_COUNTED,	/* ... and it is one of the orphans_max */
-	AFR_F_ORPHAN_DONE,	/* ... that were, and have delivered all */
-	AFR_F_BLOCKED_TOLD,	/* BLOCKED was sent for the current blockade */
-	AFR_F_PEER_LEFT,	/* the peer's RESUME of the current epoch has come */
-	AFR_F_UPGRADE,		/* client: enough was moved to deserve a link */
-	AFR_F_DEAF,		/* shut both ways: bytes behind deaf_at are refused */
+	AFR_F_ORPHAN,		/* the AF_RDMA socket was closed */
+	AFR_F_ORPHAN_SEEN,	/* the worker has handled the close */
+	AFR_F_ORPHAN_COUNTED,	/* counted in an->orphans, as one of orphans_max */
+	AFR_F_ORPHAN_DONE,	/* the peer has received all: counted in an->orphans_done instead */
+	AFR_F_BLOCKED_SENT,	/* BLOCKED was sent for the current blockade */
+	AFR_F_PEER_LEFT,	/* the peer has left the current epoch, or was never in it */
+	AFR_F_UPGRADE,		/* client: an attach is wanted, as enough data was transferred */
+	AFR_F_RX_REFUSED,	/* shut down both ways: bytes from rx.refused_from on are refused */
 	AFR_F_FIN_WANTED,	/* shutdown(SHUT_WR) was called */
-	AFR_F_KEEP_TCP,		/* an administrator wants no RDMA here */
-	AFR_F_RETRY_NOW,	/* an administrator wants RDMA now */
-	AFR_F_LEAVE,		/* leaving a good link, not the connection's end */
-	AFR_F_STALLED,		/* the work waits for the program to read: no room, no page */
-	AFR_F_SAY,		/* what waits for company is to be said without */
+	AFR_F_RDMA_DENIED,	/* an administrator denies RDMA to this connection */
+	AFR_F_RETRY_NOW,	/* administrator or program request an attach now */
+	AFR_F_LEAVE_LINK,	/* leaving a link that stays up, to continue on TCP */
+	AFR_F_STALLED,		/* the worker waits until the program reads: no space, or no page */
+	AFR_F_FLUSH,		/* send pending frames that wait to be piggybacked, too */
 	AFR_F_TCP_FULL,		/* a frame waits for sk_write_space */
-	AFR_F_RUN_AGAIN,	/* a worker found run_mutex taken */
-	AFR_F_TURN,		/* who waits to read is to do the work */
+	AFR_F_RESCHEDULE,	/* a work item found worker.mutex taken: schedule it again */
+	AFR_F_RUN_INLINE,	/* a call that waits to read runs the worker inline */
 	AFR_F_NO_PAGES,		/* senders wait: there was no page for the send ring */
-	AFR_F_NOSPACE,		/* a sender or a poll found no room: tell when there is */
-	AFR_F_EARLY_OVER,	/* server: our output will be raw, what was written early goes */
-	AFR_F_SHUTTING,		/* what TCP tells of now is our own doing */
-	AFR_F_END_TOLD,		/* SIGIO of the peer's end was sent */
-	AFR_F_DEVICE,		/* an RDMA device came: to be told, or to be tried */
+	AFR_F_NOSPACE,		/* a sender or poller found no space: wake it when there is */
+	AFR_F_NO_EARLY_TX,	/* server: early bytes go out unframed, no more are taken */
+	AFR_F_TCP_SHUTTING_DOWN,	/* this end shuts down TCP: ignore its state changes */
+	AFR_F_END_REPORTED,	/* SIGIO was sent for the end of the stream */
+	AFR_F_DEVICE_ADDED,	/* RDMA device added: server announces it, client retries */
 };
 
-/* Steps of an attach (move.c). Only the work changes them. */
+/* Steps of an attach (attach.c). Only the worker changes the state. */
 enum afr_attach_state {
 	AFR_DETACHED,		/* on TCP */
 	AFR_JOINING,		/* client: waiting for a link */
 	AFR_REQUESTED,		/* server: ATTACH came, its link is not up here yet */
-	AFR_ATTACHING,		/* client: ATTACH sent */
+	AFR_ATTACHING,		/* client: ATTACH is pending or sent */
 	AFR_ATTACHED,
-	AFR_LEAVING,		/* DETACH is posted or due, or the link is lost */
+	AFR_LEAVING,		/* DETACH is posted or due */
 };
 
 enum afr_timer {
-	AFR_T_HELLO,		/* server: the client is silent */
-	AFR_T_ATTACH,
-	AFR_T_RETRY,		/* server: look for the link again; client: try again */
-	AFR_T_SAY,		/* nothing came to go along with what is wanted */
-	AFR_T_MEMORY,		/* allocation failed for bytes that wait in TCP: try again */
-	AFR_T_DETACH,
-	AFR_T_ORPHAN,
-	AFR_T_ALIVE,		/* server on RDMA: say something by TCP */
+	AFR_T_HELLO,		/* server: the client has sent no HELLO */
+	AFR_T_ATTACH,		/* client: no ATTACHED came; server: the link did not come up */
+	AFR_T_RETRY,		/* server: look for the link again; client: attach again */
+	AFR_T_PIGGYBACK,	/* nothing to piggyback pending frames on was sent */
+	AFR_T_PAGE_RETRY,	/* no page for bytes that wait in TCP: try again */
+	AFR_T_DETACH,		/* a detach is not complete */
+	AFR_T_ORPHAN,		/* check whether the orphan still delivers */
+	AFR_T_TCP_KEEPALIVE,	/* server on RDMA: keep the TCP connection alive */
 	AFR_TIMERS
 };
 
 static_assert(sizeof(struct afr_wire_hello) >= AFR_FRAME_HEAD_MAX, "afr_conn.out");
 
-struct afr_conn {
-	struct kref		ref;
-	u64			id;
-	struct afr_net		*an;
-	struct socket		*inner;
-	struct sock __rcu	*front;
-	const struct afr_front_ops *front_ops;
-	struct mutex		run_mutex;		/* see the head of this file */
-	struct work_struct	work;
-	struct work_struct	link_work;		/* for who may wait for a device */
-	bool			on_link;		/* ... which is needed; run_mutex */
-	struct timer_list	timer;
+/* The connection worker, see worker.c. */
+struct afr_conn_worker {
+	struct mutex		mutex;		/* held by the worker: protects what it owns */
+	struct work_struct	work;		/* on queue afrdma or afrdma_fallback */
+	struct work_struct	link_work;	/* on queue afrdma_attached: may wait for devices */
+	bool			on_link;	/* @link_work has steps to take; under @mutex */
+	struct timer_list	timer;		/* expires at the earliest of @due */
+	unsigned long		due[AFR_TIMERS];	/* jiffies, 0 = off; under @mutex */
 	atomic_t		readers;	/* calls that wait to read */
-	unsigned long		due[AFR_TIMERS];	/* jiffies, 0 = off; the work only */
-	unsigned long		flags;
-	int			err;		/* what calls report, once AFR_F_ABORTED */
-	u8			abort_reason;	/* enum afr_reason */
-	u32			reason;		/* why not RDMA; maybe with AFR_REASON_PEER */
-	u8			wish;		/* enum afrdma_rdma: the program's */
-	u64			orphan_sum;	/* delivered when AFR_T_ORPHAN began */
+};
 
-	/* agreement */
-	bool			server;
-	u8			tx_mode;	/* enum afr_mode; released by the decider */
-	u8			rx_mode;
-	u32			nonce;		/* the client's */
-	struct afr_peer		peer;
-	u16			my_port;	/* server: of our rdma_cm listener, for HELLO */
-
-	/* inner socket callbacks to give back */
+/* What the TCP socket had before afr_tcp_sock_install(); under its sk_callback_lock. */
+struct afr_conn_saved {
 	void (*data_ready)(struct sock *sk);
 	void (*write_space)(struct sock *sk);
 	void (*state_change)(struct sock *sk);
 	void (*error_report)(struct sock *sk);
-	int			rcvlowat;	/* and settings that frames cannot have */
+	int			rcvlowat;	/* this and @nonagle: settings unfit for frames */
 	u8			nonagle;
-
-	/* sending */
-	spinlock_t		tx_lock;
-	struct afr_motion_tx	tx;
-	struct afr_mem		snd;
-	bool			tx_busy;	/* a sender is putting bytes behind tx.written */
-	u32			tx_piece;	/* bytes of one write at most */
-	bool			corked;		/* small writes wait until one has completed */
-	bool			more;		/* little waits for more: MSG_MORE, TCP_CORK ... */
-	unsigned long		more_end;	/* ... until then (jiffies) */
-	u64			bulk_end;	/* jiffies64; until then this one carries bulk */
-	u8			unheard;	/* writes posted since the peer's last bytes */
-	unsigned long		want;		/* enum afr_want bits */
-	u64			tx_bytes[2];	/* by enum afr_where */
-	u32			msgs;
-	u32			moves;
-
-	/* frames out, under ctl_mutex */
-	struct mutex		ctl_mutex;
-	u8			out[sizeof(struct afr_wire_hello)];	/* or a frame's head */
-	u16			out_len, out_done;
-	u32			out_data;	/* stream bytes of the frame not taken by TCP yet */
-	bool			out_more;	/* another frame follows at once */
-	bool			out_held;	/* TCP was told so with the last bytes it took */
-	bool			out_oob;	/* raw, and the last byte is urgent */
-
-	/* receiving */
-	spinlock_t		rx_lock;
-	struct afr_motion_rx	rx;
-	struct afr_mem		rcv;
-	bool			rx_busy;	/* the reader is putting bytes behind rx.visible */
-	u64			rx_bytes[2];
-	u64			deaf_at;
-	u64			urgent;		/* its mark, or AFR_NO_URGENT; under rx_lock */
-	u64			urgent_ack;	/* what URGENTACK will say */
-	u64			urgent_gone;	/* where a byte is that the next read goes over */
-	bool			urgent_read;	/* by recv(MSG_OOB) */
-	bool			credit_imm;	/* cursors go by immediate (PC3) */
-
-	/* frames in, the work only */
-	u8			in[AFR_FRAME_HEAD_MAX];
-	u16			in_len;
-	u32			in_data;	/* stream bytes still to come of a DATA frame */
-	u32			in_skip;	/* bytes of an optional frame to skip */
-
-	/* attach, the work only (port: see link.h) */
-	u8			attach;		/* enum afr_attach_state */
-	u8			attach_tries;
-	bool			let_in;		/* one of the attaches_max */
-	bool			watched;	/* counted by afr_route_watch() */
-	bool			route_known;	/* what is next: of route.c */
-	u32			route_generation;
-	enum afr_reason		route_reason;
-	bool			detach_due;	/* under tx_lock: the port's next turn is for it */
-	bool			detach_posted;	/* under tx_lock */
-	unsigned long		attached_at;	/* jiffies */
-	struct afr_join		join;
-	struct afr_link		*join_link;
-	u32			join_reason;	/* as reason */
-	struct afr_port		port;
-	struct afr_mr		*snd_mr, *rcv_mr;
-	struct afr_share	share;		/* of memory for both rings */
-	struct afr_mr_view	snd_view;	/* under tx_lock once attached */
-	bool			may_post;	/* under tx_lock: peer_* known, link good */
-	u64			peer_addr;
-	u32			peer_rkey, peer_span;
-	u32			resume_epoch;	/* what RESUME will say */
-	u32			resume_reason;
-	u32			peer_left;	/* what RESUME told before we have left, or 0 */
-	u64			move_start;
-	struct afr_frame	attach_req;	/* server: the ATTACH being answered */
-	u32			attach_reason;	/* server: what ATTACHED will say */
 };
 
-/* The connection of this id with a reference, or NULL. Process context. */
+/* Send direction. Under @lock, unless noted. */
+struct afr_conn_tx {
+	spinlock_t		lock;	/* protects this struct and posting; softirqs take it */
+	struct afr_tx		seq;
+	struct afr_ring_mem	mem;
+	bool			busy;	/* a sender is putting bytes behind seq.written */
+	u32			piece;	/* most bytes of one write; under lock_sock() */
+	bool			corked;	/* small writes wait until one has completed */
+	bool			more;	/* few bytes wait for more: MSG_MORE, TCP_CORK ... */
+	unsigned long		more_end;	/* until then (jiffies) */
+	u64			bulk_end;	/* jiffies64; no latency-sensitive write before */
+	u8			writes_since_rx; /* writes posted since data of the peer came */
+	u64			bytes[2];	/* by enum afr_where */
+	u32			msgs;	/* under lock_sock() of the AF_RDMA socket, as @piece */
+};
+
+/* Outgoing frames. Under @mutex, unless noted. */
+struct afr_conn_out {
+	struct mutex		mutex;	/* protects this struct: one writer to the TCP socket */
+	unsigned long		pending;	/* enum afr_pending bits; taken under tx.lock */
+	u8			buf[sizeof(struct afr_wire_hello)];	/* HELLO or a frame head */
+	u16			len, done;	/* bytes in @buf, and how many TCP has taken */
+	u32			data;	/* stream bytes of the frame that TCP has not taken yet */
+	bool			more;	/* another frame follows at once */
+	bool			held;	/* the last bytes that TCP took were sent with MSG_MORE */
+	bool			oob;	/* early bytes without frame, and the last is urgent */
+};
+
+/* Receive direction. Under @lock. */
+struct afr_conn_rx {
+	spinlock_t		lock;	/* protects this struct; inside tx.lock; softirqs take it */
+	struct afr_rx		seq;
+	struct afr_ring_mem	mem;
+	bool			busy;	/* the worker is putting bytes behind seq.visible */
+	u64			bytes[2];	/* by enum afr_where */
+	u64			refused_from;	/* with AFR_F_RX_REFUSED: first offset refused */
+	u64			urgent;		/* urgent offset, or AFR_NO_URGENT */
+	u64			urgent_ack;	/* for URGENTACK */
+	u64			urgent_skip;	/* older urgent offset, skipped by the next read */
+	bool			urgent_read;	/* recv(MSG_OOB) has read the byte at @urgent */
+	bool			credit_imm;	/* cursors go by immediate, not by CREDIT (PC3) */
+};
+
+/* Incoming frames. The worker only. */
+struct afr_conn_in {
+	u8			head[AFR_FRAME_HEAD_MAX];
+	u16			len;	/* bytes in @head */
+	u32			data;	/* bytes of a DATA frame still to be read */
+	u32			skip;	/* bytes of an ignored frame still to be read */
+};
+
+/* The attach to a link. The worker only, unless noted. */
+struct afr_conn_attach {
+	u8			state;		/* enum afr_attach_state */
+	u8			tries;		/* failures in a row, for the back-off */
+	bool			counted;	/* as one of attaches_max */
+	bool			detach_due;	/* DETACH is to be posted; under tx.lock */
+	bool			detach_posted;	/* under tx.lock */
+	bool			may_post;	/* link up and peer_* known; under tx.lock */
+	unsigned long		since;		/* when AFR_ATTACHED was reached (jiffies) */
+	struct afr_join		join;
+	struct afr_link		*link;		/* what @join found; valid with AFR_F_JOINED */
+	u32			link_reason;	/* why none, or why refused; as conn->reason */
+	struct afr_channel	channel;	/* see channel.h */
+	struct afr_mr		*snd_mr, *rcv_mr;
+	struct afr_ring_quota	quota;		/* of memory for both rings */
+	struct afr_mr_view	snd_view;	/* under tx.lock once attached */
+	u64			peer_addr;	/* from ATTACH or ATTACHED, as rkey and span */
+	u32			peer_rkey, peer_span;
+	u32			resume_epoch;	/* for RESUME */
+	u32			resume_reason;	/* for RESUME; under tx.lock */
+	u32			peer_left;	/* reason in a RESUME that came first, or 0 */
+	u64			move_start;	/* for MOVE */
+	struct afr_frame	request;	/* server: the ATTACH to answer */
+	u32			answer;		/* server: reason for ATTACHED */
+};
+
+/* What route.c has found out. The worker only; the program's calls clear @known. */
+struct afr_conn_route {
+	bool			watched;	/* counted by afr_route_watch() */
+	bool			known;		/* @generation and @reason are valid */
+	u32			generation;
+	enum afr_reason		reason;
+};
+
+struct afr_conn {
+	struct kref		ref;
+	u64			id;
+	struct afr_net		*an;
+	struct socket		*tcp;
+	struct sock __rcu	*sk;		/* the AF_RDMA socket, NULL for an orphan */
+	const struct afr_sock_ops *sock_ops;
+	unsigned long		flags;		/* enum afr_conn_flag, by atomic bit operations */
+
+	/* result of the handshake and HELLO; written by the worker, read anywhere */
+	bool			server;
+	u8			tx_mode;	/* enum afr_mode; afr_conn_set_tx_mode() releases */
+	u8			rx_mode;
+	u32			nonce;		/* of the client's SYN */
+	struct afr_peer		peer;
+	u16			cm_port;	/* server: of the cm listener, or 0 */
+
+	int			err;		/* what calls report, once AFR_F_ABORTED */
+	u8			abort_reason;	/* enum afr_reason; the first one stays */
+	u32			reason;		/* why not on RDMA; maybe with AFR_REASON_PEER */
+	u8			policy;		/* enum afrdma_rdma: the program's choice */
+	u64			orphan_sum;	/* what was delivered when AFR_T_ORPHAN began */
+	u32			moves;		/* path changes of the send direction */
+
+	struct afr_conn_worker	worker;
+	struct afr_conn_saved	saved;
+	struct afr_conn_tx	tx;
+	struct afr_conn_out	out;
+	struct afr_conn_rx	rx;
+	struct afr_conn_in	in;
+	struct afr_conn_attach	attach;
+	struct afr_conn_route	route;
+};
+
 struct afr_conn *afr_conn_find(struct afr_net *an, u64 id);
 
-/*
- * A connection for @inner, which it takes over on success. Not framed yet: its
- * calls are the inner socket's. @front is the socket in front.
- */
-struct afr_conn *afr_conn_alloc(struct afr_net *an, struct sock *front,
-				const struct afr_front_ops *ops);
-void afr_conn_create(struct afr_conn *conn, struct socket *inner);
+struct afr_conn *afr_conn_alloc(struct afr_net *an, struct sock *sk,
+				const struct afr_sock_ops *ops);
+void afr_conn_create(struct afr_conn *conn, struct socket *tcp);
 void afr_conn_put(struct afr_conn *conn);
 void afr_conn_put_closed(struct afr_conn *conn);
+
 static inline void afr_conn_get(struct afr_conn *conn)
 {
 	kref_get(&conn->ref);
 }
 
-/* Framing may begin: what the handshake agreed on, and sizes of the rings in bytes. */
 void afr_conn_start(struct afr_conn *conn, bool server, u32 nonce, u32 sndbuf, u32 rcvbuf);
 
-/* Any context. A worker does the work soon. */
 void afr_conn_schedule(struct afr_conn *conn);
-/* Any context but hard irq. Frames came: who waits to read does the work, or a worker. */
 void afr_conn_incoming(struct afr_conn *conn);
-/* Process context. Do the work here, unless that might take long. */
 void afr_conn_run(struct afr_conn *conn);
-/* Any context. Have a worker do the work that may wait for the device. */
 void afr_conn_schedule_link(struct afr_conn *conn);
-/* Process context, output turns out raw. Do it here, behind whoever does it just now. */
-void afr_conn_run_now(struct afr_conn *conn);
-/* The work. Let go of run_mutex, and see to who came meanwhile. */
-static inline void afr_conn_unlock_run(struct afr_conn *conn)
+void afr_conn_run_wait(struct afr_conn *conn);
+
+/* Connection worker: release worker.mutex, and schedule what found it taken meanwhile. */
+static inline void afr_conn_worker_unlock(struct afr_conn *conn)
 {
-	mutex_unlock(&conn->run_mutex);
-	smp_mb();	/* let go, then look: try_lock_run() */
-	if (test_bit(AFR_F_RUN_AGAIN, &conn->flags) &&
-	    test_and_clear_bit(AFR_F_RUN_AGAIN, &conn->flags))
+	mutex_unlock(&conn->worker.mutex);
+	smp_mb();	/* unlock before testing the bit; pairs with try_lock_run() */
+	if (test_bit(AFR_F_RESCHEDULE, &conn->flags) &&
+	    test_and_clear_bit(AFR_F_RESCHEDULE, &conn->flags))
 		afr_conn_schedule(conn);
 }
 
-/* Process context. Around a wait to read, which ends for afr_conn_turn() as well. */
+/*
+ * Process context. Begins a wait to read, which has to end as well when afr_conn_must_run_inline()
+ * becomes true; afr_conn_wait_end() follows.
+ */
 static inline void afr_conn_wait_begin(struct afr_conn *conn)
 {
-	atomic_inc(&conn->readers);
+	atomic_inc(&conn->worker.readers);
 }
 
 void afr_conn_wait_end(struct afr_conn *conn);
-/* The work: may it wait for the device? */
-static inline bool afr_conn_may_wait(const struct afr_conn *conn)
+
+/* Connection worker: may this invocation wait for the device? */
+static inline bool afr_conn_in_link_work(const struct afr_conn *conn)
 {
-	return current_work() == &conn->link_work;
+	return current_work() == &conn->worker.link_work;
 }
 
-/* The work: may it make sockets of the kernel's? */
-static inline bool afr_conn_in_worker(const struct afr_conn *conn)
+/* Connection worker: is it a work item, which may create sockets in the initial namespace? */
+static inline bool afr_conn_in_work_item(const struct afr_conn *conn)
 {
-	return current_work() == &conn->work || afr_conn_may_wait(conn);
+	return current_work() == &conn->worker.work || afr_conn_in_link_work(conn);
 }
 
-static inline bool afr_conn_turn(const struct afr_conn *conn)
+/* Must a call that waits to read wake up and run the worker? */
+static inline bool afr_conn_must_run_inline(const struct afr_conn *conn)
 {
-	return test_bit(AFR_F_TURN, &conn->flags);
+	return test_bit(AFR_F_RUN_INLINE, &conn->flags);
 }
 
-/* Any context. The same, in delay jiffies or before. */
-void afr_conn_look_again(struct afr_conn *conn, unsigned long delay);
-/* The work function is handed down by reader.c once. */
-void afr_conn_set_work(void (*run)(struct afr_conn *conn));
-/* The work: (re)start a timer, or stop it with @ms 0. */
+void afr_conn_schedule_delayed(struct afr_conn *conn, unsigned long delay);
+void afr_conn_set_worker(void (*run)(struct afr_conn *conn));
 void afr_conn_timer(struct afr_conn *conn, enum afr_timer which, unsigned int ms);
-/* The work: has this timer run out? Stops it if so. */
 bool afr_conn_timer_due(struct afr_conn *conn, enum afr_timer which);
 
-/* Any context. The connection must end: the work does it. The first reason stays. */
 void afr_conn_abort(struct afr_conn *conn, enum afr_reason reason);
-/* The work, or before it ever ran: nothing is left to do; drops the reference of the living. */
 void afr_conn_finish(struct afr_conn *conn);
-/* The socket in front is closed: no upcall reaches it any more. */
 void afr_conn_orphan(struct afr_conn *conn);
 
-/* Any context but hard irq. Upcalls to the front, if there is one. */
 void afr_conn_readable(struct afr_conn *conn);
 void afr_conn_writable(struct afr_conn *conn);
 void afr_conn_urgent(struct afr_conn *conn);
@@ -348,78 +371,78 @@ void afr_conn_decided(struct afr_conn *conn);
 
 static inline enum afr_mode afr_conn_tx_mode(const struct afr_conn *conn)
 {
-	/* with a mode come the books, callbacks and peer that belong to it */
+	/* sequence state, callbacks and peer that belong to the mode are visible with it */
 	return smp_load_acquire(&conn->tx_mode);
 }
 
 static inline enum afr_mode afr_conn_rx_mode(const struct afr_conn *conn)
 {
-	/* as above */
+	/* as in afr_conn_tx_mode() */
 	return smp_load_acquire(&conn->rx_mode);
 }
 
-/* Once it is decided, it is (I14); but a plain socket may be disconnected, as TCP's may. */
-static inline bool afr_conn_mode_open(u8 was, enum afr_mode mode)
+/* Allow or stop posting data and cursors on the link; all changes are made here. */
+static inline void afr_conn_set_may_post(struct afr_conn *conn, bool may)
 {
-	return was < AFR_RAW || was == mode || (was == AFR_RAW && mode == AFR_NONE);
+	lockdep_assert_held(&conn->tx.lock);
+	conn->attach.may_post = may;
+}
+
+/* Report consumer cursors by immediate from now on, or by CREDIT (PC3). */
+static inline void afr_conn_set_credit_imm(struct afr_conn *conn, bool imm)
+{
+	lockdep_assert_held(&conn->rx.lock);
+	conn->rx.credit_imm = imm;
+}
+
+/*
+ * May a direction change from @was to @mode? A decision is final (I14), but a fallback connection
+ * may be disconnected, as in TCP.
+ */
+static inline bool afr_conn_mode_may_change(u8 was, enum afr_mode mode)
+{
+	return was < AFR_MODE_FALLBACK || was == mode ||
+	       (was == AFR_MODE_FALLBACK && mode == AFR_MODE_NONE);
 }
 
 static inline void afr_conn_set_tx_mode(struct afr_conn *conn, enum afr_mode mode)
 {
-	AFR_CHECK(afr_conn_mode_open(conn->tx_mode, mode));
+	AFR_CHECK(afr_conn_mode_may_change(conn->tx_mode, mode));
 	/* pairs with afr_conn_tx_mode() */
 	smp_store_release(&conn->tx_mode, mode);
 }
 
 static inline void afr_conn_set_rx_mode(struct afr_conn *conn, enum afr_mode mode)
 {
-	AFR_CHECK(afr_conn_mode_open(conn->rx_mode, mode));
+	AFR_CHECK(afr_conn_mode_may_change(conn->rx_mode, mode));
 	/* pairs with afr_conn_rx_mode() */
 	smp_store_release(&conn->rx_mode, mode);
 }
 
-static inline bool afr_conn_framed(const struct afr_conn *conn)
+/* Is the connection negotiated: are both directions framed? */
+static inline bool afr_conn_negotiated(const struct afr_conn *conn)
 {
-	return afr_conn_tx_mode(conn) == AFR_FRAMED && afr_conn_rx_mode(conn) == AFR_FRAMED;
+	return afr_conn_tx_mode(conn) == AFR_MODE_FRAMED &&
+	       afr_conn_rx_mode(conn) == AFR_MODE_FRAMED;
 }
 
-/* Facts for smctl, AFRDMA_INFO and the tests. */
-struct afr_conn_info {
-	u64	id;
-	struct sockaddr_storage	local, remote;
-	u8	mode;		/* enum afrdma_mode of the uapi */
-	u8	tx_path, rx_path;	/* enum afrdma_path */
-	u8	tcp_state;	/* of the inner socket */
-	bool	server, orphan;
-	bool	reason_peer;	/* the peer has told it, and it is about that end */
-	u32	reason;		/* enum afr_reason */
-	u32	abort_reason;
-	u32	uid;
-	unsigned long	inode;
-	u64	tx_bytes[2], rx_bytes[2];	/* TCP, RDMA */
-	u64	unsent, unread;	/* bytes */
-	u64	moves;
-	u64	link;		/* id, 0 = none */
-	u32	tx_ring, rx_ring;
-	u32	epoch;
-};
+static inline bool afr_conn_aborted(const struct afr_conn *conn)
+{
+	return test_bit(AFR_F_ABORTED, &conn->flags);
+}
 
-void afr_conn_info(struct afr_conn *conn, struct afr_conn_info *info);
-/* Any context, no locks: the addresses of the inner socket; @remote is zero without a peer. */
-void afr_conn_names(const struct afr_conn *conn, struct sockaddr_storage *local,
-		    struct sockaddr_storage *remote);
-/* The largest packet that its TCP sends: what the path is known to take. */
-u32 afr_conn_path_mtu(const struct afr_conn *conn);
-/* The first connection of @an (NULL: of all) with this id or a higher one, with a reference. */
-struct afr_conn *afr_conn_next(struct afr_net *an, unsigned long id);
 /*
- * Process context. Visit all connections of @an (NULL: all), from @id on, until @fn
- * returns non-zero.
+ * Whether the connection worker uses the TCP socket. It does not before connect() or accept(), nor
+ * once the connection has fallen back to TCP.
  */
-int afr_conn_for_each(struct afr_net *an, unsigned long id,
-		      int (*fn)(const struct afr_conn_info *info, void *arg), void *arg);
+static inline bool afr_conn_uses_tcp(const struct afr_conn *conn)
+{
+	return test_bit(AFR_F_ACTIVE, &conn->flags) || afr_conn_tx_mode(conn) == AFR_MODE_UNDECIDED;
+}
+
+struct afr_conn *afr_conn_next(struct afr_net *an, unsigned long id);
 
 int afr_conn_init(void);
-void afr_conn_exit(void);	/* all connections are gone */
+void afr_conn_exit(void);
 
 #endif /* AFR_CONN_H */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Facts of connections, for smctl, AFRDMA_INFO and the tests. */
+/*
+ * Collects information about connections, without waiting for the locks of their sockets: a program
+ * can hold those for long.
+ */
 #include "conn.h"
 
 #include <linux/in.h>
@@ -11,110 +14,111 @@
 #include <net/tcp.h>
 #include <uapi/linux/af_rdma.h>
 
+#include "conn_info.h"
 #include "fallback.h"
 
 static_assert((int)AFRDMA_PATH_TCP == (int)AFR_ON_TCP &&
 	      (int)AFRDMA_PATH_RDMA == (int)AFR_ON_LINK &&
-	      (int)AFRDMA_PATH_WAIT == (int)AFR_ON_HOLD, "paths are told as they are");
+	      (int)AFRDMA_PATH_WAIT == (int)AFR_SUSPENDED, "paths are told as they are");
 
 static u8 conn_mode(const struct afr_conn *conn)
 {
 	u8 tx = afr_conn_tx_mode(conn), rx = afr_conn_rx_mode(conn);
 
-	if (tx == AFR_NONE)
+	if (tx == AFR_MODE_NONE)
 		return AFRDMA_MODE_NONE;
-	if (tx == AFR_RAW && rx == AFR_RAW)
+	if (tx == AFR_MODE_FALLBACK && rx == AFR_MODE_FALLBACK)
 		return AFRDMA_MODE_PLAIN;
-	if (tx == AFR_UNDECIDED || rx == AFR_UNDECIDED)
+	if (tx == AFR_MODE_UNDECIDED || rx == AFR_MODE_UNDECIDED)
 		return AFRDMA_MODE_UNDECIDED;
 	return tx == rx ? AFRDMA_MODE_FRAMED : AFRDMA_MODE_HALF;
 }
 
-static void info_front(struct afr_conn *conn, struct afr_conn_info *info)
+static void info_sock(struct afr_conn *conn, struct afr_conn_info *info)
 {
 	struct sock *sk;
 
 	rcu_read_lock();
-	sk = rcu_dereference(conn->front);
+	sk = rcu_dereference(conn->sk);
 	if (sk)
 		info->inode = sock_i_ino(sk);
 	rcu_read_unlock();
 	info->orphan = !sk;
 }
 
-static void name_inet(struct sockaddr_storage *to, __be32 addr, __be16 port)
+static void set_inet(struct sockaddr_storage *to, __be32 addr, __be16 port)
 {
 	*(struct sockaddr_in *)to = (struct sockaddr_in){
 		.sin_family = AF_INET, .sin_port = port, .sin_addr.s_addr = addr,
 	};
 }
 
-static void name_inet6(struct sockaddr_storage *to, const struct sock *isk,
-		       const struct in6_addr *addr, __be16 port)
+static void set_inet6(struct sockaddr_storage *to, const struct sock *tcp_sk,
+		      const struct in6_addr *addr, __be16 port)
 {
 	*(struct sockaddr_in6 *)to = (struct sockaddr_in6){
 		.sin6_family = AF_INET6, .sin6_port = port, .sin6_addr = *addr,
-		.sin6_scope_id = ipv6_iface_scope_id(addr, READ_ONCE(isk->sk_bound_dev_if)),
+		.sin6_scope_id = ipv6_iface_scope_id(addr, READ_ONCE(tcp_sk->sk_bound_dev_if)),
 	};
 }
 
 /**
- * afr_conn_names() - the addresses of the inner socket
+ * afr_conn_info_addrs() - get the addresses of the TCP connection
  * @conn: connection
- * @local: out
- * @remote: out; zero while there is no peer
+ * @local: out: local address
+ * @remote: out: address of the peer; zero while there is no peer
  *
- * As getsockname() and getpeername(), but without the lock of the socket, which a program can
- * hold for as long as it likes (a call that faults), and without the cgroup programs that may
- * answer with other addresses: what rdma_cm connects to must be what TCP is connected to. While
- * connect() is at work the addresses may be half old, half new.
+ * Works like getsockname() and getpeername(), but without lock_sock(), which a program can hold for
+ * as long as it likes (a call that faults), and without the cgroup programs that may replace the
+ * addresses: rdma_cm has to connect to what TCP is connected to. During connect() the result may
+ * be partly old.
  *
  * Context: any.
  */
-void afr_conn_names(const struct afr_conn *conn, struct sockaddr_storage *local,
-		    struct sockaddr_storage *remote)
+void afr_conn_info_addrs(const struct afr_conn *conn, struct sockaddr_storage *local,
+			 struct sockaddr_storage *remote)
 {
 	static const u32 no_peer = TCPF_CLOSE | TCPF_SYN_SENT | TCPF_LISTEN;
-	const struct sock *isk = conn->inner->sk;
-	const struct inet_sock *inet = inet_sk(isk);
-	bool peer = READ_ONCE(inet->inet_dport) && !(no_peer & 1 << inet_sk_state_load(isk));
+	const struct sock *tcp_sk = conn->tcp->sk;
+	const struct inet_sock *inet = inet_sk(tcp_sk);
+	bool peer = READ_ONCE(inet->inet_dport) && !(no_peer & 1 << inet_sk_state_load(tcp_sk));
 
 	memset(local, 0, sizeof(*local));
 	memset(remote, 0, sizeof(*remote));
 #if IS_ENABLED(CONFIG_IPV6)
-	if (isk->sk_family == AF_INET6) {
-		name_inet6(local, isk, ipv6_addr_any(&isk->sk_v6_rcv_saddr) ?
-			   &inet6_sk(isk)->saddr : &isk->sk_v6_rcv_saddr, inet->inet_sport);
+	if (tcp_sk->sk_family == AF_INET6) {
+		set_inet6(local, tcp_sk, ipv6_addr_any(&tcp_sk->sk_v6_rcv_saddr) ?
+			  &inet6_sk(tcp_sk)->saddr : &tcp_sk->sk_v6_rcv_saddr, inet->inet_sport);
 		if (peer)
-			name_inet6(remote, isk, &isk->sk_v6_daddr, inet->inet_dport);
+			set_inet6(remote, tcp_sk, &tcp_sk->sk_v6_daddr, inet->inet_dport);
 		return;
 	}
 #endif
-	name_inet(local, READ_ONCE(inet->inet_rcv_saddr) ?: READ_ONCE(inet->inet_saddr),
-		  inet->inet_sport);
+	set_inet(local, READ_ONCE(inet->inet_rcv_saddr) ?: READ_ONCE(inet->inet_saddr),
+		 inet->inet_sport);
 	if (peer)
-		name_inet(remote, inet->inet_daddr, inet->inet_dport);
+		set_inet(remote, inet->inet_daddr, inet->inet_dport);
 }
 
 /*
- * A raw direction is TCP's to count. Without the lock of the socket, which a sender may hold
- * for long: one counter may be a packet ahead of the other.
+ * In fallback mode TCP counts the bytes. They are read without the lock of the socket, which a
+ * sender may hold for long: one counter may be a packet ahead of the other.
  */
-static void info_raw(const struct afr_conn *conn, struct afr_conn_info *info)
+static void info_fallback(const struct afr_conn *conn, struct afr_conn_info *info)
 {
-	const struct sock *isk = conn->inner->sk;
-	const struct tcp_sock *tp = tcp_sk(isk);
+	const struct sock *tcp_sk = conn->tcp->sk;
+	const struct tcp_sock *tp = tcp_sk(tcp_sk);
 
-	if (afr_conn_tx_mode(conn) == AFR_RAW)
+	if (afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK)
 		info->tx_bytes[AFR_ON_TCP] = READ_ONCE(tp->bytes_sent) -
 					     READ_ONCE(tp->bytes_retrans);
-	if (afr_conn_rx_mode(conn) == AFR_RAW)	/* the peer's FIN counts as a byte there */
+	if (afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK)	/* TCP counts FIN as a byte */
 		info->rx_bytes[AFR_ON_TCP] = READ_ONCE(tp->bytes_received) -
-					     sock_flag(isk, SOCK_DONE);
+					     sock_flag(tcp_sk, SOCK_DONE);
 }
 
 /**
- * afr_conn_info() - facts for smctl, getsockopt and the tests
+ * afr_conn_info() - collect information about a connection
  * @conn: connection
  * @info: filled
  *
@@ -122,7 +126,7 @@ static void info_raw(const struct afr_conn *conn, struct afr_conn_info *info)
  */
 void afr_conn_info(struct afr_conn *conn, struct afr_conn_info *info)
 {
-	struct sock *isk = conn->inner->sk;
+	struct sock *tcp_sk = conn->tcp->sk;
 	u32 reason = afr_fallback_reason(conn);
 
 	memset(info, 0, sizeof(*info));
@@ -132,62 +136,61 @@ void afr_conn_info(struct afr_conn *conn, struct afr_conn_info *info)
 	info->reason = afr_reason_number(reason);
 	info->reason_peer = reason & AFR_REASON_PEER;
 	info->abort_reason = READ_ONCE(conn->abort_reason);
-	info->tcp_state = inet_sk_state_load(isk);
-	info->uid = from_kuid_munged(&init_user_ns, sock_i_uid(isk));
-	info_front(conn, info);
-	afr_conn_names(conn, &info->local, &info->remote);
+	info->tcp_state = inet_sk_state_load(tcp_sk);
+	info->uid = from_kuid_munged(&init_user_ns, sock_i_uid(tcp_sk));
+	info_sock(conn, info);
+	afr_conn_info_addrs(conn, &info->local, &info->remote);
 
-	spin_lock_bh(&conn->tx_lock);
-	info->tx_path = conn->tx.where;
-	info->unsent = conn->tx.written - conn->tx.una;
-	info->tx_ring = conn->tx.ring;
-	info->epoch = conn->tx.epoch;
-	memcpy(info->tx_bytes, conn->tx_bytes, sizeof(info->tx_bytes));
-	spin_lock(&conn->rx_lock);
-	info->rx_path = conn->rx.open && conn->rx.moved ? AFR_ON_LINK : AFR_ON_TCP;
-	info->unread = conn->rx.visible - conn->rx.consumed;
-	info->rx_ring = conn->rx.ring;
-	memcpy(info->rx_bytes, conn->rx_bytes, sizeof(info->rx_bytes));
-	spin_unlock(&conn->rx_lock);
-	if (conn->may_post)
-		info->link = afr_link_id(conn->port.link);
+	spin_lock_bh(&conn->tx.lock);
+	info->tx_path = conn->tx.seq.where;
+	info->unsent = conn->tx.seq.written - conn->tx.seq.una;
+	info->tx_ring = conn->tx.seq.ring;
+	info->epoch = conn->tx.seq.epoch;
+	memcpy(info->tx_bytes, conn->tx.bytes, sizeof(info->tx_bytes));
+	spin_lock(&conn->rx.lock);
+	info->rx_path = conn->rx.seq.open && conn->rx.seq.moved ? AFR_ON_LINK : AFR_ON_TCP;
+	info->unread = conn->rx.seq.visible - conn->rx.seq.consumed;
+	info->rx_ring = conn->rx.seq.ring;
+	memcpy(info->rx_bytes, conn->rx.bytes, sizeof(info->rx_bytes));
+	spin_unlock(&conn->rx.lock);
+	if (conn->attach.may_post)
+		info->link = afr_link_id(conn->attach.channel.link);
 	info->moves = conn->moves;
-	spin_unlock_bh(&conn->tx_lock);
-	info_raw(conn, info);
+	spin_unlock_bh(&conn->tx.lock);
+	info_fallback(conn, info);
 }
 
 /**
- * afr_conn_path_mtu() - the largest packet that its TCP sends
+ * afr_conn_info_path_mtu() - get the size of the largest packet that the TCP connection sends
  * @conn: connection
  *
- * Known from the route, ICMP, the peer's MSS, or probes of TCP's own. Programs can make an MSS
- * small (TCP_MAXSEG), and links are shared: below what every path of IPv6 takes the route alone
- * counts.
+ * It is known from the route, ICMP, the peer's MSS, or probes of TCP. Programs can make the MSS
+ * small (TCP_MAXSEG), but links are shared: below the minimum MTU of IPv6 only the route counts.
  *
  * Context: process.
  * Return: bytes.
  */
-u32 afr_conn_path_mtu(const struct afr_conn *conn)
+u32 afr_conn_info_path_mtu(const struct afr_conn *conn)
 {
-	struct sock *isk = conn->inner->sk;
-	u32 route = READ_ONCE(inet_csk(isk)->icsk_pmtu_cookie);
-	u32 mss = tcp_mss_to_mtu(isk, READ_ONCE(tcp_sk(isk)->mss_cache));
+	struct sock *tcp_sk = conn->tcp->sk;
+	u32 route = READ_ONCE(inet_csk(tcp_sk)->icsk_pmtu_cookie);
+	u32 mss = tcp_mss_to_mtu(tcp_sk, READ_ONCE(tcp_sk(tcp_sk)->mss_cache));
 
 	return min(route, max_t(u32, mss, IPV6_MIN_MTU));
 }
 
 /**
- * afr_conn_for_each() - visit connections
- * @an: of this namespace, or NULL for all
- * @id: begin with this id
- * @fn: called for each in the order of ids, without locks; non-zero stops
- * @arg: for @fn
+ * afr_conn_info_for_each() - call a function for each connection, in the order of ids
+ * @an: namespace, or NULL for all
+ * @id: lowest id to visit
+ * @fn: called without locks; stops the walk by returning non-zero
+ * @arg: passed to @fn
  *
  * Context: process.
- * Return: what @fn returned last, 0 when all were visited.
+ * Return: the last result of @fn; 0 when all were visited.
  */
-int afr_conn_for_each(struct afr_net *an, unsigned long id,
-		      int (*fn)(const struct afr_conn_info *info, void *arg), void *arg)
+int afr_conn_info_for_each(struct afr_net *an, unsigned long id,
+			   int (*fn)(const struct afr_conn_info *info, void *arg), void *arg)
 {
 	struct afr_conn_info info;
 	struct afr_conn *conn;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Why a connection is on TCP: what bars it from RDMA, what failed, what the peer told. */
+/* Why a connection is on TCP: what denies RDMA, which step failed, what the peer reported. */
 #include "fallback.h"
 
 #include <net/sock.h>
@@ -7,55 +7,55 @@
 
 #include "route.h"
 
-/* What the program and the administrators say. */
-static enum afr_reason unwanted(const struct afr_conn *conn)
+/* Do the program or the administrators deny RDMA? */
+static enum afr_reason denied_by_setting(const struct afr_conn *conn)
 {
-	if (test_bit(AFR_F_KEEP_TCP, &conn->flags))
+	if (test_bit(AFR_F_RDMA_DENIED, &conn->flags))
 		return AFR_REASON_OPERATOR;
-	if (READ_ONCE(conn->wish) == AFRDMA_RDMA_NEVER)
+	if (READ_ONCE(conn->policy) == AFRDMA_RDMA_NEVER)
 		return AFR_REASON_SOCKET_OPTION;
-	if (!afr_net_enabled(conn->an))
+	if (!afr_netns_enabled(conn->an))
 		return AFR_REASON_FAMILY_OFF;
 	if (!READ_ONCE(conn->an->set.upgrade))
 		return AFR_REASON_UPGRADE_OFF;
-	if (rcu_access_pointer(conn->inner->sk->sk_filter))
+	if (rcu_access_pointer(conn->tcp->sk->sk_filter))
 		return AFR_REASON_SOCKET_FILTER;
 	return AFR_REASON_NONE;
 }
 
 /**
- * afr_fallback_barred() - what bars this connection from RDMA, attached or not (B5)
+ * afr_fallback_denied() - does policy deny RDMA to this connection, attached or not (B5)?
  * @conn: connection
  *
- * Context: the work.
- * Return: AFR_REASON_NONE if nothing does.
+ * Context: connection worker.
+ * Return: AFR_REASON_NONE if not.
  */
-enum afr_reason afr_fallback_barred(struct afr_conn *conn)
+enum afr_reason afr_fallback_denied(struct afr_conn *conn)
 {
-	enum afr_reason reason = unwanted(conn);
+	enum afr_reason reason = denied_by_setting(conn);
 
-	return reason ? reason : afr_route_barred(conn);
+	return reason ? reason : afr_route_denied(conn);
 }
 
 /**
- * afr_fallback_forbidden() - what forbids to begin, although the peer speaks RDMA
+ * afr_fallback_attach_denied() - does policy deny an attach, although the peer supports RDMA?
  * @conn: connection
  *
- * Context: the work.
- * Return: AFR_REASON_NONE if nothing does.
+ * Context: connection worker.
+ * Return: AFR_REASON_NONE if not.
  */
-enum afr_reason afr_fallback_forbidden(struct afr_conn *conn)
+enum afr_reason afr_fallback_attach_denied(struct afr_conn *conn)
 {
-	return net_eq(conn->an->net, &init_net) ? afr_fallback_barred(conn) : AFR_REASON_NETNS;
+	return net_eq(conn->an->net, &init_net) ? afr_fallback_denied(conn) : AFR_REASON_NETNS;
 }
 
 /**
- * afr_fallback_note() - an attempt has come so far, or has ended
+ * afr_fallback_note() - record how far an attach has come, or why it ended
  * @conn: connection
- * @step: so far
- * @reason: why not further; may be the peer's (AFR_REASON_PEER)
+ * @step: last step reached
+ * @reason: why not further; with AFR_REASON_PEER if the peer reported it
  *
- * Context: the work.
+ * Context: connection worker.
  */
 void afr_fallback_note(struct afr_conn *conn, enum afr_trace_step step, u32 reason)
 {
@@ -64,43 +64,43 @@ void afr_fallback_note(struct afr_conn *conn, enum afr_trace_step step, u32 reas
 }
 
 /**
- * afr_fallback_left() - the link is left
+ * afr_fallback_left() - record why the connection has left its link
  * @conn: connection
- * @reason: why; if all that we know is that the peer has left it, why that did
+ * @reason: why; AFR_REASON_LINK_PEER_RESUME is replaced by the peer's reason, if that is known
  *
- * Context: the work.
+ * Context: connection worker.
  */
 void afr_fallback_left(struct afr_conn *conn, enum afr_reason reason)
 {
-	bool told = conn->peer_left && reason == AFR_REASON_LINK_PEER_RESUME;
+	bool told = conn->attach.peer_left && reason == AFR_REASON_LINK_PEER_RESUME;
 
-	afr_fallback_note(conn, AFR_STEP_LEFT, told ? conn->peer_left : reason);
-	conn->peer_left = 0;
+	afr_fallback_note(conn, AFR_STEP_LEFT, told ? conn->attach.peer_left : reason);
+	conn->attach.peer_left = 0;
 }
 
 /**
- * afr_fallback_peer_left() - RESUME tells why the peer has left the link
+ * afr_fallback_peer_left() - record the reason in a RESUME: why the peer has left the link
  * @conn: connection
- * @reason: of the frame
+ * @reason: reason in the frame
  *
- * Context: the work; before or behind afr_fallback_left().
+ * Context: connection worker, before or after afr_fallback_left().
  */
 void afr_fallback_peer_left(struct afr_conn *conn, u32 reason)
 {
-	/* each end may blame the other */
+	/* no news: both ends may report that the other has left */
 	if (!reason || reason == AFR_REASON_LINK_PEER_RESUME)
 		return;
 	reason = afr_reason_of_peer(reason);
-	if (conn->attach != AFR_DETACHED)
-		conn->peer_left = reason;
+	if (conn->attach.state != AFR_DETACHED)
+		conn->attach.peer_left = reason;
 	else if (conn->reason == AFR_REASON_LINK_PEER_RESUME)
 		afr_fallback_note(conn, AFR_STEP_LEFT, reason);
 }
 
-/* Our part in beginning is over, or the peer's: see build_attach(). */
+/* Is it too late for an attach, as the client's send direction ends? See build_attach(). */
 static bool closing(const struct afr_conn *conn)
 {
-	u64 fin = conn->server ? READ_ONCE(conn->rx.fin) : READ_ONCE(conn->tx.fin);
+	u64 fin = conn->server ? READ_ONCE(conn->rx.seq.fin) : READ_ONCE(conn->tx.seq.fin);
 
 	return fin != AFR_NO_FIN ||
 	       test_bit(AFR_F_ABORT, &conn->flags) || test_bit(AFR_F_ORPHAN, &conn->flags);
@@ -110,7 +110,7 @@ static bool closing(const struct afr_conn *conn)
  * afr_fallback_reason() - why is this connection not on RDMA?
  * @conn: connection
  *
- * When nothing was tried yet that could have failed: what is missing now.
+ * Before the first attempt that could fail, the reason is what is missing now.
  *
  * Context: process. Takes no lock.
  * Return: as conn->reason.
@@ -119,18 +119,46 @@ u32 afr_fallback_reason(struct afr_conn *conn)
 {
 	u32 reason = READ_ONCE(conn->reason);
 
-	if (reason != AFR_REASON_NOT_YET || !afr_conn_framed(conn))
+	if (reason != AFR_REASON_NOT_YET || !afr_conn_negotiated(conn))
 		return reason;
-	if (READ_ONCE(conn->attach) != AFR_DETACHED)
+	if (READ_ONCE(conn->attach.state) != AFR_DETACHED)
 		return AFR_REASON_UPGRADING;
 	if (closing(conn))
 		return AFR_REASON_CLOSING;
 	if (!net_eq(conn->an->net, &init_net))
 		return AFR_REASON_NETNS;
-	reason = unwanted(conn);
+	reason = denied_by_setting(conn);
 	if (reason)
 		return reason;
 	if (conn->server)
-		return READ_ONCE(conn->my_port) ? AFR_REASON_CLIENT_BEGINS : AFR_REASON_NO_ROUTE;
+		return READ_ONCE(conn->cm_port) ? AFR_REASON_CLIENT_BEGINS : AFR_REASON_NO_ROUTE;
 	return test_bit(AFR_F_UPGRADE, &conn->flags) ? AFR_REASON_UPGRADING : AFR_REASON_NOT_YET;
+}
+
+/**
+ * afr_fallback_set_modes() - set the mode of both directions
+ * @conn: connection, not started
+ * @mode: AFR_MODE_FALLBACK, or AFR_MODE_NONE again if it did not connect
+ *
+ * Context: any.
+ */
+void afr_fallback_set_modes(struct afr_conn *conn, enum afr_mode mode)
+{
+	afr_conn_set_tx_mode(conn, mode);
+	afr_conn_set_rx_mode(conn, mode);
+}
+
+/**
+ * afr_fallback_set() - make a connection fall back to TCP before it was started
+ * @conn: connection, not started
+ * @reason: why
+ *
+ * Context: any.
+ */
+void afr_fallback_set(struct afr_conn *conn, enum afr_reason reason)
+{
+	WRITE_ONCE(conn->reason, reason);
+	afr_fallback_set_modes(conn, AFR_MODE_FALLBACK);
+	afr_netns_count(conn->an->net, AFR_STAT_CONN_PLAIN);
+	trace_afrdma_conn_negotiated(conn->id, AFR_MODE_FALLBACK, AFR_MODE_FALLBACK, reason);
 }

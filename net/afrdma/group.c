@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Groups: the links between us and one peer.
+ * Link groups: connect links to a peer, accept them from it, and distribute connections over them.
  *
- * A group lives as long as something holds it: its links, the joins that wait, its
- * work while queued. Connections that look for a link wait in group->joins; one
- * work per group serves them, and connects links when there are too few. At most
- * one link of a group is being connected by us at a time, and all who wait share it.
+ * A group has a reference from each of its links, each waiting join and its own work item while
+ * that is queued. Connections that need a link wait in group->joins; one work item per group
+ * answers them, and connects links when there are too few. A group connects at most one link at a
+ * time, and all waiting connections share it.
  *
- * Locks, outer to inner: group->lock (mutex) > the table's lock, joins_lock (both
- * short); group->lock > link->lock. No upcall is made under any of them, and none is
- * held across a wait for the peer.
+ * Locks, outer to inner: group->lock (mutex) > groups_lock of the table, joins_lock (both held
+ * briefly); group->lock > link->lock. No joined() upcall is made under any of them, and none is
+ * held while waiting for the peer.
  */
 #include <linux/in.h>
 #include <linux/in6.h>
@@ -21,16 +21,16 @@
 #include "group_table.h"
 #include "link.h"
 #include "netns.h"
-#include "wire.h"
+#include "proto/wire.h"
 
-#define MEMBERS_MAX	32	/* links of one group: what one peer can */
-#define LINKS_MAX	16u	/* those that we connect because of the number of connections */
-#define SHARERS		4	/* connections that may share a receive of a link */
+#define MEMBERS_MAX	32	/* links of one group, which bounds what one peer can use */
+#define LINKS_MAX	16u	/* links of one group that are due to the number of connections */
+#define SHARERS		4	/* connections per posted receive of a link */
 #define BACKOFF_MAX	(64 * HZ)
-#define SMALL_MTU	1280	/* every path of IPv6 takes it */
+#define SMALL_MTU	1280	/* every IPv6 path carries packets of this size */
 
-/* A link in its group; freed by dead(). */
-struct member {
+/* A link in its group; freed by member_dead(). */
+struct group_link {
 	struct list_head	entry;
 	struct afr_group	*group;
 	struct afr_link		*link;		/* the group's reference */
@@ -38,7 +38,7 @@ struct member {
 
 static struct workqueue_struct *groups_wq;
 
-/* A joined() upcall that is running. */
+/* A joined() upcall in progress. */
 struct delivery {
 	struct list_head	entry;
 	struct afr_join		*join;
@@ -46,7 +46,7 @@ struct delivery {
 };
 
 static LIST_HEAD(deliveries);
-static DEFINE_SPINLOCK(joins_lock);	/* deliveries, joins of all groups, join->group */
+static DEFINE_SPINLOCK(joins_lock);	/* protects deliveries, joins of all groups, join->group */
 static DECLARE_WAIT_QUEUE_HEAD(delivered);
 
 static void queue_group(struct afr_group *g)
@@ -67,7 +67,7 @@ static void back_off(struct afr_group *g, unsigned long least, unsigned long mos
 	g->not_before = jiffies + g->backoff;
 }
 
-/* The group stays for @more after its back-off, so that what comes then finds it. */
+/* Keeps the group for @more after its back-off, so that later joins find the failure history. */
 static void remember(struct afr_group *g, unsigned long more)
 {
 	lockdep_assert_held(&g->lock);
@@ -79,12 +79,12 @@ static void remember(struct afr_group *g, unsigned long more)
 }
 
 /*
- * That a link comes up does not say that the path carries more than small packets: a program
- * whose link is lost, replaced at once and lost again stands still for ever. So after the first
- * that is lost so soon the next one has small packets (as RFC 4821 does it, 7.7), and after the
- * second there is none for a while, longer each time.
+ * A link may come up on a path that carries only small packets. Connections would make no progress
+ * if such a link were lost, replaced at once and lost again, for ever. So after the first link that
+ * is lost soon after it came up, the next one uses small packets (as in RFC 4821, 7.7); after the
+ * second, no link is connected for a while, which grows each time.
  */
-static void learn_of_end(struct afr_group *g, const struct afr_link *link)
+static void note_link_loss(struct afr_group *g, const struct afr_link *link)
 {
 	unsigned long retry = msecs_to_jiffies(READ_ONCE(g->an->set.attach_retry_ms));
 
@@ -100,15 +100,15 @@ static void learn_of_end(struct afr_group *g, const struct afr_link *link)
 	remember(g, 8 * retry);
 }
 
-/* Is there no new link for now, whoever asks? */
-static bool calm(const struct afr_group *g)
+/* Must no link be connected for now, even if joins wait for one? */
+static bool connect_suppressed(const struct afr_group *g)
 {
 	return g->short_lives > 1 && time_before(jiffies, g->not_before);
 }
 
 static void member_settled(struct afr_link *link, enum afr_reason reason)
 {
-	struct member *m = afr_link_owner(link);
+	struct group_link *m = afr_link_owner(link);
 	struct afr_group *g = m->group;
 
 	mutex_lock(&g->lock);
@@ -124,13 +124,13 @@ static void member_settled(struct afr_link *link, enum afr_reason reason)
 
 static void member_dead(struct afr_link *link)
 {
-	struct member *m = afr_link_owner(link);
+	struct group_link *m = afr_link_owner(link);
 	struct afr_group *g = m->group;
 
 	mutex_lock(&g->lock);
 	list_del(&m->entry);
 	g->count--;
-	learn_of_end(g, link);
+	note_link_loss(g, link);
 	mutex_unlock(&g->lock);
 	queue_group(g);
 	kfree(m);
@@ -143,10 +143,10 @@ static const struct afr_link_ops member_ops = {
 	.dead		= member_dead,
 };
 
-/* Upcalls may come before the link is on the list; they wait for group->lock. */
-static struct member *new_member(struct afr_group *g)
+/* The link's upcalls may come before it is on the list; they wait for group->lock. */
+static struct group_link *alloc_group_link(struct afr_group *g)
 {
-	struct member *m;
+	struct group_link *m;
 
 	lockdep_assert_held(&g->lock);
 	if (afr_group_table_closing())
@@ -160,7 +160,7 @@ static struct member *new_member(struct afr_group *g)
 	return m;
 }
 
-static int add_member(struct member *m, struct afr_link *link)
+static int add_group_link(struct group_link *m, struct afr_link *link)
 {
 	struct afr_group *g = m->group;
 
@@ -178,7 +178,7 @@ static int add_member(struct member *m, struct afr_link *link)
 
 static int connect_link(struct afr_group *g)
 {
-	struct member *m = new_member(g);
+	struct group_link *m = alloc_group_link(g);
 	struct sockaddr_storage remote;
 	struct afr_link_peer peer;
 	int err;
@@ -188,9 +188,10 @@ static int connect_link(struct afr_group *g)
 	memcpy(peer.instance, g->peer.instance, sizeof(peer.instance));
 	memcpy(peer.secret, g->peer.secret, sizeof(peer.secret));
 	peer.mtu = g->short_lives ? min_not_zero(g->peer.mtu, (u32)SMALL_MTU) : g->peer.mtu;
-	afr_group_table_service(&remote, &g->peer);
-	err = add_member(m, afr_link_connect(g->an, (struct sockaddr *)&g->peer.local,
-					     (struct sockaddr *)&remote, &peer, &member_ops, m));
+	afr_group_table_listener_address(&remote, &g->peer);
+	err = add_group_link(m, afr_link_connect(g->an, (struct sockaddr *)&g->peer.local,
+						 (struct sockaddr *)&remote,
+						 &peer, &member_ops, m));
 	g->connecting += !err;
 	return err;
 }
@@ -206,12 +207,12 @@ static enum afr_reason reason_of(long err)
 }
 
 /*
- * A peer that heard nothing of its request asks again, by the same name: of what we made for the
- * first one it knows nothing, and would be taken to be there.
+ * A peer that received no answer repeats its request with the same link id. It does not know the
+ * link that was created for the first request, so that one must not be taken for the peer's link.
  */
-static void end_namesakes(struct afr_group *g, u64 id)
+static void fail_duplicates(struct afr_group *g, u64 id)
 {
-	struct member *m;
+	struct group_link *m;
 
 	lockdep_assert_held(&g->lock);
 	list_for_each_entry(m, &g->members, entry)
@@ -220,41 +221,41 @@ static void end_namesakes(struct afr_group *g, u64 id)
 }
 
 /**
- * afr_group_accept() - a peer wants to connect a link to us
- * @an: our namespace
- * @id: the request
- * @req: its private data, secret and all checked
+ * afr_group_accept() - accept a link from a peer
+ * @an: namespace
+ * @id: rdma_cm id of the connect request
+ * @req: private data of the request; the caller has checked it, including the secret
  *
- * Context: Process.
- * Return: AFR_REASON_NONE, and @id is taken; else why not.
+ * Context: process.
+ * Return: AFR_REASON_NONE, and the link owns @id; else the reason for the refusal.
  */
 enum afr_reason afr_group_accept(struct afr_net *an, struct rdma_cm_id *id,
 				 const struct afr_wire_cm_req *req)
 {
 	struct afr_peer key = {};
 	struct afr_group *g;
-	struct member *m;
+	struct group_link *m;
 	int err;
 
 	memcpy(key.instance, req->instance, sizeof(key.instance));
-	afr_group_table_plain(&key.local, &id->route.addr.src_addr);
-	afr_group_table_plain(&key.remote, &id->route.addr.dst_addr);
+	afr_group_table_key_address(&key.local, &id->route.addr.src_addr);
+	afr_group_table_key_address(&key.remote, &id->route.addr.dst_addr);
 	g = afr_group_table_get(an, &key, group_work);
 	if (IS_ERR(g))
 		return reason_of(PTR_ERR(g));
 	mutex_lock(&g->lock);
-	end_namesakes(g, be64_to_cpu(req->link));
-	m = new_member(g);
-	err = PTR_ERR_OR_ZERO(m) ?: add_member(m, afr_link_accept(an, id, req, &member_ops, m));
+	fail_duplicates(g, be64_to_cpu(req->link));
+	m = alloc_group_link(g);
+	err = PTR_ERR_OR_ZERO(m) ?: add_group_link(m, afr_link_accept(an, id, req, &member_ops, m));
 	mutex_unlock(&g->lock);
 	afr_group_table_put(g);
 	return err ? reason_of(err) : AFR_REASON_NONE;
 }
 
-/* The link that is up and has the fewest users, in turn; with a reference. */
+/* Returns the link with the fewest users of those that are up, with a reference; ties in turn. */
 static struct afr_link *pick_link(struct afr_group *g)
 {
-	struct member *m, *best = NULL;
+	struct group_link *m, *best = NULL;
 
 	lockdep_assert_held(&g->lock);
 	list_for_each_entry(m, &g->members, entry)
@@ -269,16 +270,16 @@ static struct afr_link *pick_link(struct afr_group *g)
 }
 
 /*
- * Is one more link wanted, now that one is in use? There are links_per_group, so that processors
- * share the work; and what all connections of a link have on their way fits into link_depth
- * receives, so where more than SHARERS have a receive between them, there is one more. With the
- * defaults that begins above a thousand connections: below, the queue pairs do not grow with them.
+ * Should one more link be connected in the background? There are links_per_group, so that the CPUs
+ * share the load. All messages in flight on a link need one of its link_depth receives each, so
+ * there are more links when more than SHARERS connections share a receive. With the defaults this
+ * begins above a thousand connections; below, the number of queue pairs does not depend on it.
  */
-static bool want_link(const struct afr_group *g)
+static bool needs_more_links(const struct afr_group *g)
 {
 	const struct afr_settings *set = &g->an->set;
 	unsigned int ends = g->loop ? 2 : 1, users = 0, most;
-	const struct member *m;
+	const struct group_link *m;
 
 	list_for_each_entry(m, &g->members, entry)
 		users += afr_link_users(m->link);
@@ -293,7 +294,7 @@ static bool want_link(const struct afr_group *g)
 static void answer(struct afr_join *join, struct afr_link *link, enum afr_reason reason,
 		   struct delivery *d)
 {
-	/* The user may free @join in here: it is not touched any more. */
+	/* joined() may free @join: only its address is used after this */
 	join->joined(join, link, reason);
 	spin_lock(&joins_lock);
 	list_del(&d->entry);
@@ -301,7 +302,7 @@ static void answer(struct afr_join *join, struct afr_link *link, enum afr_reason
 	wake_up_all(&delivered);
 }
 
-/* Answer the first who waits, if one is left; takes the reference on @link. */
+/* Answers the first waiting join, if there still is one; takes over the reference on @link. */
 static void answer_first(struct afr_group *g, struct afr_link *link, enum afr_reason reason)
 {
 	struct delivery d = { .task = current };
@@ -334,7 +335,7 @@ static bool joins_wait(struct afr_group *g)
 	return wait;
 }
 
-/* Serve all who wait; stop when a link is being connected for them. */
+/* Answers all waiting joins; stops if a link is being connected for them. */
 static void serve(struct afr_group *g)
 {
 	struct afr_link *link;
@@ -347,20 +348,20 @@ static void serve(struct afr_group *g)
 		link = pick_link(g);
 		if (!link && g->connecting)
 			return;
-		if (!link && !g->failure && !calm(g)) {
+		if (!link && !g->failure && !connect_suppressed(g)) {
 			err = connect_link(g);
 			if (!err)
 				return;
 		}
 		reason = link ? AFR_REASON_NONE : g->failure ?:
-			 calm(g) ? AFR_REASON_LINK_SHORT : reason_of(err);
+			 connect_suppressed(g) ? AFR_REASON_LINK_SHORT : reason_of(err);
 		used |= !!link;
 		mutex_unlock(&g->lock);
 		answer_first(g, link, reason);
 		mutex_lock(&g->lock);
 	}
 	g->failure = AFR_REASON_NONE;
-	if (used && want_link(g))
+	if (used && needs_more_links(g))
 		connect_link(g);
 }
 
@@ -374,7 +375,7 @@ static void group_work(struct work_struct *work)
 	afr_group_table_put(g);
 }
 
-/* No group for it: answered from here. */
+/* Answers a join that has no group. */
 static void refuse_join(struct afr_join *join, enum afr_reason reason)
 {
 	struct delivery d = { .join = join, .task = current };
@@ -386,12 +387,15 @@ static void refuse_join(struct afr_join *join, enum afr_reason reason)
 }
 
 /**
- * afr_group_join() - find or make a link to a peer
- * @an: our namespace
- * @peer: who, from the TCP connection and its HELLO
- * @join: told when there is a link, or none; see group.h
+ * afr_group_join() - find or connect a link to a peer
+ * @an: namespace
+ * @peer: the peer, from the TCP connection and its HELLO
+ * @join: its joined() is called with the result, before or after this function returns
  *
- * Context: Process. joined() may be called from here.
+ * More links, up to links_per_group, are connected in the background, and connections are
+ * distributed over those that are up.
+ *
+ * Context: process. Does not wait for the peer.
  */
 void afr_group_join(struct afr_net *an, const struct afr_peer *peer, struct afr_join *join)
 {
@@ -408,17 +412,17 @@ void afr_group_join(struct afr_net *an, const struct afr_peer *peer, struct afr_
 		refuse_join(join, AFR_REASON_PEER_NO_SERVICE);
 		return;
 	}
-	afr_group_table_plain(&key.local, &peer->local);
-	afr_group_table_plain(&key.remote, &peer->remote);
+	afr_group_table_key_address(&key.local, &peer->local);
+	afr_group_table_key_address(&key.remote, &peer->remote);
 	g = afr_group_table_get(an, &key, group_work);
 	if (IS_ERR(g)) {
 		refuse_join(join, reason_of(PTR_ERR(g)));
 		return;
 	}
 	mutex_lock(&g->lock);
-	afr_group_table_learn(&g->peer, &key);
+	afr_group_table_update_peer(&g->peer, &key);
 	mutex_unlock(&g->lock);
-	refcount_inc(&g->refs);	/* the join's: it may be answered and gone at once */
+	refcount_inc(&g->refs);	/* of the join, which may be answered and freed at once */
 	spin_lock(&joins_lock);
 	join->group = g;
 	list_add_tail(&join->entry, &g->joins);
@@ -441,12 +445,13 @@ static bool delivery_runs(const struct afr_join *join)
 
 /**
  * afr_group_join_cancel() - stop waiting for a link
- * @join: joining, joined, or zeroed
+ * @join: waiting, answered, or zeroed
  *
- * After return joined() has run or never will; called from joined() itself it
- * returns at once.
+ * After return, joined() has completed or will never be called. If called from joined() itself,
+ * this function returns at once.
  *
- * Context: Process. Waits for a joined() that is running.
+ * Context: process. Waits for a joined() in progress, so the caller must not hold a lock that
+ * joined() takes.
  */
 void afr_group_join_cancel(struct afr_join *join)
 {
@@ -465,12 +470,12 @@ void afr_group_join_cancel(struct afr_join *join)
 		wait_event(delivered, !delivery_runs(join));
 }
 
-/* Looking around */
+/* Lookup */
 
 static struct afr_link *find_member(struct afr_group *g, u64 id, bool active)
 {
 	struct afr_link *link = NULL;
-	struct member *m;
+	struct group_link *m;
 
 	mutex_lock(&g->lock);
 	list_for_each_entry(m, &g->members, entry) {
@@ -485,14 +490,17 @@ static struct afr_link *find_member(struct afr_group *g, u64 id, bool active)
 }
 
 /**
- * afr_group_find_link() - our end of a link that the peer named
- * @an: our namespace
- * @peer: who named it
- * @id: its name
+ * afr_group_find_link() - find the local end of a link that the peer named in ATTACH
+ * @an: namespace
+ * @peer: the peer
+ * @id: id of the link
  * @peer_active: the peer connected it
  *
- * Context: Process.
- * Return: the link, up, with a reference; or NULL.
+ * The peer's ATTACH completes the handshake of a link that is still being accepted, so there is
+ * nothing to wait for.
+ *
+ * Context: process.
+ * Return: the link with a reference if it is up and belongs to @peer; else NULL.
  */
 struct afr_link *afr_group_find_link(struct afr_net *an, const struct afr_peer *peer, u64 id,
 				     bool peer_active)
@@ -501,8 +509,8 @@ struct afr_link *afr_group_find_link(struct afr_net *an, const struct afr_peer *
 	struct afr_link *link;
 	struct afr_group *g;
 
-	afr_group_table_plain(&key.local, &peer->local);
-	afr_group_table_plain(&key.remote, &peer->remote);
+	afr_group_table_key_address(&key.local, &peer->local);
+	afr_group_table_key_address(&key.remote, &peer->remote);
 	g = afr_group_table_find(an, &key);
 	if (!g)
 		return NULL;
@@ -517,7 +525,7 @@ struct afr_link *afr_group_find_link(struct afr_net *an, const struct afr_peer *
 
 static int visit_members(struct afr_group *g, afr_group_visit *fn, void *arg)
 {
-	struct member *m;
+	struct group_link *m;
 	int ret = 0;
 
 	mutex_lock(&g->lock);
@@ -532,16 +540,15 @@ static int visit_members(struct afr_group *g, afr_group_visit *fn, void *arg)
 
 /**
  * afr_group_for_each_link() - visit every link
- * @an: only those of this namespace, or NULL
- * @fn: may sleep and may fail the link; calls nothing else of this file. Ends the
- *	walk by returning non-zero
- * @arg: for @fn
+ * @an: visit only links of this namespace, or NULL for all
+ * @fn: ends the walk by returning non-zero; may sleep and may call afr_link_fail(), but must not
+ *	call other functions of this file
+ * @arg: passed to @fn
  *
- * Context: Process. @fn runs under the lock of the group.
- * Return: what @fn returned last, 0 without links.
+ * Context: process. @fn runs under the lock of the group.
+ * Return: the last return value of @fn, 0 if there are no links.
  */
-int afr_group_for_each_link(struct afr_net *an, afr_group_visit *fn,
-			    void *arg)
+int afr_group_for_each_link(struct afr_net *an, afr_group_visit *fn, void *arg)
 {
 	struct afr_group *g = afr_group_table_next(NULL);
 	int ret = 0;
@@ -563,7 +570,7 @@ static int shut_down(struct afr_link *link, const struct afr_peer *peer, void *a
 /**
  * afr_group_init() - start the group layer
  *
- * Context: Module load, after afr_link_init().
+ * Context: module load, after afr_link_init().
  * Return: 0 or -ENOMEM.
  */
 int afr_group_init(void)
@@ -574,16 +581,17 @@ int afr_group_init(void)
 }
 
 /**
- * afr_group_exit() - take down all links, and wait for them
+ * afr_group_exit() - take down all links and wait until all groups are freed
  *
- * Context: Module exit; all sockets are gone, and the service with them.
+ * Context: module exit; there are no sockets any more, and so no cm listener.
  */
 void afr_group_exit(void)
 {
 	struct afr_group *g = NULL;
 
 	afr_group_table_close();
-	afr_group_for_each_link(NULL, shut_down, NULL);	/* takes each lock: none remembers more */
+	/* takes the lock of each group: after this no group queues its ->memory work */
+	afr_group_for_each_link(NULL, shut_down, NULL);
 	while ((g = afr_group_table_next(g)))
 		flush_delayed_work(&g->memory);
 	afr_group_table_wait();

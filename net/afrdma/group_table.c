@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * All groups, by peer. What the table shows has a reference; the last reference
- * takes it out.
+ * The table of all link groups, hashed by peer instance. Every group in the table has a non-zero
+ * reference count; dropping the last reference removes the group.
  *
- * Locks: groups_lock is a leaf, held for moments.
+ * Locks: groups_lock is a leaf, held briefly.
  */
 #include <linux/hashtable.h>
 #include <linux/in.h>
@@ -17,7 +17,7 @@
 #include "netns.h"
 #include "trace.h"
 
-#define BETWEEN_MAX	8	/* groups of ours with one address, from one address */
+#define BETWEEN_MAX	8	/* groups of a namespace with the same pair of addresses */
 
 static DEFINE_HASHTABLE(groups, 8);
 static LIST_HEAD(groups_list);
@@ -25,20 +25,20 @@ static int groups_count;
 static bool groups_closing;
 static u64 groups_ids;
 static u32 groups_seed;
-static DEFINE_SPINLOCK(groups_lock);	/* all of these */
+static DEFINE_SPINLOCK(groups_lock);	/* protects all of the above */
 static DECLARE_WAIT_QUEUE_HEAD(groups_gone);
 
 /**
  * afr_group_table_put() - drop a reference
- * @g: the group
+ * @g: group
  *
- * Context: Process.
+ * Context: process.
  */
 void afr_group_table_put(struct afr_group *g)
 {
 	bool dead, last = false;
 
-	/* What the lock shows to others always has a reference. */
+	/* under the lock, so that lookups never find a group without references */
 	spin_lock(&groups_lock);
 	dead = refcount_dec_and_test(&g->refs);
 	if (dead) {
@@ -57,13 +57,14 @@ void afr_group_table_put(struct afr_group *g)
 }
 
 /**
- * afr_group_table_plain() - an address as the table has it
- * @to: out: without port, and an IPv4 address as such: rdma_cm knows no mapped ones
+ * afr_group_table_key_address() - convert an address to the form that keys of the table have
+ * @to: out: the address without port; a v4-mapped one becomes AF_INET, because rdma_cm does not
+ *	use mapped addresses
  * @from: AF_INET or AF_INET6
  *
- * Context: Any.
+ * Context: any.
  */
-void afr_group_table_plain(struct sockaddr_storage *to, const struct sockaddr_storage *from)
+void afr_group_table_key_address(struct sockaddr_storage *to, const struct sockaddr_storage *from)
 {
 	const struct sockaddr_in6 *from6 = (const struct sockaddr_in6 *)from;
 	struct sockaddr_in6 *to6 = (struct sockaddr_in6 *)to;
@@ -83,13 +84,13 @@ void afr_group_table_plain(struct sockaddr_storage *to, const struct sockaddr_st
 }
 
 /**
- * afr_group_table_service() - where a peer's service is
- * @to: out: its address, as the socket knows it, and its service port
+ * afr_group_table_listener_address() - get the address of a peer's cm listener
+ * @to: out: the peer's address and the port of its cm listener
  * @peer: the peer
  *
- * Context: Any.
+ * Context: any.
  */
-void afr_group_table_service(struct sockaddr_storage *to, const struct afr_peer *peer)
+void afr_group_table_listener_address(struct sockaddr_storage *to, const struct afr_peer *peer)
 {
 	*to = peer->remote;
 	if (to->ss_family == AF_INET)
@@ -99,13 +100,14 @@ void afr_group_table_service(struct sockaddr_storage *to, const struct afr_peer 
 }
 
 /**
- * afr_group_table_learn() - the latest word of a peer
- * @peer: of a group; an accepted link may have made it, without secret, port, MTU and scopes
- * @news: what its HELLO said, addresses plain
+ * afr_group_table_update_peer() - update what a group knows about its peer
+ * @peer: of the group; without secret, port, MTU and scopes if the group was created by an
+ *	accepted link
+ * @news: from the peer's latest HELLO, addresses as in keys
  *
- * Context: Process, under the lock of the group.
+ * Context: process, under the lock of the group.
  */
-void afr_group_table_learn(struct afr_peer *peer, const struct afr_peer *news)
+void afr_group_table_update_peer(struct afr_peer *peer, const struct afr_peer *news)
 {
 	memcpy(peer->secret, news->secret, sizeof(peer->secret));
 	peer->port = news->port;
@@ -118,7 +120,7 @@ void afr_group_table_learn(struct afr_peer *peer, const struct afr_peer *news)
 		((const struct sockaddr_in6 *)&news->remote)->sin6_scope_id;
 }
 
-/* The scope is left out: requests of rdma_cm come without, and the instance names the host. */
+/* Ignores the scope: rdma_cm requests have none, and the instance identifies the host. */
 static bool same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
 	if (a->ss_family != b->ss_family)
@@ -152,11 +154,11 @@ static struct afr_group *find_locked(struct afr_net *an, const struct afr_peer *
 }
 
 /**
- * afr_group_table_find() - the group of a peer
- * @an: our namespace
- * @key: instance and plain addresses
+ * afr_group_table_find() - find the group of a peer
+ * @an: namespace
+ * @key: instance and addresses from afr_group_table_key_address()
  *
- * Context: Process.
+ * Context: process.
  * Return: the group with a reference, or NULL.
  */
 struct afr_group *afr_group_table_find(struct afr_net *an, const struct afr_peer *key)
@@ -169,7 +171,7 @@ struct afr_group *afr_group_table_find(struct afr_net *an, const struct afr_peer
 	return g;
 }
 
-/* A host with IPv6 has all of a /64. */
+/* An IPv6 host may use every address of its /64. */
 static bool same_prefix(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
 	return a->ss_family == AF_INET6 && b->ss_family == AF_INET6 &&
@@ -178,9 +180,10 @@ static bool same_prefix(const struct sockaddr_storage *a, const struct sockaddr_
 }
 
 /*
- * Between two addresses there is one peer, and for a while what it was before it began anew. A
- * host that takes more names gets no more groups by that: they are for all. Nor does one that
- * takes more addresses of its /64, all of which have at most as many as they leave free.
+ * Would one more group exceed a limit? A pair of addresses normally has one group, and for a while
+ * those of the peer before it restarted. BETWEEN_MAX keeps a host that invents instances from
+ * taking all groups. All addresses of a /64 together have at most as many groups as they leave
+ * free, so that a host does not get more by using more of its addresses.
  */
 static bool too_many(struct afr_net *an, const struct afr_peer *key)
 {
@@ -223,14 +226,14 @@ static struct afr_group *new_group(struct afr_net *an, const struct afr_peer *ke
 }
 
 /**
- * afr_group_table_get() - the group of a peer, made if need be
- * @an: our namespace
- * @key: instance and plain addresses
- * @work: of a new group
+ * afr_group_table_get() - find or create the group of a peer
+ * @an: namespace
+ * @key: instance and addresses from afr_group_table_key_address()
+ * @work: work function of a new group
  *
- * Context: Process.
- * Return: the group with a reference; or ERR_PTR(): -ENOMEM, -ENOSPC over groups_max or too
- * many between these addresses, -ESHUTDOWN when closing.
+ * Context: process.
+ * Return: the group with a reference; or ERR_PTR(): -ENOMEM; -ENOSPC if groups_max, the limit for
+ * this pair of addresses or the one for this /64 is reached; -ESHUTDOWN if the table is closed.
  */
 struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer *key,
 				      work_func_t work)
@@ -262,16 +265,16 @@ struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer 
 		trace_afrdma_group_create(g->id);
 	kfree(fresh);
 	if (err == -ENOSPC)
-		afr_stat_inc(an->net, AFR_STAT_OVER_LIMIT);
+		afr_netns_count(an->net, AFR_STAT_OVER_LIMIT);
 	return err ? ERR_PTR(err) : g;
 }
 
 /**
  * afr_group_table_next() - walk over all groups
- * @g: the last one, its reference is dropped; or NULL
+ * @g: the previous group, whose reference is dropped; or NULL to start
  *
- * Context: Process.
- * Return: the next group or the first one, with a reference; or NULL.
+ * Context: process.
+ * Return: the next group, with a reference; or NULL at the end.
  */
 struct afr_group *afr_group_table_next(struct afr_group *g)
 {
@@ -291,9 +294,9 @@ struct afr_group *afr_group_table_next(struct afr_group *g)
 }
 
 /**
- * afr_group_table_open() - groups may be made
+ * afr_group_table_open() - allow groups to be created
  *
- * Context: Module load.
+ * Context: module load.
  */
 void afr_group_table_open(void)
 {
@@ -302,9 +305,9 @@ void afr_group_table_open(void)
 }
 
 /**
- * afr_group_table_close() - no more groups, and no more links in them
+ * afr_group_table_close() - refuse new groups, and new links in existing ones
  *
- * Context: Module exit.
+ * Context: module exit.
  */
 void afr_group_table_close(void)
 {
@@ -314,9 +317,9 @@ void afr_group_table_close(void)
 }
 
 /**
- * afr_group_table_closing() - was the table closed
+ * afr_group_table_closing() - has afr_group_table_close() been called?
  *
- * Context: Any.
+ * Context: any.
  * Return: true if so.
  */
 bool afr_group_table_closing(void)
@@ -335,9 +338,9 @@ static bool all_gone(void)
 }
 
 /**
- * afr_group_table_wait() - until all groups are gone
+ * afr_group_table_wait() - wait until all groups are freed
  *
- * Context: Module exit.
+ * Context: module exit.
  */
 void afr_group_table_wait(void)
 {

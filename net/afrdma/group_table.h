@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The inside of a group, and the table of all groups. Only group.c includes this. */
+/* The structure of a link group and the table of all groups: only for group.c, group_table.c. */
 #ifndef AFR_GROUP_TABLE_H
 #define AFR_GROUP_TABLE_H
 
@@ -12,31 +12,31 @@
 #include "group.h"
 
 struct afr_group {
-	struct hlist_node	hash;		/* these three: of the table */
+	struct hlist_node	hash;		/* hash, entry: under groups_lock */
 	struct list_head	entry;
-	refcount_t		refs;
+	refcount_t		refs;		/* dropped under groups_lock */
 	u64			id;
 	struct afr_net		*an;
-	bool			loop;		/* the peer is us: every link is here twice */
+	bool			loop;		/* peer is this host: both ends are members */
 	struct work_struct	work;
-	struct list_head	joins;		/* joins_lock of group.c */
+	struct list_head	joins;		/* under joins_lock of group.c */
 
-	struct mutex		lock;		/* all below */
+	struct mutex		lock;		/* protects all members below */
 	struct afr_peer		peer;
 	struct list_head	members;
-	unsigned int		count;		/* of members */
-	unsigned int		connecting;	/* links we are connecting: 0 or 1 */
-	enum afr_reason		failure;	/* of the last try; all are told */
-	unsigned int		short_lives;	/* links in a row that were lost soon */
-	unsigned long		backoff;	/* behind them; of further links, after failures */
-	unsigned long		not_before;
-	struct delayed_work	memory;		/* has a reference: back-off outlives links */
+	unsigned int		count;		/* number of members */
+	unsigned int		connecting;	/* links being connected from here: 0 or 1 */
+	enum afr_reason		failure;	/* of the last attempt, for all waiting joins */
+	unsigned int		short_lives;	/* consecutive links that were lost soon */
+	unsigned long		backoff;	/* after failed or short-lived links, jiffies */
+	unsigned long		not_before;	/* end of the back-off, jiffies */
+	struct delayed_work	memory;		/* keeps the group for its back-off */
 };
 
-/* Addresses in keys are plain. */
-void afr_group_table_plain(struct sockaddr_storage *to, const struct sockaddr_storage *from);
-void afr_group_table_service(struct sockaddr_storage *to, const struct afr_peer *peer);
-void afr_group_table_learn(struct afr_peer *peer, const struct afr_peer *news);
+void afr_group_table_key_address(struct sockaddr_storage *to, const struct sockaddr_storage *from);
+void afr_group_table_listener_address(struct sockaddr_storage *to, const struct afr_peer *peer);
+void afr_group_table_update_peer(struct afr_peer *peer, const struct afr_peer *news);
+
 struct afr_group *afr_group_table_find(struct afr_net *an, const struct afr_peer *key);
 struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer *key,
 				      work_func_t work);

@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Links: life.
+ * Creates, supervises and destroys links.
  *
  *	connecting --ESTABLISHED--> up --fail--> dying --fenced, drained--> dead
  *	     `--------------------fail------------^
  *
- * One work item per link does everything that sleeps, one step after the other:
- * make the queue pair, connect, tell the group, take down. Handlers of rdma_cm,
- * completions, timers and device events only mark what happened and queue it; so
- * rdma_destroy_id() never runs in its own handler (R8), and a queue pair is drained
- * when nothing posts any more (R9).
+ * One work item per link, the link worker, does everything that sleeps, one step at a time: it
+ * creates the queue pair, connects, reports to the group layer and takes the link down. rdma_cm
+ * handlers, completions, timers and device events only record an event and queue the worker. So
+ * rdma_destroy_id() never runs in a handler of its id (R8), and a queue pair is drained only when
+ * nothing is posted any more (R9).
  *
- * Locks, outer to inner: group lock (above us) > cm handler > links_lock >
- * link->lock. None is held across a wait for the peer, nor while a group or a port
- * is called up.
+ * Lock order, outer to inner: group lock (layer above) > cm handler > links_lock > link->lock. None
+ * is held while waiting for the peer, or during an upcall to the group layer or a channel.
  *
- * Life time: the group holds a reference from creation to the dead() upcall, the
- * id from there to its end, every port and memory region holds one, the work holds
- * one while queued. The last one frees protection domain and device reference from
- * a work.
+ * References: the group layer holds one from creation to the dead() upcall, cm.id one from then
+ * until it is destroyed, and so do channels, memory regions, and the worker while queued. After the
+ * last put another work item frees the protection domain and drops the device reference.
  */
 #include <linux/in6.h>
 #include <linux/rcupdate.h>
@@ -26,24 +24,26 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
-#include "dev.h"
+#include "channel.h"
+#include "device.h"
 #include "link.h"
 #include "link_cm.h"
-#include "link_io.h"
+#include "link_keepalive.h"
+#include "link_pace.h"
+#include "link_queue.h"
 #include "netns.h"
-#include "stats.h"
 #include "trace.h"
 
-#define PORT_POLL	(HZ / 5)
-#define SHORT_LIFE	(15 * HZ)	/* the device's retries take four seconds of it ... */
-#define SHORT_BYTES	SZ_1M		/* ... and where large packets are lost, small ones go */
-#define TRY		(3 * HZ / 2)	/* rdma_cm itself would repeat a request after 4 s */
+#define PORT_POLL	(HZ / 5)	/* between checks for an active device port */
+#define SHORT_LIFE	(15 * HZ)	/* four seconds of it are the device's retries */
+#define SHORT_BYTES	SZ_1M		/* a path that loses large packets passes small ones */
+#define TRY		(3 * HZ / 2)	/* rdma_cm would repeat a request only after 4 s */
 
 static LIST_HEAD(links);
-static DEFINE_SPINLOCK(links_lock);
+static DEFINE_SPINLOCK(links_lock);	/* protects links */
 static atomic_t links_count = ATOMIC_INIT(0);
-static DECLARE_WAIT_QUEUE_HEAD(links_gone);
-static bool links_closing;
+static DECLARE_WAIT_QUEUE_HEAD(links_freed);
+static bool links_exiting;
 
 /* Creation and freeing */
 
@@ -58,11 +58,11 @@ static void free_link(struct work_struct *work)
 		ib_dealloc_pd(link->pd);
 	if (link->dev)
 		afr_device_put(link->dev);
-	xa_destroy(&link->slots);
+	xa_destroy(&link->members.ids);
 	trace_afrdma_link_destroy(link->id);
 	kfree_rcu(link, rcu);
 	if (atomic_dec_and_test(&links_count))
-		wake_up_all(&links_gone);
+		wake_up_all(&links_freed);
 }
 
 static void link_work(struct work_struct *work);
@@ -71,7 +71,7 @@ static void link_timer(struct timer_list *timer)
 {
 	struct afr_link *link = from_timer(link, timer, timer);
 
-	afr_link_io_event(link, AFR_LINK_EV_TIMER);
+	afr_link_queue_event(link, AFR_LINK_EV_TIMER);
 }
 
 static struct afr_link *new_link(struct afr_net *an, u64 id, const struct afr_link_ops *ops,
@@ -85,18 +85,18 @@ static struct afr_link *new_link(struct afr_net *an, u64 id, const struct afr_li
 	link->an = an;
 	link->ops = ops;
 	link->owner = owner;
-	refcount_set(&link->refs, 1);	/* the group's */
+	refcount_set(&link->refs, 1);	/* of the group layer */
 	INIT_WORK(&link->work, link_work);
 	INIT_WORK(&link->free_work, free_link);
 	timer_setup(&link->timer, link_timer, 0);
-	timer_setup(&link->tail, afr_link_watch_tail, 0);
+	timer_setup(&link->keepalive.tail, afr_link_keepalive_tail, 0);
 	init_waitqueue_head(&link->wait);
 	spin_lock_init(&link->lock);
-	INIT_LIST_HEAD(&link->ports);
-	INIT_LIST_HEAD(&link->waiters);
-	INIT_LIST_HEAD(&link->leavers);
-	afr_pace_init(link);
-	xa_init_flags(&link->slots, XA_FLAGS_ALLOC);
+	INIT_LIST_HEAD(&link->members.list);
+	INIT_LIST_HEAD(&link->sq.waiters);
+	INIT_LIST_HEAD(&link->sq.detach_waiters);
+	afr_link_pace_init(link);
+	xa_init_flags(&link->members.ids, XA_FLAGS_ALLOC);
 
 	atomic_inc(&links_count);
 	spin_lock(&links_lock);
@@ -106,63 +106,63 @@ static struct afr_link *new_link(struct afr_net *an, u64 id, const struct afr_li
 	return link;
 }
 
-/* Work */
+/* The link worker */
 
-static void tell_up(struct afr_link *link)
+static void report_up(struct afr_link *link)
 {
 	struct ib_qp_init_attr init;
-	struct ib_qp_attr attr = {};	/* iWARP has no number of the peer's */
+	struct ib_qp_attr attr = {};	/* iWARP does not know the peer's number */
 
-	if (link->settled)
+	if (link->life.settled)
 		return;
-	link->settled = true;
-	link->was_up = true;
-	link->up_since = jiffies;
+	link->life.settled = true;
+	link->life.was_up = true;
+	link->life.up_since = jiffies;
 	spin_lock_bh(&link->lock);
-	if (!link->users)
-		afr_link_watch_idle(link);
+	if (!link->members.count)
+		afr_link_keepalive_idle(link);
 	spin_unlock_bh(&link->lock);
 	if (!ib_query_qp(link->qp, &attr, IB_QP_DEST_QPN | IB_QP_PATH_MTU, &init)) {
-		WRITE_ONCE(link->peer_qpn, attr.dest_qp_num);
+		WRITE_ONCE(link->cm.peer_qpn, attr.dest_qp_num);
 		WRITE_ONCE(link->mtu, max(ib_mtu_enum_to_int(attr.path_mtu), 0));
 	}
-	afr_stat_inc(link->an->net, AFR_STAT_LINK_CREATED);
+	afr_netns_count(link->an->net, AFR_STAT_LINK_CREATED);
 	trace_afrdma_link_up(link->id);
 	link->ops->settled(link, AFR_REASON_NONE);
 }
 
-static void tell_failed(struct afr_link *link)
+static void report_failed(struct afr_link *link)
 {
-	if (link->settled)
+	if (link->life.settled)
 		return;
-	link->settled = true;
-	afr_stat_inc(link->an->net, AFR_STAT_LINK_FAILED);
+	link->life.settled = true;
+	afr_netns_count(link->an->net, AFR_STAT_LINK_FAILED);
 	link->ops->settled(link, link->reason);
 }
 
 static void connect_timer(struct afr_link *link)
 {
-	unsigned long next = link->connect_end;
+	unsigned long next = link->cm.end;
 
 	if (link->active && time_before(jiffies + TRY, next))
 		next = jiffies + TRY;
 	mod_timer(&link->timer, next);
 }
 
-/* The attach timeout, the watch over a link in use, or the end of idleness. */
+/* link->timer expired: connect timeout, next attempt, keepalive check, or end of the idle time. */
 static void timeout(struct afr_link *link)
 {
 	bool again = false;
 
 	spin_lock_bh(&link->lock);
-	if (link->state == AFR_LINK_CONNECTING && time_before(jiffies, link->connect_end))
+	if (link->state == AFR_LINK_CONNECTING && time_before(jiffies, link->cm.end))
 		again = true;
 	else if (link->state == AFR_LINK_CONNECTING)
-		afr_link_io_fail(link, AFR_REASON_CONNECT_TIMEOUT);
-	else if (link->state == AFR_LINK_UP && link->users)
-		afr_link_watch_look(link);
-	else if (link->was_up && !time_before(jiffies, link->idle_end))
-		afr_link_io_fail(link, AFR_REASON_LINK_IDLE);
+		afr_link_queue_fail(link, AFR_REASON_CONNECT_TIMEOUT);
+	else if (link->state == AFR_LINK_UP && link->members.count)
+		afr_link_keepalive_check(link);
+	else if (link->life.was_up && !time_before(jiffies, link->keepalive.idle_end))
+		afr_link_queue_fail(link, AFR_REASON_LINK_IDLE);
 	spin_unlock_bh(&link->lock);
 	if (again) {
 		connect_timer(link);
@@ -170,22 +170,22 @@ static void timeout(struct afr_link *link)
 	}
 }
 
-/* Was the link lost, not given up? */
+/* Was an established link lost, rather than closed on purpose? */
 static bool lost(const struct afr_link *link)
 {
-	return link->was_up && link->reason != AFR_REASON_LINK_IDLE &&
+	return link->life.was_up && link->reason != AFR_REASON_LINK_IDLE &&
 	       link->reason != AFR_REASON_LINK_SHUTDOWN &&
 	       link->reason != AFR_REASON_LINK_OPERATOR;
 }
 
 /*
- * The id of a dead link ends with a message to the peer. While the port is down
- * that cannot be sent, and rxe loses the queue pair of its connection manager over
- * it for good. So the id waits for the port; nothing else waits for the id.
+ * Destroying the id of a dead link sends a message to the peer. While the device port is down, that
+ * fails, and rxe then loses the queue pair of its connection manager for good. So the id is kept
+ * until the port is active; nothing else waits for the id.
  */
-static void end_id(struct afr_link *link)
+static void destroy_id(struct afr_link *link)
 {
-	if (link->cm_id && !READ_ONCE(links_closing) && !afr_link_cm_may_send(link)) {
+	if (link->cm.id && !READ_ONCE(links_exiting) && !afr_link_cm_may_send(link)) {
 		mod_timer(&link->timer, jiffies + PORT_POLL);
 		return;
 	}
@@ -194,58 +194,59 @@ static void end_id(struct afr_link *link)
 	afr_link_put(link);
 }
 
-static struct afr_port *next_port(struct afr_link *link)
+static struct afr_channel *next_channel(struct afr_link *link)
 {
-	struct afr_port *port;
+	struct afr_channel *channel;
 
 	spin_lock_bh(&link->lock);
 	do {
-		port = list_first_entry_or_null(&link->ports, struct afr_port, member);
-		if (port)
-			list_del_init(&port->member);
-	} while (port && !port->ops->get(port));
-	link->downing = port;
-	link->downer = port ? current : NULL;
+		channel = list_first_entry_or_null(&link->members.list, struct afr_channel,
+						   member);
+		if (channel)
+			list_del_init(&channel->member);
+	} while (channel && !channel->ops->get(channel));
+	link->members.down_channel = channel;
+	link->members.down_task = channel ? current : NULL;
 	spin_unlock_bh(&link->lock);
 	wake_up_all(&link->wait);
-	return port;
+	return channel;
 }
 
-/* Tell every port that the link, which is drained, is gone. */
-static void down_ports(struct afr_link *link)
+/* Call down() of every channel. The link is drained. */
+static void down_channels(struct afr_link *link)
 {
-	const struct afr_port_ops *ops;
-	struct afr_port *port;
+	const struct afr_channel_ops *ops;
+	struct afr_channel *channel;
 
 	AFR_CHECK(link->state == AFR_LINK_DEAD);	/* nothing lands any more (I9) */
-	while ((port = next_port(link))) {
-		ops = port->ops;
-		ops->down(port, link->reason);
-		ops->put(port);
+	while ((channel = next_channel(link))) {
+		ops = channel->ops;
+		ops->down(channel, link->reason);
+		ops->put(channel);
 	}
 }
 
 static void take_down(struct afr_link *link)
 {
-	AFR_CHECK(current_work() == &link->work);	/* never waits for itself (I15) */
-	link->in_use = READ_ONCE(link->users);
+	AFR_CHECK(current_work() == &link->work);	/* which never waits for itself (I15) */
+	link->life.in_use = READ_ONCE(link->members.count);
 	del_timer_sync(&link->timer);
-	del_timer_sync(&link->tail);
-	tell_failed(link);
+	del_timer_sync(&link->keepalive.tail);
+	report_failed(link);
 	if (lost(link))
-		afr_stat_inc(link->an->net, AFR_STAT_LINK_DIED);
-	if (link->was_up && afr_link_cm_may_send(link))
-		rdma_disconnect(link->cm_id);
+		afr_netns_count(link->an->net, AFR_STAT_LINK_DIED);
+	if (link->life.was_up && afr_link_cm_may_send(link))
+		rdma_disconnect(link->cm.id);
 	afr_link_cm_drain(link);
 	trace_afrdma_link_down(link->id, link->reason);
 	spin_lock_bh(&link->lock);
 	link->state = AFR_LINK_DEAD;
 	spin_unlock_bh(&link->lock);
-	down_ports(link);
+	down_channels(link);
 	afr_link_cm_close(link);
-	afr_link_get(link);	/* the id's */
+	afr_link_get(link);	/* for cm.id; destroy_id() drops it */
 	link->ops->dead(link);
-	end_id(link);
+	destroy_id(link);
 }
 
 static bool happened(struct afr_link *link, enum afr_link_event event)
@@ -266,8 +267,8 @@ static void link_work(struct work_struct *work)
 		afr_link_fail(link, AFR_REASON_LINK_QP_EVENT);
 	if (happened(link, AFR_LINK_EV_TIMER))
 		timeout(link);
-	if (link->cm_id && READ_ONCE(link->state) == AFR_LINK_DEAD)
-		end_id(link);
+	if (link->cm.id && READ_ONCE(link->state) == AFR_LINK_DEAD)
+		destroy_id(link);
 	if (happened(link, AFR_LINK_EV_RESOLVE) && connecting(link))
 		afr_link_cm_resolve(link);
 	if (happened(link, AFR_LINK_EV_STALE) && connecting(link))
@@ -276,10 +277,10 @@ static void link_work(struct work_struct *work)
 		afr_link_cm_connect(link);
 	if (happened(link, AFR_LINK_EV_ACCEPT) && connecting(link))
 		afr_link_cm_accept(link);
-	if (happened(link, AFR_LINK_EV_COMM_EST) && link->cm_id)
-		rdma_notify(link->cm_id, IB_EVENT_COMM_EST);
+	if (happened(link, AFR_LINK_EV_COMM_EST) && link->cm.id)
+		rdma_notify(link->cm.id, IB_EVENT_COMM_EST);
 	if (happened(link, AFR_LINK_EV_UP))
-		tell_up(link);
+		report_up(link);
 	if (READ_ONCE(link->state) == AFR_LINK_DYING)
 		take_down(link);
 	afr_link_put(link);
@@ -293,30 +294,31 @@ static void copy_address(struct sockaddr_storage *to, const struct sockaddr *fro
 
 static void start(struct afr_link *link, enum afr_link_event event)
 {
-	link->connect_end = jiffies + msecs_to_jiffies(READ_ONCE(link->an->set.attach_timeout_ms));
+	link->cm.end = jiffies + msecs_to_jiffies(READ_ONCE(link->an->set.attach_timeout_ms));
 	connect_timer(link);
-	afr_link_io_event(link, event);
+	afr_link_queue_event(link, event);
 }
 
 /**
  * afr_link_connect() - start connecting a link
- * @an: our namespace
- * @local: our address, AF_INET or AF_INET6, port 0
- * @remote: the peer's address and service port
- * @peer: what the peer said in HELLO
+ * @an: network namespace
+ * @local: local address, AF_INET or AF_INET6, port 0
+ * @remote: the peer's address and the port of its cm listener, from HELLO
+ * @peer: the peer, from HELLO
  * @ops: upcalls
  * @owner: for afr_link_owner()
  *
- * Context: Process. Waits for nothing.
- * Return: the link, with a reference that dead() gives back; or ERR_PTR(-ENOMEM),
- * then no upcall comes.
+ * settled() reports the outcome within the attach timeout, possibly before this returns.
+ *
+ * Context: process; does not wait.
+ * Return: link, with a reference to drop in dead(); or ERR_PTR(-ENOMEM), and no upcall follows.
  */
 struct afr_link *afr_link_connect(struct afr_net *an, const struct sockaddr *local,
 				  const struct sockaddr *remote,
 				  const struct afr_link_peer *peer,
 				  const struct afr_link_ops *ops, void *owner)
 {
-	/* ATTACH names it: a number that only the two hosts can know; JSON takes 53 bits */
+	/* ATTACH names the id, so it is hard to guess; JSON numbers have 53 bits */
 	struct afr_link *link = new_link(an, get_random_u64() >> 11 | 1, ops, owner);
 
 	if (!link)
@@ -330,16 +332,16 @@ struct afr_link *afr_link_connect(struct afr_net *an, const struct sockaddr *loc
 }
 
 /**
- * afr_link_accept() - let a peer connect a link to us
- * @an: our namespace
- * @id: the id of the request, whose handler is not running
- * @req: its private data, checked
+ * afr_link_accept() - accept a link that a peer connects
+ * @an: network namespace
+ * @id: rdma_cm id of the connect request
+ * @req: its private data, which the group layer has checked
  * @ops: upcalls
  * @owner: for afr_link_owner()
  *
- * Context: Process. Waits for nothing.
- * Return: the link, with a reference that dead() gives back, and @id is the
- * link's; or ERR_PTR(-ENOMEM), then @id is still the caller's and no upcall comes.
+ * Context: process, not the handler of @id; does not wait.
+ * Return: link, which now owns @id, with a reference to drop in dead(); settled() reports any later
+ * failure. Or ERR_PTR(-ENOMEM): the caller still owns @id, and no upcall follows.
  */
 struct afr_link *afr_link_accept(struct afr_net *an, struct rdma_cm_id *id,
 				 const struct afr_wire_cm_req *req,
@@ -349,7 +351,7 @@ struct afr_link *afr_link_accept(struct afr_net *an, struct rdma_cm_id *id,
 
 	if (!link)
 		return ERR_PTR(-ENOMEM);
-	link->peer_depth = be16_to_cpu(req->depth);
+	link->cm.peer_depth = be16_to_cpu(req->depth);
 	memcpy(link->peer.instance, req->instance, sizeof(link->peer.instance));
 	link->local = id->route.addr.src_addr;
 	link->remote = id->route.addr.dst_addr;
@@ -359,27 +361,28 @@ struct afr_link *afr_link_accept(struct afr_net *an, struct rdma_cm_id *id,
 }
 
 /**
- * afr_link_confirm() - the peer says by TCP that the link is up
- * @link: the link, referenced
+ * afr_link_confirm() - the peer has reported over TCP that the link is up
+ * @link: link, referenced
  *
- * The passive end is ready for writes since it accepted; all it waits for is the
- * last message of the handshake, which the peer's word replaces.
+ * The passive end is ready for writes once it has accepted. It waits only for the last message of
+ * the handshake, which the peer's report replaces.
  *
- * Context: Process or softirq.
+ * Context: process or softirq.
  * Return: true if the link is up.
  */
 bool afr_link_confirm(struct afr_link *link)
 {
-	return READ_ONCE(link->accepted) ? afr_link_io_up(link) : afr_link_is_up(link);
+	return READ_ONCE(link->cm.accepted) ? afr_link_queue_up(link) : afr_link_is_up(link);
 }
 
-/* Facts */
+/* Properties */
 
 /**
- * afr_link_id() - the name of a link, unique among those its active end connected
- * @link: the link
+ * afr_link_id() - id of a link, unique among those that its active end connected
+ * @link: link
  *
- * Return: the id, the same at both ends.
+ * Context: any.
+ * Return: the id, which is the same at both ends.
  */
 u64 afr_link_id(const struct afr_link *link)
 {
@@ -387,9 +390,10 @@ u64 afr_link_id(const struct afr_link *link)
 }
 
 /**
- * afr_link_active() - did we connect it
- * @link: the link
+ * afr_link_active() - did this end connect the link?
+ * @link: link
  *
+ * Context: any.
  * Return: true if so, false if the peer did.
  */
 bool afr_link_active(const struct afr_link *link)
@@ -398,10 +402,11 @@ bool afr_link_active(const struct afr_link *link)
 }
 
 /**
- * afr_link_is_up() - may ports join
- * @link: the link
+ * afr_link_is_up() - may channels join?
+ * @link: link
  *
- * Return: the state as it was a moment ago.
+ * Context: any; without link->lock the answer may be outdated.
+ * Return: true if the link is up.
  */
 bool afr_link_is_up(const struct afr_link *link)
 {
@@ -409,9 +414,10 @@ bool afr_link_is_up(const struct afr_link *link)
 }
 
 /**
- * afr_link_owner() - what the creator gave
- * @link: the link
+ * afr_link_owner() - the group layer's object for a link
+ * @link: link
  *
+ * Context: any.
  * Return: the pointer given to afr_link_connect() or afr_link_accept().
  */
 void *afr_link_owner(const struct afr_link *link)
@@ -420,37 +426,38 @@ void *afr_link_owner(const struct afr_link *link)
 }
 
 /**
- * afr_link_users() - ports on the link
- * @link: the link
+ * afr_link_users() - count the channels on a link
+ * @link: link
  *
- * Return: their number a moment ago.
+ * Context: any; without link->lock the number may be outdated.
+ * Return: channels.
  */
 unsigned int afr_link_users(const struct afr_link *link)
 {
-	return READ_ONCE(link->users);
+	return READ_ONCE(link->members.count);
 }
 
 /**
- * afr_link_was_up() - did it come up
- * @link: the link
+ * afr_link_was_up() - was the link ever up?
+ * @link: link
  *
- * Return: true if it did, whatever became of it.
+ * Context: the dead() upcall.
+ * Return: true if it was.
  */
 bool afr_link_was_up(const struct afr_link *link)
 {
-	return link->was_up;
+	return link->life.was_up;
 }
 
 /**
- * afr_link_short_lived() - is it likely that the path does not carry RDMA
- * @link: the link, dead
+ * afr_link_short_lived() - was the link lost as on a path that does not carry RDMA?
+ * @link: link, dead
  *
- * One end sees that nothing is acknowledged, and the other one that it was left, with its users:
- * an idle link may be the peer's to take down.
+ * On such a path one end gets no acknowledgments, and the other end sees that its peer left the
+ * link. The latter counts only while channels use the link, as the peer may close an idle link.
  *
- * Context: Process.
- * Return: true if it was lost like that, soon after it had come up, and with little that went
- * through.
+ * Context: the dead() upcall.
+ * Return: true if it was lost like that, soon after it came up, with little data transferred.
  */
 bool afr_link_short_lived(const struct afr_link *link)
 {
@@ -459,9 +466,9 @@ bool afr_link_short_lived(const struct afr_link *link)
 	case AFR_REASON_LINK_SILENT:
 	case AFR_REASON_LINK_DISCONNECTED:
 	case AFR_REASON_LINK_PEER_RESUME:
-		return link->was_up && link->in_use &&
-		       time_before(jiffies, link->up_since + SHORT_LIFE) &&
-		       link->tx_done + link->rx_bytes < SHORT_BYTES;
+		return link->life.was_up && link->life.in_use &&
+		       time_before(jiffies, link->life.up_since + SHORT_LIFE) &&
+		       link->sq.done + link->rx.bytes < SHORT_BYTES;
 	default:
 		return false;
 	}
@@ -469,8 +476,9 @@ bool afr_link_short_lived(const struct afr_link *link)
 
 /**
  * afr_link_write_max() - largest length of one write
- * @link: the link, up
+ * @link: link, up
  *
+ * Context: any.
  * Return: bytes.
  */
 u32 afr_link_write_max(const struct afr_link *link)
@@ -479,10 +487,11 @@ u32 afr_link_write_max(const struct afr_link *link)
 }
 
 /**
- * afr_link_iwarp() - does it go by iWARP
- * @link: the link, up
+ * afr_link_iwarp() - is the device of a link iWARP?
+ * @link: link, up
  *
- * Return: true if so, and then by the routes of the kernel.
+ * Context: any.
+ * Return: true if so: then the link uses TCP of its device, and the kernel's routes.
  */
 bool afr_link_iwarp(const struct afr_link *link)
 {
@@ -490,9 +499,10 @@ bool afr_link_iwarp(const struct afr_link *link)
 }
 
 /**
- * afr_link_device() - the device of a link
- * @link: the link
+ * afr_link_device() - device of a link
+ * @link: link
  *
+ * Context: any.
  * Return: the device, valid as long as the link; NULL until the route is known.
  */
 struct afr_device *afr_link_device(const struct afr_link *link)
@@ -501,11 +511,11 @@ struct afr_device *afr_link_device(const struct afr_link *link)
 }
 
 /**
- * afr_link_info() - facts for people
- * @link: the link, referenced
- * @info: out
+ * afr_link_info() - get what smctl shows of a link
+ * @link: link, referenced
+ * @info: filled in
  *
- * Context: Process.
+ * Context: process.
  */
 void afr_link_info(struct afr_link *link, struct afr_link_info *info)
 {
@@ -518,23 +528,24 @@ void afr_link_info(struct afr_link *link, struct afr_link_info *info)
 	info->remote = link->remote;
 	if (dev)
 		strscpy(info->device, dev_name(&afr_device_ib(dev)->dev), sizeof(info->device));
-	info->port_num = READ_ONCE(link->port_num);
-	info->qpn = READ_ONCE(link->qpn);
-	info->peer_qpn = READ_ONCE(link->peer_qpn);
+	info->port_num = READ_ONCE(link->cm.port_num);
+	info->qpn = READ_ONCE(link->cm.qpn);
+	info->peer_qpn = READ_ONCE(link->cm.peer_qpn);
 	info->mtu = READ_ONCE(link->mtu);
-	info->rx_bytes = READ_ONCE(link->rx_bytes);
-	info->rx_writes = READ_ONCE(link->rx_writes);
+	info->rx_bytes = READ_ONCE(link->rx.bytes);
+	info->rx_writes = READ_ONCE(link->rx.writes);
 	spin_lock_bh(&link->lock);
 	info->state = link->state;
 	info->reason = link->reason;
-	info->users = link->users;
-	info->credits = link->state == AFR_LINK_UP ? afr_credit_available(&link->credit, 0) : 0;
-	info->tx_bytes = link->tx_bytes;
-	info->tx_writes = link->tx_writes;
+	info->users = link->members.count;
+	info->credits = link->state == AFR_LINK_UP ?
+			afr_link_credit_available(&link->sq.credit, 0) : 0;
+	info->tx_bytes = link->sq.bytes;
+	info->tx_writes = link->sq.writes;
 	spin_unlock_bh(&link->lock);
 }
 
-/* Devices, start and end */
+/* Devices, module load and exit */
 
 static void device_lost(struct afr_device *dev, u32 port_num, enum afr_reason reason)
 {
@@ -543,8 +554,8 @@ static void device_lost(struct afr_device *dev, u32 port_num, enum afr_reason re
 	spin_lock(&links_lock);
 	list_for_each_entry(link, &links, entry) {
 		spin_lock_bh(&link->lock);
-		if (link->dev == dev && (!port_num || link->port_num == port_num))
-			afr_link_io_fail(link, reason);
+		if (link->dev == dev && (!port_num || link->cm.port_num == port_num))
+			afr_link_queue_fail(link, reason);
 		spin_unlock_bh(&link->lock);
 	}
 	spin_unlock(&links_lock);
@@ -555,9 +566,9 @@ static const struct afr_device_ops device_ops = {
 };
 
 /**
- * afr_link_init() - start the link layer, devices included
+ * afr_link_init() - start the link layer, including device.c, which calls device_lost()
  *
- * Context: Module load.
+ * Context: module load.
  * Return: 0 or a negative error.
  */
 int afr_link_init(void)
@@ -574,14 +585,14 @@ int afr_link_init(void)
 }
 
 /**
- * afr_link_exit() - wait for the last link, and stop
+ * afr_link_exit() - wait until the last link is freed, and stop the link layer
  *
- * Context: Module exit; all links were failed.
+ * Context: module exit, after afr_link_fail() was called for all links.
  */
 void afr_link_exit(void)
 {
-	WRITE_ONCE(links_closing, true);
-	wait_event(links_gone, !atomic_read(&links_count));
+	WRITE_ONCE(links_exiting, true);
+	wait_event(links_freed, !atomic_read(&links_count));
 	afr_device_exit();
 	destroy_workqueue(afr_link_wq);
 	rcu_barrier();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Links: the queue pair, and the handshake by rdma_cm.
+ * Creates and destroys the queue pair of a link, and does the rdma_cm handshake.
  *
- * Handlers of rdma_cm run under the lock of their id, one at a time; they only
- * mark what happened. Everything else here runs in the work of the link, so that
- * nothing is made and taken down at the same time.
+ * The rdma_cm handler runs under the handler lock of its id, one event at a time; it creates and
+ * frees nothing. Everything else here runs in the link worker, so that nothing is created and taken
+ * down at the same time.
  */
 #include <linux/delay.h>
 #include <linux/log2.h>
@@ -12,52 +12,52 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cm.h>
 
-#include "dev.h"
+#include "device.h"
 #include "link.h"
 #include "link_cm.h"
-#include "link_io.h"
+#include "link_queue.h"
 #include "netns.h"
-#include "rogue.h"
+#include "test/byzantine.h"
 
 #define DEPTH_MIN	16
 #define DEPTH_MAX	8192
-#define RDMA_READS	4	/* outstanding, each way; room for a later path */
+#define RDMA_READS	4	/* outstanding RDMA reads, each way; none are posted yet */
 #define STALE_RETRIES	2
 #define STALE_DELAY_MS	100
 
 /* Queue pair */
 
-/* The device of the link's id; from here on its removal reaches the link. */
-static enum afr_reason take_device(struct afr_link *link)
+/* Set link->dev to the device of cm.id. From here on its removal reaches the link. */
+static enum afr_reason set_device(struct afr_link *link)
 {
-	struct afr_device *dev = link->dev ?: afr_device_get(link->cm_id->device);
+	struct afr_device *dev = link->dev ?: afr_device_get(link->cm.id->device);
 	struct afr_device_info info;
 
 	if (!dev)
 		return AFR_REASON_LINK_DEVICE_REMOVED;
 	spin_lock_bh(&link->lock);
 	link->dev = dev;
-	link->port_num = link->cm_id->port_num;
+	link->cm.port_num = link->cm.id->port_num;
 	spin_unlock_bh(&link->lock);
-	/* A removal that looked before we were seen set this before it looked. */
-	if (afr_device_dead(dev) || afr_device_ib(dev) != link->cm_id->device)
+	/* A removal that walked the links before dev was set had marked the device dead before. */
+	if (afr_device_removing(dev) || afr_device_ib(dev) != link->cm.id->device)
 		return AFR_REASON_LINK_DEVICE_REMOVED;
 	afr_device_info(dev, &info);
 	return info.reason;
 }
 
 /*
- * Receives are a power of two, so that batches divide them; sends for as many messages
- * and the reserve. The drain posts one more to each, and everything completes on one
- * queue: all of that within the device's limits (R1).
+ * Number of receives: a power of two, so that batches divide it. The send queue holds as many
+ * messages, and the reserve. The drain posts one more request to each queue, and both complete on
+ * one completion queue: all of that has to be within the limits of the device (R1).
  */
 static u16 queue_depth(const struct afr_link *link)
 {
-	const struct ib_device_attr *attrs = &link->cm_id->device->attrs;
+	const struct ib_device_attr *attrs = &link->cm.id->device->attrs;
 	int most = min(attrs->max_qp_wr, attrs->max_cqe / 2) - AFR_SQ_RESERVE - 2;
 	int depth = clamp(READ_ONCE(link->an->set.link_depth), DEPTH_MIN, DEPTH_MAX);
 
-	most /= (int)afr_message_slots(link->iwarp);
+	most /= (int)afr_link_wr_slots(link->iwarp);
 	return most < DEPTH_MIN ? 0 : rounddown_pow_of_two(min(depth, most));
 }
 
@@ -65,7 +65,7 @@ static void query_port(struct afr_link *link)
 {
 	struct ib_port_attr attr = {};
 
-	if (ib_query_port(link->cm_id->device, link->port_num, &attr))
+	if (ib_query_port(link->cm.id->device, link->cm.port_num, &attr))
 		attr.max_msg_sz = SZ_64K;
 	link->write_max = min_t(u32, attr.max_msg_sz, SZ_1G);
 }
@@ -76,13 +76,13 @@ static void qp_event(struct ib_event *event, void *context)
 
 	switch (event->event) {
 	case IB_EVENT_COMM_EST:
-		afr_link_io_event(link, AFR_LINK_EV_COMM_EST);
+		afr_link_queue_event(link, AFR_LINK_EV_COMM_EST);
 		break;
 	case IB_EVENT_QP_FATAL:
 	case IB_EVENT_QP_REQ_ERR:
 	case IB_EVENT_QP_ACCESS_ERR:
 	case IB_EVENT_PATH_MIG_ERR:
-		afr_link_io_event(link, AFR_LINK_EV_QP);
+		afr_link_queue_event(link, AFR_LINK_EV_QP);
 		break;
 	default:
 		break;
@@ -91,24 +91,24 @@ static void qp_event(struct ib_event *event, void *context)
 
 static int make_qp(struct afr_link *link, u16 depth)
 {
-	u16 sends = depth * afr_message_slots(link->iwarp) + AFR_SQ_RESERVE;
+	u16 sends = depth * afr_link_wr_slots(link->iwarp) + AFR_SQ_RESERVE;
 	struct ib_qp_init_attr attr = {
 		.event_handler	= qp_event,
 		.qp_context	= link,
 		.cap = {
 			.max_send_wr	= sends + 1,
 			.max_recv_wr	= depth + 1,
-			.max_send_sge	= link->iwarp ? AFR_MESSAGE_SGES : 1,
+			.max_send_sge	= link->iwarp ? AFR_LINK_WR_SGES : 1,
 			.max_recv_sge	= 1,
 			.max_inline_data = link->iwarp ? sizeof(struct afr_wire_note) : 0,
 		},
 		.sq_sig_type	= IB_SIGNAL_REQ_WR,
 		.qp_type	= IB_QPT_RC,
 	};
-	struct ib_device *ib = link->cm_id->device;
+	struct ib_device *ib = link->cm.id->device;
 	int ret;
 
-	AFR_CHECK(!link->qp);		/* never a second one (I8) */
+	AFR_CHECK(!link->qp);		/* at most one (I8) */
 	if (!link->pd) {
 		struct ib_pd *pd = ib_alloc_pd(ib, 0);
 
@@ -116,9 +116,9 @@ static int make_qp(struct afr_link *link, u16 depth)
 			return PTR_ERR(pd);
 		link->pd = pd;
 	}
-	if (afr_link_io_init(link, sends, depth))
+	if (afr_link_queue_init(link, sends, depth))
 		return -ENOMEM;
-	/* Of its own: at this size the device's pool would share none, and keep them all. */
+	/* Not from the device's pool, which would share none of this size, and keep them all. */
 	link->cq = ib_alloc_cq_any(ib, link, attr.cap.max_send_wr + attr.cap.max_recv_wr,
 				   IB_POLL_SOFTIRQ);
 	if (IS_ERR(link->cq)) {
@@ -128,136 +128,136 @@ static int make_qp(struct afr_link *link, u16 depth)
 	}
 	attr.send_cq = link->cq;
 	attr.recv_cq = link->cq;
-	ret = rdma_create_qp(link->cm_id, link->pd, &attr);
+	ret = rdma_create_qp(link->cm.id, link->pd, &attr);
 	if (ret)
 		return ret;
-	link->qp = link->cm_id->qp;
-	WRITE_ONCE(link->qpn, link->qp->qp_num);
+	link->qp = link->cm.id->qp;
+	WRITE_ONCE(link->cm.qpn, link->qp->qp_num);
 	return 0;
 }
 
-/* Everything up to a queue pair with its receives posted (R8: before the peer may write). */
+/* Create the queue pair, and post its receives before the peer may write (R8). */
 static enum afr_reason open_qp(struct afr_link *link)
 {
-	enum afr_reason reason = take_device(link);
+	enum afr_reason reason = set_device(link);
 	u16 depth;
 
 	if (reason)
 		return reason;
-	link->iwarp = rdma_protocol_iwarp(link->cm_id->device, link->port_num);
+	link->iwarp = rdma_protocol_iwarp(link->cm.id->device, link->cm.port_num);
 	depth = queue_depth(link);
 	if (!depth)
 		return AFR_REASON_DEVICE_LACKS;
 	query_port(link);
-	link->credit.depth = depth;
-	if (make_qp(link, depth) || afr_message_rx_fill(&link->rx, link->qp))
+	link->sq.credit.depth = depth;
+	if (make_qp(link, depth) || afr_link_wr_rx_fill(&link->rx.queue, link->qp))
 		return AFR_REASON_NO_MEMORY;
 	return AFR_REASON_NONE;
 }
 
 /**
- * afr_link_cm_drain() - fence and drain
- * @link: the link, nothing is posted any more
+ * afr_link_cm_drain() - fence and drain the queue pair
+ * @link: link on which nothing is posted any more
  *
- * Afterwards nothing lands and nothing completes any more (PM3). What never came up
- * has no keys that a peer could use, and may be a queue pair that the device could not
- * set up: rxe never flushes one for which it had no memory. To destroy it is enough.
+ * Afterwards nothing lands and nothing completes any more (PM3). A queue pair that never came up is
+ * not drained: the peer has no keys to use on it, so destroying it is enough, and the drain might
+ * not end, as rxe never flushes a queue pair that it had no memory to set up.
  *
- * Context: The work. Waits for the device, not for the peer.
+ * Context: link worker; waits for the device, not for the peer.
  */
 void afr_link_cm_drain(struct afr_link *link)
 {
-	if (link->qp && link->used)
+	if (link->qp && link->life.used)
 		ib_drain_qp(link->qp);
-	afr_link_io_abort_ops(link);
+	afr_link_queue_abort_ops(link);
 }
 
 /**
- * afr_link_cm_close() - free queue pair and queues
- * @link: the link, drained
+ * afr_link_cm_close() - free the queue pair and its queues
+ * @link: link, drained
  *
  * The protection domain stays: memory regions still use it.
  *
- * Context: The work.
+ * Context: link worker.
  */
 void afr_link_cm_close(struct afr_link *link)
 {
 	if (link->qp)
-		rdma_destroy_qp(link->cm_id);
+		rdma_destroy_qp(link->cm.id);
 	link->qp = NULL;
 	if (link->cq)
 		ib_free_cq(link->cq);
 	link->cq = NULL;
-	afr_link_io_free(link);
+	afr_link_queue_free(link);
 }
 
 /**
- * afr_link_cm_end() - free the id
- * @link: the link, closed
+ * afr_link_cm_end() - destroy the rdma_cm id
+ * @link: link after afr_link_cm_close()
  *
- * Context: The work, not a handler of rdma_cm (R8).
+ * Context: link worker, not an rdma_cm handler (R8).
  */
 void afr_link_cm_end(struct afr_link *link)
 {
-	if (link->cm_id)
-		rdma_destroy_id(link->cm_id);
-	link->cm_id = NULL;
+	if (link->cm.id)
+		rdma_destroy_id(link->cm.id);
+	link->cm.id = NULL;
 }
 
 /**
- * afr_link_cm_may_send() - can rdma_cm reach the network
- * @link: the link
+ * afr_link_cm_may_send() - can rdma_cm send messages?
+ * @link: link
  *
- * Context: The work.
- * Return: false while the port is down; true when there is nothing to wait for.
+ * Context: link worker.
+ * Return: false while the device port is down; true also if waiting for the port is useless.
  */
 bool afr_link_cm_may_send(struct afr_link *link)
 {
 	struct ib_port_attr attr;
 
-	return !link->dev || afr_device_dead(link->dev) ||
-	       ib_query_port(afr_device_ib(link->dev), link->port_num, &attr) ||
+	return !link->dev || afr_device_removing(link->dev) ||
+	       ib_query_port(afr_device_ib(link->dev), link->cm.port_num, &attr) ||
 	       attr.state == IB_PORT_ACTIVE;
 }
 
 /*
- * Active: rdma_cm takes the largest packet of the interface, but the path may be narrower, and
- * RoCE has no way to notice: the queue pair dies of it. So none is larger than TCP's are. The
- * passive end follows the request.
+ * Active: limit the path MTU to the packet size of the TCP connection. rdma_cm uses the MTU of the
+ * interface, but that of the path may be smaller; RoCE cannot detect this, and the queue pair would
+ * fail. The passive end takes the path MTU from the request.
  */
 static void limit_mtu(struct afr_link *link)
 {
-	struct sa_path_rec *path = link->cm_id->route.path_rec;
+	struct sa_path_rec *path = link->cm.id->route.path_rec;
 
-	if (link->peer.mtu && path && rdma_protocol_roce(link->cm_id->device, link->port_num))
+	if (link->peer.mtu && path && rdma_protocol_roce(link->cm.id->device, link->cm.port_num))
 		path->mtu = min_t(u8, path->mtu, iboe_get_mtu(link->peer.mtu) ?: IB_MTU_256);
 }
 
-/* Handshake: what rdma_cm tells */
+/* Handshake: parameters and events of rdma_cm */
 
 static struct rdma_conn_param conn_param(const struct afr_link *link, const void *data, u8 len)
 {
-	const struct ib_device_attr *attrs = &link->cm_id->device->attrs;
+	const struct ib_device_attr *attrs = &link->cm.id->device->attrs;
 
 	return (struct rdma_conn_param) {
 		.private_data		= data,
 		.private_data_len	= len,
 		.responder_resources	= min(RDMA_READS, attrs->max_qp_rd_atom),
 		.initiator_depth	= min(RDMA_READS, attrs->max_qp_init_rd_atom),
-		/* 7 is for ever: by the standard for the latter, in rxe for both */
+		/* 7 means forever: for rnr_retry_count by the standard, in rxe for both */
 		.retry_count		= AFR_CM_RETRIES,
 		.rnr_retry_count	= AFR_CM_RETRIES,
 	};
 }
 
-static bool rep_ok(const struct afr_link *link, const struct afr_wire_cm_rep *rep, u8 len)
+static bool rep_valid(const struct afr_link *link, const struct afr_wire_cm_rep *rep, u8 len)
 {
 	return rep && len >= sizeof(*rep) && be32_to_cpu(rep->magic) == AFR_CM_MAGIC &&
 	       be64_to_cpu(rep->link) == link->id && !rep->reason &&
 	       !memcmp(rep->instance, link->peer.instance, sizeof(rep->instance));
 }
 
-/* The passive side accepted, or we as passive side learnt that the handshake is over. */
+/* Active: the peer has accepted. Passive: the handshake is over. */
 static void established(struct afr_link *link, const struct rdma_conn_param *param)
 {
 	const struct afr_wire_cm_rep *rep = param->private_data;
@@ -266,10 +266,10 @@ static void established(struct afr_link *link, const struct rdma_conn_param *par
 
 	if (!link->active) {
 		if (!link->iwarp)
-			afr_link_io_up(link);
+			afr_link_queue_up(link);
 		return;
 	}
-	if (!rep_ok(link, rep, param->private_data_len) ||
+	if (!rep_valid(link, rep, param->private_data_len) ||
 	    param->rnr_retry_count > AFR_CM_RETRIES) {
 		afr_link_fail(link, AFR_REASON_CONNECT_FAILED);
 		return;
@@ -277,14 +277,15 @@ static void established(struct afr_link *link, const struct rdma_conn_param *par
 	spin_lock_bh(&link->lock);
 	late = link->retrying;
 	ret = late ? 0 :
-		afr_credit_init(&link->credit, link->credit.depth, be16_to_cpu(rep->depth));
+		afr_link_credit_init(&link->sq.credit, link->sq.credit.depth,
+				     be16_to_cpu(rep->depth));
 	if (!ret && link->iwarp)
-		afr_link_io_probe(link);	/* who accepted may not be the first (RFC 5044) */
+		afr_link_queue_probe(link);	/* the passive end may not send first (RFC 5044) */
 	spin_unlock_bh(&link->lock);
 	if (ret)
 		afr_link_fail(link, AFR_REASON_CONNECT_FAILED);
 	else if (!link->iwarp && !late)
-		afr_link_io_up(link);
+		afr_link_queue_up(link);
 }
 
 static void rejected(struct afr_link *link, struct rdma_cm_event *event)
@@ -294,13 +295,13 @@ static void rejected(struct afr_link *link, struct rdma_cm_event *event)
 
 	switch (event->status) {
 	case IB_CM_REJ_STALE_CONN:
-		afr_link_io_event(link, AFR_LINK_EV_STALE);
+		afr_link_queue_event(link, AFR_LINK_EV_STALE);
 		return;
 	case IB_CM_REJ_INVALID_SERVICE_ID:
 		reason = AFR_REASON_PEER_NO_SERVICE;
 		break;
 	default:
-		/* Whatever the status: siw has one of its own for this. */
+		/* Not only for CONSUMER_DEFINED: siw reports a status of its own. */
 		if (rep && event->param.conn.private_data_len >= sizeof(*rep) &&
 		    be32_to_cpu(rep->magic) == AFR_CM_MAGIC)
 			reason = be32_to_cpu(rep->reason);
@@ -314,11 +315,11 @@ static void not_reached(struct afr_link *link)
 {
 	bool connecting = READ_ONCE(link->state) == AFR_LINK_CONNECTING;
 
-	/* Comes on a connected id too, when the neighbour's address changes. */
+	/* This also comes on a connected id, when the neighbour's address changes (R8). */
 	afr_link_fail(link, connecting ? AFR_REASON_CONNECT_TIMEOUT : AFR_REASON_LINK_ADDR_CHANGE);
 }
 
-/* Under the handler lock of the id. Never returns non-zero: that would destroy the id. */
+/* Called under the handler lock of @id. Always returns 0: anything else would destroy @id. */
 static int cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct afr_link *link = id->context;
@@ -329,7 +330,7 @@ static int cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 			afr_link_fail(link, AFR_REASON_NO_ROUTE);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		afr_link_io_event(link, AFR_LINK_EV_ROUTE);
+		afr_link_queue_event(link, AFR_LINK_EV_ROUTE);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:
@@ -364,33 +365,35 @@ static int cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 }
 
 /**
- * afr_link_cm_resolve() - active: a new id, on its way to a route
- * @link: the link, connecting
+ * afr_link_cm_resolve() - active: create an id, and resolve address and route
+ * @link: link, connecting
  *
- * Context: The work.
+ * AFR_LINK_EV_ROUTE follows when the route is resolved.
+ *
+ * Context: link worker.
  */
 void afr_link_cm_resolve(struct afr_link *link)
 {
 	unsigned int ms = READ_ONCE(link->an->set.attach_timeout_ms);
 	struct rdma_cm_id *id;
 
-	AFR_CHECK(!link->cm_id);	/* never a second one (I8) */
+	AFR_CHECK(!link->cm.id);	/* at most one (I8) */
 	id = rdma_create_id(link->an->net, cm_event, link, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(id)) {
 		afr_link_fail(link, AFR_REASON_NO_MEMORY);
 		return;
 	}
-	link->cm_id = id;
+	link->cm.id = id;
 	if (rdma_resolve_addr(id, (struct sockaddr *)&link->local,
 			      (struct sockaddr *)&link->remote, ms))
 		afr_link_fail(link, AFR_REASON_NO_ROUTE);
 }
 
 /**
- * afr_link_cm_connect() - active: the route is known
- * @link: the link, connecting
+ * afr_link_cm_connect() - active: create the queue pair, and send the connect request
+ * @link: link, connecting, with its route resolved
  *
- * Context: The work.
+ * Context: link worker.
  */
 void afr_link_cm_connect(struct afr_link *link)
 {
@@ -398,7 +401,7 @@ void afr_link_cm_connect(struct afr_link *link)
 	struct afr_wire_cm_req req = {
 		.magic		= cpu_to_be32(AFR_CM_MAGIC),
 		.version	= AFR_WIRE_VERSION,
-		.depth		= cpu_to_be16(link->credit.depth),
+		.depth		= cpu_to_be16(link->sq.credit.depth),
 		.link		= cpu_to_be64(link->id),
 	};
 	struct rdma_conn_param param;
@@ -410,17 +413,17 @@ void afr_link_cm_connect(struct afr_link *link)
 	}
 	memcpy(req.instance, link->an->instance, sizeof(req.instance));
 	memcpy(req.secret, link->peer.secret, sizeof(req.secret));
-	afr_rogue_cm(&req, sizeof(req));
+	afr_byzantine_cm(&req, sizeof(req));
 	limit_mtu(link);
 	param = conn_param(link, &req, sizeof(req));
-	ret = rdma_connect(link->cm_id, &param);
+	ret = rdma_connect(link->cm.id, &param);
 	if (ret)
 		afr_link_fail(link, ret == -ECONNREFUSED ? AFR_REASON_PEER_NO_SERVICE :
 							   AFR_REASON_CONNECT_FAILED);
 }
 
-/* From here on the old id can do nothing. False: it came up, or the link is dying. */
-static bool retire_id(struct afr_link *link)
+/* Destroy the id and queue pair of this attempt. False: the link has come up, or is dying. */
+static bool destroy_attempt(struct afr_link *link)
 {
 	bool connecting;
 
@@ -441,31 +444,30 @@ static bool retire_id(struct afr_link *link)
 }
 
 /**
- * afr_link_cm_retry() - active: begin again with another id and queue pair
- * @link: the link, connecting
+ * afr_link_cm_retry() - active: start again with another id and queue pair
+ * @link: link, connecting
  *
- * No answer came: the request or its answer was lost, and rdma_cm repeats neither
- * soon.
+ * No reply came: the request or the reply was lost, and rdma_cm does not repeat it soon.
  *
- * Context: The work.
+ * Context: link worker.
  */
 void afr_link_cm_retry(struct afr_link *link)
 {
-	if (retire_id(link))
+	if (destroy_attempt(link))
 		afr_link_cm_resolve(link);
 }
 
 /**
- * afr_link_cm_stale() - active: the peer refused us for our former self
- * @link: the link, connecting
+ * afr_link_cm_stale() - active: start again, after the peer rejected a stale connection
+ * @link: link, connecting
  *
- * Its host remembers a queue pair of our number from before a reboot (R7).
+ * The peer's host remembers a queue pair with the same number from before this host rebooted (R7).
  *
- * Context: The work.
+ * Context: link worker; sleeps for STALE_DELAY_MS.
  */
 void afr_link_cm_stale(struct afr_link *link)
 {
-	if (link->retries++ >= STALE_RETRIES) {
+	if (link->cm.retries++ >= STALE_RETRIES) {
 		afr_link_fail(link, AFR_REASON_CONNECT_FAILED);
 		return;
 	}
@@ -474,13 +476,13 @@ void afr_link_cm_stale(struct afr_link *link)
 }
 
 /**
- * afr_link_reject() - refuse a connect request with a reason
- * @id: the id of the request; the caller destroys it
- * @reason: why
+ * afr_link_cm_reject() - reject a connect request
+ * @id: rdma_cm id of the request; the caller destroys it
+ * @reason: sent in the private data
  *
- * Context: Process.
+ * Context: process.
  */
-void afr_link_reject(struct rdma_cm_id *id, enum afr_reason reason)
+void afr_link_cm_reject(struct rdma_cm_id *id, enum afr_reason reason)
 {
 	struct afr_wire_cm_rep rep = {
 		.magic	= cpu_to_be32(AFR_CM_MAGIC),
@@ -491,54 +493,55 @@ void afr_link_reject(struct rdma_cm_id *id, enum afr_reason reason)
 }
 
 /**
- * afr_link_cm_accept() - passive: make the queue pair and accept
- * @link: the link, connecting
+ * afr_link_cm_accept() - passive: create the queue pair and accept
+ * @link: link, connecting
  *
- * Everything the peer may use is there before it hears of it (R8).
+ * Everything that the peer may use is set up before rdma_accept() (R8).
  *
- * Context: The work.
+ * Context: link worker.
  */
 void afr_link_cm_accept(struct afr_link *link)
 {
 	enum afr_reason reason = open_qp(link);
 	struct afr_wire_cm_rep rep = {
 		.magic	= cpu_to_be32(AFR_CM_MAGIC),
-		.depth	= cpu_to_be16(link->credit.depth),
+		.depth	= cpu_to_be16(link->sq.credit.depth),
 		.link	= cpu_to_be64(link->id),
 	};
 	struct rdma_conn_param param;
 	int ret;
 
-	if (!reason && afr_credit_init(&link->credit, link->credit.depth, link->peer_depth))
+	if (!reason && afr_link_credit_init(&link->sq.credit, link->sq.credit.depth,
+					    link->cm.peer_depth))
 		reason = AFR_REASON_LINK_PROTOCOL;
 	if (reason) {
-		afr_link_reject(link->cm_id, reason);
+		afr_link_cm_reject(link->cm.id, reason);
 		afr_link_fail(link, reason);
 		return;
 	}
 	memcpy(rep.instance, link->an->instance, sizeof(rep.instance));
-	if (afr_rogue_cm(&rep, sizeof(rep)))
+	if (afr_byzantine_cm(&rep, sizeof(rep)))
 		return;
 	param = conn_param(link, &rep, sizeof(rep));
-	rdma_lock_handler(link->cm_id);
-	ret = rdma_accept(link->cm_id, &param);
-	rdma_unlock_handler(link->cm_id);
+	rdma_lock_handler(link->cm.id);
+	ret = rdma_accept(link->cm.id, &param);
+	rdma_unlock_handler(link->cm.id);
 	if (ret)
 		afr_link_fail(link, AFR_REASON_CONNECT_FAILED);
 	else
-		WRITE_ONCE(link->accepted, !link->iwarp);
+		WRITE_ONCE(link->cm.accepted, !link->iwarp);
 }
 
 /**
- * afr_link_cm_take() - passive: the link now owns the id of a request
- * @link: the new link
- * @id: the id
+ * afr_link_cm_take() - passive: make the link own the id of a connect request
+ * @link: new link
+ * @id: rdma_cm id
  *
- * Context: Process, before the work is queued for the first time.
+ * Context: process, before the link worker is queued for the first time.
  */
 void afr_link_cm_take(struct afr_link *link, struct rdma_cm_id *id)
 {
-	link->cm_id = id;
+	link->cm.id = id;
 	rdma_lock_handler(id);
 	id->context = link;
 	id->event_handler = cm_event;

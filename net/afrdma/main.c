@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The table of contents: every layer comes up in order and goes down in reverse. */
+/* Module load and exit: layers are initialized in the order of LAYERS, and torn down in reverse. */
 #include <linux/init.h>
 #include <linux/module.h>
 
 #include "arrival.h"
 #include "conn.h"
 #include "group.h"
+#include "handshake.h"
+#include "handshake_hook.h"
 #include "link.h"
-#include "mem.h"
 #include "move.h"
 #include "netlink.h"
 #include "netns.h"
-#include "reader.h"
+#include "ring_mem.h"
 #include "route.h"
-#include "rogue.h"
 #include "sock.h"
 #include "sysctl.h"
-#include "tcpopt.h"
+#include "test/byzantine.h"
+#include "worker.h"
 
 static int __init afrdma_init(void)
 {
 	int err;
 
-	afr_mem_setup();
-	afr_rogue_init();
+	afr_ring_mem_setup();
+	afr_byzantine_init();
 	err = afr_netns_init();
 	if (err)
 		return err;
@@ -36,11 +37,11 @@ static int __init afrdma_init(void)
 	err = afr_conn_init();
 	if (err)
 		goto group;
-	afr_reader_init();
-	err = afr_arrival_init(afr_move_device_came);
+	afr_worker_init();
+	err = afr_arrival_init(afr_move_device_added);
 	if (err)
 		goto conn;
-	err = afr_tcpopt_init();
+	err = afr_handshake_hook_init();
 	if (err)
 		goto arrival;
 	err = afr_sysctl_init();
@@ -58,7 +59,7 @@ netlink:
 sysctl:
 	afr_sysctl_exit();
 tcpopt:
-	afr_tcpopt_exit();
+	afr_handshake_hook_exit();
 arrival:
 	afr_arrival_exit();
 conn:
@@ -73,19 +74,22 @@ netns:
 	return err;
 }
 
-/* No socket lives: the family held the module. Orphans may, and links linger. */
+/*
+ * There are no sockets any more, because each holds a reference to the module, and so does each
+ * connection that is still active. Links may linger.
+ */
 static void __exit afrdma_exit(void)
 {
 	afr_sock_exit();
 	afr_netlink_exit();
 	afr_sysctl_exit();
-	afr_tcpopt_exit();
+	afr_handshake_hook_exit();
 	afr_arrival_exit();
 	afr_route_exit();
 	afr_conn_exit();
 	afr_group_exit();
 	afr_link_exit();
-	/* Callbacks that live in this text have run (T19). */
+	/* wait for RCU callbacks whose code is in this module (T19) */
 	rcu_barrier();
 	afr_netns_exit();
 }

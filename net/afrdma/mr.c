@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory regions.
+ * Memory regions: mapping and registration of rings.
  *
- * Every page is mapped for DMA once; a mirrored ring names the DMA addresses twice
- * in a row, as ib_map_mr_sg() reads nothing else of the list (R2). The region
- * begins at address 0, so that positions of the ring are addresses of the region
- * and the peer learns no address of ours.
+ * Every page is mapped for DMA once. The list of a mirrored ring has the DMA addresses twice in a
+ * row, as ib_map_mr_sg() uses only these (R2). The region begins at address 0, so that a position
+ * in the ring is an address in the region, and the peer learns no kernel address.
  *
- * A region dies with its attach and is never registered twice, so its key is never
- * a former one (R4). Relaxed ordering is never asked for: the completion of a write
- * says that its bytes are there (O2).
+ * A region is freed with its attach and registered only once, so that a key is not reused (R4).
+ * Relaxed ordering is never requested: the bytes of a write are in memory when it completes (O2).
  */
 #include <linux/dma-mapping.h>
 #include <linux/mm.h>
@@ -18,16 +16,16 @@
 #include <linux/slab.h>
 
 #include "link.h"
-#include "link_io.h"
-#include "mem.h"
+#include "link_queue.h"
 #include "mr.h"
+#include "ring_mem.h"
 #include "trace.h"
 
 struct afr_mr {
 	struct afr_mr_view	view;
-	struct afr_link		*link;	/* referenced: holds protection domain and device */
+	struct afr_link		*link;	/* referenced: keeps protection domain and device */
 	struct ib_mr		*mr;
-	bool			remote;	/* valid for the peer: invalidate before the end */
+	bool			remote;	/* the peer has access: invalidated before it is freed */
 	bool			registered;
 	u64			id;
 	enum dma_data_direction	dir;
@@ -43,13 +41,13 @@ static struct ib_device *mr_device(const struct afr_mr *mr)
 	return mr->link->pd->device;
 }
 
-/* RDMA into or out of a live ring cannot be synced; drivers that copy by CPU need not. */
+/* A ring in use cannot be synced for DMA. Drivers that copy with the CPU need no sync. */
 static bool needs_sync(struct ib_device *ib, u64 dma)
 {
 	return !ib_uses_virt_dma(ib) && dma_need_sync(ib->dma_device, dma);
 }
 
-static int map_pages(struct afr_mr *mr, struct afr_mem *mem)
+static int map_pages(struct afr_mr *mr, struct afr_ring_mem *mem)
 {
 	struct ib_device *ib = mr_device(mr);
 	u64 dma;
@@ -73,7 +71,7 @@ static void unmap_pages(struct afr_mr *mr)
 		ib_dma_unmap_page(mr_device(mr), mr->dma[--mr->mapped], PAGE_SIZE, mr->dir);
 }
 
-/* @n entries: all pages, once or twice. */
+/* Maps a list of @n entries: all pages, once or twice. */
 static int map_list(struct afr_mr *mr, unsigned int n)
 {
 	struct scatterlist *sg = kvcalloc(n, sizeof(*sg), GFP_KERNEL);
@@ -96,10 +94,9 @@ static int map_list(struct afr_mr *mr, unsigned int n)
 }
 
 /*
- * rxe executes local operations again when it goes back to retry an unacknowledged
- * write before them, and a second REG_MR takes the queue pair down. It lets
- * LOCAL_INV wait until all before it is acknowledged: one of the fresh region, which
- * invalidates nothing, keeps REG_MR out of any retry.
+ * When rxe retries an unacknowledged write, it executes later local operations again, and a second
+ * REG_MR breaks the queue pair. But it delays LOCAL_INV until everything before it is acknowledged.
+ * So a LOCAL_INV of the new region, which invalidates nothing, keeps REG_MR out of retries.
  */
 static bool retries_local_ops(const struct afr_mr *mr)
 {
@@ -120,10 +117,10 @@ static int register_list(struct afr_mr *mr)
 	wr.key = mr->remote ? mr->mr->rkey : mr->mr->lkey;
 	wr.access = mr->remote ? IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE : 0;
 	fence.next = &wr.wr;
-	return afr_link_io_run(mr->link, retries_local_ops(mr) ? &fence : &wr.wr);
+	return afr_link_queue_run(mr->link, retries_local_ops(mr) ? &fence : &wr.wr);
 }
 
-static int open_mr(struct afr_mr *mr, struct afr_mem *mem)
+static int open_mr(struct afr_mr *mr, struct afr_ring_mem *mem)
 {
 	unsigned int max = mr_device(mr)->attrs.max_fast_reg_page_list_len;
 	unsigned int n = 2 * mr->pages <= max ? 2 * mr->pages : mr->pages;
@@ -157,17 +154,17 @@ static void close_mr(struct afr_mr *mr)
 }
 
 /**
- * afr_mr_map() - prepare a ring for the device of a link
- * @link: the link, up and referenced
- * @mem: the ring, pinned until afr_mr_free()
- * @remote_write: a receive ring, for the peer's writes; else a send ring, which the
- *	device only reads
+ * afr_mr_map() - map a ring for the device of a link
+ * @link: link, up and referenced
+ * @mem: ring, pinned until afr_mr_free()
+ * @remote_write: true for a receive ring, which the peer writes to; false for a send ring, which
+ *	the device only reads
  *
- * Context: Process. Nobody writes to the ring meanwhile.
- * Return: the region, or ERR_PTR: -ENOTCONN the link is not up, -ENOMEM, -EOPNOTSUPP the
- * device would need DMA syncing, -EIO refused, or larger than the device's page list.
+ * Context: process. Nothing may write to the ring meanwhile.
+ * Return: the region, or ERR_PTR(): -ENOTCONN: the link is not up; -ENOMEM; -EOPNOTSUPP: the
+ * device needs DMA syncing; -EIO: the device refused, or the ring exceeds its page list.
  */
-struct afr_mr *afr_mr_map(struct afr_link *link, struct afr_mem *mem, bool remote_write)
+struct afr_mr *afr_mr_map(struct afr_link *link, struct afr_ring_mem *mem, bool remote_write)
 {
 	unsigned int pages = mem->size >> PAGE_SHIFT;
 	struct afr_mr *mr;
@@ -175,7 +172,7 @@ struct afr_mr *afr_mr_map(struct afr_link *link, struct afr_mem *mem, bool remot
 
 	if (WARN_ON_ONCE(!mem->pinned))
 		return ERR_PTR(-EIO);
-	/* Of a link that is not up there may be no protection domain. */
+	/* a link that is not up may have no protection domain */
 	if (!afr_link_is_up(link))
 		return ERR_PTR(-ENOTCONN);
 	mr = kvzalloc(struct_size(mr, dma, pages), GFP_KERNEL);
@@ -197,12 +194,12 @@ struct afr_mr *afr_mr_map(struct afr_link *link, struct afr_mem *mem, bool remot
 }
 
 /**
- * afr_mr_register() - let the device use the ring
- * @mr: the region, mapped
+ * afr_mr_register() - give the device, and for a receive ring the peer, access to the ring
+ * @mr: region, mapped
  *
- * Context: Process. Sleeps until the registration has completed (R4), and so for what was
- * posted before.
- * Return: 0; or -ENOTCONN the link died meanwhile, -EIO refused.
+ * Context: process. Sleeps until the registration has completed (R4), and therefore also the work
+ * requests that were posted before it.
+ * Return: 0; -ENOTCONN: the link was lost meanwhile; -EIO: the device refused.
  */
 int afr_mr_register(struct afr_mr *mr)
 {
@@ -217,15 +214,15 @@ int afr_mr_register(struct afr_mr *mr)
 }
 
 /**
- * afr_mr_free() - take a ring back from the device
- * @mr: the region, or NULL
+ * afr_mr_free() - revoke access to a ring, and free its region
+ * @mr: region, or NULL
  *
- * The caller has proof that nothing uses it any more: for a receive ring that the
- * peer's DETACH was polled, for a send ring that our own has completed, or for
- * both that the link is drained (down() was called) (PE5). Or it does not wait for that
- * DETACH: then what the peer still writes is refused from here on.
+ * The caller knows that the region is unused (PE5): for a receive ring because the completion of
+ * the peer's DETACH was polled, for a send ring because the local DETACH has completed, or for both
+ * because the link is drained (down() was called). If it has not waited for the peer's DETACH, the
+ * device refuses any further write of the peer.
  *
- * Context: Process. Sleeps.
+ * Context: process. Sleeps.
  */
 void afr_mr_free(struct afr_mr *mr)
 {
@@ -235,17 +232,18 @@ void afr_mr_free(struct afr_mr *mr)
 		return;
 	if (mr->remote && mr->registered) {
 		wr.ex.invalidate_rkey = mr->mr->rkey;
-		/* On a lost link the queue pair is fenced, which is as good. */
-		afr_link_io_run(mr->link, &wr);
+		/* this fails on a lost link, whose fenced queue pair accepts no writes anyway */
+		afr_link_queue_run(mr->link, &wr);
 	}
 	close_mr(mr);
 }
 
 /**
- * afr_mr_view() - what a post or the peer needs to know
- * @mr: the region
+ * afr_mr_view() - get what a work request or the peer needs to know about a region
+ * @mr: region
  *
- * Return: constant from afr_mr_register() until afr_mr_free().
+ * Context: any.
+ * Return: the view, which does not change between afr_mr_register() and afr_mr_free().
  */
 const struct afr_mr_view *afr_mr_view(const struct afr_mr *mr)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Memory regions: one per ring and attach (FRWR). A receive ring is registered
- * for REMOTE_WRITE only, a send ring for local reads only; never the global rkey.
- * Where the device allows, a ring is registered twice in a row, so that no write
- * ever wraps.
+ * A memory region: the registration (FRWR) of one ring for one attach. A receive ring is registered
+ * for remote writes only, a send ring for local reads only; the global rkey is never used. If the
+ * device supports it, the region maps the ring twice in a row (mirrored), so that no write wraps.
  */
 #ifndef AFR_MR_H
 #define AFR_MR_H
@@ -11,10 +10,10 @@
 #include <linux/types.h>
 
 struct afr_link;
-struct afr_mem;
+struct afr_ring_mem;
 struct afr_mr;
 
-/* What a post or the peer needs to know of a registered ring. */
+/* What a work request or the peer needs to know about a registered ring. */
 struct afr_mr_view {
 	u64	addr;	/* address of ring position 0 */
 	u32	lkey;
@@ -22,13 +21,8 @@ struct afr_mr_view {
 	u32	span;	/* bytes from addr: ring size, or twice that when mirrored */
 };
 
-/* Map @mem (pinned) for the device of @link; then register it, which waits for the device. */
-struct afr_mr *afr_mr_map(struct afr_link *link, struct afr_mem *mem, bool remote_write);
+struct afr_mr *afr_mr_map(struct afr_link *link, struct afr_ring_mem *mem, bool remote_write);
 int afr_mr_register(struct afr_mr *mr);
-/*
- * Invalidate and free. The caller has proof that nobody writes any more: the
- * peer's DETACH was polled, or the link is drained (PE5). Sleeps. NULL is fine.
- */
 void afr_mr_free(struct afr_mr *mr);
 const struct afr_mr_view *afr_mr_view(const struct afr_mr *mr);
 

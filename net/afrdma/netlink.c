@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The generic netlink family "afrdma". Its messages are described by
- * Documentation/netlink/specs/afrdma.yaml, from which the uapi header is made.
+ * The generic netlink family "afrdma". Its messages are specified in
+ * Documentation/netlink/specs/afrdma.yaml, from which the uapi header is generated.
  *
- * Reads need no privilege and have no request attributes; writes need
- * CAP_NET_ADMIN. Each sees the caller's network namespace only. A dump fills one
- * skb per call. Where it stopped is an id or a position in cb->ctx; objects that
- * come and go between two calls may be missed, none is shown twice that has an
- * id order (connections).
+ * Reads need no privilege and have no request attributes; writes need CAP_NET_ADMIN. All requests
+ * are limited to the caller's network namespace.
+ *
+ * A dump fills one skb per call. The place where it has stopped is kept in cb->ctx: an id or a
+ * position. Objects that are created or destroyed between two calls may be missed; objects in the
+ * order of their ids (connections) are never shown twice.
  */
 #include <linux/in.h>
 #include <linux/in6.h>
@@ -21,15 +22,15 @@
 
 #include "compat.h"
 #include "conn.h"
-#include "dev.h"
+#include "conn_info.h"
+#include "device.h"
 #include "group.h"
 #include "link.h"
 #include "move.h"
 #include "netlink.h"
 #include "netns.h"
-#include "reason.h"
-#include "stats.h"
-#include "wire.h"
+#include "proto/reason.h"
+#include "proto/wire.h"
 
 static struct genl_family afr_genl_family;
 static unsigned int socket_family;
@@ -39,10 +40,10 @@ struct dump {
 	struct sk_buff *skb;
 	struct netlink_callback *cb;
 	u8 cmd;
-	u64 position;		/* of the entry being visited, where ids give no order */
+	u64 position;		/* of the visited entry, for objects without an order of ids */
 };
 
-/* What a dump remembers from call to call. */
+/* State of a dump between its calls, in cb->ctx. */
 struct dump_cursor {
 	u64 next;		/* first id or position not shown yet */
 };
@@ -59,7 +60,7 @@ static struct net *dump_net(const struct netlink_callback *cb)
 	return sock_net(cb->skb->sk);
 }
 
-/* Add one message, filled by @put; -EMSGSIZE when the skb is full: the next call goes on here. */
+/* Adds a message filled by @put. -EMSGSIZE if the skb is full: the next call starts with @entry. */
 static int dump_add(struct dump *dump, int (*put)(const struct dump *dump, const void *entry),
 		    const void *entry)
 {
@@ -78,7 +79,7 @@ static int dump_add(struct dump *dump, int (*put)(const struct dump *dump, const
 	return 0;
 }
 
-/* Add an entry known by its position only, unless an earlier call did. */
+/* Adds an entry that is identified by its position, unless an earlier call has added it. */
 static int dump_add_next(struct dump *dump,
 			 int (*put)(const struct dump *dump, const void *entry),
 			 const void *entry)
@@ -94,7 +95,7 @@ static int dump_add_next(struct dump *dump,
 	return err;
 }
 
-/* What a dump callback returns: the skb's length, 0 ends the dump. */
+/* Returns the result of a dump callback: the length of the skb (0 ends the dump), or -errno. */
 static int dump_result(const struct dump *dump, int err)
 {
 	if (err && !(err == -EMSGSIZE && dump->skb->len))
@@ -102,7 +103,7 @@ static int dump_result(const struct dump *dump, int err)
 	return dump->skb->len;
 }
 
-/* Numbers that are 0 when there is nothing to tell are left out. */
+/* Adds a number, unless it is 0. */
 static int put_u32_set(struct sk_buff *skb, int attr, u32 value)
 {
 	return value ? nla_put_u32(skb, attr, value) : 0;
@@ -137,7 +138,7 @@ static bool is_set(const struct sockaddr_storage *addr)
 	       (in6->sin6_port || !ipv6_addr_any(&in6->sin6_addr));
 }
 
-/* An address that is not set is left out. */
+/* Adds an address, unless it is not set. */
 static int put_endpoint(struct sk_buff *skb, int attr, const struct sockaddr_storage *addr)
 {
 	struct nlattr *nest;
@@ -223,8 +224,8 @@ static int conn_get(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct dump dump = { .skb = skb, .cb = cb, .cmd = AFRDMA_CMD_CONN_GET };
 
-	return dump_result(&dump, afr_conn_for_each(afr_net(dump_net(cb)), cursor(cb)->next,
-						    visit_conn, &dump));
+	return dump_result(&dump, afr_conn_info_for_each(afr_net(dump_net(cb)), cursor(cb)->next,
+							 visit_conn, &dump));
 }
 
 /* link-get */
@@ -234,7 +235,7 @@ static_assert((int)AFR_LINK_CONNECTING == (int)AFRDMA_LINK_STATE_CONNECTING &&
 	      (int)AFR_LINK_DYING == (int)AFRDMA_LINK_STATE_DYING &&
 	      (int)AFR_LINK_DEAD == (int)AFRDMA_LINK_STATE_DEAD, "states are told as they are");
 
-/* A link and whom it leads to. */
+/* A link and its peer. */
 struct link_entry {
 	struct afr_link_info info;
 	const struct afr_peer *peer;
@@ -340,9 +341,9 @@ static int put_stat(const struct dump *dump, const void *entry)
 	struct sk_buff *skb = dump->skb;
 
 	return nla_put_u32(skb, AFRDMA_A_STAT_ID, one->stat) ||
-	       nla_put_string(skb, AFRDMA_A_STAT_NAME, afr_stat_name(one->stat)) ||
+	       nla_put_string(skb, AFRDMA_A_STAT_NAME, afr_netns_counter_name(one->stat)) ||
 	       nla_put_uint(skb, AFRDMA_A_STAT_VALUE, one->value) ||
-	       nla_put_string(skb, AFRDMA_A_STAT_TEXT, afr_stat_text(one->stat));
+	       nla_put_string(skb, AFRDMA_A_STAT_TEXT, afr_netns_counter_text(one->stat));
 }
 
 static int stats_get(struct sk_buff *skb, struct netlink_callback *cb)
@@ -352,7 +353,7 @@ static int stats_get(struct sk_buff *skb, struct netlink_callback *cb)
 	unsigned int stat;
 	int err = 0;
 
-	afr_stats_read(dump_net(cb), &stats);
+	afr_netns_counters(dump_net(cb), &stats);
 	for (stat = 0; stat < AFR_STAT_COUNT && !err; stat++)
 		err = dump_add_next(&dump, put_stat, &(struct stat_entry){
 			.stat = stat, .value = stats.count[stat] });
@@ -423,7 +424,7 @@ static u64 get_id(const struct nlattr *attr)
 	return nla_len(attr) >= (int)sizeof(u64) ? nla_get_u64(attr) : nla_get_u32(attr);
 }
 
-/* Is attribute @attr there? Says which is missing. */
+/* Is attribute @attr present? If not, the extended ack names it. */
 static bool has_attr(struct genl_info *info, int attr)
 {
 	return !GENL_REQ_ATTR_CHECK(info, attr);
@@ -452,7 +453,7 @@ static int conn_move(struct sk_buff *request, struct genl_info *info)
 
 struct drain {
 	u64 id;
-	unsigned int count;	/* both ends of a link to ourselves have one id */
+	unsigned int count;	/* up to 2: both ends of a link within this host have the same id */
 };
 
 static int drain_link(struct afr_link *link, const struct afr_peer *peer, void *arg)
@@ -511,14 +512,14 @@ static struct genl_family afr_genl_family __ro_after_init = {
 	.module		= THIS_MODULE,
 	.ops		= afr_genl_ops,
 	.n_ops		= ARRAY_SIZE(afr_genl_ops),
-	.resv_start_op	= 1,	/* new in every way: the strictest checks for all */
+	.resv_start_op	= 1,	/* a new family: strict validation for all commands */
 };
 
 /**
- * afr_netlink_init() - answer smctl
- * @family: the address family number that sockets are created with
+ * afr_netlink_init() - register the netlink family
+ * @family: the address family number of the sockets
  *
- * Context: Module load, after everything that is shown.
+ * Context: Module load, after the initialization of everything that is shown.
  * Return: 0 or a negative error.
  */
 int __init afr_netlink_init(unsigned int family)
@@ -528,9 +529,9 @@ int __init afr_netlink_init(unsigned int family)
 }
 
 /**
- * afr_netlink_exit() - answer no more
+ * afr_netlink_exit() - unregister the netlink family
  *
- * Context: Module exit, before anything that is shown goes away.
+ * Context: Module exit, before anything that is shown is destroyed.
  */
 void afr_netlink_exit(void)
 {

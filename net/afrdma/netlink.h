@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The generic netlink family "afrdma": what smctl shows. */
+/* The generic netlink family "afrdma", which smctl uses. */
 #ifndef AFR_NETLINK_H
 #define AFR_NETLINK_H
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Per network namespace: identity, settings and counters, from birth to death. */
+/* Network namespaces: creation and destruction of their state, counters, limits, secrets. */
 #include <linux/cpumask.h>
+#include <linux/ctype.h>
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/init.h>
@@ -14,20 +15,20 @@
 #include <net/ipv6.h>
 
 #include "netns.h"
-#include "stats.h"
 
-#define ORPHANS_MOST	262144		/* of the default, as TCP's */
+#define COUNTER_NAME_MAX 32
+#define ORPHANS_MOST	262144		/* upper bound of the default, as TCP's */
 
-unsigned int afr_net_id __read_mostly;
+unsigned int afr_netns_id __read_mostly;
 
-/* TCP keeps its own, net.ipv4.tcp_max_orphans, to itself. */
+/* TCP has its own limit, net.ipv4.tcp_max_orphans, but does not export it. */
 static int orphans_max;
 module_param(orphans_max, int, 0644);
 MODULE_PARM_DESC(orphans_max, "closed connections that still deliver, all namespaces together (default: one for 256 KiB of memory)");
 
 static atomic_t all_orphans = ATOMIC_INIT(0);
 
-/* Bounds and sentences are in sysctl.c. */
+/* sysctl.c has the bounds and descriptions. */
 static const struct afr_settings afr_settings_default = {
 	.enabled		= 1,
 	.upgrade		= 1,
@@ -55,6 +56,88 @@ static const struct afr_settings afr_settings_default = {
 	.unprivileged		= 1,
 };
 
+static const char * const upper_names[AFR_STAT_COUNT] = {
+#define AFR_STAT(name, sentence) [AFR_STAT_##name] = #name,
+	AFR_STATS
+#undef AFR_STAT
+};
+
+static const char * const sentences[AFR_STAT_COUNT] = {
+#define AFR_STAT(name, sentence) [AFR_STAT_##name] = sentence,
+	AFR_STATS
+#undef AFR_STAT
+};
+
+/* The names in lower case, which the preprocessor cannot generate. */
+static char counter_names[AFR_STAT_COUNT][COUNTER_NAME_MAX] __ro_after_init;
+
+static void __init lower_names(void)
+{
+	unsigned int stat, i;
+
+	for (stat = 0; stat < AFR_STAT_COUNT; stat++)
+		for (i = 0; i < COUNTER_NAME_MAX - 1 && upper_names[stat][i]; i++)
+			counter_names[stat][i] = tolower(upper_names[stat][i]);
+}
+
+/**
+ * afr_netns_add() - add to a counter
+ * @net: namespace of the socket or link
+ * @stat: counter
+ * @n: number to add
+ *
+ * Context: any.
+ */
+void afr_netns_add(struct net *net, enum afr_stat stat, u64 n)
+{
+	this_cpu_add(afr_net(net)->stats->count[stat], n);
+}
+
+/**
+ * afr_netns_counters() - sum up the counters of all CPUs
+ * @net: namespace
+ * @out: the sums, which are not a snapshot: counters may change while they are read
+ *
+ * Context: any.
+ */
+void afr_netns_counters(struct net *net, struct afr_stats *out)
+{
+	const struct afr_stats *one;
+	unsigned int stat;
+	int cpu;
+
+	memset(out, 0, sizeof(*out));
+	for_each_possible_cpu(cpu) {
+		one = per_cpu_ptr(afr_net(net)->stats, cpu);
+		for (stat = 0; stat < AFR_STAT_COUNT; stat++)
+			out->count[stat] += READ_ONCE(one->count[stat]);
+	}
+}
+
+/**
+ * afr_netns_counter_name() - get the name of a counter, as netlink and smctl show it
+ * @stat: counter
+ *
+ * Context: any.
+ * Return: the name in lower case, such as "conn_framed"; "unknown" if there is no such counter.
+ */
+const char *afr_netns_counter_name(enum afr_stat stat)
+{
+	return stat < AFR_STAT_COUNT ? counter_names[stat] : "unknown";
+}
+
+/**
+ * afr_netns_counter_text() - get the description of a counter
+ * @stat: counter
+ *
+ * Context: any.
+ * Return: the description, never NULL.
+ */
+const char *afr_netns_counter_text(enum afr_stat stat)
+{
+	return stat < AFR_STAT_COUNT ? sentences[stat] : "unknown counter";
+}
+
 static void put_address(struct in6_addr *to, const struct sockaddr_storage *from)
 {
 	if (from->ss_family == AF_INET)
@@ -64,23 +147,23 @@ static void put_address(struct in6_addr *to, const struct sockaddr_storage *from
 }
 
 /**
- * afr_net_secret() - what a peer must present when it connects a link to us
- * @an: our namespace
- * @instance: who the peer says it is
- * @local: our address
- * @remote: its address, IPv4 or IPv6; ports and scopes do not count
- * @secret: out, 16 bytes
+ * afr_netns_secret() - compute the secret that a peer must present to connect a link
+ * @an: namespace
+ * @instance: instance that the peer claims
+ * @local: local address
+ * @remote: address of the peer, IPv4 or IPv6; ports and scopes are ignored
+ * @secret: out: the secret
  *
- * The secret is told over the TCP connection and never stored: it is derived from the
- * peer's name and both addresses, by a key that never leaves this namespace. So it is of
- * use only for links between the addresses that TCP has proved: who takes another host's
- * name does not get into its group.
+ * The secret is sent over the TCP connection and never stored: it is derived from the peer's
+ * instance and both addresses, with a key that never leaves this namespace. So it is valid only for
+ * links between the addresses that the TCP connection has verified, and a host that claims the
+ * instance of another one cannot join its group.
  *
- * Context: Any.
+ * Context: any.
  */
-void afr_net_secret(struct afr_net *an, const u8 instance[16],
-		    const struct sockaddr_storage *local, const struct sockaddr_storage *remote,
-		    u8 secret[16])
+void afr_netns_secret(struct afr_net *an, const u8 instance[16],
+		      const struct sockaddr_storage *local, const struct sockaddr_storage *remote,
+		      u8 secret[16])
 {
 	struct {
 		u8 instance[16];
@@ -98,56 +181,58 @@ void afr_net_secret(struct afr_net *an, const u8 instance[16],
 }
 
 /**
- * afr_net_take() - one more of what is limited
- * @an: our namespace
- * @count: how many there are; the caller decrements it when this one is gone
- * @most: how many there may be
+ * afr_netns_charge() - count one more of a limited number of objects
+ * @an: namespace
+ * @count: number of objects; the caller decrements it when the object is gone
+ * @most: maximum of @count
  *
- * Context: Any.
- * Return: true; false, and nothing is taken but the counter of refusals moved.
+ * Context: any.
+ * Return: true; or false if the limit is reached: then @count is unchanged, and AFR_STAT_OVER_LIMIT
+ * counts the refusal.
  */
-bool afr_net_take(struct afr_net *an, atomic_t *count, int most)
+bool afr_netns_charge(struct afr_net *an, atomic_t *count, int most)
 {
 	if (atomic_inc_return(count) <= most)
 		return true;
 	atomic_dec(count);
-	afr_stat_inc(an->net, AFR_STAT_OVER_LIMIT);
+	afr_netns_count(an->net, AFR_STAT_OVER_LIMIT);
 	return false;
 }
 
 /**
- * afr_net_take_orphan() - one more closed connection that is kept
- * @an: its namespace
- * @count: those of it that still deliver, or those that have
+ * afr_netns_charge_orphan() - count one more closed connection
+ * @an: namespace of the connection
+ * @count: @an->orphans if it still delivers, else @an->orphans_done
  *
- * Whoever makes namespaces gets no more of them by that: they count for the machine, too.
+ * Orphans are also limited for the whole host, so that a user who creates namespaces does not get
+ * more of them. afr_netns_uncharge_orphan() uncounts it.
  *
- * Context: Any.
- * Return: as afr_net_take().
+ * Context: any.
+ * Return: as afr_netns_charge().
  */
-bool afr_net_take_orphan(struct afr_net *an, atomic_t *count)
+bool afr_netns_charge_orphan(struct afr_net *an, atomic_t *count)
 {
-	if (!afr_net_take(an, &all_orphans, READ_ONCE(orphans_max)))
+	if (!afr_netns_charge(an, &all_orphans, READ_ONCE(orphans_max)))
 		return false;
-	if (afr_net_take(an, count, READ_ONCE(an->set.orphans_max)))
+	if (afr_netns_charge(an, count, READ_ONCE(an->set.orphans_max)))
 		return true;
 	atomic_dec(&all_orphans);
 	return false;
 }
 
 /**
- * afr_net_give_orphan() - a closed connection is gone, or counts as another kind
- * @count: as it was taken
+ * afr_netns_uncharge_orphan() - uncount a closed connection that is gone or changes its counter
+ * @count: as given to afr_netns_charge_orphan()
  *
- * Context: Any.
+ * Context: any.
  */
-void afr_net_give_orphan(atomic_t *count)
+void afr_netns_uncharge_orphan(atomic_t *count)
 {
 	atomic_dec(count);
 	atomic_dec(&all_orphans);
 }
 
-static int __net_init netns_enter(struct net *net)
+static int __net_init netns_begin(struct net *net)
 {
 	struct afr_net *an = afr_net(net);
 
@@ -164,11 +249,11 @@ static int __net_init netns_enter(struct net *net)
 	return 0;
 }
 
-static void __net_exit netns_leave(struct net *net)
+static void __net_exit netns_end(struct net *net)
 {
 	struct afr_net *an = afr_net(net);
 
-	/* Sockets hold the namespace, and rings end before their sockets do. */
+	/* sockets pin the namespace, and their rings are freed before them */
 	WARN_ON_ONCE(atomic_long_read(&an->ring_pages) ||
 		     atomic_long_read(&an->ring_promised) || atomic_read(&an->rings) ||
 		     atomic_read(&an->attaching) ||
@@ -178,30 +263,30 @@ static void __net_exit netns_leave(struct net *net)
 }
 
 static struct pernet_operations afr_netns_ops = {
-	.init	= netns_enter,
-	.exit	= netns_leave,
-	.id	= &afr_net_id,
+	.init	= netns_begin,
+	.exit	= netns_end,
+	.id	= &afr_netns_id,
 	.size	= sizeof(struct afr_net),
 };
 
 /**
- * afr_netns_init() - make afr_net() work
+ * afr_netns_init() - create the state of all namespaces, existing and future ones
  *
- * Context: Module load.
+ * Context: module load.
  * Return: 0 or a negative error.
  */
 int __init afr_netns_init(void)
 {
-	afr_stats_init();
+	lower_names();
 	if (!orphans_max)
 		orphans_max = min_t(u64, (u64)totalram_pages() * PAGE_SIZE / SZ_256K, ORPHANS_MOST);
 	return register_pernet_subsys(&afr_netns_ops);
 }
 
 /**
- * afr_netns_exit() - free what every namespace holds
+ * afr_netns_exit() - free the state of all namespaces
  *
- * Context: Module exit, after everything that may call afr_net().
+ * Context: module exit, after everything that may call afr_net().
  */
 void afr_netns_exit(void)
 {

@@ -1,5 +1,62 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the module keeps per network namespace: identity, settings, counters. */
+/* The state of a network namespace: identity, settings, counters, limits. */
+
+/*
+ * Counters per network namespace, each with a description. The enum, the names in netlink and
+ * smctl, and the documentation are generated from this list. New counters are appended at the end.
+ */
+#define AFR_STATS \
+	AFR_STAT(SOCK_CREATED, "sockets created by socket() or accept()") \
+	AFR_STAT(CONN_FRAMED, "connections where both ends speak AF_RDMA") \
+	AFR_STAT(CONN_PLAIN, "connections that are plain TCP, for a reason that smctl shows") \
+	AFR_STAT(CONN_HALF, "connections with one direction framed and one raw") \
+	AFR_STAT(CONN_ABORTED, "connections ended by an error or a reset") \
+	AFR_STAT(CONN_ORPHANED, "connections closed by their program and finished in the background") \
+	AFR_STAT(CONN_FINISHED, "framed connections that ended in order") \
+	AFR_STAT(SYN_OPTION, "SYNs sent with our option") \
+	AFR_STAT(SYNACK_OPTION, "SYN-ACKs sent with our option") \
+	AFR_STAT(SYN_NO_OPTION, "SYNs of our sockets sent without the option: no room, or retransmitted") \
+	AFR_STAT(OPTION_BAD, "SYN or SYN-ACK options that were malformed, echoed or of another version") \
+	AFR_STAT(HELLO_SENT, "HELLOs sent") \
+	AFR_STAT(HELLO_RECEIVED, "valid HELLOs received") \
+	AFR_STAT(HELLO_TIMEOUT, "servers whose output started raw because the client was silent") \
+	AFR_STAT(FRAMES_SENT, "frames sent on TCP") \
+	AFR_STAT(FRAMES_RECEIVED, "frames received on TCP") \
+	AFR_STAT(TX_BYTES_TCP, "application bytes sent in DATA frames") \
+	AFR_STAT(TX_BYTES_RDMA, "application bytes sent by RDMA writes") \
+	AFR_STAT(RX_BYTES_TCP, "application bytes received in DATA frames") \
+	AFR_STAT(RX_BYTES_RDMA, "application bytes received by RDMA writes") \
+	AFR_STAT(TX_WRITES, "RDMA writes posted with data") \
+	AFR_STAT(TX_CREDIT_WRITES, "RDMA writes posted without data, to tell a cursor") \
+	AFR_STAT(UPGRADE_TRIED, "attempts to move a connection to RDMA") \
+	AFR_STAT(UPGRADE_DONE, "connections attached to a link") \
+	AFR_STAT(UPGRADE_FAILED, "attempts that ended on TCP, for a reason that smctl shows") \
+	AFR_STAT(MOVE_TX, "directions we moved to a link") \
+	AFR_STAT(MOVE_RX, "directions the peer moved to a link") \
+	AFR_STAT(RESUME_TX, "directions we resumed on TCP after a link was lost") \
+	AFR_STAT(RESUME_RX, "directions the peer was told to resume on TCP") \
+	AFR_STAT(LINK_CREATED, "links set up") \
+	AFR_STAT(LINK_FAILED, "links that could not be set up") \
+	AFR_STAT(LINK_DIED, "links lost") \
+	AFR_STAT(LINK_REFUSED, "link requests refused: wrong secret, unknown version or limits") \
+	AFR_STAT(LINK_NO_CREDIT, "times a connection waited for receive credits or send slots of a link") \
+	AFR_STAT(PEER_VIOLATION, "connections ended because the peer broke the protocol") \
+	AFR_STAT(RING_PAGES, "pages of ring memory allocated, ever") \
+	AFR_STAT(RING_NO_MEMORY, "ring allocations that failed") \
+	AFR_STAT(LINK_PROBE, "writes of nothing (iWARP: questions) on quiet links, to see that the peer is there") \
+	AFR_STAT(OVER_LIMIT, "times a limit on connections, peers or requests refused one more") \
+	AFR_STAT(LINK_POSTS, "work requests posted on links, of all kinds") \
+	AFR_STAT(TX_ANNOUNCES, "messages posted only to tell the peer of receives") \
+	AFR_STAT(TX_COMPLETIONS, "completions of signaled work requests") \
+	AFR_STAT(RX_COMPLETIONS, "completions of receives") \
+	AFR_STAT(COPIED_IN, "bytes copied from programs into send rings") \
+	AFR_STAT(COPIED_OUT, "bytes copied from receive rings to programs") \
+	AFR_STAT(WAKES_READ, "times a program that waited was woken to read") \
+	AFR_STAT(WAKES_WRITE, "times a program that waited was woken to write") \
+	AFR_STAT(LINK_PACED, "times bulk waited, to leave room for short messages on its link") \
+	AFR_STAT(LINK_TAIL, "writes of nothing behind a last message, so that the device notices if that was lost") \
+	AFR_STAT(DETACH_LATE, "ended connections that left their link without the peer's DETACH, after detach_timeout_ms")
+
 #ifndef AFR_NETNS_H
 #define AFR_NETNS_H
 
@@ -11,80 +68,94 @@
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
 
-#include "stats.h"
+enum afr_stat {
+#define AFR_STAT(name, sentence) AFR_STAT_##name,
+	AFR_STATS
+#undef AFR_STAT
+	AFR_STAT_COUNT
+};
+
+struct afr_stats {
+	u64 count[AFR_STAT_COUNT];
+};
 
 struct afr_settings {
-	int enabled;		/* 0: new connections are plain TCP */
-	int upgrade;		/* 0: framed, but never on RDMA */
-	int upgrade_bytes;	/* attach after this many bytes in both directions together */
+	int enabled;		/* 0: new connections fall back to TCP */
+	int upgrade;		/* 0: connections stay on TCP, framed */
+	int upgrade_bytes;	/* attach after this many bytes, both directions together */
 	int upgrade_msgs;	/* or after this many messages sent */
-	int hello_timeout_ms;	/* server: how long a silent client holds our output */
-	int attach_timeout_ms;	/* how long ATTACH and link set-up may take */
+	int hello_timeout_ms;	/* server: how long output waits for the client's HELLO */
+	int attach_timeout_ms;	/* how long link set-up may take, and the answer to ATTACH */
 	int attach_retry_ms;	/* client: first back-off, doubled per failure */
-	int detach_timeout_ms;	/* how long a peer may keep a ring after the end */
-	int orphan_timeout_ms;	/* how long a closed connection may deliver nothing */
-	int keepalive_ms;	/* how often something goes by TCP of what is on RDMA; 0 = never */
+	int detach_timeout_ms;	/* how long to wait for the peer's DETACH */
+	int orphan_timeout_ms;	/* a closed connection ends after so long without progress */
+	int keepalive_ms;	/* interval of frames on TCP while on RDMA; 0 = never */
 	int link_timeout_ms;	/* silence after which a link in use is lost */
 	int link_linger_ms;	/* how long a link without connections is kept */
 	int links_per_group;	/* links to one peer over one device */
 	int conns_per_link;	/* connections attached to one link */
-	int groups_max;		/* peers that we have links with */
-	int link_requests_max;	/* links that peers connect to us, not answered yet */
-	int attaches_max;	/* connections that are attaching */
-	int orphans_max;	/* closed connections that still deliver */
+	int groups_max;		/* peers with links */
+	int link_requests_max;	/* pending link requests of peers */
+	int attaches_max;	/* connections attaching at the same time */
+	int orphans_max;	/* closed connections that still deliver; the same for those done */
 	int link_depth;		/* receives posted per link */
-	int sndbuf;		/* default send ring, bytes */
-	int rcvbuf;		/* default receive ring, bytes */
-	int ring_max;		/* largest ring a socket may ask for, bytes */
-	int pacing;		/* 1: bulk leaves room for short messages on its link */
+	int sndbuf;		/* default size of the send ring, bytes */
+	int rcvbuf;		/* default size of the receive ring, bytes */
+	int ring_max;		/* largest ring that a socket may request, bytes */
+	int pacing;		/* 1: bulk leaves space for short messages on its link */
 	int unprivileged;	/* 1: any user may create sockets, 0: CAP_NET_RAW only */
-	unsigned long mem_max;	/* ring pages of the namespace */
+	unsigned long mem_max;	/* limit on ring pages */
 };
 
 struct afr_net {
 	struct net *net;
 	struct afr_settings set;
 	struct afr_stats __percpu *stats;
-	u8 instance[16];		/* who we are, random */
-	siphash_key_t secret_key;	/* secrets told to peers are derived from it */
-	atomic_long_t ring_pages;	/* now */
-	atomic_long_t ring_promised;	/* if all rings were whole */
-	atomic_t rings;			/* their number: two of a connection */
+	u8 instance[16];		/* identifies this namespace to peers, random */
+	siphash_key_t secret_key;	/* for afr_netns_secret() */
+	atomic_long_t ring_pages;	/* allocated now */
+	atomic_long_t ring_promised;	/* if all rings had all their pages */
+	atomic_t rings;			/* number of rings, two per connection */
 	atomic_t sockets;		/* AF_RDMA sockets, orphans included */
-	atomic_t attaching, orphans, orphans_done, link_requests;
-	struct ctl_table_header *sysctl;	/* owned by sysctl.c */
-	bool hooks;			/* owned by tcpopt_hook.c */
-	struct mutex lock;		/* leaf: hooks and service registration */
-	void *service;			/* owned by group.c: the rdma_cm listeners */
+	atomic_t attaching, orphans, orphans_done, link_requests;	/* now; limited by set */
+	struct ctl_table_header *sysctl;	/* of sysctl.c */
+	bool hooks;			/* of handshake_hook.c: netfilter hooks are registered */
+	struct mutex lock;		/* protects hooks and service; a leaf */
+	void *cm_listener;			/* of cm_listener.c: the cm listener */
 };
 
-extern unsigned int afr_net_id;
+extern unsigned int afr_netns_id;
 
 static inline struct afr_net *afr_net(const struct net *net)
 {
-	return net_generic(net, afr_net_id);
+	return net_generic(net, afr_netns_id);
 }
 
-/* May sockets of @an speak AF_RDMA? What is forbidden to the machine is so in all namespaces. */
-static inline bool afr_net_enabled(const struct afr_net *an)
+/* May sockets of @an use AF_RDMA? Disabling it in the initial namespace disables it in all. */
+static inline bool afr_netns_enabled(const struct afr_net *an)
 {
 	return READ_ONCE(an->set.enabled) && READ_ONCE(afr_net(&init_net)->set.enabled);
 }
 
-/* One more of what @count counts: false, and counted as refused, if that makes more than @most. */
-bool afr_net_take(struct afr_net *an, atomic_t *count, int most);
+void afr_netns_add(struct net *net, enum afr_stat stat, u64 n);
 
-/*
- * The same for a closed connection, one of those of this namespace that @count counts, and of
- * those of the machine. Given back by afr_net_give_orphan().
- */
-bool afr_net_take_orphan(struct afr_net *an, atomic_t *count);
-void afr_net_give_orphan(atomic_t *count);
+/* Counts one event; any context. */
+static inline void afr_netns_count(struct net *net, enum afr_stat stat)
+{
+	afr_netns_add(net, stat, 1);
+}
 
-/* The 16-byte secret that the peer @instance must present when it connects a link to us. */
-void afr_net_secret(struct afr_net *an, const u8 instance[16],
-		    const struct sockaddr_storage *local, const struct sockaddr_storage *remote,
-		    u8 secret[16]);
+void afr_netns_counters(struct net *net, struct afr_stats *out);
+const char *afr_netns_counter_name(enum afr_stat stat);
+const char *afr_netns_counter_text(enum afr_stat stat);
+
+bool afr_netns_charge(struct afr_net *an, atomic_t *count, int most);
+bool afr_netns_charge_orphan(struct afr_net *an, atomic_t *count);
+void afr_netns_uncharge_orphan(atomic_t *count);
+
+void afr_netns_secret(struct afr_net *an, const u8 instance[16],
+		      const struct sockaddr_storage *local, const struct sockaddr_storage *remote,
+		      u8 secret[16]);
 
 int afr_netns_init(void);
 void afr_netns_exit(void);

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The program's side of receiving. */
+/*
+ * Receiving. Both paths place bytes in the receive ring; here the program reads them. The space
+ * that this frees is reported to the peer by an immediate or a CREDIT frame.
+ */
 #include "recv.h"
 
 #include <linux/uio.h>
 
-#include "control.h"
-#include "path_rdma.h"
+#include "frame_tx.h"
+#include "rdma_tx.h"
 
 /**
- * afr_recv_readable() - what can be read now
+ * afr_recv_readable() - how many bytes can be read now
  * @conn: connection
  *
  * Context: any.
@@ -18,41 +21,41 @@ u32 afr_recv_readable(struct afr_conn *conn)
 {
 	u32 n;
 
-	spin_lock_bh(&conn->rx_lock);
-	n = afr_rx_readable(&conn->rx);
-	spin_unlock_bh(&conn->rx_lock);
+	spin_lock_bh(&conn->rx.lock);
+	n = afr_rx_readable(&conn->rx.seq);
+	spin_unlock_bh(&conn->rx.lock);
 	return n;
 }
 
 /**
- * afr_recv_fin() - has the peer named its end, and has all of it arrived?
+ * afr_recv_fin() - has the peer's FIN come, and every byte before it?
  * @conn: connection
  *
  * Context: any.
- * Return: true if so.
+ * Return: true if so; the bytes need not have been read yet.
  */
 bool afr_recv_fin(struct afr_conn *conn)
 {
 	bool fin;
 
-	spin_lock_bh(&conn->rx_lock);
-	fin = conn->rx.visible == conn->rx.fin;
-	spin_unlock_bh(&conn->rx_lock);
+	spin_lock_bh(&conn->rx.lock);
+	fin = conn->rx.seq.visible == conn->rx.seq.fin;
+	spin_unlock_bh(&conn->rx.lock);
 	return fin;
 }
 
 /**
- * afr_recv_copy() - bytes of the stream to the program
- * @conn: connection, the peer's direction framed
- * @skip: start so many bytes after the cursor (MSG_PEEK)
- * @iter: where to, NULL to drop
- * @len: at most
+ * afr_recv_copy() - copy bytes of the stream to the program, without consuming them
+ * @conn: connection, receive direction framed
+ * @skip: start this many bytes after the consumer cursor (MSG_PEEK)
+ * @iter: destination, NULL to drop the bytes
+ * @len: maximum number of bytes
  *
- * The bytes can change under us while the peer holds the key of the ring: they
- * are copied once and never looked at.
+ * While the peer has the key of the ring, it can change the bytes at any time: they are copied once
+ * and never interpreted.
  *
- * Context: process, one reader at a time.
- * Return: bytes copied or -EFAULT.
+ * Context: process, one reader at a time (lock_sock() of the AF_RDMA socket).
+ * Return: bytes copied (with a NULL @iter: to be dropped), 0 if there are none, or -EFAULT.
  */
 ssize_t afr_recv_copy(struct afr_conn *conn, u64 skip, struct iov_iter *iter, size_t len)
 {
@@ -64,52 +67,53 @@ ssize_t afr_recv_copy(struct afr_conn *conn, u64 skip, struct iov_iter *iter, si
 	n = min_t(size_t, len, readable - skip);
 	if (!n || !iter)
 		return n;
-	n = afr_mem_copy_out(&conn->rcv, conn->rx.consumed + skip, n, iter);
+	n = afr_ring_mem_copy_out(&conn->rx.mem, conn->rx.seq.consumed + skip, n, iter);
 	return n ? n : -EFAULT;
 }
 
 /**
- * afr_recv_consume() - the reader is done with bytes
+ * afr_recv_consume() - free the memory of bytes that were read and return credit to the peer
  * @conn: connection
- * @len: how many, at most what is readable
+ * @len: number of bytes, at most what is readable
  *
- * Context: process, one reader at a time.
+ * Context: process, one reader at a time (lock_sock() of the AF_RDMA socket).
  */
 void afr_recv_consume(struct afr_conn *conn, size_t len)
 {
 	bool due, imm;
 
-	spin_lock_bh(&conn->rx_lock);
-	/* pages go before the cursor gives the peer their place in the ring */
-	afr_mem_release(&conn->rcv, conn->rx.consumed, conn->rx.consumed + len,
-			conn->rx_busy ? conn->rx.consumed + conn->rx.ring : conn->rx.visible);
-	afr_rx_consume(&conn->rx, len);
-	imm = conn->credit_imm;
-	due = afr_rx_credit_due(&conn->rx, imm);
-	spin_unlock_bh(&conn->rx_lock);
+	spin_lock_bh(&conn->rx.lock);
+	/* pages are released before the cursor lets the peer use their place in the ring */
+	afr_ring_mem_release(&conn->rx.mem, conn->rx.seq.consumed, conn->rx.seq.consumed + len,
+			     conn->rx.busy ? conn->rx.seq.consumed + conn->rx.seq.ring :
+					     conn->rx.seq.visible);
+	afr_rx_consume(&conn->rx.seq, len);
+	imm = conn->rx.credit_imm;
+	due = afr_rx_credit_due(&conn->rx.seq, imm);
+	spin_unlock_bh(&conn->rx.lock);
 
 	if (due && imm) {
-		afr_path_rdma_credit(conn);
+		afr_rdma_tx_credit(conn);
 	} else if (due) {
-		afr_control_want(conn, AFR_WANT_CREDIT);
-		afr_control_push(conn);
+		afr_frame_tx_request(conn, AFR_PENDING_CREDIT);
+		afr_frame_tx_push(conn);
 	}
 	if (test_bit(AFR_F_STALLED, &conn->flags))
 		afr_conn_schedule(conn);
 }
 
 /**
- * afr_recv_refuse() - the program wants no more bytes, and sends none
+ * afr_recv_refuse() - refuse further bytes, because the program has shut down both directions
  * @conn: connection
  *
- * Bytes that have come stay readable; more of them reset the connection.
+ * Bytes that have arrived stay readable; later ones reset the connection, as with TCP.
  *
  * Context: process.
  */
 void afr_recv_refuse(struct afr_conn *conn)
 {
-	spin_lock_bh(&conn->rx_lock);
-	if (!test_and_set_bit(AFR_F_DEAF, &conn->flags))
-		conn->deaf_at = conn->rx.visible;
-	spin_unlock_bh(&conn->rx_lock);
+	spin_lock_bh(&conn->rx.lock);
+	if (!test_and_set_bit(AFR_F_RX_REFUSED, &conn->flags))
+		conn->rx.refused_from = conn->rx.seq.visible;
+	spin_unlock_bh(&conn->rx.lock);
 }

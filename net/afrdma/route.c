@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * May RDMA go where TCP goes? Packets of TCP meet routes and IPsec policies one by one; what goes
- * by RDMA meets none. So the route of the inner connection is looked up when it attaches, and
- * again when something has changed while it is attached: a work looks for that twice a second, as
- * the kernel tells modules of neither. Nothing is done per message.
+ * Decides whether RDMA may be used where TCP is. Each TCP packet is subject to routes and IPsec
+ * policies; RDMA bypasses them. So the route of the TCP connection is looked up when it attaches,
+ * and again when something has changed while it is attached. The kernel notifies modules of
+ * neither routes nor policies, so a work item looks for changes twice a second. Nothing is done
+ * per message.
  */
 #include "route.h"
 
@@ -19,8 +20,6 @@
 #include <net/sock.h>
 #include <net/xfrm.h>
 
-#include "stats.h"
-
 #define LOOK	(HZ / 2)
 
 static void look(struct work_struct *work);
@@ -28,61 +27,62 @@ static DECLARE_DELAYED_WORK(looks, look);
 static atomic_t attached = ATOMIC_INIT(0);	/* connections on links */
 
 /*
- * Changes with every route and IPsec policy that comes or goes, and with what the administrator
- * allows. RDMA is used in the initial namespace only, so one number is enough.
+ * A number that changes with every route and IPsec policy that is added or removed, and with the
+ * settings of the administrator. RDMA is used in the initial namespace only, so one number is
+ * enough.
  */
 static u32 generation(const struct afr_net *an)
 {
 	return rt_genid_ipv4(an->net) * 7 + rt_genid_ipv6(an->net) * 31 +
-	       2 * afr_net_enabled(an) + READ_ONCE(an->set.upgrade);
+	       2 * afr_netns_enabled(an) + READ_ONCE(an->set.upgrade);
 }
 
-static struct dst_entry *route_inet(struct sock *isk)
+static struct dst_entry *route_inet(struct sock *tcp_sk)
 {
-	const struct inet_sock *inet = inet_sk(isk);
+	const struct inet_sock *inet = inet_sk(tcp_sk);
 	struct flowi4 fl4;
 	struct rtable *rt;
 
-	rt = ip_route_output_ports(sock_net(isk), &fl4, isk, inet->inet_daddr, inet->inet_saddr,
-				   inet->inet_dport, inet->inet_sport, IPPROTO_TCP,
-				   READ_ONCE(inet->tos), isk->sk_bound_dev_if);
+	rt = ip_route_output_ports(sock_net(tcp_sk), &fl4, tcp_sk, inet->inet_daddr,
+				   inet->inet_saddr, inet->inet_dport, inet->inet_sport,
+				   IPPROTO_TCP, READ_ONCE(inet->tos), tcp_sk->sk_bound_dev_if);
 	return IS_ERR(rt) ? ERR_CAST(rt) : &rt->dst;
 }
 
-static struct dst_entry *route_inet6(struct sock *isk)
+static struct dst_entry *route_inet6(struct sock *tcp_sk)
 {
 #if IS_ENABLED(CONFIG_IPV6)
-	const struct inet_sock *inet = inet_sk(isk);
+	const struct inet_sock *inet = inet_sk(tcp_sk);
 	struct flowi6 fl6 = {
 		.flowi6_proto	= IPPROTO_TCP,
-		.daddr		= isk->sk_v6_daddr,
-		.saddr		= inet6_sk(isk)->saddr,
-		.flowlabel	= inet6_sk(isk)->flow_label,
-		.flowi6_oif	= isk->sk_bound_dev_if,
-		.flowi6_mark	= READ_ONCE(isk->sk_mark),
+		.daddr		= tcp_sk->sk_v6_daddr,
+		.saddr		= inet6_sk(tcp_sk)->saddr,
+		.flowlabel	= inet6_sk(tcp_sk)->flow_label,
+		.flowi6_oif	= tcp_sk->sk_bound_dev_if,
+		.flowi6_mark	= READ_ONCE(tcp_sk->sk_mark),
 		.fl6_sport	= inet->inet_sport,
 		.fl6_dport	= inet->inet_dport,
-		.flowi6_uid	= sock_net_uid(sock_net(isk), isk),
+		.flowi6_uid	= sock_net_uid(sock_net(tcp_sk), tcp_sk),
 	};
 
-	security_sk_classify_flow(isk, flowi6_to_flowi_common(&fl6));
-	return ipv6_stub->ipv6_dst_lookup_flow(sock_net(isk), isk, &fl6, NULL);
+	security_sk_classify_flow(tcp_sk, flowi6_to_flowi_common(&fl6));
+	return ipv6_stub->ipv6_dst_lookup_flow(sock_net(tcp_sk), tcp_sk, &fl6, NULL);
 #else
 	return ERR_PTR(-EAFNOSUPPORT);
 #endif
 }
 
-/* What TCP's next packet would meet. */
-static struct dst_entry *route_of(struct sock *isk)
+/* The route and IPsec policy that the next TCP packet would use. */
+static struct dst_entry *route_of(struct sock *tcp_sk)
 {
 #if IS_ENABLED(CONFIG_IPV6)
-	if (isk->sk_family == AF_INET6 && !ipv6_addr_v4mapped(&isk->sk_v6_daddr))
-		return route_inet6(isk);
+	if (tcp_sk->sk_family == AF_INET6 && !ipv6_addr_v4mapped(&tcp_sk->sk_v6_daddr))
+		return route_inet6(tcp_sk);
 #endif
-	return route_inet(isk);
+	return route_inet(tcp_sk);
 }
 
-/* IPsec changes the packets, or blocks them until there are keys. */
+/* Does IPsec change the packets, or block them until there are keys? */
 static bool has_xfrm(const struct dst_entry *dst)
 {
 #ifdef CONFIG_XFRM
@@ -92,7 +92,7 @@ static bool has_xfrm(const struct dst_entry *dst)
 	return dst->flags & DST_XFRM_QUEUE || dst->output == dst_discard_out;
 }
 
-/* Devices that wrap or encrypt, and look like Ethernet. */
+/* Devices that encapsulate or encrypt, although their type is Ethernet. */
 static bool wraps(const struct net_device *dev)
 {
 	static const char *const kinds[] = {
@@ -103,7 +103,10 @@ static bool wraps(const struct net_device *dev)
 	       match_string(kinds, ARRAY_SIZE(kinds), dev->rtnl_link_ops->kind) >= 0;
 }
 
-/* RDMA to ourselves has no Ethernet header either. */
+/*
+ * Every device but Ethernet and InfiniBand counts as a tunnel, except loopback: RDMA to the same
+ * host has no Ethernet header either.
+ */
 static bool is_tunnel(const struct net_device *dev)
 {
 	if (dev->type == ARPHRD_ETHER || dev->type == ARPHRD_INFINIBAND)
@@ -113,12 +116,12 @@ static bool is_tunnel(const struct net_device *dev)
 
 static enum afr_reason look_up(struct afr_conn *conn)
 {
-	struct dst_entry *dst = route_of(conn->inner->sk);
+	struct dst_entry *dst = route_of(conn->tcp->sk);
 	enum afr_reason reason = AFR_REASON_NONE;
 
-	if (IS_ERR(dst))	/* a policy that blocks; without any route TCP will tell */
+	if (IS_ERR(dst))	/* -EPERM: a policy blocks; other errors TCP reports itself */
 		return PTR_ERR(dst) == -EPERM ? AFR_REASON_XFRM_POLICY : AFR_REASON_NONE;
-	rcu_read_lock();	/* for dst->dev, which our reference on dst does not keep */
+	rcu_read_lock();	/* a reference to dst does not keep dst->dev */
 	if (has_xfrm(dst))
 		reason = AFR_REASON_XFRM_POLICY;
 	else if (is_tunnel(READ_ONCE(dst->dev)))
@@ -128,53 +131,61 @@ static enum afr_reason look_up(struct afr_conn *conn)
 	return reason;
 }
 
-/* rdma_cm finds no device behind a tunnel, but a link may be older; iWARP goes by routes itself. */
+/*
+ * Would RDMA bypass what @reason is about? rdma_cm finds no device behind a tunnel, but a link may
+ * be older than the route. iWARP packets follow the routes themselves.
+ */
 static bool bypasses(const struct afr_conn *conn, enum afr_reason reason)
 {
-	return reason != AFR_REASON_TUNNEL || (conn->port.link && !afr_link_iwarp(conn->port.link));
+	return reason != AFR_REASON_TUNNEL || (conn->attach.channel.link &&
+					       !afr_link_iwarp(conn->attach.channel.link));
 }
 
 /**
- * afr_route_barred() - does the route of TCP forbid RDMA?
- * @conn: connection whose TCP is established
+ * afr_route_denied() - does the route of the TCP connection deny RDMA?
+ * @conn: connection whose TCP connection is established
  *
- * Context: the work.
- * Return: AFR_REASON_NONE, XFRM_POLICY or TUNNEL.
+ * Looks up the route only if something has changed.
+ *
+ * Context: connection worker.
+ * Return: AFR_REASON_NONE, AFR_REASON_XFRM_POLICY or AFR_REASON_TUNNEL.
  */
-enum afr_reason afr_route_barred(struct afr_conn *conn)
+enum afr_reason afr_route_denied(struct afr_conn *conn)
 {
-	u32 now = generation(conn->an);	/* first: what changes meanwhile is seen next time */
+	u32 now = generation(conn->an);	/* first, so that a change during the lookup is noticed */
 
 #ifdef CONFIG_XFRM
-	if (rcu_access_pointer(conn->inner->sk->sk_policy[0]) ||
-	    rcu_access_pointer(conn->inner->sk->sk_policy[1]))
+	if (rcu_access_pointer(conn->tcp->sk->sk_policy[0]) ||
+	    rcu_access_pointer(conn->tcp->sk->sk_policy[1]))
 		return AFR_REASON_XFRM_POLICY;
 #endif
-	/* no number changes with a policy that goes */
-	if (conn->route_reason || !READ_ONCE(conn->route_known) ||
-	    conn->route_generation != now) {
-		WRITE_ONCE(conn->route_known, true);
-		smp_mb();	/* what is set behind this look unsets it again */
-		conn->route_reason = look_up(conn);
-		conn->route_generation = now;
+	/* always after a denial: removing a policy changes no number */
+	if (conn->route.reason || !READ_ONCE(conn->route.known) ||
+	    conn->route.generation != now) {
+		WRITE_ONCE(conn->route.known, true);
+		smp_mb();	/* afr_route_invalidate() after this point clears it again */
+		conn->route.reason = look_up(conn);
+		conn->route.generation = now;
 	}
-	return bypasses(conn, conn->route_reason) ? conn->route_reason : AFR_REASON_NONE;
+	return bypasses(conn, conn->route.reason) ? conn->route.reason : AFR_REASON_NONE;
 }
 
 /**
- * afr_route_again() - the program has set what routes may depend on
- * @conn: connection
+ * afr_route_invalidate() - look up the route again, as the program has changed what it depends on
+ * @conn: connection; its mark, device or IPsec policy was set
+ *
+ * The connection worker does it.
  *
  * Context: process.
  */
-void afr_route_again(struct afr_conn *conn)
+void afr_route_invalidate(struct afr_conn *conn)
 {
-	WRITE_ONCE(conn->route_known, false);
-	smp_mb__before_atomic();	/* what was set is there before the work looks */
+	WRITE_ONCE(conn->route.known, false);
+	smp_mb__before_atomic();	/* the new setting is visible to the worker */
 	afr_conn_schedule(conn);
 }
 
-/* Have every connection on a link look again. */
+/* Schedules the worker of every connection on a link, to check its route again. */
 static void schedule_all(void)
 {
 	struct afr_conn *conn;
@@ -182,7 +193,7 @@ static void schedule_all(void)
 
 	while ((conn = afr_conn_next(NULL, id))) {
 		id = conn->id + 1;
-		if (READ_ONCE(conn->on_link))
+		if (READ_ONCE(conn->worker.on_link))
 			afr_conn_schedule(conn);
 		afr_conn_put(conn);
 		cond_resched();
@@ -202,8 +213,8 @@ static void look(struct work_struct *work)
 }
 
 /**
- * afr_route_watch() - a connection enters a link, or has left it
- * @on: which
+ * afr_route_watch() - count the connections on links, and look for changes while there are any
+ * @on: true: a connection has attached; false: it has detached
  *
  * Context: any.
  */
@@ -216,7 +227,7 @@ void afr_route_watch(bool on)
 }
 
 /**
- * afr_route_exit() - stop looking
+ * afr_route_exit() - stop looking for changes
  *
  * Context: module exit, no connection is left.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The family: create, bind, connect, listen, accept, release. */
+/* The address family and its sockets: create, bind, connect, listen, accept, release. */
 #include "sock.h"
 
 #include <linux/module.h>
@@ -7,15 +7,17 @@
 #include <net/tcp.h>
 #include <uapi/linux/af_rdma.h>
 
+#include "cm_listener.h"
 #include "compat.h"
-#include "control.h"
-#include "hook.h"
-#include "inner.h"
-#include "io.h"
+#include "fallback.h"
+#include "frame_tx.h"
+#include "handshake_hook.h"
 #include "recv.h"
 #include "send.h"
-#include "stats.h"
+#include "tcp_settings.h"
+#include "tcp_sock.h"
 #include "trace.h"
+#include "wait.h"
 
 static unsigned int family = AF_RDMA;
 module_param(family, uint, 0444);
@@ -35,13 +37,13 @@ static void sock_destruct(struct sock *sk)
 {
 	struct afr_net *an = afr_net(sock_net(sk));
 
-	/* the connection goes in afr_release(); notices that nobody read, and the count, stay */
+	/* afr_release() has put the connection; unread zerocopy notices and the count remain */
 	skb_queue_purge(&sk->sk_error_queue);
 	atomic_dec(&an->sockets);
 }
 
-/* Undo front_alloc(). */
-static void front_free(struct socket *sock, struct sock *sk)
+/* Undoes alloc_sock(). */
+static void free_sock(struct socket *sock, struct sock *sk)
 {
 	if (afr_sk(sk)->conn)
 		afr_conn_put(afr_sk(sk)->conn);
@@ -50,8 +52,8 @@ static void front_free(struct socket *sock, struct sock *sk)
 	sock_put(sk);
 }
 
-/* A front and its connection, with no inner socket yet. */
-static struct sock *front_alloc(struct net *net, struct socket *sock, int protocol, int kern)
+/* Allocates an AF_RDMA socket and its connection, without TCP socket. */
+static struct sock *alloc_sock(struct net *net, struct socket *sock, int protocol, int kern)
 {
 	struct sock *sk = sk_alloc(net, family, GFP_KERNEL, &afr_proto, kern);
 
@@ -62,26 +64,26 @@ static struct sock *front_alloc(struct net *net, struct socket *sock, int protoc
 	sk->sk_destruct = sock_destruct;
 	sock_set_flag(sk, SOCK_RCU_FREE);	/* upcalls find it under RCU */
 	atomic_inc(&afr_net(net)->sockets);
-	afr_sk(sk)->conn = afr_conn_alloc(afr_net(net), sk, &afr_front_ops);
+	afr_sk(sk)->conn = afr_conn_alloc(afr_net(net), sk, &afr_wait_sock_ops);
 	if (!afr_sk(sk)->conn) {
-		front_free(sock, sk);
+		free_sock(sock, sk);
 		return NULL;
 	}
 	sock->ops = &afr_ops;
 	set_bit(SOCK_CUSTOM_SOCKOPT, &sock->flags);
-	set_bit(SOCK_SUPPORT_ZC, &sock->flags);	/* io_uring's: copied, and told at once */
+	set_bit(SOCK_SUPPORT_ZC, &sock->flags);	/* io_uring: copies, notifies at once */
 	return sk;
 }
 
-/* From now on @sk stands before @inner, and owns it. */
-static void front_adopt(struct socket *sock, struct sock *sk, struct socket *inner)
+/* Makes @sk the owner of the TCP socket @tcp. */
+static void adopt_tcp(struct socket *sock, struct sock *sk, struct socket *tcp)
 {
 	struct afr_net *an = afr_net(sock_net(sk));
 
-	afr_conn_create(afr_sk(sk)->conn, inner);
-	afr_inner_graft(inner, sock);
-	afr_service_get(an);
-	afr_stat_inc(an->net, AFR_STAT_SOCK_CREATED);
+	afr_conn_create(afr_sk(sk)->conn, tcp);
+	afr_tcp_sock_graft(tcp, sock);
+	afr_cm_listener_get(an);
+	afr_netns_count(an->net, AFR_STAT_SOCK_CREATED);
 }
 
 static int protocol_family(int protocol)
@@ -98,8 +100,8 @@ static int protocol_family(int protocol)
 }
 
 /*
- * What the machine's administrator forbids stays so in network namespaces that anybody can make,
- * where the creator has all capabilities; these can only forbid more.
+ * The setting of the initial network namespace applies to all others, too: any user can create a
+ * namespace and has all capabilities in it. The setting of a namespace can only deny more.
  */
 static bool may_create(const struct net *net)
 {
@@ -111,7 +113,7 @@ static bool may_create(const struct net *net)
 static int afr_create(struct net *net, struct socket *sock, int protocol, int kern)
 {
 	int inet = protocol_family(protocol), err;
-	struct socket *inner;
+	struct socket *tcp;
 	struct sock *sk;
 
 	if (sock->type != SOCK_STREAM)
@@ -120,26 +122,26 @@ static int afr_create(struct net *net, struct socket *sock, int protocol, int ke
 		return inet;
 	if (!may_create(net))
 		return -EPERM;
-	sk = front_alloc(net, sock, inet == AF_INET6 ? AFRDMA_PROTO_INET6 : AFRDMA_PROTO_INET,
-			 kern);
+	sk = alloc_sock(net, sock, inet == AF_INET6 ? AFRDMA_PROTO_INET6 : AFRDMA_PROTO_INET,
+			kern);
 	if (!sk)
 		return -ENOBUFS;
-	err = afr_inner_create(net, inet, &inner);
+	err = afr_tcp_sock_create(net, inet, &tcp);
 	if (err) {
-		front_free(sock, sk);
+		free_sock(sock, sk);
 		return err;
 	}
-	front_adopt(sock, sk, inner);
+	adopt_tcp(sock, sk, tcp);
 	return 0;
 }
 
 /* --- release ------------------------------------------------------------ */
 
-/* Of a half-framed connection TCP itself says that the peer has all: its FIN is acknowledged. */
-static bool half_done(const struct afr_conn *conn)
+/* Whether the peer has received everything on a one-way connection: it acknowledged TCP FIN. */
+static bool one_way_done(const struct afr_conn *conn)
 {
-	return test_bit(AFR_F_INNER_SHUT, &conn->flags) &&
-	       (1 << inet_sk_state_load(conn->inner->sk)) &
+	return test_bit(AFR_F_TCP_SHUT, &conn->flags) &&
+	       (1 << inet_sk_state_load(conn->tcp->sk)) &
 	       (TCPF_FIN_WAIT2 | TCPF_TIME_WAIT | TCPF_CLOSE);
 }
 
@@ -147,10 +149,10 @@ static bool lingers(struct afr_conn *conn, bool half)
 {
 	return !afr_send_done(conn) && !test_bit(AFR_F_ABORTED, &conn->flags) &&
 	       !test_bit(AFR_F_FINISHED, &conn->flags) &&
-	       (half ? !half_done(conn) : afr_conn_tx_mode(conn) != AFR_RAW);
+	       (half ? !one_way_done(conn) : afr_conn_tx_mode(conn) != AFR_MODE_FALLBACK);
 }
 
-/* Nobody tells of what TCP's own state has become: then we look now and then. */
+/* Nothing wakes the caller when TCP FIN is acknowledged: poll on a one-way connection. */
 static void await_end(struct sock *sk, struct afr_conn *conn, bool half)
 {
 	long left = sk->sk_lingertime, step, rest = 0;
@@ -163,7 +165,7 @@ static void await_end(struct sock *sk, struct afr_conn *conn, bool half)
 	}
 }
 
-/* SO_LINGER: wait here for the peer to have everything, never in a worker (E2). */
+/* SO_LINGER: waits in close(), never in a worker, until the peer has received everything (E2). */
 static void linger(struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
@@ -172,14 +174,15 @@ static void linger(struct sock *sk)
 
 	if (!sk->sk_lingertime || current->flags & PF_EXITING)
 		return;
-	/* what nobody has read makes it a reset, and nothing goes ahead of that */
-	if (afr_conn_rx_mode(conn) == AFR_FRAMED && afr_recv_readable(conn))
+	/* unread bytes turn close() into a reset, which waits for nothing */
+	if (afr_conn_rx_mode(conn) == AFR_MODE_FRAMED && afr_recv_readable(conn))
 		return;
-	half = (afr_conn_tx_mode(conn) == AFR_RAW) != (afr_conn_rx_mode(conn) == AFR_RAW);
-	if (afr_conn_tx_mode(conn) == AFR_FRAMED) {
+	half = (afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK) !=
+	       (afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK);
+	if (afr_conn_tx_mode(conn) == AFR_MODE_FRAMED) {
 		afr_send_fin(conn);
-		afr_conn_schedule(conn);	/* of a half-framed one the work ends TCP */
-	} else if (half || afr_send_queued(conn, &unsent)) {	/* written early */
+		afr_conn_schedule(conn);	/* the worker shuts down TCP if one-way */
+	} else if (half || afr_send_queued(conn, &unsent)) {	/* early bytes */
 		set_bit(AFR_F_FIN_WANTED, &conn->flags);
 		afr_conn_schedule(conn);
 	} else {
@@ -192,21 +195,22 @@ static void release_connection(struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 
-	if (!test_bit(AFR_F_ALIVE, &conn->flags)) {
-		afr_sockopt_sync(sk);	/* plain: the inner socket lingers itself */
+	if (!test_bit(AFR_F_ACTIVE, &conn->flags)) {
+		afr_tcp_settings_sync(sk);	/* fallback: TCP lingers itself */
 		return;
 	}
 	if (sock_flag(sk, SOCK_LINGER) && !sk->sk_lingertime)
 		afr_conn_abort(conn, AFR_REASON_LINGER_ZERO);
 	else if (sock_flag(sk, SOCK_LINGER))
 		linger(sk);
-	if (afr_conn_tx_mode(conn) == AFR_RAW && afr_conn_rx_mode(conn) == AFR_RAW) {
-		afr_sockopt_sync(sk);	/* plain since */
+	if (afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK &&
+	    afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK) {
+		afr_tcp_settings_sync(sk);	/* it has fallen back meanwhile */
 		return;
 	}
-	lock_sock(conn->inner->sk);
-	sock_reset_flag(conn->inner->sk, SOCK_LINGER);
-	release_sock(conn->inner->sk);
+	lock_sock(conn->tcp->sk);
+	sock_reset_flag(conn->tcp->sk, SOCK_LINGER);
+	release_sock(conn->tcp->sk);
 }
 
 static int afr_release(struct socket *sock)
@@ -218,20 +222,20 @@ static int afr_release(struct socket *sock)
 	if (!sk)
 		return 0;
 	conn = as->conn;
-	lock_sock(conn->inner->sk);
-	if (as->mark)
-		afr_tcpopt_unlisten(as->mark, conn->inner->sk);
-	as->mark = NULL;
-	afr_offer_disarm(&as->offer, conn->inner->sk);
-	release_sock(conn->inner->sk);
+	lock_sock(conn->tcp->sk);
+	if (as->override)
+		afr_handshake_unlisten(as->override, conn->tcp->sk);
+	as->override = NULL;
+	afr_handshake_disarm(&as->offer, conn->tcp->sk);
+	release_sock(conn->tcp->sk);
 
 	release_connection(sk);
-	afr_inner_ungraft(conn->inner);
+	afr_tcp_sock_ungraft(conn->tcp);
 	afr_conn_orphan(conn);
 	sock_orphan(sk);
 	sock->sk = NULL;
 	afr_conn_put_closed(conn);
-	afr_service_put(afr_net(sock_net(sk)));
+	afr_cm_listener_put(afr_net(sock_net(sk)));
 	sock_put(sk);
 	return 0;
 }
@@ -240,16 +244,16 @@ static int afr_release(struct socket *sock)
 
 static int afr_bind(struct socket *sock, struct sockaddr *addr, int len)
 {
-	afr_inner_graft(afr_inner(sock->sk), sock);	/* now there is a file to lend */
-	afr_sockopt_sync(sock->sk);
-	return kernel_bind(afr_inner(sock->sk), addr, len);
+	afr_tcp_sock_graft(afr_tcp(sock->sk), sock);	/* again, as there is a file now */
+	afr_tcp_settings_sync(sock->sk);
+	return kernel_bind(afr_tcp(sock->sk), addr, len);
 }
 
 static int afr_getname(struct socket *sock, struct sockaddr *addr, int peer)
 {
-	struct socket *inner = afr_inner(sock->sk);
+	struct socket *tcp = afr_tcp(sock->sk);
 
-	return READ_ONCE(inner->ops)->getname(inner, addr, peer);
+	return READ_ONCE(tcp->ops)->getname(tcp, addr, peer);
 }
 
 /* --- connect ------------------------------------------------------------ */
@@ -260,76 +264,77 @@ static void set_modes(struct afr_conn *conn, enum afr_mode tx, enum afr_mode rx)
 	afr_conn_set_rx_mode(conn, rx);
 }
 
-/* SO_SNDBUF and SO_RCVBUF answer twice what there is, as TCP's, unless the program has set them. */
-static void show_rings(struct sock *sk)
+/* Unless the program has set them, SO_SNDBUF and SO_RCVBUF are twice the ring, as with TCP. */
+static void report_ring_sizes(struct sock *sk)
 {
 	const struct afr_conn *conn = afr_sk(sk)->conn;
 
 	if (!(sk->sk_userlocks & SOCK_SNDBUF_LOCK))
-		WRITE_ONCE(sk->sk_sndbuf, 2 * conn->tx.ring);
+		WRITE_ONCE(sk->sk_sndbuf, 2 * conn->tx.seq.ring);
 	if (!(sk->sk_userlocks & SOCK_RCVBUF_LOCK))
-		WRITE_ONCE(sk->sk_rcvbuf, 2 * conn->rx.ring);
+		WRITE_ONCE(sk->sk_rcvbuf, 2 * conn->rx.seq.ring);
 }
 
 /*
- * The TCP handshake is over; the inner socket is locked, maybe in softirq. With
- * consent our direction is framed from its first byte on; what the peer's is, its
- * first bytes will tell.
+ * The TCP handshake is over; the TCP socket is locked, maybe in softirq. If the peer has consented,
+ * the send direction is framed from its first byte on; the peer's first bytes decide the mode of
+ * the receive direction.
  */
-static void settled(struct afr_offer *offer, struct sock *isk, enum afr_reason reason)
+static void settled(struct afr_handshake *offer, struct sock *tcp_sk, enum afr_reason reason)
 {
 	struct afr_sock *as = container_of(offer, struct afr_sock, offer);
 	struct afr_conn *conn = as->conn;
 	struct sock *sk = &as->sk;
 
-	if (isk->sk_state != TCP_ESTABLISHED) {
-		set_modes(conn, AFR_NONE, AFR_NONE);
+	if (tcp_sk->sk_state != TCP_ESTABLISHED) {
+		set_modes(conn, AFR_MODE_NONE, AFR_MODE_NONE);
 		if (!READ_ONCE(as->blocking_connect))
-			afr_inner_take_error(conn->inner, sk);
+			afr_tcp_sock_take_error(conn->tcp, sk);
 	} else if (reason) {
-		afr_io_set_plain(conn, reason);
+		afr_fallback_set(conn, reason);
 	} else {
-		afr_conn_start(conn, false, afr_offer_nonce(offer), afr_own_sndbuf(sk),
-			       afr_own_rcvbuf(sk));
-		show_rings(sk);
-		afr_control_want(conn, AFR_WANT_HELLO);
-		set_modes(conn, AFR_FRAMED, AFR_UNDECIDED);
-		afr_conn_timer(conn, AFR_T_SAY, AFR_SAY_MS);	/* if no byte comes to go with it */
-		afr_hook_install(conn);
+		afr_conn_start(conn, false, afr_handshake_nonce(offer), afr_sockopt_sndbuf(sk),
+			       afr_sockopt_rcvbuf(sk));
+		report_ring_sizes(sk);
+		afr_frame_tx_request(conn, AFR_PENDING_HELLO);
+		set_modes(conn, AFR_MODE_FRAMED, AFR_MODE_UNDECIDED);
+		/* send HELLO alone if the program writes nothing until then */
+		afr_conn_timer(conn, AFR_T_PIGGYBACK, AFR_PIGGYBACK_MS);
+		afr_tcp_sock_install(conn);
 	}
-	if (isk->sk_state == TCP_ESTABLISHED)
+	if (tcp_sk->sk_state == TCP_ESTABLISHED)
 		WRITE_ONCE(sk->sk_state, TCP_ESTABLISHED);
 	sk->sk_state_change(sk);
 }
 
-/* Offer RDMA in the SYN to come. Failing that, the connection is plain, and says why. */
+/* Prepares to offer AF_RDMA in the SYN. Otherwise the connection falls back and records why. */
 static void offer(struct sock *sk)
 {
 	struct afr_sock *as = afr_sk(sk);
 	struct afr_conn *conn = as->conn;
-	struct sock *isk = conn->inner->sk;
+	struct sock *tcp_sk = conn->tcp->sk;
 	enum afr_reason reason = AFR_REASON_NONE;
 
-	if (inet_sk_state_load(isk) != TCP_CLOSE)
+	if (inet_sk_state_load(tcp_sk) != TCP_CLOSE)
 		return;
-	if (READ_ONCE(conn->wish) == AFRDMA_RDMA_NEVER)
+	if (READ_ONCE(conn->policy) == AFRDMA_RDMA_NEVER)
 		reason = AFR_REASON_SOCKET_OPTION;
-	else if (!afr_net_enabled(conn->an))
+	else if (!afr_netns_enabled(conn->an))
 		reason = AFR_REASON_FAMILY_OFF;
-	else if (afr_tcpopt_use(sock_net(sk)))
+	else if (afr_handshake_hook_use(sock_net(sk)))
 		reason = AFR_REASON_NO_NETFILTER;
 	as->offer.settled = settled;
-	afr_sockopt_early(sk);
-	lock_sock(isk);
-	/* what was framed may end just now */
-	if (isk->sk_state == TCP_CLOSE && !test_bit(AFR_F_STARTED, &conn->flags) &&
-	    afr_conn_tx_mode(conn) == AFR_NONE) {	/* nor does another call connect it */
-		if (!afr_offer_arm(&as->offer, isk, reason))
-			set_modes(conn, AFR_UNDECIDED, AFR_UNDECIDED);
+	afr_tcp_settings_reset_late(sk);
+	lock_sock(tcp_sk);
+	/* check again under the lock: a framed connection may just have ended */
+	if (tcp_sk->sk_state == TCP_CLOSE && !test_bit(AFR_F_STARTED, &conn->flags) &&
+	    afr_conn_tx_mode(conn) == AFR_MODE_NONE) {	/* nor has another call armed it */
+		if (!afr_handshake_arm(&as->offer, tcp_sk, reason))
+			set_modes(conn, AFR_MODE_UNDECIDED, AFR_MODE_UNDECIDED);
 		else
-			afr_io_set_plain(conn, reason ?: AFR_REASON_NO_NETFILTER);
+			afr_fallback_set(conn, reason ?: AFR_REASON_NO_NETFILTER);
 	}
-	release_sock(isk);
+	release_sock(tcp_sk);
 }
 
 static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int flags)
@@ -341,48 +346,49 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 
 	if (len < (int)sizeof(addr->sa_family))
 		return -EINVAL;
-	if (READ_ONCE(sk->sk_err) && afr_conn_tx_mode(conn) == AFR_NONE)
+	if (READ_ONCE(sk->sk_err) && afr_conn_tx_mode(conn) == AFR_MODE_NONE)
 		failed = sock_error(sk);
-	/* a connect() that failed, and poll() has the error: TCP has to hear of another, too */
-	if (failed && READ_ONCE(conn->inner->state) != SS_CONNECTING)
+	/* error of a failed connect(); TCP has to see this call if it is still SS_CONNECTING */
+	if (failed && READ_ONCE(conn->tcp->state) != SS_CONNECTING)
 		return failed;
-	afr_inner_graft(conn->inner, sock);	/* now there is a file to lend */
-	afr_sockopt_sync(sk);
+	afr_tcp_sock_graft(conn->tcp, sock);	/* again, as there is a file now */
+	afr_tcp_settings_sync(sk);
 	unspec = addr->sa_family == AF_UNSPEC;
-	/* what was framed once is never used again, not even when it has ended */
+	/* a connection that was ever framed is not used again, even after its end */
 	if (unspec && test_bit(AFR_F_STARTED, &conn->flags))
 		return -EOPNOTSUPP;
 	if (!unspec && test_bit(AFR_F_STARTED, &conn->flags) &&
-	    READ_ONCE(conn->inner->state) == SS_UNCONNECTED)
+	    READ_ONCE(conn->tcp->state) == SS_UNCONNECTED)
 		return -EISCONN;
 	if (test_bit(AFR_F_ABORTED, &conn->flags) || test_bit(AFR_F_FINISHED, &conn->flags))
 		return -EISCONN;
-	/* ended or not, what was connected once offers nothing again until it is taken down */
-	if (!unspec && READ_ONCE(conn->inner->state) == SS_CONNECTED)
+	/* no new offer before connect(AF_UNSPEC), even if the connection has ended */
+	if (!unspec && READ_ONCE(conn->tcp->state) == SS_CONNECTED)
 		return -EISCONN;
 	if (!unspec)
 		offer(sk);
 
 	WRITE_ONCE(afr_sk(sk)->blocking_connect, !(flags & O_NONBLOCK));
-	err = kernel_connect(conn->inner, addr, len, flags);
+	err = kernel_connect(conn->tcp, addr, len, flags);
 	WRITE_ONCE(afr_sk(sk)->blocking_connect, false);
 
-	lock_sock(conn->inner->sk);
-	if (conn->inner->sk->sk_state == TCP_CLOSE) {
-		/* refused before a SYN, or failed: the next connect() starts afresh */
-		afr_offer_disarm(&afr_sk(sk)->offer, conn->inner->sk);
-		/* but not what was framed, and may have ended before we came to look */
+	lock_sock(conn->tcp->sk);
+	if (conn->tcp->sk->sk_state == TCP_CLOSE) {
+		/* failed, maybe before a SYN was sent: the next connect() starts over */
+		afr_handshake_disarm(&afr_sk(sk)->offer, conn->tcp->sk);
+		/* except for a framed connection, which may have ended already */
 		if (!test_bit(AFR_F_STARTED, &conn->flags)) {
-			conn->server = false;	/* once accepted, plain, and taken down */
-			set_modes(conn, AFR_NONE, AFR_NONE);
-			sk->sk_state_change(sk);	/* TCP told it before that */
+			conn->server = false;	/* was an accepted one in fallback */
+			set_modes(conn, AFR_MODE_NONE, AFR_MODE_NONE);
+			sk->sk_state_change(sk);	/* TCP did so before the modes changed */
 		}
 	}
-	release_sock(conn->inner->sk);
-	if (err == -ECONNABORTED)	/* a poll may have taken the error to the front meanwhile */
+	release_sock(conn->tcp->sk);
+	/* poll() may have moved the error to the AF_RDMA socket meanwhile */
+	if (err == -ECONNABORTED)
 		err = failed ?: sock_error(sk) ?: err;
 	if (unspec)
-		afr_inner_take_error(conn->inner, sk);	/* ECONNRESET, of our own making */
+		afr_tcp_sock_take_error(conn->tcp, sk);	/* ECONNRESET of tcp_disconnect() */
 	else if (!err)
 		sock->state = SS_CONNECTED;
 	return err;
@@ -394,22 +400,22 @@ static int afr_listen(struct socket *sock, int backlog)
 {
 	struct sock *sk = sock->sk;
 	struct afr_sock *as = afr_sk(sk);
-	struct socket *inner = as->conn->inner;
-	struct afr_listen_mark *mark;
+	struct socket *tcp = as->conn->tcp;
+	struct afr_listen_override *override;
 	int err;
 
-	afr_inner_graft(inner, sock);	/* now there is a file to lend */
-	afr_sockopt_sync(sk);
-	if (!as->mark && afr_net_enabled(as->conn->an) &&
-	    READ_ONCE(as->conn->wish) != AFRDMA_RDMA_NEVER &&
-	    inner->sk->sk_state == TCP_CLOSE && !afr_tcpopt_use(sock_net(sk))) {
-		lock_sock(inner->sk);
-		mark = afr_tcpopt_listen(inner->sk);
-		if (!IS_ERR(mark))
-			as->mark = mark;
-		release_sock(inner->sk);
+	afr_tcp_sock_graft(tcp, sock);	/* again, as there is a file now */
+	afr_tcp_settings_sync(sk);
+	if (!as->override && afr_netns_enabled(as->conn->an) &&
+	    READ_ONCE(as->conn->policy) != AFRDMA_RDMA_NEVER &&
+	    tcp->sk->sk_state == TCP_CLOSE && !afr_handshake_hook_use(sock_net(sk))) {
+		lock_sock(tcp->sk);
+		override = afr_handshake_listen(tcp->sk);
+		if (!IS_ERR(override))
+			as->override = override;
+		release_sock(tcp->sk);
 	}
-	err = kernel_listen(inner, backlog);
+	err = kernel_listen(tcp, backlog);
 	if (err)
 		return err;
 	WRITE_ONCE(sk->sk_state, TCP_LISTEN);
@@ -417,83 +423,83 @@ static int afr_listen(struct socket *sock, int backlog)
 	return 0;
 }
 
-/* A client that asked waits for nothing from us: its HELLO comes soon behind its ACK. */
+/* Starts an accepted connection. A client sends HELLO soon after its ACK, without waiting. */
 static void accepted(struct sock *listener, struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
-	struct sock *isk = conn->inner->sk;
+	struct sock *tcp_sk = conn->tcp->sk;
 	enum afr_reason reason = AFR_REASON_FAMILY_OFF;
 	u32 nonce = 0;
 
 	conn->server = true;
-	if (READ_ONCE(conn->wish) == AFRDMA_RDMA_NEVER)
+	if (READ_ONCE(conn->policy) == AFRDMA_RDMA_NEVER)
 		reason = AFR_REASON_SOCKET_OPTION;
-	if (afr_sk(listener)->mark)
-		reason = afr_tcpopt_accepted(isk, &nonce);
+	if (afr_sk(listener)->override)
+		reason = afr_handshake_accepted(tcp_sk, &nonce);
 	if (reason && reason != AFR_REASON_SYN_TAKEN) {
-		afr_io_set_plain(conn, reason);
+		afr_fallback_set(conn, reason);
 		return;
 	}
-	afr_conn_start(conn, true, nonce, afr_own_sndbuf(sk), afr_own_rcvbuf(sk));
-	show_rings(sk);
-	set_modes(conn, AFR_UNDECIDED, AFR_UNDECIDED);
-	if (reason) {	/* behind our consent nothing is plain (I13) */
+	afr_conn_start(conn, true, nonce, afr_sockopt_sndbuf(sk), afr_sockopt_rcvbuf(sk));
+	report_ring_sizes(sk);
+	set_modes(conn, AFR_MODE_UNDECIDED, AFR_MODE_UNDECIDED);
+	if (reason) {	/* no fallback after consent (I13) */
 		afr_conn_abort(conn, reason);
 		return;
 	}
 	afr_conn_timer(conn, AFR_T_HELLO, READ_ONCE(conn->an->set.hello_timeout_ms));
-	lock_sock(isk);
-	afr_hook_install(conn);
-	release_sock(isk);
-	if (!afr_hook_silent(conn))
+	lock_sock(tcp_sk);
+	afr_tcp_sock_install(conn);
+	release_sock(tcp_sk);
+	if (!afr_tcp_sock_idle(conn))
 		afr_conn_schedule(conn);
 }
 
 static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_ARGS)
 {
 	struct sock *listener = sock->sk, *sk;
-	struct socket *inner;
+	struct socket *tcp;
 	int err;
 
-	afr_sockopt_sync(listener);
-	/* first: a connection that was taken from the queue must not be lost for memory */
-	sk = front_alloc(sock_net(listener), newsock, listener->sk_protocol, 0);
+	afr_tcp_settings_sync(listener);
+	/* before kernel_accept(): if this failed later, the accepted connection would be lost */
+	sk = alloc_sock(sock_net(listener), newsock, listener->sk_protocol, 0);
 	if (!sk)
 		return -ENOMEM;
-	err = kernel_accept(afr_inner(listener), &inner, AFR_ACCEPT_FLAGS);
+	err = kernel_accept(afr_tcp(listener), &tcp, AFR_ACCEPT_FLAGS);
 	if (err) {
-		front_free(newsock, sk);
+		free_sock(newsock, sk);
 		return err;
 	}
-	front_adopt(newsock, sk, inner);
-	afr_sockopt_inherit(sk, listener);
+	adopt_tcp(newsock, sk, tcp);
+	afr_tcp_settings_inherit(sk, listener);
 	WRITE_ONCE(sk->sk_state, TCP_ESTABLISHED);
 	newsock->state = SS_CONNECTED;
 	accepted(listener, sk);
 	return 0;
 }
 
-/* Who sleeps may have enough now. Called with @sk locked. */
+/* Sleeping readers may have enough bytes now. Called with @sk locked. */
 static int afr_set_rcvlowat(struct sock *sk, int val)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 
 	WRITE_ONCE(sk->sk_rcvlowat, val ?: 1);
-	if (afr_conn_rx_mode(conn) == AFR_FRAMED && afr_recv_readable(conn))
+	if (afr_conn_rx_mode(conn) == AFR_MODE_FRAMED && afr_recv_readable(conn))
 		sk->sk_data_ready(sk);
 	return 0;
 }
 
 #ifdef AFR_HAVE_SPLICE_EOF
-/* sendfile() and splice() have come to an end behind what they said would go on. */
+/* sendfile() or splice() ended after a piece with MSG_MORE: sends what that has held back. */
 static void afr_splice_eof(struct socket *sock)
 {
 	struct afr_sock *as = afr_sk(sock->sk);
-	struct socket *inner = as->conn->inner;
+	struct socket *tcp = as->conn->tcp;
 
-	if (afr_conn_tx_mode(as->conn) == AFR_RAW) {
-		if (READ_ONCE(inner->ops)->splice_eof)
-			READ_ONCE(inner->ops)->splice_eof(inner);
+	if (afr_conn_tx_mode(as->conn) == AFR_MODE_FALLBACK) {
+		if (READ_ONCE(tcp->ops)->splice_eof)
+			READ_ONCE(tcp->ops)->splice_eof(tcp);
 	} else if (!READ_ONCE(as->cork)) {
 		afr_send_uncork(as->conn);
 	}
@@ -509,15 +515,15 @@ static const struct proto_ops afr_ops = {
 	.accept		= afr_accept,
 	.getname	= afr_getname,
 	.poll		= afr_poll,
-	.ioctl		= afr_ioctl,
-	/* as TCP's: not of kernels that keep SOL_SOCKET to themselves */
-	.set_peek_off	= AFR_SOL_SOCKET_IS_OURS ? sk_set_peek_off : NULL,
+	.ioctl		= afr_poll_ioctl,
+	/* as TCP: not available on kernels that do not pass SOL_SOCKET to the protocol */
+	.set_peek_off	= AFR_HAVE_CUSTOM_SOCKOPT ? sk_set_peek_off : NULL,
 	.set_rcvlowat	= afr_set_rcvlowat,
 	.gettstamp	= sock_gettstamp,
 	.listen		= afr_listen,
 	.shutdown	= afr_shutdown,
-	.setsockopt	= afr_setsockopt,
-	.getsockopt	= afr_getsockopt,
+	.setsockopt	= afr_sockopt_set,
+	.getsockopt	= afr_sockopt_get,
 	.sendmsg	= afr_sendmsg,
 	.recvmsg	= afr_recvmsg,
 #ifdef AFR_HAVE_SPLICE_EOF
@@ -533,8 +539,9 @@ static struct net_proto_family afr_family = {
 };
 
 /**
- * afr_sock_family() - the address family number we register
+ * afr_sock_family() - get the address family number
  *
+ * Context: Any.
  * Return: the module parameter.
  */
 unsigned int afr_sock_family(void)
@@ -545,7 +552,9 @@ unsigned int afr_sock_family(void)
 /**
  * afr_sock_init() - register the family
  *
- * Return: 0; -EEXIST or -ENOBUFS with a sentence in the log when the number cannot be had.
+ * Context: Module load.
+ * Return: 0 or a negative error; -EEXIST or -ENOBUFS, explained in the log, if the address family
+ * number cannot be registered.
  */
 int afr_sock_init(void)
 {
@@ -566,9 +575,9 @@ int afr_sock_init(void)
 }
 
 /**
- * afr_sock_exit() - no socket() any more
+ * afr_sock_exit() - unregister the family
  *
- * Context: module exit; the module's count says that no socket lives.
+ * Context: Module exit; its reference count guarantees that no socket exists.
  */
 void afr_sock_exit(void)
 {

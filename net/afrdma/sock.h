@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The socket in front: what socket(AF_RDMA, ...) gives. It never changes its
- * nature; calls ask the connection in which mode a direction is and go to the
- * rings or to the inner TCP socket.
+ * The AF_RDMA socket, which socket(AF_RDMA, ...) creates. It is never replaced by another: calls
+ * use the ring or the TCP socket, depending on the mode of that direction of the connection.
  */
 #ifndef AFR_SOCK_H
 #define AFR_SOCK_H
@@ -10,7 +9,7 @@
 #include <net/sock.h>
 
 #include "conn.h"
-#include "tcpopt.h"
+#include "handshake.h"
 
 #define AFR_RECVERR_INET	0x01	/* IP_RECVERR */
 #define AFR_RECVERR_INET6	0x02	/* IPV6_RECVERR */
@@ -18,16 +17,16 @@
 struct afr_sock {
 	struct sock		sk;	/* first */
 	struct afr_conn		*conn;	/* holds a reference; never NULL */
-	struct afr_offer	offer;	/* client: while connecting */
-	struct afr_listen_mark	*mark;	/* listening with our option */
-	bool			blocking_connect;	/* connect() itself reports the error */
-	u8			nodelay, cork;	/* what the program set */
-	u8			recverr;	/* the same: AFR_RECVERR_*, under lock_sock() */
-	u8			recverr_inner;	/* what of it the inner socket has */
-	bool			late_done;	/* the inner socket has some of what comes late */
-	bool			late;		/* some of it the inner socket cannot have yet */
-	u32			sndring, rcvring;	/* the same, 0 = by SO_SNDBUF, SO_RCVBUF */
-	u32			busy_poll;	/* microseconds */
+	struct afr_handshake	offer;	/* client: in use while connecting */
+	struct afr_listen_override *override;	/* of a listener, or NULL */
+	bool			blocking_connect;	/* connect() waits and reports the error */
+	u8			nodelay, cork;	/* options as set by the program */
+	u8			recverr;	/* also set: AFR_RECVERR_*, under lock_sock() */
+	u8			recverr_tcp;	/* those of them set on the TCP socket */
+	bool			late_done;	/* LATE options were set on the TCP socket */
+	bool			late;		/* LATE options wait for fallback mode */
+	u32			sndring, rcvring;	/* options; 0 = by SO_SNDBUF, SO_RCVBUF */
+	u32			busy_poll;	/* option, microseconds */
 };
 
 static inline struct afr_sock *afr_sk(const struct sock *sk)
@@ -35,46 +34,26 @@ static inline struct afr_sock *afr_sk(const struct sock *sk)
 	return (struct afr_sock *)sk;
 }
 
-static inline struct socket *afr_inner(const struct sock *sk)
+static inline struct socket *afr_tcp(const struct sock *sk)
 {
-	return afr_sk(sk)->conn->inner;
+	return afr_sk(sk)->conn->tcp;
 }
 
-/* own.c: SOL_AFRDMA */
-int afr_own_set(struct sock *sk, int name, sockptr_t from, unsigned int len);
-int afr_own_get(struct sock *sk, int name, char __user *to, int __user *len);
-/* The ring a socket asked for, by that or by SO_SNDBUF and SO_RCVBUF, or the default. */
-u32 afr_own_sndbuf(const struct sock *sk);
-u32 afr_own_rcvbuf(const struct sock *sk);
-/* SO_BUSY_POLL or AFRDMA_BUSY_POLL: microseconds. */
-unsigned int afr_own_busy_poll(const struct sock *sk);
+/* Largest piece copied at a time between program and TCP by way of a buffer of the module. */
+#define AFR_BOUNCE_SIZE	(64u * 1024)
 
-/* sockopt.c */
-int afr_setsockopt(struct socket *sock, int level, int name, sockptr_t value, unsigned int len);
-int afr_getsockopt(struct socket *sock, int level, int name, char __user *value, int __user *len);
-/*
- * Kernels that keep setsockopt(SOL_SOCKET) to themselves set the front only: bring
- * the inner socket up to that, before it is asked for something. Process context.
- */
-void afr_sockopt_sync(struct sock *sk);
-/* Process context, before a raw call: what was set while the inner socket carried frames. */
-void afr_sockopt_late(struct sock *sk);
-/* Process context, before connect(): the inner socket may come to carry frames again. */
-void afr_sockopt_early(struct sock *sk);
-/* Options of a listener that an accepted socket has, too. */
-void afr_sockopt_inherit(struct sock *child, const struct sock *listener);
+int afr_sockopt_set(struct socket *sock, int level, int name, sockptr_t value, unsigned int len);
+int afr_sockopt_get(struct socket *sock, int level, int name, char __user *value, int __user *len);
+u32 afr_sockopt_sndbuf(const struct sock *sk);
+u32 afr_sockopt_rcvbuf(const struct sock *sk);
+unsigned int afr_sockopt_busy_poll(const struct sock *sk);
 
-/* io.c: sendmsg, shutdown; io_recv.c: recvmsg, poll, ioctl */
 int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len);
 int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags);
 __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_struct *wait);
+int afr_poll_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg);
 int afr_shutdown(struct socket *sock, int how);
-int afr_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg);
-/* Upcalls of the connection. */
-extern const struct afr_front_ops afr_front_ops;
 
-/* sock.c: the family */
-/* The address family number: the module parameter. */
 unsigned int afr_sock_family(void);
 int afr_sock_init(void);
 void afr_sock_exit(void);

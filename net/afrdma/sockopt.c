@@ -2,39 +2,43 @@
 /*
  * Socket options.
  *
- * The inner socket carries frames, so nothing a program sets may change what the module reads
- * from it or writes to it, and no call may hold its lock while it waits for memory of the
- * program. Hence, by support.h: an option reaches the inner socket only if it has a row that
- * says so; its value is copied to kernel memory first; what changes reads and writes waits
- * until the connection is plain TCP for good. getsockopt(SOL_SOCKET) never asks us: it reads the
- * AF_RDMA socket, which therefore has every option of that level, too.
+ * While the TCP socket carries frames, no option may change what the module reads from it or writes
+ * to it, and no call may hold its lock while it waits for user memory. Therefore an option is set
+ * on the TCP socket only if its row in support.h allows that; its value is copied to kernel memory
+ * first; and an option that changes reads or writes waits until the connection has fallen back to
+ * TCP. The core handles getsockopt(SOL_SOCKET) without calling the module and reads the AF_RDMA
+ * socket, so options of that level are set on the AF_RDMA socket, too.
  */
-#include <linux/filter.h>
+#include <linux/capability.h>
 #include <linux/in.h>
 #include <linux/net.h>
 #include <linux/slab.h>
 #include <linux/tcp.h>
+#include <net/busy_poll.h>
 #include <net/sock.h>
-#include <net/sock_reuseport.h>
 #include <uapi/linux/af_rdma.h>
 #include <uapi/linux/in6.h>
 #include <uapi/linux/netfilter_ipv4.h>
 #include <uapi/linux/netfilter_ipv6/ip6_tables.h>
 
+#include "close.h"
 #include "compat.h"
-#include "control.h"
-#include "end.h"
-#include "hook.h"
-#include "inner.h"
+#include "conn_info.h"
+#include "device.h"
+#include "frame_tx.h"
 #include "move.h"
+#include "proto/ring.h"
+#include "ring_mem.h"
 #include "route.h"
 #include "send.h"
 #include "sock.h"
 #include "support.h"
+#include "tcp_settings.h"
+#include "tcp_sock.h"
 
-#define VALUE_MAX	4096	/* bytes of a value that count: an IPsec policy is the longest */
+#define VALUE_MAX	4096	/* most bytes of a value; an IPsec policy is the longest */
 
-/* What becomes of an option: support.h says what each means. */
+/* Rules for an option, described in support.h. */
 enum what { PASS, STORE, LATE, SHARE, REFUSE, CORE, OWN, UNKNOWN };
 
 static const struct rule {
@@ -46,7 +50,7 @@ static const struct rule {
 #undef AFR_OPTION
 };
 
-static enum what rule_of(int level, int name)
+static enum what find_rule(int level, int name)
 {
 	unsigned int i;
 
@@ -56,211 +60,253 @@ static enum what rule_of(int level, int name)
 	return level == SOL_SOCKET ? CORE : UNKNOWN;
 }
 
-/* The inner socket carries frames, at least in one direction. */
-static bool inner_is_ours(const struct afr_conn *conn)
-{
-	u8 tx = afr_conn_tx_mode(conn), rx = afr_conn_rx_mode(conn);
-
-	return tx == AFR_FRAMED || rx == AFR_FRAMED;
-}
-
-static int set_inner(struct socket *inner, int level, int name, sockptr_t value, unsigned int len)
-{
-	if (level == SOL_SOCKET)
-		return sock_setsockopt(inner, level, name, value, len);
-	return READ_ONCE(inner->ops)->setsockopt(inner, level, name, value, len);
-}
-
-/* It may come to carry frames: then what they cannot have stays hidden. */
-static int set_hidden(struct sock *sk, int level, int name, sockptr_t value, unsigned int len)
+/*
+ * Sets an option unfit for frames on the TCP socket. If the TCP callbacks are installed, the value
+ * is saved and stays hidden, as the connection may still become framed.
+ */
+static int set_tcp_hidden(struct sock *sk, int level, int name, sockptr_t value, unsigned int len)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	int err;
 
 	lock_sock(sk);
-	afr_hook_settings(conn, false);
-	err = set_inner(conn->inner, level, name, value, len);
-	afr_hook_settings(conn, true);
+	afr_tcp_sock_settings(conn, false);
+	err = afr_tcp_settings_pass(conn->tcp, level, name, value, len);
+	afr_tcp_sock_settings(conn, true);
 	release_sock(sk);
-	if (level == SOL_SOCKET || conn->rcvlowat > 1)
-		afr_conn_schedule(conn);	/* bytes may have come that were too few */
+	/* with SO_RCVLOWAT in effect, TCP may not have reported bytes that came meanwhile */
+	if (level == SOL_SOCKET || conn->saved.rcvlowat > 1)
+		afr_conn_schedule(conn);
 	return err;
 }
 
-/* --- socket filters ----------------------------------------------------- */
+/* --- SOL_AFRDMA ---------------------------------------------------------- */
 
-/*
- * Two sockets with one filter, as a listener and its children have. The program came in with
- * setsockopt() of the AF_RDMA socket, whose lock no worker takes: it is copied from memory that
- * may not answer.
+/* Default size of a ring: the sysctl setting, limited to what memory and devices allow. */
+static u32 default_ring(struct afr_net *an, u32 wanted)
+{
+	return afr_ring_mem_default_size(an, min(wanted, afr_device_ring_max()));
+}
+
+/**
+ * afr_sockopt_sndbuf() - get the size wanted for the send ring
+ * @sk: AF_RDMA socket; its sk_sndbuf is twice the size that SO_SNDBUF requested
+ *
+ * Context: Any but hard irq.
+ * Return: size in bytes: AFRDMA_SNDRING, else SO_SNDBUF, else the default.
  */
-static void share_filter(struct sock *from, struct sock *to)
+u32 afr_sockopt_sndbuf(const struct sock *sk)
 {
-	struct sk_filter *filter;
+	struct afr_net *an = afr_sk(sk)->conn->an;
 
-	sock_owned_by_me(from);
-	sock_owned_by_me(to);
-	filter = rcu_dereference_protected(from->sk_filter, lockdep_sock_is_held(from));
-	if (filter == rcu_access_pointer(to->sk_filter))
-		return;
-	sk_detach_filter(to);
-	if (!filter)
-		return;
-	refcount_inc(&filter->refcnt);
-	atomic_add(bpf_prog_size(filter->prog->len), &to->sk_omem_alloc);
-	rcu_assign_pointer(to->sk_filter, filter);
+	if (afr_sk(sk)->sndring)
+		return afr_sk(sk)->sndring;
+	return sk->sk_userlocks & SOCK_SNDBUF_LOCK ? sk->sk_sndbuf / 2 :
+						     default_ring(an, READ_ONCE(an->set.sndbuf));
 }
 
-/* What this kernel asks of a program that attaches a filter to TCP (newer ones: CAP_NET_ADMIN). */
-static int may_filter(struct socket *inner)
+/**
+ * afr_sockopt_rcvbuf() - get the size wanted for the receive ring
+ * @sk: AF_RDMA socket
+ *
+ * Context: Any but hard irq.
+ * Return: size in bytes: AFRDMA_RCVRING, else SO_RCVBUF, else the default.
+ */
+u32 afr_sockopt_rcvbuf(const struct sock *sk)
 {
-	int none = 0, err = sock_setsockopt(inner, SOL_SOCKET, SO_ATTACH_FILTER,
-					    KERNEL_SOCKPTR(&none), sizeof(none));
+	struct afr_net *an = afr_sk(sk)->conn->an;
 
-	return err == -EPERM ? err : 0;		/* else it is too short */
+	if (afr_sk(sk)->rcvring)
+		return afr_sk(sk)->rcvring;
+	return sk->sk_userlocks & SOCK_RCVBUF_LOCK ? sk->sk_rcvbuf / 2 :
+						     default_ring(an, READ_ONCE(an->set.rcvbuf));
 }
 
-static int set_filter(struct socket *sock, int name, sockptr_t value, unsigned int len)
+/**
+ * afr_sockopt_busy_poll() - get how long a receiver polls before it sleeps
+ * @sk: AF_RDMA socket; AFRDMA_BUSY_POLL overrides SO_BUSY_POLL
+ *
+ * Context: Any.
+ * Return: microseconds; 0 for no polling.
+ */
+unsigned int afr_sockopt_busy_poll(const struct sock *sk)
 {
-	struct sock *sk = sock->sk, *isk = afr_inner(sk)->sk;
-	int err = name == SO_ATTACH_FILTER ? may_filter(afr_inner(sk)) : 0;
+	unsigned int us = READ_ONCE(afr_sk(sk)->busy_poll);
 
-	if (!err)
-		err = sock_setsockopt(sock, SOL_SOCKET, name, value, len);
-	if (err)
-		return err;
-	lock_sock(sk);
-	lock_sock_nested(isk, SINGLE_DEPTH_NESTING);
-	share_filter(sk, isk);
-	release_sock(isk);
-	release_sock(sk);
-	afr_conn_schedule(afr_sk(sk)->conn);	/* off RDMA, with a filter */
+#ifdef CONFIG_NET_RX_BUSY_POLL
+	if (!us)
+		us = READ_ONCE(sk->sk_ll_usec);
+#endif
+	return us;
+}
+
+static int set_rdma(struct sock *sk, int value)
+{
+	if (value < AFRDMA_RDMA_AUTO || value > AFRDMA_RDMA_ALWAYS)
+		return -EINVAL;
+	afr_move_set_policy(afr_sk(sk)->conn, value);
 	return 0;
 }
 
-/* The core would copy the program under the lock of the inner socket. */
-static int set_reuseport_filter(struct sock *isk, sockptr_t value, unsigned int len)
+static int get_rdma(const struct sock *sk)
 {
-	struct sock_fprog fprog;
-	struct bpf_prog *prog;
-	int err;
-
-	err = copy_bpf_fprog_from_user(&fprog, value, len);
-	if (!err)
-		err = bpf_prog_create_from_user(&prog, &fprog, NULL, false);
-	if (err)
-		return err;
-	lock_sock(isk);
-	err = reuseport_attach_prog(isk, prog);
-	release_sock(isk);
-	if (err)
-		bpf_prog_destroy(prog);
-	return err;
+	return READ_ONCE(afr_sk(sk)->conn->policy);
 }
 
-/* --- options that wait for plain TCP ------------------------------------ */
-
-static void set_flag(struct socket *inner, int name, int value)
+/* Unlike with SO_SNDBUF, the ring has exactly the size that was set, or there is an error. */
+static int set_ring(struct sock *sk, int value, u32 *ring)
 {
-	sock_setsockopt(inner, SOL_SOCKET, name, KERNEL_SOCKPTR(&value), sizeof(value));
+	const struct afr_conn *conn = afr_sk(sk)->conn;
+
+	if (afr_conn_tx_mode(conn) != AFR_MODE_NONE)
+		return -EISCONN;
+	if (value < (int)AFR_RING_MEM_MIN || value > READ_ONCE(conn->an->set.ring_max) ||
+	    !is_power_of_2(value))
+		return -EINVAL;
+	*ring = value;
+	return 0;
 }
 
-static void late_timestamps(struct socket *to, const struct sock *sk)
+static int set_sndring(struct sock *sk, int value)
 {
-	bool new = sock_flag(sk, SOCK_TSTAMP_NEW), nano = sock_flag(sk, SOCK_RCVTSTAMPNS);
-
-	if (nano)
-		set_flag(to, new ? SO_TIMESTAMPNS_NEW : SO_TIMESTAMPNS_OLD, 1);
-	else
-		set_flag(to, new ? SO_TIMESTAMP_NEW : SO_TIMESTAMP_OLD,
-			 sock_flag(sk, SOCK_RCVTSTAMP));
-	if (sk->sk_tsflags || to->sk->sk_tsflags)
-		set_flag(to, new ? SO_TIMESTAMPING_NEW : SO_TIMESTAMPING_OLD, sk->sk_tsflags);
+	return set_ring(sk, value, &afr_sk(sk)->sndring);
 }
 
-/* Only what differs: TCP throws its error queue away when it is told of a 0. */
-static void late_errors(struct afr_sock *as, u8 recverr)
+static int set_rcvring(struct sock *sk, int value)
 {
-	int v4 = !!(recverr & AFR_RECVERR_INET), v6 = !!(recverr & AFR_RECVERR_INET6);
-	struct socket *inner = as->conn->inner;
-	u8 differ = recverr ^ as->recverr_inner;
-
-	if (differ & AFR_RECVERR_INET)
-		set_inner(inner, IPPROTO_IP, IP_RECVERR, KERNEL_SOCKPTR(&v4), sizeof(v4));
-	if (differ & AFR_RECVERR_INET6)
-		set_inner(inner, IPPROTO_IPV6, IPV6_RECVERR, KERNEL_SOCKPTR(&v6), sizeof(v6));
-	as->recverr_inner = recverr;
+	return set_ring(sk, value, &afr_sk(sk)->rcvring);
 }
 
-/**
- * afr_sockopt_early() - take back what a socket had while it was plain
- * @sk: front, about to connect anew
- *
- * Context: process.
- */
-void afr_sockopt_early(struct sock *sk)
+static int get_sndring(const struct sock *sk)
 {
-	struct afr_sock *as = afr_sk(sk);
-	struct socket *inner = as->conn->inner;
-	int off = 0;
+	const struct afr_conn *conn = afr_sk(sk)->conn;
 
-	lock_sock(sk);
-	if (as->late_done) {
-		sock_setsockopt(inner, SOL_SOCKET, SO_TIMESTAMP_OLD, KERNEL_SOCKPTR(&off),
-				sizeof(off));
-		sock_setsockopt(inner, SOL_SOCKET, SO_TIMESTAMPING_OLD, KERNEL_SOCKPTR(&off),
-				sizeof(off));
-		late_errors(as, 0);
-		WRITE_ONCE(inner->sk->sk_peek_off, -1);
-		skb_queue_purge(&inner->sk->sk_error_queue);
-		as->late_done = false;
-		WRITE_ONCE(as->late, true);
+	return test_bit(AFR_F_STARTED, &conn->flags) ? conn->tx.seq.ring :
+	       afr_ring_size(afr_sockopt_sndbuf(sk), AFR_RING_MEM_MIN,
+			     READ_ONCE(conn->an->set.ring_max));
+}
+
+static int get_rcvring(const struct sock *sk)
+{
+	const struct afr_conn *conn = afr_sk(sk)->conn;
+
+	return test_bit(AFR_F_STARTED, &conn->flags) ? conn->rx.seq.ring :
+	       afr_ring_size(afr_sockopt_rcvbuf(sk), AFR_RING_MEM_MIN,
+			     READ_ONCE(conn->an->set.ring_max));
+}
+
+/* More than a millisecond needs CAP_NET_ADMIN, as SO_BUSY_POLL does. */
+static int set_busy_poll(struct sock *sk, int value)
+{
+	if (value < 0)
+		return -EINVAL;
+	if (value > USEC_PER_MSEC && !capable(CAP_NET_ADMIN))
+		return -EPERM;
+	WRITE_ONCE(afr_sk(sk)->busy_poll, value);
+	return 0;
+}
+
+static int get_busy_poll(const struct sock *sk)
+{
+	return afr_sockopt_busy_poll(sk);
+}
+
+static const struct afrdma_option {
+	int (*set)(struct sock *sk, int value);
+	int (*get)(const struct sock *sk);
+} options[] = {
+	[AFRDMA_RDMA]		= { set_rdma, get_rdma },
+	[AFRDMA_SNDRING]	= { set_sndring, get_sndring },
+	[AFRDMA_RCVRING]	= { set_rcvring, get_rcvring },
+	[AFRDMA_BUSY_POLL]	= { set_busy_poll, get_busy_poll },
+};
+
+static const struct afrdma_option *find(int name)
+{
+	if (name < 0 || name >= ARRAY_SIZE(options) || !options[name].set)
+		return NULL;
+	return &options[name];
+}
+
+static int set_afrdma(struct sock *sk, int name, sockptr_t from, unsigned int len)
+{
+	const struct afrdma_option *option = find(name);
+	int value;
+
+	if (!option)
+		return -ENOPROTOOPT;
+	if (len < sizeof(value))
+		return -EINVAL;
+	if (copy_from_sockptr(&value, from, sizeof(value)))
+		return -EFAULT;
+	return option->set(sk, value);
+}
+
+static void fill_info(struct afr_conn *conn, struct afrdma_info *out)
+{
+	struct afr_conn_info info;
+
+	afr_conn_info(conn, &info);
+	*out = (struct afrdma_info) {
+		.mode		= info.mode,
+		.tx_path	= info.tx_path,
+		.rx_path	= info.rx_path,
+		.reason		= info.reason,
+		.tx_bytes_tcp	= info.tx_bytes[AFR_ON_TCP],
+		.tx_bytes_rdma	= info.tx_bytes[AFR_ON_LINK],
+		.rx_bytes_tcp	= info.rx_bytes[AFR_ON_TCP],
+		.rx_bytes_rdma	= info.rx_bytes[AFR_ON_LINK],
+		.moves		= info.moves,
+		.link		= info.link,
+		.tx_ring	= info.tx_ring,
+		.rx_ring	= info.rx_ring,
+		.reason_peer	= info.reason_peer,
+		.server		= info.server,
+	};
+}
+
+static int get_afrdma(struct sock *sk, int name, char __user *to, int __user *len)
+{
+	const struct afrdma_option *option = find(name);
+	union {
+		struct afrdma_info info;
+		int value;
+	} out;
+	int room, size;
+
+	if (name == AFRDMA_INFO) {
+		fill_info(afr_sk(sk)->conn, &out.info);
+		size = sizeof(out.info);
+	} else if (option) {
+		out.value = option->get(sk);
+		size = sizeof(out.value);
+	} else {
+		return -ENOPROTOOPT;
 	}
-	release_sock(sk);
+	if (get_user(room, len))
+		return -EFAULT;
+	if (room < 0)
+		return -EINVAL;
+	room = min(room, size);
+	if (put_user(room, len) || copy_to_user(to, &out, room))
+		return -EFAULT;
+	return 0;
 }
 
-/**
- * afr_sockopt_late() - the inner socket gets what it could not have before
- * @sk: front, whose bytes in are raw: the module reads nothing from the inner socket any more
- *
- * What makes TCP answer with more than the program's bytes waits until those out are raw, too.
- *
- * Context: process.
- */
-void afr_sockopt_late(struct sock *sk)
-{
-	struct afr_sock *as = afr_sk(sk);
-	struct socket *inner = as->conn->inner;
-	struct sock *isk = inner->sk;
-	bool plain = afr_conn_tx_mode(as->conn) == AFR_RAW;
-
-	lock_sock(sk);		/* one at a time, and each with what was set last */
-	if (plain)
-		WRITE_ONCE(as->late, false);
-	WRITE_ONCE(isk->sk_peek_off, READ_ONCE(sk->sk_peek_off));
-#ifdef CONFIG_NET_RX_BUSY_POLL
-	WRITE_ONCE(isk->sk_ll_usec, READ_ONCE(sk->sk_ll_usec));
-#endif
-	if (plain) {
-		late_timestamps(inner, sk);
-		late_errors(as, as->recverr);
-		as->late_done = true;
-	}
-	release_sock(sk);
-}
+/* --- set ---------------------------------------------------------------- */
 
 static void set_late(struct sock *sk)
 {
 	struct afr_sock *as = afr_sk(sk);
 
-	smp_wmb();	/* the value before the flag */
+	smp_wmb();	/* the value before as->late */
 	WRITE_ONCE(as->late, true);
-	smp_mb();	/* the flag before the look at the mode */
-	if (afr_conn_rx_mode(as->conn) == AFR_RAW)
-		afr_sockopt_late(sk);
+	smp_mb();	/* as->late before the mode is read */
+	if (afr_conn_rx_mode(as->conn) == AFR_MODE_FALLBACK)
+		afr_tcp_settings_apply_late(sk);
 }
 
-/* IP_RECVERR, IPV6_RECVERR: an ICMP error would become one of the stream of frames. */
+/* IP_RECVERR, IPV6_RECVERR: on TCP, an ICMP error would become an error of a framed connection. */
 static int set_recverr(struct sock *sk, int level, sockptr_t value, unsigned int len)
 {
 	u8 bit = level == IPPROTO_IP ? AFR_RECVERR_INET : AFR_RECVERR_INET6;
@@ -278,49 +324,47 @@ static int set_recverr(struct sock *sk, int level, sockptr_t value, unsigned int
 	return 0;
 }
 
-/* --- set ---------------------------------------------------------------- */
-
-/* These act on the inner socket's packets and port; the front has none. */
-static bool front_has(int name)
+/* Whether the AF_RDMA socket has the option, too: it is not part of a reuseport group. */
+static bool applies_to_afr_sock(int name)
 {
 	return name != SO_ATTACH_REUSEPORT_CBPF && name != SO_ATTACH_REUSEPORT_EBPF &&
 	       name != SO_DETACH_REUSEPORT_BPF;
 }
 
-/* Options that the core refuses to families it does not know; the inner socket has them. */
-static int take_from_inner(struct sock *sk, const struct sock *isk)
+/* Copies options from the TCP socket that the core refuses for families it does not know. */
+static int copy_from_tcp(struct sock *sk, const struct sock *tcp_sk)
 {
-	sk->sk_reuseport = isk->sk_reuseport;
-	sock_valbool_flag(sk, SOCK_ZEROCOPY, sock_flag(isk, SOCK_ZEROCOPY));
+	sk->sk_reuseport = tcp_sk->sk_reuseport;
+	sock_valbool_flag(sk, SOCK_ZEROCOPY, sock_flag(tcp_sk, SOCK_ZEROCOPY));
 	return 0;
 }
 
 static int set_socket(struct socket *sock, int name, sockptr_t value, unsigned int len,
 		      enum what what)
 {
-	struct socket *inner = afr_inner(sock->sk);
+	struct socket *tcp = afr_tcp(sock->sk);
 	int err = 0;
 
 	if (what == SHARE)
-		return set_filter(sock, name, value, len);
+		return afr_tcp_settings_filter(sock, name, value, len);
 	if ((name == SO_ATTACH_REUSEPORT_CBPF || name == SO_ATTACH_REUSEPORT_EBPF) &&
-	    sock_flag(sock->sk, SOCK_FILTER_LOCKED))	/* SO_LOCK_FILTER: the inner has none */
+	    sock_flag(sock->sk, SOCK_FILTER_LOCKED))	/* TCP socket lacks it */
 		return -EPERM;
 	if (name == SO_ATTACH_REUSEPORT_CBPF)
-		return set_reuseport_filter(inner->sk, value, len);
-	if (what == STORE && inner_is_ours(afr_sk(sock->sk)->conn))
+		return afr_tcp_settings_reuseport_filter(tcp->sk, value, len);
+	if (what == STORE && afr_tcp_settings_is_framed(afr_sk(sock->sk)->conn))
 		err = 0;
 	else if (name == SO_RCVLOWAT)
-		err = set_hidden(sock->sk, SOL_SOCKET, name, value, len);
+		err = set_tcp_hidden(sock->sk, SOL_SOCKET, name, value, len);
 	else if (what == PASS || what == STORE)
-		err = set_inner(inner, SOL_SOCKET, name, value, len);
+		err = afr_tcp_settings_pass(tcp, SOL_SOCKET, name, value, len);
 	if (!err && what == PASS)
-		afr_route_again(afr_sk(sock->sk)->conn);	/* SO_MARK, SO_BINDTODEVICE */
-	if (err || !front_has(name))
+		afr_route_invalidate(afr_sk(sock->sk)->conn);	/* SO_MARK, SO_BINDTODEVICE */
+	if (err || !applies_to_afr_sock(name))
 		return err;
 	err = sock_setsockopt(sock, SOL_SOCKET, name, value, len);
 	if ((name == SO_REUSEPORT || name == SO_ZEROCOPY) && err == -EOPNOTSUPP)
-		err = take_from_inner(sock->sk, inner->sk);
+		err = copy_from_tcp(sock->sk, tcp->sk);
 	if (!err && what == LATE)
 		set_late(sock->sk);
 	return err;
@@ -335,15 +379,15 @@ static int set_tcp(struct socket *sock, int name, sockptr_t value, unsigned int 
 		return -EINVAL;
 	if (copy_from_sockptr(&val, value, sizeof(val)))
 		return -EFAULT;
-	if (!inner_is_ours(as->conn))
-		err = set_hidden(sock->sk, IPPROTO_TCP, name, value, len);
+	if (!afr_tcp_settings_is_framed(as->conn))
+		err = set_tcp_hidden(sock->sk, IPPROTO_TCP, name, value, len);
 	if (err)
 		return err;
 	if (name == TCP_CORK)
 		WRITE_ONCE(as->cork, !!val);
 	else
 		as->nodelay = !!val;
-	if (name == TCP_CORK ? !val : val)	/* TCP_NODELAY pushes even what is corked */
+	if (name == TCP_CORK ? !val : val)	/* TCP_NODELAY sends corked bytes, too */
 		afr_send_uncork(as->conn);
 	return 0;
 }
@@ -359,34 +403,36 @@ static int set(struct socket *sock, int level, int name, sockptr_t value, unsign
 		return set_recverr(sock->sk, level, value, len);
 	if (what == STORE)
 		return set_tcp(sock, name, value, len);
-	err = set_inner(afr_inner(sock->sk), level, name, value, len);
+	err = afr_tcp_settings_pass(afr_tcp(sock->sk), level, name, value, len);
 	if (!err && (level == IPPROTO_IP || level == IPPROTO_IPV6))
-		afr_route_again(afr_sk(sock->sk)->conn);	/* off RDMA, with a policy */
+		afr_route_invalidate(afr_sk(sock->sk)->conn);	/* IPsec policy: leave RDMA */
 	return err;
 }
 
 /**
- * afr_setsockopt() - proto_ops.setsockopt
- * @sock: socket
- * @level: SOL_SOCKET (SOCK_CUSTOM_SOCKOPT sends it here), IPPROTO_*, SOL_AFRDMA
+ * afr_sockopt_set() - proto_ops.setsockopt
+ * @sock: AF_RDMA socket
+ * @level: SOL_SOCKET (passed on because of SOCK_CUSTOM_SOCKOPT), IPPROTO_*, SOL_AFRDMA
  * @name: option
- * @value: value
- * @len: its length
+ * @value: its value
+ * @len: length of @value in bytes
  *
- * The value is copied here, before any lock: TCP copies it under the lock of the inner socket,
- * for which a worker would wait as long as the memory of the program makes it (CVE-2026-53274).
+ * Copies the value before any lock is taken: TCP would copy it under the lock of the TCP socket,
+ * and a worker that needs the lock would wait for as long as user memory delays the copy
+ * (CVE-2026-53274).
  *
- * Return: 0 or -errno; -EOPNOTSUPP for what this family does not do, -ENOPROTOOPT for what it
- * does not know.
+ * Context: Process, sockets unlocked.
+ * Return: 0 or a negative error: -EOPNOTSUPP for an option that this family does not support,
+ * -ENOPROTOOPT for an unknown one.
  */
-int afr_setsockopt(struct socket *sock, int level, int name, sockptr_t value, unsigned int len)
+int afr_sockopt_set(struct socket *sock, int level, int name, sockptr_t value, unsigned int len)
 {
-	enum what what = rule_of(level, name);
+	enum what what = find_rule(level, name);
 	void *copy;
 	int err;
 
 	if (level == SOL_AFRDMA)
-		return afr_own_set(sock->sk, name, value, len);
+		return set_afrdma(sock->sk, name, value, len);
 	if (what == REFUSE)
 		return -EOPNOTSUPP;
 	if (what == UNKNOWN)
@@ -396,7 +442,7 @@ int afr_setsockopt(struct socket *sock, int level, int name, sockptr_t value, un
 	if (IS_ERR(copy))
 		return PTR_ERR(copy);
 	if (!len && sockptr_is_null(value))
-		value = KERNEL_SOCKPTR(NULL);	/* of IP_XFRM_POLICY: none any more */
+		value = KERNEL_SOCKPTR(NULL);	/* IP_XFRM_POLICY: delete the policy */
 	else
 		value = KERNEL_SOCKPTR(copy);
 	err = set(sock, level, name, value, len, what);
@@ -406,7 +452,7 @@ int afr_setsockopt(struct socket *sock, int level, int name, sockptr_t value, un
 
 /* --- get ---------------------------------------------------------------- */
 
-static int stored(const struct afr_sock *as, int level, int name)
+static int stored_value(const struct afr_sock *as, int level, int name)
 {
 	if (level == IPPROTO_IP)
 		return !!(READ_ONCE(as->recverr) & AFR_RECVERR_INET);
@@ -417,7 +463,7 @@ static int stored(const struct afr_sock *as, int level, int name)
 
 static int get_stored(struct afr_sock *as, int level, int name, char __user *value, int __user *len)
 {
-	int val = stored(as, level, name);
+	int val = stored_value(as, level, name);
 	int room;
 
 	if (get_user(room, len))
@@ -430,14 +476,17 @@ static int get_stored(struct afr_sock *as, int level, int name, char __user *val
 	return 0;
 }
 
-/* The inner connection stays established until both directions have ended: say what TCP would. */
+/*
+ * Overwrites tcpi_state with the state of the stream: the TCP connection stays established until
+ * both directions have ended.
+ */
 static int patch_info(struct afr_conn *conn, char __user *value, int __user *len)
 {
 	static_assert(offsetof(struct tcp_info, tcpi_state) == 0);
-	u8 state = afr_end_tcp_state(conn);
+	u8 state = afr_close_tcp_state(conn);
 	int room;
 
-	if (!afr_conn_framed(conn))
+	if (!afr_conn_negotiated(conn))
 		return 0;
 	if (get_user(room, len))
 		return -EFAULT;
@@ -445,27 +494,28 @@ static int patch_info(struct afr_conn *conn, char __user *value, int __user *len
 }
 
 /**
- * afr_getsockopt() - proto_ops.getsockopt
- * @sock: socket
- * @level: IPPROTO_*, SOL_AFRDMA (SOL_SOCKET never comes here)
+ * afr_sockopt_get() - proto_ops.getsockopt
+ * @sock: AF_RDMA socket
+ * @level: IPPROTO_*, SOL_AFRDMA (the core handles SOL_SOCKET itself)
  * @name: option
- * @value: where to
- * @len: room there, and bytes written
+ * @value: user buffer for the value
+ * @len: in, size of the buffer; out, bytes written
  *
- * TCP gets the memory of the program here: options that it writes there under its lock have no
- * row in support.h.
+ * TCP writes directly to the user buffer. Options that it would write there under the socket lock
+ * have no row in support.h.
  *
- * Return: 0 or -errno.
+ * Context: Process, sockets unlocked.
+ * Return: 0 or a negative error.
  */
-int afr_getsockopt(struct socket *sock, int level, int name, char __user *value, int __user *len)
+int afr_sockopt_get(struct socket *sock, int level, int name, char __user *value, int __user *len)
 {
 	struct afr_sock *as = afr_sk(sock->sk);
-	struct socket *inner = as->conn->inner;
+	struct socket *tcp = as->conn->tcp;
 	int err;
 
 	if (level == SOL_AFRDMA)
-		return afr_own_get(sock->sk, name, value, len);
-	switch (rule_of(level, name)) {
+		return get_afrdma(sock->sk, name, value, len);
+	switch (find_rule(level, name)) {
 	case REFUSE:
 		return -EOPNOTSUPP;
 	case UNKNOWN:	/* as TCP: of an unknown level, or an unknown option of a known one */
@@ -477,124 +527,8 @@ int afr_getsockopt(struct socket *sock, int level, int name, char __user *value,
 	default:
 		break;
 	}
-	err = READ_ONCE(inner->ops)->getsockopt(inner, level, name, value, len);
+	err = READ_ONCE(tcp->ops)->getsockopt(tcp, level, name, value, len);
 	if (!err && level == IPPROTO_TCP && name == TCP_INFO)
 		err = patch_info(as->conn, value, len);
 	return err;
-}
-
-/* --- both sockets ------------------------------------------------------- */
-
-/* Options that calls on a plain socket obey; a framed one's are the front's alone. */
-static void sync_plain(struct sock *isk, const struct sock *sk)
-{
-	WRITE_ONCE(isk->sk_rcvtimeo, sk->sk_rcvtimeo);
-	WRITE_ONCE(isk->sk_sndtimeo, sk->sk_sndtimeo);
-	WRITE_ONCE(isk->sk_rcvlowat, sk->sk_rcvlowat);
-	if (sk->sk_userlocks & SOCK_SNDBUF_LOCK)
-		WRITE_ONCE(isk->sk_sndbuf, sk->sk_sndbuf);
-	if (sk->sk_userlocks & SOCK_RCVBUF_LOCK)
-		WRITE_ONCE(isk->sk_rcvbuf, sk->sk_rcvbuf);
-	isk->sk_userlocks |= sk->sk_userlocks & (SOCK_SNDBUF_LOCK | SOCK_RCVBUF_LOCK);
-	sock_valbool_flag(isk, SOCK_LINGER, sock_flag(sk, SOCK_LINGER));
-	isk->sk_lingertime = sk->sk_lingertime;
-}
-
-static void sync_pacing(struct sock *isk, const struct sock *sk)
-{
-	if (sk->sk_max_pacing_rate == ~0UL)
-		return;
-	cmpxchg(&isk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
-	WRITE_ONCE(isk->sk_max_pacing_rate, sk->sk_max_pacing_rate);
-	WRITE_ONCE(isk->sk_pacing_rate, min(isk->sk_pacing_rate, sk->sk_max_pacing_rate));
-}
-
-/**
- * afr_sockopt_sync() - what was set on the front holds for the inner socket
- * @sk: front
- *
- * Context: process. Does nothing where afr_setsockopt() is told of everything.
- */
-void afr_sockopt_sync(struct sock *sk)
-{
-	struct afr_conn *conn = afr_sk(sk)->conn;
-	struct sock *isk = conn->inner->sk;
-
-	if (AFR_SOL_SOCKET_IS_OURS)
-		return;
-	if (sk->sk_bound_dev_if != isk->sk_bound_dev_if)
-		sock_bindtoindex(isk, sk->sk_bound_dev_if, true);
-	if (sock_flag(sk, SOCK_KEEPOPEN) && !sock_flag(isk, SOCK_KEEPOPEN))
-		sock_set_keepalive(isk);
-	lock_sock(isk);
-	isk->sk_reuse = sk->sk_reuse;
-	isk->sk_reuseport = sk->sk_reuseport;
-	isk->sk_mark = sk->sk_mark;
-	WRITE_ONCE(isk->sk_priority, sk->sk_priority);
-	sync_pacing(isk, sk);
-	sock_valbool_flag(isk, SOCK_URGINLINE, sock_flag(sk, SOCK_URGINLINE));
-	if (!inner_is_ours(conn))
-		sync_plain(isk, sk);
-	release_sock(isk);
-}
-
-/* TCP has given its child the filter of its listener. */
-static void inherit_filter(struct sock *child)
-{
-	struct sock *isk = afr_inner(child)->sk;
-
-	lock_sock(child);
-	lock_sock_nested(isk, SINGLE_DEPTH_NESTING);
-	share_filter(isk, child);
-	release_sock(isk);
-	release_sock(child);
-}
-
-static void inherit_late(struct sock *child, const struct sock *listener)
-{
-	const struct afr_sock *from = afr_sk(listener);
-
-	if (!READ_ONCE(from->late))
-		return;
-	late_timestamps(child->sk_socket, listener);
-	afr_sk(child)->recverr = READ_ONCE(from->recverr);
-	afr_sk(child)->late = true;
-}
-
-/**
- * afr_sockopt_inherit() - an accepted socket starts with its listener's options
- * @child: new front
- * @listener: listening front
- */
-void afr_sockopt_inherit(struct sock *child, const struct sock *listener)
-{
-	static const unsigned long flags = BIT(SOCK_KEEPOPEN) | BIT(SOCK_LINGER) |
-					   BIT(SOCK_URGINLINE) | BIT(SOCK_BROADCAST) |
-					   BIT(SOCK_DBG) | BIT(SOCK_LOCALROUTE) |
-					   BIT(SOCK_ZEROCOPY) | BIT(SOCK_FILTER_LOCKED);
-
-	child->sk_flags |= listener->sk_flags & flags;
-	child->sk_lingertime = listener->sk_lingertime;
-	child->sk_rcvtimeo = listener->sk_rcvtimeo;
-	child->sk_sndtimeo = listener->sk_sndtimeo;
-	child->sk_rcvlowat = listener->sk_rcvlowat;
-	child->sk_peek_off = listener->sk_peek_off;
-#ifdef CONFIG_NET_RX_BUSY_POLL
-	child->sk_ll_usec = listener->sk_ll_usec;
-#endif
-	child->sk_userlocks = listener->sk_userlocks & (SOCK_SNDBUF_LOCK | SOCK_RCVBUF_LOCK);
-	child->sk_sndbuf = listener->sk_sndbuf;
-	child->sk_rcvbuf = listener->sk_rcvbuf;
-	child->sk_reuse = listener->sk_reuse;
-	child->sk_reuseport = listener->sk_reuseport;
-	child->sk_bound_dev_if = listener->sk_bound_dev_if;
-	child->sk_mark = listener->sk_mark;
-	inherit_filter(child);
-	inherit_late(child, listener);
-	afr_sk(child)->nodelay = afr_sk(listener)->nodelay;
-	afr_sk(child)->cork = afr_sk(listener)->cork;
-	afr_sk(child)->sndring = afr_sk(listener)->sndring;
-	afr_sk(child)->rcvring = afr_sk(listener)->rcvring;
-	afr_sk(child)->busy_poll = READ_ONCE(afr_sk(listener)->busy_poll);
-	afr_move_set_wish(afr_sk(child)->conn, READ_ONCE(afr_sk(listener)->conn->wish));
 }

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What works, and how: one row for each socket option, message flag, ioctl and call
- * that programs rely on. The rules of sockopt.c, a test and
- * Documentation/networking/afrdma-support.rst come from it.
+ * What is supported, and how: one row for each socket option, message flag, ioctl and call that
+ * programs rely on. The rules of sockopt.c, a test and Documentation/networking/afrdma-support.rst
+ * are derived from it.
  *
- * AFR_OPTION(level, NAME, RULE, on RDMA, framed on TCP, plain, row of selftests/net, note)
- * The others are the same without level and rule. A cell is "yes" (as TCP), "no", or a few
+ * AFR_OPTION(level, NAME, RULE, on RDMA, framed on TCP, fallback, row of selftests/net, note)
+ * The other macros are the same without level and rule. A cell is "yes" (as TCP), "no", or a few
  * words. Rules:
  *
- * PASS		to the inner socket; SOL_SOCKET to both
- * STORE	ours; to the inner socket only while it is not framed
- * LATE		ours; to the inner socket only when it is plain for good: it changes what reads and
- *		writes do, and those of the module are not the program's
- * SHARE	ours, and the inner socket uses the same object
- * REFUSE	EOPNOTSUPP: it would take the inner socket away from us
- * CORE		the socket core answers, as it does for TCP
- * OWN		the answer is that of this family
+ * PASS		set on the TCP socket; of level SOL_SOCKET, on both sockets
+ * STORE	kept by the AF_RDMA socket; set on the TCP socket, too, unless that is framed
+ * LATE		kept by the AF_RDMA socket; set on the TCP socket only in fallback mode, as it
+ *		changes what reads and writes do, including those of the module
+ * SHARE	set on the AF_RDMA socket, and the TCP socket uses the same object
+ * REFUSE	EOPNOTSUPP: it would let the program interfere with the module's use of TCP
+ * CORE		handled by the socket core, as for TCP
+ * OWN		getsockopt() returns the value of this family
  *
- * Without a row an option of SOL_SOCKET is CORE, and one of another level is unknown
- * (ENOPROTOOPT). A row with PASS needs a look at TCP first: it must not change what reads and
- * writes of the inner socket give or take, and getsockopt() must not write to the memory of the
- * program under the lock of the socket. The row option_hazards of selftests/net tries them all.
+ * An option without a row is CORE if its level is SOL_SOCKET, else unknown (ENOPROTOOPT). Before
+ * adding a row with PASS, check in TCP that the option does not change what the TCP socket's reads
+ * return and its writes accept, and that getsockopt() does not write to user memory under the
+ * socket lock. The row option_hazards of selftests/net tests all of them.
  */
 #ifndef AFR_SUPPORT_H
 #define AFR_SUPPORT_H
 
 #define AFR_SUPPORT_OPTIONS \
-	/* waiting */ \
+	/* blocking calls */ \
 	AFR_OPTION(SOL_SOCKET, SO_RCVLOWAT, STORE, \
 		"up to a bound", "up to a bound", "yes", "rcvlowat", \
 		"the bound is what both rings can hold; poll() keeps to it, too") \
@@ -42,7 +42,7 @@
 		"busy_poll", "looks at the ring before it sleeps") \
 	AFR_OPTION(SOL_SOCKET, SO_PEEK_OFF, LATE, "yes", "yes", "yes", "peek_off", \
 		"EOPNOTSUPP on 6.1, as TCP there") \
-	/* room */ \
+	/* buffer space */ \
 	AFR_OPTION(SOL_SOCKET, SO_SNDBUF, STORE, "send ring", "send ring", "yes", "info_rings", \
 		"a power of two from 16384 to ring_max, as set when framing begins") \
 	AFR_OPTION(SOL_SOCKET, SO_SNDBUFFORCE, STORE, \
@@ -96,7 +96,7 @@
 		"option_table", "") \
 	AFR_OPTION(SOL_SOCKET, SO_DETACH_FILTER, SHARE, "yes", "yes", "yes", "option_table", "") \
 	AFR_OPTION(SOL_SOCKET, SO_LOCK_FILTER, CORE, "yes", "yes", "yes", "filter_rights", "") \
-	/* the peer, and its silence */ \
+	/* peer and keepalive */ \
 	AFR_OPTION(SOL_SOCKET, SO_KEEPALIVE, PASS, \
 		"inner connection", "inner connection", "yes", "options_before_connect", \
 		"it watches the peer, whatever path the bytes take") \
@@ -109,7 +109,7 @@
 		"") \
 	AFR_OPTION(SOL_SOCKET, SO_PASSCRED, CORE, "as TCP", "as TCP", "as TCP", "option_table", \
 		"kept; no message of a stream carries them") \
-	/* answers */ \
+	/* read-only */ \
 	AFR_OPTION(SOL_SOCKET, SO_ERROR, CORE, "yes", "yes", "yes", "so_error", \
 		"plain: when a call or poll() has told of it") \
 	AFR_OPTION(SOL_SOCKET, SO_TYPE, CORE, "yes", "yes", "yes", "family", "") \
@@ -121,7 +121,7 @@
 	AFR_OPTION(SOL_SOCKET, SO_COOKIE, CORE, "yes", "yes", "yes", "cookie", \
 		"of the AF_RDMA socket; the inner one in ss -e has another") \
 	AFR_OPTION(SOL_SOCKET, SO_NETNS_COOKIE, CORE, "yes", "yes", "yes", "option_table", "") \
-	/* TCP: when bytes go */ \
+	/* TCP: when bytes are sent */ \
 	AFR_OPTION(IPPROTO_TCP, TCP_NODELAY, STORE, \
 		"always so", "always so", "yes", "pingpong_byte", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_CORK, STORE, "yes", "yes", "yes", "more_held", \
@@ -162,7 +162,7 @@
 	AFR_OPTION(IPPROTO_TCP, TCP_SAVE_SYN, REFUSE, "no", "no", "no", "option_table", \
 		"the module reads the saved SYN itself") \
 	AFR_OPTION(IPPROTO_TCP, TCP_SAVED_SYN, REFUSE, "no", "no", "no", "option_table", "") \
-	/* TCP: silence and the end */ \
+	/* TCP: keepalive, timeout and close */ \
 	AFR_OPTION(IPPROTO_TCP, TCP_KEEPIDLE, PASS, \
 		"inner connection", "inner connection", "yes", "options_before_connect", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_KEEPINTVL, PASS, \
@@ -173,7 +173,7 @@
 		"inner connection", "inner connection", "yes", "option_table", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_LINGER2, PASS, \
 		"inner connection", "inner connection", "yes", "option_table", "") \
-	/* TCP: answers, and what would take the inner socket away */ \
+	/* TCP: information, and options that would interfere with the module */ \
 	AFR_OPTION(IPPROTO_TCP, TCP_INFO, PASS, \
 		"inner connection", "inner connection", "yes", "tcp_info", \
 		"the state is that of the stream: a half-close is seen") \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * net.afrdma.*: one row per setting, its bounds and what it does. The defaults
- * are in netns.c.
+ * The sysctls net.afrdma.*: a table with a row per setting, its bounds, and the text for
+ * administrators. The defaults are in netns.c.
  */
 #include <linux/init.h>
 #include <linux/limits.h>
@@ -12,13 +12,13 @@
 
 #include "compat.h"
 #include "netns.h"
+#include "proto/wire.h"
 #include "sysctl.h"
-#include "wire.h"
 
 #define HOUR_MS	(60 * 60 * 1000)
 #define DAY_MS	(24 * HOUR_MS)
 
-/* .data is an offset here; each namespace gets a copy with addresses. */
+/* .data is an offset into struct afr_settings; each namespace gets a copy with addresses. */
 #define SETTING_INT(field, low, high) {					\
 	.procname	= #field,					\
 	.data		= (void *)offsetof(struct afr_settings, field),	\
@@ -29,7 +29,7 @@
 	.extra2		= (void *)&(const int){ high },			\
 }
 
-/* A limit on memory of the machine: another user namespace may only read it. */
+/* A limit on the memory of the machine: read-only in other user namespaces. */
 #define SETTING_PAGES(field) {						\
 	.procname	= #field,					\
 	.data		= (void *)offsetof(struct afr_settings, field),	\
@@ -39,81 +39,136 @@
 }
 
 static const struct ctl_table afr_settings_table[] = {
-	/* 0: new connections are plain TCP, and those on RDMA leave it within a second. */
+	/*
+	 * 1: sockets use AF_RDMA where the peer does. 0: new connections use TCP without
+	 * AF_RDMA, and connections on RDMA return to TCP within a second. 0 in the initial
+	 * network namespace applies to all namespaces.
+	 */
 	SETTING_INT(enabled, 0, 1),
-	/* 0: connections between two AF_RDMA ends stay on TCP, and those on RDMA leave it. */
+	/*
+	 * 1: connections with an AF_RDMA peer may move to RDMA. 0: they stay on TCP, and those
+	 * on RDMA return to TCP within a second.
+	 */
 	SETTING_INT(upgrade, 0, 1),
-	/* Move to RDMA once this many bytes went in both directions together. */
+	/*
+	 * A client starts to move a connection to RDMA when this many bytes were sent and
+	 * received together, or when upgrade_msgs is reached. 0: at once.
+	 */
 	SETTING_INT(upgrade_bytes, 0, INT_MAX),
-	/* Or once this many messages were sent. 0 in either: at once. */
+	/*
+	 * A client starts to move a connection to RDMA when this many messages were sent, or
+	 * when upgrade_bytes is reached. 0: at once.
+	 */
 	SETTING_INT(upgrade_msgs, 0, INT_MAX),
 	/*
-	 * How long a server waits for a silent client that asked for AF_RDMA before
-	 * its output goes out raw. Below the 3000 of the protocol a lost packet is
-	 * enough to lose RDMA; short values are for tests.
+	 * Time in milliseconds that a server with bytes to send waits for the first bytes of a
+	 * client that offered AF_RDMA. After that it sends them by TCP without AF_RDMA framing,
+	 * and the connection stays on TCP. With less than the protocol's 3000, one lost packet
+	 * can be enough for this: smaller values are for tests.
 	 */
 	SETTING_INT(hello_timeout_ms, 100, DAY_MS),
-	/* How long link set-up and the answer to ATTACH may take. */
+	/*
+	 * Time in milliseconds that the set-up of a link may take, and after that the exchange
+	 * by which a connection moves to it (ATTACH, ATTACHED).
+	 */
 	SETTING_INT(attach_timeout_ms, 100, DAY_MS),
 	/*
-	 * How long a connection stays on TCP when links fail again and again: so long
-	 * the first time, twice as long each further time, at most 64 times as long.
+	 * Time in milliseconds until a client tries again to move a connection to RDMA after an
+	 * attempt has failed. It doubles with each further failure, up to 64 times this value.
+	 * The first link that a connection loses is replaced at once.
 	 */
 	SETTING_INT(attach_retry_ms, 1, HOUR_MS),
 	/*
-	 * How long a peer may keep a ring after the end before its key is taken away; or, where
-	 * the connection is to go on by TCP or our own last word is not through, its link.
+	 * Time in milliseconds that a connection which leaves its link waits for the peer to
+	 * leave it, too (DETACH). After that, an ended connection revokes the peer's access to
+	 * its ring. If the connection is to continue on TCP, or its own DETACH was not
+	 * acknowledged, the link is closed.
 	 */
 	SETTING_INT(detach_timeout_ms, 100, DAY_MS),
-	/* How long a closed connection lives whose peer takes nothing of its last bytes. */
+	/*
+	 * Time in milliseconds that a closed connection is kept to deliver its last bytes while
+	 * the peer takes none of them. It starts again whenever the peer has taken some.
+	 */
 	SETTING_INT(orphan_timeout_ms, 100, DAY_MS),
 	/*
-	 * How often the server of a connection on RDMA says a word by TCP, so that firewalls and
-	 * NAT on the way do not take the connection for idle and forget it. 0: never.
+	 * Interval in milliseconds at which the server of a connection on RDMA sends a frame by
+	 * TCP, so that firewalls and NAT on the path do not drop the TCP connection as idle. 0:
+	 * never.
 	 */
 	SETTING_INT(keepalive_ms, 0, DAY_MS),
-	/* A link in use whose peer answers nothing for so long is lost; probes see to it. */
+	/*
+	 * Time in milliseconds after which a link in use counts as lost if nothing arrives from
+	 * the peer. Within that time, probes are sent on a silent link.
+	 */
 	SETTING_INT(link_timeout_ms, 100, DAY_MS),
-	/* How long a link without connections is kept for the next one. */
+	/*
+	 * Time in milliseconds that a link without connections is kept for the next one. The end
+	 * that accepted the link waits twice as long.
+	 */
 	SETTING_INT(link_linger_ms, 0, DAY_MS),
 	/*
-	 * Links to one peer over one device; connections are spread over them. There is one
-	 * more for each 4 * link_depth connections, up to 16, if that makes more.
+	 * Number of links to one peer over one device; connections are distributed over them.
+	 * With many connections, it grows to 1 plus one link per 4 * link_depth connections, but
+	 * not above 16.
 	 */
 	SETTING_INT(links_per_group, 1, 16),
-	/* Connections on one link; more go to another link, or stay on TCP. */
+	/* Maximum number of connections on one link. Others use another link or stay on TCP. */
 	SETTING_INT(conns_per_link, 1, 65520),
-	/* Peers that links may lead to; connections to others stay on TCP. */
+	/* Maximum number of peers with links. Connections to other peers stay on TCP. */
 	SETTING_INT(groups_max, 0, 65536),
-	/* Links that peers ask for and that nobody has answered yet. */
+	/*
+	 * Maximum number of link requests of peers that are being processed. Further requests
+	 * are rejected.
+	 */
 	SETTING_INT(link_requests_max, 0, 4096),
-	/* Connections that may be moving to RDMA at the same time; others wait on TCP. */
+	/*
+	 * Maximum number of connections that are moving to RDMA at the same time. Others stay on
+	 * TCP and try again later.
+	 */
 	SETTING_INT(attaches_max, 0, INT_MAX),
 	/*
-	 * Closed connections that may still deliver; one more is reset. All namespaces
-	 * together have those of the module's orphans_max.
+	 * Maximum number of closed connections that still deliver bytes, and also of those that
+	 * have delivered them and wait for the end of the peer. A further one is reset. The
+	 * module parameter orphans_max limits all network namespaces together.
 	 */
 	SETTING_INT(orphans_max, 0, INT_MAX),
-	/* Receives posted per link: bounds writes in flight from the peer. */
+	/*
+	 * Number of receives posted per link, which limits how many messages the peer can have
+	 * in flight. It is rounded down to a power of two and to the limits of the device.
+	 */
 	SETTING_INT(link_depth, 16, 4096),
-	/* Send ring of a new socket in bytes, until SO_SNDBUF says otherwise. */
+	/*
+	 * Size in bytes of the send ring of a connection, unless the program sets SO_SNDBUF. It
+	 * is rounded up to a power of two, and reduced, to 262144 at the least, while there are
+	 * many connections or little memory for rings.
+	 */
 	SETTING_INT(sndbuf, AFR_RING_MIN, AFR_RING_MAX),
-	/* Receive ring of a new socket in bytes, until SO_RCVBUF says otherwise. */
+	/*
+	 * Size in bytes of the receive ring of a connection, unless the program sets SO_RCVBUF.
+	 * Rounded and reduced like sndbuf.
+	 */
 	SETTING_INT(rcvbuf, AFR_RING_MIN, AFR_RING_MAX),
-	/* Largest ring that SO_SNDBUF or SO_RCVBUF may ask for, in bytes. */
+	/*
+	 * Maximum size in bytes of a send or receive ring. SO_SNDBUF and SO_RCVBUF cannot
+	 * request more.
+	 */
 	SETTING_INT(ring_max, AFR_RING_MIN, AFR_RING_MAX),
 	/*
-	 * 1: for a moment after a short message that somebody waits for, bulk of other
-	 * connections of its link leaves room. 0: it does not.
+	 * 1: for 100 milliseconds after a short, latency-sensitive message, other connections on
+	 * its link limit the bulk data that they have in flight. 0: they do not.
 	 */
 	SETTING_INT(pacing, 0, 1),
 	/*
-	 * Who may create sockets. 1: everybody, so that programs just work. 0: only
-	 * with CAP_NET_RAW, for machines whose policy relies on LSM rules about
-	 * TCP connect and bind: those do not see sockets of this family.
+	 * Who may create AF_RDMA sockets. 1: every user. 0: only processes with CAP_NET_RAW, for
+	 * machines whose policy relies on rules of a security module for TCP connect and bind,
+	 * which do not apply to this family. 0 in the initial network namespace applies to all
+	 * namespaces.
 	 */
 	SETTING_INT(unprivileged, 0, 1),
-	/* Pages of ring memory of this namespace, but for 16 KiB that each ring may have. */
+	/*
+	 * Maximum number of pages of ring memory in this network namespace. Each ring may exceed
+	 * it by its first 16 KiB.
+	 */
 	SETTING_PAGES(mem_max),
 };
 
@@ -127,7 +182,7 @@ static int __net_init sysctl_enter(struct net *net)
 	struct afr_net *an = afr_net(net);
 	struct ctl_table *table, *row;
 
-	/* One more row, empty: the end mark of older kernels. */
+	/* and an empty row, which marks the end in older kernels */
 	table = kcalloc(ARRAY_SIZE(afr_settings_table) + 1, sizeof(*table), GFP_KERNEL);
 	if (!table)
 		return -ENOMEM;
@@ -162,7 +217,7 @@ static struct pernet_operations afr_sysctl_ops = {
 };
 
 /**
- * afr_sysctl_init() - show the settings under net.afrdma in every namespace
+ * afr_sysctl_init() - register net.afrdma.* in every network namespace
  *
  * Context: Module load, after afr_netns_init().
  * Return: 0 or a negative error.
@@ -173,7 +228,7 @@ int __init afr_sysctl_init(void)
 }
 
 /**
- * afr_sysctl_exit() - take the settings away
+ * afr_sysctl_exit() - unregister net.afrdma.*
  *
  * Context: Module exit, before afr_netns_exit().
  */

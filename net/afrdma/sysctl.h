@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* net.afrdma.*: struct afr_settings of each network namespace. */
+/* The sysctls net.afrdma.*: the settings of each network namespace (struct afr_settings). */
 #ifndef AFR_SYSCTL_H
 #define AFR_SYSCTL_H
 

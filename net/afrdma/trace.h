@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tracepoints afrdma:*. Plain values only, so that every layer can use them.
- * X_create and X_destroy carry the same field id: a test run pairs them to see
- * that every object that was made has been destroyed.
+ * Tracepoints afrdma:*. All arguments are integers, so that every layer can use them. X_create and
+ * X_destroy have the same field id: test runs match them to check that every object that was
+ * created has been destroyed.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM afrdma
@@ -13,19 +13,19 @@
 #include <linux/tracepoint.h>
 #include <linux/types.h>
 
-#include "motion.h"
-#include "reason.h"
+#include "proto/reason.h"
+#include "proto/sequence.h"
 
 #ifndef AFR_TRACE_ONCE
 #define AFR_TRACE_ONCE
-/* How far an attempt to move a connection to RDMA came. */
+/* Progress of an attempt to move a connection to RDMA. */
 enum afr_trace_step {
-	AFR_STEP_JOIN,		/* client: looking for a link */
-	AFR_STEP_ATTACH,	/* the rings are registered and ATTACH is due, or ATTACH has come */
-	AFR_STEP_OVERDUE,	/* client: no answer yet; the attempt goes on */
-	AFR_STEP_DONE,		/* attached */
-	AFR_STEP_FAILED,	/* stays on TCP, for a reason */
-	AFR_STEP_LEFT,		/* the link is left, on TCP again, for a reason */
+	AFR_STEP_JOIN,		/* client: waits for a link */
+	AFR_STEP_ATTACH,	/* rings registered and ATTACH pending, or ATTACH received */
+	AFR_STEP_OVERDUE,	/* client: no answer in time; the attempt continues */
+	AFR_STEP_DONE,		/* attached to a link */
+	AFR_STEP_FAILED,	/* stays on TCP; has a reason */
+	AFR_STEP_LEFT,		/* has left its link and is on TCP again; has a reason */
 };
 #endif
 
@@ -37,14 +37,14 @@ TRACE_DEFINE_ENUM(AFR_STEP_FAILED);
 TRACE_DEFINE_ENUM(AFR_STEP_LEFT);
 TRACE_DEFINE_ENUM(AFR_ON_TCP);
 TRACE_DEFINE_ENUM(AFR_ON_LINK);
-TRACE_DEFINE_ENUM(AFR_ON_HOLD);
+TRACE_DEFINE_ENUM(AFR_SUSPENDED);
 
 #define AFR_REASON(number, name, sentence) { number, #name },
-/* what the peer has told reads "peer:NAME" */
+/* a reason that the peer has sent is shown as "peer:NAME" */
 #define afr_show_whose(reason)	((reason) & AFR_REASON_PEER ? "peer:" : "")
 #define afr_show_reason(reason) \
 	__print_symbolic((reason) & ~AFR_REASON_PEER, AFR_REASONS { 0xffffffff, "UNKNOWN" })
-/* enum afr_mode, of one direction */
+/* @mode is enum afr_mode */
 #define afr_show_mode(mode) \
 	__print_symbolic(mode, { 0, "none" }, { 1, "undecided" }, { 2, "raw" }, { 3, "framed" })
 #define afr_show_step(step) \
@@ -54,9 +54,9 @@ TRACE_DEFINE_ENUM(AFR_ON_HOLD);
 			 { AFR_STEP_FAILED, "failed" }, { AFR_STEP_LEFT, "left" })
 #define afr_show_where(where) \
 	__print_symbolic(where, { AFR_ON_TCP, "tcp" }, { AFR_ON_LINK, "link" }, \
-			 { AFR_ON_HOLD, "hold" })
+			 { AFR_SUSPENDED, "hold" })
 
-/* Something came or went. */
+/* An object was created or destroyed, or changed its state. */
 DECLARE_EVENT_CLASS(afrdma_id,
 	TP_PROTO(u64 id),
 	TP_ARGS(id),
@@ -69,7 +69,7 @@ DECLARE_EVENT_CLASS(afrdma_id,
 	TP_printk("id=%llu", __entry->id)
 );
 
-/* Something came to an end, or did not come about. */
+/* An object came to its end, or could not be set up. */
 DECLARE_EVENT_CLASS(afrdma_id_reason,
 	TP_PROTO(u64 id, unsigned int reason),
 	TP_ARGS(id, reason),
@@ -97,7 +97,7 @@ DEFINE_EVENT(afrdma_id, afrdma_mr_destroy, TP_PROTO(u64 id), TP_ARGS(id));
 DEFINE_EVENT(afrdma_id_reason, afrdma_link_down,
 	     TP_PROTO(u64 id, unsigned int reason), TP_ARGS(id, reason));
 
-/* What the two ends agreed on, for each direction; @tx and @rx are enum afr_mode. */
+/* HELLO has settled the mode of each direction; @tx and @rx are enum afr_mode. */
 TRACE_EVENT(afrdma_conn_negotiated,
 	TP_PROTO(u64 id, unsigned int tx, unsigned int rx, unsigned int reason),
 	TP_ARGS(id, tx, rx, reason),
@@ -117,7 +117,7 @@ TRACE_EVENT(afrdma_conn_negotiated,
 		  afr_show_mode(__entry->rx), afr_show_reason(__entry->reason))
 );
 
-/* A step towards RDMA; @step is enum afr_trace_step. */
+/* An attempt to move to RDMA has made a step; @step is enum afr_trace_step. */
 TRACE_EVENT(afrdma_conn_upgrade,
 	TP_PROTO(u64 id, unsigned int step, unsigned int reason),
 	TP_ARGS(id, step, reason),
@@ -135,7 +135,7 @@ TRACE_EVENT(afrdma_conn_upgrade,
 		  afr_show_whose(__entry->reason), afr_show_reason(__entry->reason))
 );
 
-/* A direction changed its path at @offset; @where is enum afr_where. */
+/* A direction has changed its path at @offset; @where is enum afr_where. */
 TRACE_EVENT(afrdma_conn_move,
 	TP_PROTO(u64 id, bool tx, unsigned int where, u32 epoch, u64 offset),
 	TP_ARGS(id, tx, where, epoch, offset),
@@ -158,7 +158,7 @@ TRACE_EVENT(afrdma_conn_move,
 		  __entry->epoch, __entry->offset)
 );
 
-/* A connection ends by an error: @err is what the program will see, negative. */
+/* A connection ends with an error; @err is what the program gets, negative. */
 TRACE_EVENT(afrdma_conn_abort,
 	TP_PROTO(u64 id, unsigned int reason, int err),
 	TP_ARGS(id, reason, err),
@@ -184,5 +184,5 @@ TRACE_EVENT(afrdma_conn_abort,
 #define TRACE_INCLUDE_FILE trace
 #include <trace/define_trace.h>
 
-/* Others expand the list too. */
+/* The list AFR_REASONS is expanded with other definitions elsewhere. */
 #undef AFR_REASON

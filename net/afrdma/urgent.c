@@ -1,131 +1,131 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Urgent data, at both ends. */
+/* Urgent data: handles URGENT and URGENTACK, and reads the urgent byte for recv(MSG_OOB). */
 #include "urgent.h"
 
 #include <linux/uio.h>
 
-#include "control.h"
+#include "frame_tx.h"
 #include "send.h"
 
 /**
- * afr_urgent_came() - URGENT came
+ * afr_urgent_rx() - handle URGENT
  * @conn: connection
  * @frame: parsed URGENT
  *
- * As in TCP a later mark takes the place of an earlier one, whose byte becomes one
- * like others, unless the reader stands before it. A mark at what was read already is
- * old news.
+ * As in TCP, a later urgent offset replaces an earlier one. The earlier byte becomes an ordinary
+ * byte of the stream, but is skipped if it is the next one to read. An offset that was read already
+ * is ignored.
  *
- * Context: the work.
+ * Context: connection worker.
  * Return: 0.
  */
-int afr_urgent_came(struct afr_conn *conn, const struct afr_frame *frame)
+int afr_urgent_rx(struct afr_conn *conn, const struct afr_frame *frame)
 {
 	bool news;
 
-	spin_lock_bh(&conn->rx_lock);
-	news = frame->offset >= conn->rx.consumed &&
-	       (conn->urgent == AFR_NO_URGENT || frame->offset > conn->urgent);
+	spin_lock_bh(&conn->rx.lock);
+	news = frame->offset >= conn->rx.seq.consumed &&
+	       (conn->rx.urgent == AFR_NO_URGENT || frame->offset > conn->rx.urgent);
 	if (news) {
-		if (conn->urgent == conn->rx.consumed)
-			WRITE_ONCE(conn->urgent_gone, conn->urgent);
-		WRITE_ONCE(conn->urgent, frame->offset);
-		conn->urgent_read = false;
+		if (conn->rx.urgent == conn->rx.seq.consumed)
+			WRITE_ONCE(conn->rx.urgent_skip, conn->rx.urgent);
+		WRITE_ONCE(conn->rx.urgent, frame->offset);
+		conn->rx.urgent_read = false;
 	}
-	conn->urgent_ack = frame->offset;
-	spin_unlock_bh(&conn->rx_lock);
-	if (afr_conn_framed(conn))
-		afr_control_want(conn, AFR_WANT_URGENTACK);
+	conn->rx.urgent_ack = frame->offset;
+	spin_unlock_bh(&conn->rx.lock);
+	if (afr_conn_negotiated(conn))
+		afr_frame_tx_request(conn, AFR_PENDING_URGENTACK);
 	if (news)
 		afr_conn_urgent(conn);
 	return 0;
 }
 
 /**
- * afr_urgent_acked() - URGENTACK came: bytes may go that were held back
+ * afr_urgent_rx_ack() - handle URGENTACK: bytes that were held back may be sent
  * @conn: connection
  * @frame: parsed URGENTACK
  *
- * Context: the work, which kicks the path when it has read all frames.
+ * Context: connection worker, which restarts the send path after it has read all frames.
  * Return: 0.
  */
-int afr_urgent_acked(struct afr_conn *conn, const struct afr_frame *frame)
+int afr_urgent_rx_ack(struct afr_conn *conn, const struct afr_frame *frame)
 {
-	spin_lock_bh(&conn->tx_lock);
-	afr_tx_urgent_ack(&conn->tx, frame->offset);
-	spin_unlock_bh(&conn->tx_lock);
+	spin_lock_bh(&conn->tx.lock);
+	afr_tx_urgent_ack(&conn->tx.seq, frame->offset);
+	spin_unlock_bh(&conn->tx.lock);
 	return 0;
 }
 
 /**
- * afr_urgent_mark() - where the reader has to stop
- * @conn: connection, the peer's direction framed
+ * afr_urgent_offset() - get the urgent offset, at which the reader has to stop
+ * @conn: connection, receive direction framed
  *
  * Context: any.
- * Return: offset of the urgent byte, read or not; AFR_NO_URGENT if there is none at or
- * behind the reader's cursor.
+ * Return: offset of the urgent byte, even if recv(MSG_OOB) has read it; AFR_NO_URGENT if there is
+ * none, or the consumer cursor is past it.
  */
-u64 afr_urgent_mark(struct afr_conn *conn)
+u64 afr_urgent_offset(struct afr_conn *conn)
 {
 	u64 mark;
 
-	if (READ_ONCE(conn->urgent) == AFR_NO_URGENT)
+	if (READ_ONCE(conn->rx.urgent) == AFR_NO_URGENT)
 		return AFR_NO_URGENT;
-	spin_lock_bh(&conn->rx_lock);
-	if (conn->urgent != AFR_NO_URGENT && conn->urgent < conn->rx.consumed)
-		WRITE_ONCE(conn->urgent, AFR_NO_URGENT);
-	mark = conn->urgent;
-	spin_unlock_bh(&conn->rx_lock);
+	spin_lock_bh(&conn->rx.lock);
+	if (conn->rx.urgent != AFR_NO_URGENT && conn->rx.urgent < conn->rx.seq.consumed)
+		WRITE_ONCE(conn->rx.urgent, AFR_NO_URGENT);
+	mark = conn->rx.urgent;
+	spin_unlock_bh(&conn->rx.lock);
 	return mark;
 }
 
 static bool arrived(const struct afr_conn *conn, u64 mark)
 {
-	return READ_ONCE(conn->rx.visible) > mark;
+	return READ_ONCE(conn->rx.seq.visible) > mark;
 }
 
 /**
- * afr_urgent_waits() - is there an urgent byte to read?
+ * afr_urgent_readable() - has an urgent byte arrived that was not read yet?
  * @conn: connection
  *
  * Context: any.
- * Return: true if so: EPOLLPRI.
+ * Return: true if so; poll reports EPOLLPRI.
  */
-bool afr_urgent_waits(struct afr_conn *conn)
+bool afr_urgent_readable(struct afr_conn *conn)
 {
-	u64 mark = afr_urgent_mark(conn);
+	u64 mark = afr_urgent_offset(conn);
 
-	return mark != AFR_NO_URGENT && !READ_ONCE(conn->urgent_read) && arrived(conn, mark);
+	return mark != AFR_NO_URGENT && !READ_ONCE(conn->rx.urgent_read) && arrived(conn, mark);
 }
 
 /**
- * afr_urgent_take() - read the urgent byte
+ * afr_urgent_read() - read the urgent byte for recv(MSG_OOB)
  * @conn: connection
- * @to: where to
- * @peek: leave it
+ * @to: destination
+ * @peek: leave the byte unread
  *
  * Context: process, one reader at a time.
- * Return: bytes; -EINVAL without an urgent byte, or when it was read; -EAGAIN when its
- * mark came and it has not; -EFAULT.
+ * Return: 1, or 0 if @to has no space; -EINVAL if there is no urgent byte, or it was read already;
+ * -EAGAIN if only URGENT has come and not the byte; -EFAULT.
  */
-int afr_urgent_take(struct afr_conn *conn, struct iov_iter *to, bool peek)
+int afr_urgent_read(struct afr_conn *conn, struct iov_iter *to, bool peek)
 {
-	u64 mark = afr_urgent_mark(conn);
+	u64 mark = afr_urgent_offset(conn);
 	size_t n = 0;
 
-	if (mark == AFR_NO_URGENT || READ_ONCE(conn->urgent_read))
+	if (mark == AFR_NO_URGENT || READ_ONCE(conn->rx.urgent_read))
 		return -EINVAL;
 	if (!arrived(conn, mark))
 		return -EAGAIN;
 	if (iov_iter_count(to)) {
-		n = afr_mem_copy_out(&conn->rcv, mark, 1, to);
+		n = afr_ring_mem_copy_out(&conn->rx.mem, mark, 1, to);
 		if (!n)
 			return -EFAULT;
 	}
-	spin_lock_bh(&conn->rx_lock);
-	/* a later mark may have come meanwhile, and its byte is unread */
-	if (!peek && conn->urgent == mark)
-		conn->urgent_read = true;
-	spin_unlock_bh(&conn->rx_lock);
+	spin_lock_bh(&conn->rx.lock);
+	/* a later urgent offset may have come in the meantime, and its byte is unread */
+	if (!peek && conn->rx.urgent == mark)
+		conn->rx.urgent_read = true;
+	spin_unlock_bh(&conn->rx.lock);
 	return n;
 }

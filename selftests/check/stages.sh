@@ -126,7 +126,7 @@ stage_build_quick() {
 }
 
 stage_lint_quick() {
-	step selftests/lint/lint.sh layers ynl shell docs wire_doc gen_reference gen_support doc_names patches
+	step selftests/lint/lint.sh layers ynl shell docs wire_doc gen_reference gen_support doc_names internals mutations
 	step selftests/check/readme.sh
 	step selftests/demo/selfcheck.sh
 }
@@ -159,7 +159,7 @@ in_guests() {
 # The same, and guest b has the module that lies.
 against_liar() {
 	local liar
-	liar=$(AFRDMA_BUILD=$src/build/rogue "$lab/build-module.sh" "$1" CONFIG_AFRDMA_ROGUE=y) ||
+	liar=$(AFRDMA_BUILD=$src/build/rogue "$lab/build-module.sh" "$1" CONFIG_AFRDMA_BYZANTINE=y) ||
 		{ failures=1; return 1; }
 	more=(--module-b "$liar")
 	in_guests "$@"

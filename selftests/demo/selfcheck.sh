@@ -50,10 +50,10 @@ names "E: Unable to locate package hey" "a package" "deps: missing: curl hey
 Reading package lists...
 E: Unable to locate package hey
 deps: apt-get could not install: curl hey"
-names "net/afrdma/own.c:7:1: error: unknown type name 'x'" "a compiler" \
+names "net/afrdma/sockopt.c:7:1: error: unknown type name 'x'" "a compiler" \
 	"make: Entering directory 'build'
   CC [M]  net/afrdma/own.o
-net/afrdma/own.c:7:1: error: unknown type name 'x'
+net/afrdma/sockopt.c:7:1: error: unknown type name 'x'
 make[1]: *** [Makefile:1: net/afrdma/own.o] Error 1
 build-module: the build made no afrdma.ko"
 names "kernels: apt does not know linux-image-6.12-amd64" "a kernel" \

@@ -24,11 +24,11 @@ COLUMNS = 100
 
 # Whose names count as known: the module, its uapi, what describes the module to
 # others, and the tools.
-CODE = ["net/afrdma/*.[ch]", "include/uapi/linux/*.h", "tools/*/*.c"]
+CODE = ["net/afrdma/**/*.[ch]", "include/uapi/linux/*.h", "tools/*/*.c"]
 # Calls of programs, which the module implements under other names.
 CALLS = {"accept", "bind", "close", "connect", "getsockopt", "listen", "poll", "recv", "send",
          "setsockopt", "shutdown", "socket"}
-ENUMS = ["afr_mode", "afr_where", "afr_attach_state", "afr_want", "afr_link_state"]
+ENUMS = ["afr_mode", "afr_where", "afr_attach_state", "afr_pending", "afr_link_state"]
 
 
 def words(text):
@@ -40,7 +40,7 @@ class Sources:
         files = [path for pattern in CODE for path in sorted(ROOT.glob(pattern))]
         raw = {path: path.read_text() for path in files}
         self.code = "\n".join(csource.quiet(text) for text in raw.values())
-        self.words = words(self.code) | words(gen_reference.read("reason.h"))
+        self.words = words(self.code) | words(gen_reference.read("proto/reason.h"))
         # smctl's keys, formats and arguments are strings.
         self.words |= {word for path, text in raw.items() if "tools" in path.parts
                        for word in words(text)}
@@ -53,12 +53,12 @@ class Sources:
         self.files = {path.name for path in ROOT.rglob("*")
                       if not {"build", ".git"} & set(path.relative_to(ROOT).parts)}
         self.counters = {name.lower() for name, _ in
-                         gen_reference.STAT.findall(gen_reference.read("stats.h"))}
+                         gen_reference.STAT.findall(gen_reference.read("netns.h"))}
         table = gen_reference.read("sysctl.c").split("afr_settings_table[] = {", 1)[1]
         self.settings = {name: (kind, low, high) for _, kind, name, low, high in
                          gen_reference.SETTING.findall(table.split("\n};", 1)[0])}
         self.reasons = {name: int(number) for number, name, _, _ in
-                        gen_reference.REASON.findall(gen_reference.read("reason.h")) if name}
+                        gen_reference.REASON.findall(gen_reference.read("proto/reason.h")) if name}
 
 
 # Checks: each yields what is wrong.
@@ -76,7 +76,7 @@ def check_functions(sources, docs):
 
 def check_files(sources, docs):
     for name, text in docs.items():
-        pattern = r"(?<![\w/<])\w[\w./-]*\.(?:[ch]|py|sh|rst|yaml|patch)\b"
+        pattern = r"(?<![\w/<])\w[\w./-]*\.(?:[ch]|py|sh|rst|yaml|mutation)\b"
         for path in sorted(set(re.findall(pattern, text))):
             if not (ROOT / path).exists() and ("/" in path or path not in sources.files):
                 yield f"{name}: there is no {path}"

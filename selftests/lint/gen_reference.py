@@ -5,7 +5,7 @@
     gen_reference.py            check that it is what would be made: KTAP
     gen_reference.py --write    make it
 
-Reasons come from reason.h, counters from stats.h, settings from sysctl.c (name,
+Reasons come from reason.h, counters from netns.h, settings from sysctl.c (name,
 bounds, the comment above) and netns.c (defaults).
 """
 
@@ -78,7 +78,7 @@ def sentence(text):
 
 def reasons():
     text = REASONS
-    body = read("reason.h").split("#define AFR_REASONS", 1)[1].split("#ifndef", 1)[0]
+    body = read("proto/reason.h").split("#define AFR_REASONS", 1)[1].split("#ifndef", 1)[0]
     for number, name, words, group in REASON.findall(body):
         if group:
             title = group[0].upper() + group[1:]
@@ -90,14 +90,14 @@ def reasons():
 
 def counters():
     text = COUNTERS
-    for name, words in STAT.findall(read("stats.h")):
+    for name, words in STAT.findall(read("netns.h")):
         text += "\n" + item(f"``{name.lower()}``", sentence(words))
     return text
 
 
 def number(word):
     """A bound in digits, if it is a constant of the protocol."""
-    found = re.search(rf"#define {word}\s+\(?(\d+)u?(?: << (\d+)\))?", read("wire.h"))
+    found = re.search(rf"#define {word}\s+\(?(\d+)u?(?: << (\d+)\))?", read("proto/wire.h"))
     if found:
         return str(int(found[1]) << int(found[2] or 0))
     return {"DAY_MS": "a day", "HOUR_MS": "an hour", "INT_MAX": str(2**31 - 1)}.get(word, word)
@@ -125,8 +125,8 @@ def generate():
 
 def check_all_there(text):
     """Count by other means than the patterns that made it."""
-    for name in ("reason.h", "stats.h"):
-        macro = {"reason.h": "AFR_REASON(", "stats.h": "AFR_STAT("}[name]
+    for name in ("proto/reason.h", "netns.h"):
+        macro = {"proto/reason.h": "AFR_REASON(", "netns.h": "AFR_STAT("}[name]
         lines = [line for line in read(name).split("\n") if line.startswith("\t" + macro)]
         for line in lines:
             word = re.search(r"([A-Z][A-Z0-9_]+),", line.split("(", 1)[1])[1]

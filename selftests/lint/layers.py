@@ -12,6 +12,7 @@ a mention is a call, or a pointer taken, which is a call later. Calls down the
 list go through tables of functions that the lower file hands up.
 """
 
+import os
 import pathlib
 import re
 import sys
@@ -34,7 +35,7 @@ def read_layers(path):
             continue
         name, files = line.split(":")
         for item in files.split():
-            names = [item] if "." in item else [item + ".h", item + ".c"]
+            names = [item] if item[-2:] in (".h", ".c") else [item + ".h", item + ".c"]
             there = [n for n in names if (path.parent / n).exists()]
             if not there:
                 missing.append(f"{path.name}:{number}: {item} does not exist")
@@ -52,6 +53,8 @@ def read_layers(path):
 
 def check_includes(name, text, place, layer):
     for line, kind, what in csource.includes(text):
+        if kind == '"':
+            what = os.path.normpath(pathlib.PurePath(name).parent / what)
         if kind == "<":
             if what.startswith("rdma/") and layer[name] not in RDMA_LAYERS:
                 yield (f"{name}:{line}: <{what}> belongs to the layers "
@@ -103,17 +106,18 @@ def main():
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "net/afrdma"
     place, layer, wrong_list = read_layers(folder / "LAYERS")
     texts, functions, owner = {}, {}, {}
-    for path in sorted(folder.glob("*.[ch]")):
-        if path.name.endswith(".mod.c"):
+    for path in sorted(folder.rglob("*.[ch]")):
+        name = str(path.relative_to(folder))
+        if name.endswith(".mod.c"):
             continue
-        if path.name not in place:
-            wrong_list.append(f"{path.name}:1: not in LAYERS")
+        if name not in place:
+            wrong_list.append(f"{name}:1: not in LAYERS")
             continue
-        texts[path.name] = path.read_text()
-        functions[path.name] = list(csource.functions(texts[path.name]))
-        for function in functions[path.name]:
+        texts[name] = path.read_text()
+        functions[name] = list(csource.functions(texts[name]))
+        for function in functions[name]:
             if not function.static and path.suffix == ".c":
-                owner[function.name] = path.name
+                owner[function.name] = name
 
     includes, uses = [], []
     for name, text in texts.items():

@@ -3,16 +3,15 @@
 #
 # All that can be said about the sources without running them.
 #
-#   lint.sh [NAME...]	layers style shell ynl symbols sparse, and of the documents
-#			docs wire_doc gen_reference gen_support doc_names, and of
-#			mutations patches; all by default
+#   lint.sh [NAME...]	layers style shell ynl symbols sparse mutations, and of the documents
+#			docs wire_doc gen_reference gen_support doc_names internals; all by default
 #
 # KTAP: one line per script, its own lines indented before it.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 [ $# -gt 0 ] || set -- layers style shell ynl symbols sparse \
-	docs wire_doc gen_reference gen_support doc_names patches
+	docs wire_doc gen_reference gen_support doc_names internals mutations
 
 echo "KTAP version 1"
 echo "1..$#"

@@ -23,8 +23,8 @@ import sys
 import ktap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-HEADER = ROOT / "net/afrdma/wire.h"
-REASONS = ROOT / "net/afrdma/reason.h"
+HEADER = ROOT / "net/afrdma/proto/wire.h"
+REASONS = ROOT / "net/afrdma/proto/reason.h"
 DOC = ROOT / "Documentation/networking/afrdma-wire.rst"
 
 SIZES = {"u8": 1, "__be16": 2, "__be32": 4, "__be64": 8}

@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include <sys/ioctl.h>
 
-#include "reason.h"
+#include "proto/reason.h"
 #include "test.h"
 
 #define WARM_UP_SIZE	(4 * KIB)

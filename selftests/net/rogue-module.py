@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Two guests, one of which has a module that lies (net/afrdma/rogue.c).
+"""Two guests, one of which has a module that lies (net/afrdma/test/byzantine.c).
 
     rogue-module.py [--quick] [--only PATTERN,...] [--slice I/N] [--repeat N] [--seed N]
                      [--lies N]                                     in both guests

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # For the lab (selftests/lab/run), in both guests, one of which has the module that
-# lies (make CONFIG_AFRDMA_ROGUE=y; run --module-b or --module-a):
+# lies (make CONFIG_AFRDMA_BYZANTINE=y; run --module-b or --module-a):
 #
 #	rogue-module.sh [--quick] [--only PATTERNS] [--repeat N]
 #

@@ -17,9 +17,10 @@
 
 #include <linux/af_rdma.h>
 
-#include "frame.h"
-#include "option.h"
-#include "reason.h"
+#include "proto/frame.h"
+#include "proto/hello.h"
+#include "proto/reason.h"
+#include "proto/tcp_option.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 

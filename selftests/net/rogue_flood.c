@@ -134,7 +134,7 @@ static struct afr_frame random_frame(void)
 		f.attach.addr = random_field();
 		f.attach.ring = rnd() % 3 ? 256 * 1024 : random_field();
 		f.attach.span = rnd() % 3 ? f.attach.ring : random_field();
-		f.attach.slot = random_field();
+		f.attach.channel = random_field();
 		f.attach.flags = rnd() % 4;
 		f.attach.consumed = rnd() % 2 ? 0 : random_field();
 		break;
@@ -273,7 +273,7 @@ static void put_conversation(struct bytes *b)
 static bool open_spoiled(struct peer *p, bool *spoiled)
 {
 	struct bytes option = { .len = AFR_OPT_LEN };
-	struct afr_option opt = { .server = !p->as_client };
+	struct afr_tcp_option opt = { .server = !p->as_client };
 	u8 honest[AFR_OPT_LEN];
 
 	/* As a server we must hear the nonce first. */
@@ -281,11 +281,11 @@ static bool open_spoiled(struct peer *p, bool *spoiled)
 		wrong(p, "the victim does not connect");
 		return false;
 	}
-	if (!p->as_client && !afr_option_find(p->tcb.syn_options, p->tcb.syn_options_len, &opt))
+	if (!p->as_client && !afr_tcp_option_find(p->tcb.syn_options, p->tcb.syn_options_len, &opt))
 		p->nonce = opt.nonce;
 	opt.server = !p->as_client;
-	opt.nonce = p->as_client ? p->nonce : afr_option_answer(p->nonce);
-	afr_option_write(option.at, &opt);
+	opt.nonce = p->as_client ? p->nonce : afr_tcp_option_answer(p->nonce);
+	afr_tcp_option_write(option.at, &opt);
 	memcpy(honest, option.at, sizeof(honest));
 	/* another kind would be TCP's own affair */
 	for (int n = rnd() % 3; n > 0; n--)

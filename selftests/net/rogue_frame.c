@@ -240,8 +240,8 @@ static void bend_attach(struct afr_frame *f, unsigned int i)
 	case 5: f->attach.span = 0; break;
 	case 6: f->attach.span = f->attach.ring * 3; break;
 	case 7: f->attach.span = f->attach.ring - 1; break;
-	case 8: f->attach.slot = AFR_SLOT_MAX + 1; break;
-	case 9: f->attach.slot = 0xffff; break;
+	case 8: f->attach.channel = AFR_CHANNEL_MAX + 1; break;
+	case 9: f->attach.channel = 0xffff; break;
 	case 10: f->attach.flags = 2; break;
 	case 11: f->attach.flags = 0x8000; break;
 	case 12: f->attach.addr = U64_MAX - f->attach.span + 1; break;

@@ -25,13 +25,13 @@ static void add(struct list *l, const void *bytes, unsigned int len)
 
 static void add_good(struct list *l, const struct peer *p)
 {
-	struct afr_option opt = {
-		.nonce = p->as_client ? p->nonce : afr_option_answer(p->nonce),
+	struct afr_tcp_option opt = {
+		.nonce = p->as_client ? p->nonce : afr_tcp_option_answer(p->nonce),
 		.server = !p->as_client,
 	};
 	u8 option[AFR_OPT_LEN];
 
-	afr_option_write(option, &opt);
+	afr_tcp_option_write(option, &opt);
 	add(l, option, sizeof(option));
 }
 
@@ -153,20 +153,20 @@ static void open_with(struct peer *p, unsigned int i,
 		      void (*make)(struct list *l, const struct peer *p, unsigned int i))
 {
 	struct list l = { .len = 0 };
-	struct afr_option opt;
+	struct afr_tcp_option opt;
 
 	/* As a server we must hear the nonce first; an empty answer asks for that. */
 	if (!p->as_client && !tcp_await_syn(&p->tcb)) {
 		wrong(p, "the victim does not connect");
 		return;
 	}
-	if (!p->as_client && !afr_option_find(p->tcb.syn_options, p->tcb.syn_options_len, &opt))
+	if (!p->as_client && !afr_tcp_option_find(p->tcb.syn_options, p->tcb.syn_options_len, &opt))
 		p->nonce = opt.nonce;
 	make(&l, p, i);
 	pad(&l);
 	if (!peer_open_options(p, l.bytes, l.len))
 		return;
-	if (p->as_client && !afr_option_find(p->tcb.syn_options, p->tcb.syn_options_len, &opt))
+	if (p->as_client && !afr_tcp_option_find(p->tcb.syn_options, p->tcb.syn_options_len, &opt))
 		wrong(p, "the victim answers an option that is no offer");
 	talk_plain(p);
 }
@@ -204,19 +204,19 @@ static void echoed(struct peer *p, unsigned int i)
 
 static void wrong_nonce(struct peer *p, unsigned int i)
 {
-	struct afr_option opt = { .server = true };
+	struct afr_tcp_option opt = { .server = true };
 	u8 options[AFR_OPT_LEN];
 
 	if (!tcp_await_syn(&p->tcb)) {
 		wrong(p, "the victim does not connect");
 		return;
 	}
-	if (afr_option_find(p->tcb.syn_options, p->tcb.syn_options_len, &opt) && rogue.rdma)
+	if (afr_tcp_option_find(p->tcb.syn_options, p->tcb.syn_options_len, &opt) && rogue.rdma)
 		wrong(p, "no option in the victim's SYN");
 	opt.server = true;
 	if (i)
-		opt.nonce = i == 1 ? 0 : afr_option_answer(opt.nonce) ^ 1u << (i % 32);
-	afr_option_write(options, &opt);
+		opt.nonce = i == 1 ? 0 : afr_tcp_option_answer(opt.nonce) ^ 1u << (i % 32);
+	afr_tcp_option_write(options, &opt);
 	if (peer_open_options(p, options, sizeof(options)))
 		talk_plain(p);
 }
@@ -240,7 +240,7 @@ static void deaf_at_first(struct peer *p, unsigned int i)
 static void half_open(struct peer *p, unsigned int i)
 {
 	struct tcb *tcb = &p->tcb;
-	struct afr_option opt = { 0 };
+	struct afr_tcp_option opt = { 0 };
 	struct segment seg = {
 		.dport = tcb->peer_port, .flags = TCP_SYN, .window = 60000,
 		.options_len = AFR_OPT_LEN,
@@ -251,7 +251,7 @@ static void half_open(struct peer *p, unsigned int i)
 	seg.options = options;
 	for (int n = 0; n < 300; n++) {
 		opt.nonce = rnd();
-		afr_option_write(options, &opt);
+		afr_tcp_option_write(options, &opt);
 		seg.sport = 40000 + n;
 		seg.seq = rnd();
 		tun_send(tcb->tun, &seg);

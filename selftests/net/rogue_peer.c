@@ -256,17 +256,17 @@ void peer_settle(struct peer *p, double seconds)
 
 static unsigned int default_options(struct peer *p, u8 *to)
 {
-	struct afr_option opt = { .nonce = p->nonce };
+	struct afr_tcp_option opt = { .nonce = p->nonce };
 
 	if (!p->as_client) {
-		opt.nonce = afr_option_answer(p->nonce);
+		opt.nonce = afr_tcp_option_answer(p->nonce);
 		opt.server = true;
 	}
 	to[0] = 2;	/* MSS 1460 */
 	to[1] = 4;
 	to[2] = 1460 >> 8;
 	to[3] = 1460 & 0xff;
-	afr_option_write(to + 4, &opt);
+	afr_tcp_option_write(to + 4, &opt);
 	return 4 + AFR_OPT_LEN;
 }
 
@@ -281,7 +281,7 @@ static bool connect_victim(struct peer *p, const u8 *options, unsigned int len)
 /* The victim's SYN has come, and told its nonce. */
 static bool await_victim(struct peer *p)
 {
-	struct afr_option opt;
+	struct afr_tcp_option opt;
 
 	if (p->tcb.syns)
 		return true;
@@ -291,7 +291,7 @@ static bool await_victim(struct peer *p)
 	}
 	if (!rogue.rdma)
 		return true;
-	if (afr_option_find(p->tcb.syn_options, p->tcb.syn_options_len, &opt)) {
+	if (afr_tcp_option_find(p->tcb.syn_options, p->tcb.syn_options_len, &opt)) {
 		wrong(p, "no option in the victim's SYN");
 		return false;
 	}
@@ -313,13 +313,13 @@ bool peer_open_options(struct peer *p, const u8 *options, unsigned int len)
 
 static void check_answer(struct peer *p)
 {
-	struct afr_option opt;
+	struct afr_tcp_option opt;
 
 	if (!rogue.rdma || !p->as_client)
 		return;
-	if (afr_option_find(p->tcb.syn_options, p->tcb.syn_options_len, &opt))
+	if (afr_tcp_option_find(p->tcb.syn_options, p->tcb.syn_options_len, &opt))
 		wrong(p, "no option in the victim's SYN-ACK");
-	else if (!opt.server || opt.nonce != afr_option_answer(p->nonce))
+	else if (!opt.server || opt.nonce != afr_tcp_option_answer(p->nonce))
 		wrong(p, "the victim's answer is not the answer to our option");
 }
 

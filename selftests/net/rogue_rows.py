@@ -79,11 +79,11 @@ QUICK = dict(quick=True)
 ROWS = [
     # immediates
     Row("imm_any after 3 count 1", "whole", "", "LINK_PROTOCOL", **QUICK),
-    Row("imm_slot after 3 count 1", "whole", "", "LINK_PROTOCOL"),
-    Row("imm_slot arg 65535 after 3 count 1", "whole stall error bent", "*", "*", hurts=True),
-    Row("imm_slot arg 65535 after 4 count 1", "whole stall error bent", "*", "*", before=True,
+    Row("imm_channel after 3 count 1", "whole", "", "LINK_PROTOCOL"),
+    Row("imm_channel arg 65535 after 3 count 1", "whole stall error bent", "*", "*", hurts=True),
+    Row("imm_channel arg 65535 after 4 count 1", "whole stall error bent", "*", "*", before=True,
         hurts=True),
-    Row("imm_slot arg 1 after 3 count 1", "whole stall error bent", "*", "*", hurts=True),
+    Row("imm_channel arg 1 after 3 count 1", "whole stall error bent", "*", "*", hurts=True),
     Row("imm_reserved after 3 count 1", "whole", "", "LINK_PROTOCOL"),
     Row("imm_cursor after 3", "error", "CREDIT_BAD", **QUICK),
     Row("imm_cursor arg 0x7fff after 3", "error", "CREDIT_BAD"),
@@ -108,7 +108,7 @@ ROWS = [
     Row("write_long arg 262144 after 3", "error", "WINDOW_EXCEEDED", **QUICK),
     Row("stale_rkey count 1", "whole", "", "LINK_COMPLETION", before=True, **QUICK),
     Row("mute_write after 3", "stall", "*"),
-    Row("mute_port after 3", "stall", "*"),
+    Row("mute_channel after 3", "stall", "*"),
     Row("mute_detach", "whole", counts="detach_late", stays=True, **QUICK),
     Row("mute_credits", "stall whole", "*", "*", hurts=True),
     # operations
@@ -121,7 +121,7 @@ ROWS = [
     Row("op_broken after 3 count 1", "whole", "", LOST),
     # floods
     Row("flood_any after 3", "whole", "", "LINK_PROTOCOL", **QUICK),
-    Row("flood_slot after 3", "whole", "", "LINK_PROTOCOL"),
+    Row("flood_channel after 3", "whole", "", "LINK_PROTOCOL"),
     # nobody detaches, and what else is said for the slot is passed over
     Row("flood_cursor after 3 count 50000", "error", "CREDIT_BAD", detach_ms=30000, lies=50000,
         counts="detach_late", stays=True),
@@ -176,7 +176,7 @@ ROWS = [
     Row("attach_ring", "error", "FRAME_BAD", **EARLY),
     Row("attach_ring arg 262144", "error", "ATTACH_BAD", quick=True, **EARLY),
     Row("attach_span", "error", "FRAME_BAD", **EARLY),
-    Row("attach_slot", "whole error stall", "*", "*", hurts=True, **EARLY),
+    Row("attach_channel", "whole error stall", "*", "*", hurts=True, **EARLY),
     Row("attach_flags arg 2", "error", "FRAME_BAD", **EARLY),
     Row("attach_consumed arg 0x100000000", "error", "ATTACH_BAD CREDIT_BAD", **EARLY),
     Row("frame_bit after 1 rate 3", "error stall short whole foreign", "*", "*", **EARLY),

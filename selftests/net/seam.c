@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "reason.h"
+#include "proto/reason.h"
 #include "support.h"
 #include "test.h"
 

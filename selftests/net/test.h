@@ -50,8 +50,8 @@
 #define TCP_FASTOPEN_NO_COOKIE	34
 #endif
 
-#define AFR_STATS_H	/* of stats.h its list alone */
-#include "stats.h"
+#define AFR_NETNS_H	/* of netns.h the list of counters alone */
+#include "netns.h"
 
 #define KIB		1024UL
 #define MIB		(1024UL * 1024UL)
@@ -273,6 +273,7 @@ int open_listener_sized(int backlog, const struct sizes *sizes);
 int accept_conn(int listener);
 int connect_conn(int port);
 int connect_conn_sized(int port, const struct sizes *sizes);
+int connect_sized(int port, const struct sizes *sizes);
 void apply_sizes(int fd, const struct sizes *sizes);
 
 /* ---- where the bytes went (path.c) ---- */

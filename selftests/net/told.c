@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What a connection tells of itself is true: its role, its bytes, and why it is not on RDMA. */
 #define _GNU_SOURCE
-#include "reason.h"
+#include "proto/reason.h"
 #include "test.h"
 
 static void want_reason(int fd, unsigned int reason, bool peer)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Moving from TCP to RDMA: when it happens, when not, and what it must not disturb. */
 #define _GNU_SOURCE
-#include "reason.h"
+#include "proto/reason.h"
 #include "test.h"
 
 #define UPGRADE_BYTES	65536	/* where the sysctl cannot be read */

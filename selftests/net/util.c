@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "main.h"
-#include "reason.h"
+#include "proto/reason.h"
 #include "test.h"
 
 struct run run;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Write seeds for the fuzzers: corpus DIRECTORY makes DIRECTORY/{option,hello,
- * frame}/ files from what our own writers produce. The directories exist.
+ * Write seeds for the fuzzers: corpus DIRECTORY makes DIRECTORY/{option,
+ * hello,frame}/ files from what our own writers produce. The directories exist.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../net/afrdma/frame.h"
-#include "../../net/afrdma/option.h"
+#include "../../net/afrdma/proto/frame.h"
+#include "../../net/afrdma/proto/hello.h"
+#include "../../net/afrdma/proto/tcp_option.h"
 
 static const char *directory;
 
@@ -28,19 +29,19 @@ static void save_options(void)
 {
 	static const u8 usual[] = { 2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7 };
 	static const u8 excluded[] = { 0xfe, 4, 0xf9, 0x89, 34, 2, 29, 4, 1, 1, 19, 18 };
-	struct afr_option ours = { .nonce = 0x01020304 };
+	struct afr_tcp_option ours = { .nonce = 0x01020304 };
 	u8 list[64];
 
 	save("option", 0, usual, sizeof(usual));
 	save("option", 1, excluded, sizeof(excluded));
-	afr_option_write(list, &ours);
+	afr_tcp_option_write(list, &ours);
 	save("option", 2, list, AFR_OPT_LEN);
 	ours.server = true;
 	memcpy(list, usual, sizeof(usual));
-	afr_option_write(list + sizeof(usual), &ours);
+	afr_tcp_option_write(list + sizeof(usual), &ours);
 	save("option", 3, list, sizeof(usual) + AFR_OPT_LEN);
-	afr_option_write(list, &ours);
-	afr_option_write(list + AFR_OPT_LEN, &ours);
+	afr_tcp_option_write(list, &ours);
+	afr_tcp_option_write(list + AFR_OPT_LEN, &ours);
 	save("option", 4, list, 2 * AFR_OPT_LEN);
 }
 
@@ -67,7 +68,7 @@ static void save_frames(void)
 		{ .type = AFR_FRAME_DATA, .length = 5, .offset = 77 },
 		{ .type = AFR_FRAME_CREDIT, .offset = 3 },
 		{ .type = AFR_FRAME_ATTACH, .attach = { .epoch = 1, .ring = AFR_RING_MIN,
-			.span = AFR_RING_MIN, .slot = 4, .flags = 1 } },
+			.span = AFR_RING_MIN, .channel = 4, .flags = 1 } },
 		{ .type = AFR_FRAME_ATTACHED, .attach = { .epoch = 1, .ring = 2 * AFR_RING_MIN,
 			.span = 4 * AFR_RING_MIN } },
 		{ .type = AFR_FRAME_ATTACHED, .attach = { .epoch = 1, .reason = 31 } },

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../net/afrdma/pure.h"
+#include "../../net/afrdma/proto/portable.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 

@@ -5,7 +5,8 @@
  * was understood must not depend on them.
  */
 #include "fuzz.h"
-#include "../../net/afrdma/frame.h"
+#include "../../net/afrdma/proto/frame.h"
+#include "../../net/afrdma/proto/hello.h"
 
 #define PROOF	afr_hello_proof(0x5eed, false)
 

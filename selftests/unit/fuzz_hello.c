@@ -5,7 +5,7 @@
  * HELLO, since nobody guesses magic and proof.
  */
 #include "fuzz.h"
-#include "../../net/afrdma/frame.h"
+#include "../../net/afrdma/proto/hello.h"
 
 #define PROOF	afr_hello_proof(0x5eed, false)
 

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Any bytes as the options of a TCP header. */
 #include "fuzz.h"
-#include "../../net/afrdma/option.h"
+#include "../../net/afrdma/proto/tcp_option.h"
 
-static void check_found(const struct afr_option *found)
+static void check_found(const struct afr_tcp_option *found)
 {
-	struct afr_option again;
+	struct afr_tcp_option again;
 	u8 bytes[AFR_OPT_LEN];
 
-	afr_option_write(bytes, found);
-	MUST(!afr_option_find(bytes, sizeof(bytes), &again));
+	afr_tcp_option_write(bytes, found);
+	MUST(!afr_tcp_option_find(bytes, sizeof(bytes), &again));
 	MUST(again.nonce == found->nonce && again.server == found->server);
 }
 
 /* Where there is room, ours put in front of the list is found, and found once. */
 static void check_added(const u8 *list, size_t len)
 {
-	struct afr_option ours = { .nonce = 0xfeed0000 + len, .server = len & 1 }, found;
+	struct afr_tcp_option ours = { .nonce = 0xfeed0000 + len, .server = len & 1 }, found;
 	u8 *longer = malloc(len + AFR_OPT_LEN);
 
-	afr_option_write(longer, &ours);
+	afr_tcp_option_write(longer, &ours);
 	memcpy(longer + AFR_OPT_LEN, list, len);
-	MUST(!afr_option_find(longer, len + AFR_OPT_LEN, &found));
+	MUST(!afr_tcp_option_find(longer, len + AFR_OPT_LEN, &found));
 	MUST(found.nonce == ours.nonce && found.server == ours.server);
-	MUST(afr_option_room(longer, len + AFR_OPT_LEN) == -EEXIST);
+	MUST(afr_tcp_option_room(longer, len + AFR_OPT_LEN) == -EEXIST);
 	free(longer);
 }
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
-	struct afr_option found = { .nonce = 1 };
+	struct afr_tcp_option found = { .nonce = 1 };
 	int got, room;
 	struct edge edge;
 	const u8 *list;
@@ -38,8 +38,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		return -1;
 	edge = edge_of(64);
 	list = edge_put(&edge, data, size);
-	got = afr_option_find(list, size, &found);
-	room = afr_option_room(list, size);
+	got = afr_tcp_option_find(list, size, &found);
+	room = afr_tcp_option_room(list, size);
 	MUST(got == 0 || got == -ENOENT || got == -EPROTO || got == -EOPNOTSUPP);
 	MUST(room == 0 || room == -EEXIST || room == -ENOSPC || room == -EPROTO);
 	MUST(got == 0 || (found.nonce == 1 && !found.server));

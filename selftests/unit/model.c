@@ -200,7 +200,7 @@ static void world_init(u64 seed)
 	/* Directions begin at any offset, as if so much had been moved before. */
 	for (i = 0; i < 2; i++) {
 		struct end *e = &world.end[i];
-		struct afr_motion_rx *rx = &peer_of(e)->rx;
+		struct afr_rx *rx = &peer_of(e)->rx;
 
 		base = e->total;
 		e->tx.written = base;
@@ -242,8 +242,8 @@ static const char *where_name(u8 where)
 
 static void show_end(const struct end *e)
 {
-	const struct afr_motion_tx *tx = &e->tx;
-	const struct afr_motion_rx *rx = &e->rx;
+	const struct afr_tx *tx = &e->tx;
+	const struct afr_rx *rx = &e->rx;
 
 	printf("# end %d: tx on %s una %llu sent %llu written %llu consumed %llu", e->id,
 	       where_name(tx->where), L(tx->una), L(tx->sent), L(tx->written), L(tx->consumed));

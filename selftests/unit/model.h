@@ -15,12 +15,13 @@
 void model_promise(bool kept, const char *promise);
 #define AFR_CHECK(ok)	model_promise(ok, #ok)
 
-#include "../../net/afrdma/credit.h"
-#include "../../net/afrdma/cursor.h"
-#include "../../net/afrdma/frame.h"
-#include "../../net/afrdma/imm.h"
-#include "../../net/afrdma/motion.h"
-#include "../../net/afrdma/ring.h"
+#include "../../net/afrdma/proto/link_credit.h"
+#include "../../net/afrdma/proto/cursor.h"
+#include "../../net/afrdma/proto/frame.h"
+#include "../../net/afrdma/proto/hello.h"
+#include "../../net/afrdma/proto/imm.h"
+#include "../../net/afrdma/proto/sequence.h"
+#include "../../net/afrdma/proto/ring.h"
 
 #define LINKS		6	/* made in one run, one after another */
 #define SLOTS		2	/* few, so that they are used again at once */
@@ -123,7 +124,7 @@ struct link_end {
 	bool		drained;	/* fenced, drained, books closed */
 	unsigned int	receives;	/* posted and unused */
 	u32		slot_epoch[SLOTS];	/* 0 = free */
-	struct afr_credit credit;
+	struct afr_link_credit credit;
 	struct message_queue wire;	/* packets on their way to this end */
 	struct message_queue cq;	/* landed here, not polled */
 };
@@ -142,8 +143,8 @@ struct tcp {
 
 struct end {
 	int			id;
-	struct afr_motion_tx	tx;
-	struct afr_motion_rx	rx;
+	struct afr_tx	tx;
+	struct afr_rx	rx;
 	u8			*send_ring, *receive_ring;
 
 	/* the application */
@@ -173,9 +174,9 @@ struct end {
 
 	/* the current epoch */
 	struct link		*link;
-	u16			slot, peer_slot;
+	u16			slot, peer_id;
 	bool			pending;	/* client: ATTACH is not answered */
-	bool			ready;		/* peer_slot is known */
+	bool			ready;		/* peer_id is known */
 	bool			leaving;	/* no write but DETACH any more */
 	bool			detach_wanted, detach_posted, detach_done;
 	bool			refused;

@@ -179,7 +179,7 @@ static struct afr_frame attach_frame(struct end *e, u8 type, u32 reason)
 	frame.attach.rkey = 0x1234;
 	frame.attach.ring = e->rx.ring << world.scale;
 	frame.attach.span = frame.attach.ring;
-	frame.attach.slot = reason ? 0 : e->slot;
+	frame.attach.channel = reason ? 0 : e->slot;
 	frame.attach.flags = e->id ? 0 : AFR_ATTACH_ACTIVE;
 	frame.attach.consumed = afr_rx_report(&e->rx);
 	return frame;
@@ -325,7 +325,7 @@ void end_attach_came(struct end *e, const struct afr_frame *f)
 	}
 	/* Sampled before the first immediate: a later cursor would overtake it. */
 	e->attached = attach_frame(e, AFR_FRAME_ATTACHED, 0);
-	e->peer_slot = f->attach.slot;
+	e->peer_id = f->attach.channel;
 	e->ready = true;
 }
 
@@ -339,7 +339,7 @@ void end_attached_came(struct end *e, const struct afr_frame *f)
 		end_refused(e);
 		return;
 	}
-	e->peer_slot = f->attach.slot;
+	e->peer_id = f->attach.channel;
 	e->ready = true;
 }
 
@@ -386,7 +386,7 @@ bool step_leave(struct end *e, bool go)
 /* Both streams are complete: nothing of ours follows on the link. */
 bool step_finish(struct end *e, bool go)
 {
-	if (!e->link || !may_post(e) || !e->tx.finacked || !e->rx.eof_told || e->say_finack)
+	if (!e->link || !may_post(e) || !e->tx.finacked || !e->rx.finack_requested || e->say_finack)
 		return false;
 	if (go) {
 		say("%d: both streams are complete, detaches", e->id);
@@ -409,7 +409,7 @@ static bool left(const struct end *e)
 
 bool step_tcp_shut(struct end *e, bool go)
 {
-	bool may = e->tx.finacked && e->rx.eof_told && left(e);
+	bool may = e->tx.finacked && e->rx.finack_requested && left(e);
 
 	if (mutation == MUT_D17)
 		may = e->tx.finacked;

@@ -196,7 +196,7 @@ bool step_tcp_write(struct end *e, bool go)
 	for (n = 0; n < room && n < e->out_data; n++)
 		tcp_put(t, e->send_ring[afr_ring_pos(e->tx.una + n, e->tx.ring)]);
 	if (n)
-		afr_tx_taken(&e->tx, n);
+		afr_tx_tcp_accepted(&e->tx, n);
 	e->out_data -= n;
 	return true;
 }
@@ -285,7 +285,7 @@ static void frame_came(struct end *e, const struct afr_frame *f)
 		end_must(e, afr_rx_fin(&e->rx, f->offset), "FIN");
 		break;
 	case AFR_FRAME_FINACK:
-		if (e->tx.where == AFR_ON_HOLD)
+		if (e->tx.where == AFR_SUSPENDED)
 			reached[REACH_HOLD_FINACK]++;
 		end_must(e, afr_tx_finack(&e->tx, f->offset), "FINACK");
 		break;
@@ -337,7 +337,7 @@ static void data_bytes(struct end *e, struct tcp *t, u32 len)
 	for (i = 0; i < len; i++)
 		e->receive_ring[afr_ring_pos(e->rx.visible + i, e->rx.ring)] = tcp_get(t);
 	e->in_data -= len;
-	afr_rx_arrived(&e->rx, len);
+	afr_rx_data_received(&e->rx, len);
 	end_rx_changed(e);
 }
 

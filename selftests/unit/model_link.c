@@ -30,7 +30,7 @@ struct link *link_make(void)
 	for (i = 0; i < 2; i++) {
 		link->end[i].up = true;
 		link->end[i].receives = world.depth[i];
-		if (afr_credit_init(&link->end[i].credit, world.depth[i], world.depth[!i]))
+		if (afr_link_credit_init(&link->end[i].credit, world.depth[i], world.depth[!i]))
 			fail("credits refuse depths %u and %u", world.depth[0], world.depth[1]);
 	}
 	link->made = true;
@@ -54,14 +54,14 @@ static struct link *some_link(const struct end *e, bool (*possible)(const struct
 
 static u16 spare(const struct link_end *self, u16 reserve)
 {
-	return afr_credit_available(&self->credit, reserve);
+	return afr_link_credit_available(&self->credit, reserve);
 }
 
 static void post(struct link *link, int from, struct message m)
 {
 	struct link_end *self = &link->end[from];
 
-	afr_credit_use(&self->credit);
+	afr_link_credit_use(&self->credit);
 	if (!spare(self, 0))
 		reached[REACH_NO_CREDIT]++;
 	if (self->up)
@@ -72,7 +72,7 @@ static void post(struct link *link, int from, struct message m)
 
 static bool may_post(const struct end *e)
 {
-	u16 reserve = mutation == MUT_NORESERVE ? 0 : AFR_CREDIT_RESERVE;
+	u16 reserve = mutation == MUT_NORESERVE ? 0 : AFR_LINK_CREDIT_RESERVE;
 
 	return e->link && e->ready && !e->leaving && !link_of(e)->stopped &&
 	       spare(link_of(e), reserve);
@@ -92,7 +92,7 @@ bool step_write(struct end *e, bool go)
 	m.offset = e->tx.sent;
 	m.epoch = e->tx.epoch;
 	m.len = 1 + pick(afr_ring_run(m.offset, afr_tx_ready(&e->tx), window));
-	m.imm = afr_imm_pack(e->peer_slot, afr_rx_report_imm(&e->rx));
+	m.imm = afr_imm_pack(e->peer_id, afr_rx_report_imm(&e->rx));
 	afr_tx_sent(&e->tx, m.len);
 	post(e->link, e->id, m);
 	say("%d: writes %llu+%u, cursor %u", e->id, (unsigned long long)m.offset, m.len,
@@ -110,7 +110,7 @@ bool step_credit(struct end *e, bool go)
 		return true;
 
 	m.epoch = e->tx.epoch;
-	m.imm = afr_imm_pack(e->peer_slot, afr_rx_report_imm(&e->rx));
+	m.imm = afr_imm_pack(e->peer_id, afr_rx_report_imm(&e->rx));
 	post(e->link, e->id, m);
 	say("%d: immediate cursor %u", e->id, afr_imm_cursor(m.imm));
 	return true;
@@ -121,13 +121,13 @@ bool step_detach(struct end *e, bool go)
 	struct message m = { 0 };
 
 	if (!e->detach_wanted || !e->ready || link_of(e)->stopped ||
-	    !spare(link_of(e), mutation == MUT_GREEDY ? 0 : AFR_CREDIT_RESERVE))
+	    !spare(link_of(e), mutation == MUT_GREEDY ? 0 : AFR_LINK_CREDIT_RESERVE))
 		return false;
 	if (!go)
 		return true;
 
 	m.epoch = e->tx.epoch;
-	m.imm = afr_imm_pack(AFR_SLOT_DETACH, e->peer_slot);
+	m.imm = afr_imm_pack(AFR_CHANNEL_DETACH, e->peer_id);
 	e->detach_wanted = false;
 	e->detach_posted = true;
 	post(e->link, e->id, m);
@@ -139,7 +139,7 @@ static bool announces(const struct link *link, int id)
 {
 	const struct link_end *self = &link->end[id];
 
-	return !self->stopped && afr_credit_due(&self->credit) && spare(self, 0);
+	return !self->stopped && afr_link_credit_due(&self->credit) && spare(self, 0);
 }
 
 bool step_announce(struct end *e, bool go)
@@ -149,7 +149,7 @@ bool step_announce(struct end *e, bool go)
 
 	if (!link || !go)
 		return link;
-	m.imm = afr_imm_pack(AFR_SLOT_CREDITS, afr_credit_announce(&link->end[e->id].credit));
+	m.imm = afr_imm_pack(AFR_CHANNEL_CREDITS, afr_link_credit_announce(&link->end[e->id].credit));
 	post(link, e->id, m);
 	return true;
 }
@@ -162,7 +162,7 @@ static bool lands(const struct link *link, int id)
 static void land_bytes(struct end *e, const struct link_end *self, const struct message *m)
 {
 	const struct end *from = peer_of(e);
-	u16 slot = afr_imm_slot(m->imm);
+	u16 slot = afr_imm_channel(m->imm);
 	u32 i;
 
 	if (mutation != MUT_B05 && (slot >= SLOTS || !self->slot_epoch[slot]))
@@ -179,7 +179,7 @@ static void completed(struct end *sender, const struct message *m)
 {
 	if (m->epoch != sender->tx.epoch)
 		return;
-	if (afr_imm_slot(m->imm) == AFR_SLOT_DETACH)
+	if (afr_imm_channel(m->imm) == AFR_CHANNEL_DETACH)
 		sender->detach_done = true;
 	if (mutation == MUT_B03 && m->len && sender->tx.where == AFR_ON_LINK)
 		sender->tx.una = max(sender->tx.una, m->offset + m->len);
@@ -204,7 +204,7 @@ bool step_land(struct end *e, bool go)
 	queue_put(&self->cq, m);
 	if (link->end[!e->id].up)
 		completed(peer_of(e), &m);
-	say("%d: message of slot %x lands on link %d", e->id, afr_imm_slot(m.imm),
+	say("%d: message of slot %x lands on link %d", e->id, afr_imm_channel(m.imm),
 	    (int)(link - world.link));
 	return true;
 }
@@ -220,7 +220,7 @@ bool step_drop(struct end *e, bool go)
 
 	if (!link || !go)
 		return link;
-	if (afr_imm_slot(queue_get(&link->end[e->id].wire).imm) < SLOTS)
+	if (afr_imm_channel(queue_get(&link->end[e->id].wire).imm) < SLOTS)
 		reached[REACH_LOST_CREDIT]++;
 	link->end[!e->id].error = true;
 	say("%d: a message on link %d is lost", e->id, (int)(link - world.link));
@@ -252,7 +252,7 @@ static void cursor_came(struct end *e, const struct message *m)
 
 static void write_polled(struct end *e, const struct link_end *self, const struct message *m)
 {
-	u16 slot = afr_imm_slot(m->imm);
+	u16 slot = afr_imm_channel(m->imm);
 	int bad;
 
 	if (!self->drained && self->slot_epoch[slot] != m->epoch && mutation != MUT_D02)
@@ -261,7 +261,7 @@ static void write_polled(struct end *e, const struct link_end *self, const struc
 		e->rx.visible += m->len;
 	if (m->epoch != e->rx.epoch || !e->rx.open)
 		reached[REACH_LATE]++;
-	bad = afr_rx_landed(&e->rx, m->epoch, m->len);
+	bad = afr_rx_write_received(&e->rx, m->epoch, m->len);
 	if (bad)
 		fail("%d: calls a write of its honest peer %s", e->id, afr_reason_name(bad));
 	cursor_came(e, m);
@@ -274,14 +274,14 @@ static void poll_one(struct end *e, struct link *link)
 
 	if (self->up) {
 		self->receives++;
-		afr_credit_repost(&self->credit);
+		afr_link_credit_repost(&self->credit);
 	}
-	switch (afr_imm_slot(m.imm)) {
-	case AFR_SLOT_CREDITS:
-		if (afr_credit_grant(&self->credit, afr_imm_cursor(m.imm)))
+	switch (afr_imm_channel(m.imm)) {
+	case AFR_CHANNEL_CREDITS:
+		if (afr_link_credit_grant(&self->credit, afr_imm_cursor(m.imm)))
 			fail("%d: credits of an honest peer are impossible", e->id);
 		break;
-	case AFR_SLOT_DETACH:
+	case AFR_CHANNEL_DETACH:
 		if (!self->drained)
 			end_detach_polled(e, afr_imm_cursor(m.imm));
 		break;
@@ -383,7 +383,7 @@ bool step_noise(struct end *e, bool go)
 	struct message m = { .imm = afr_imm_pack(SLOT_NOISE, 0) };
 
 	if (!world.noise || !e->link || link_of(e)->stopped ||
-	    !spare(link_of(e), AFR_CREDIT_RESERVE))
+	    !spare(link_of(e), AFR_LINK_CREDIT_RESERVE))
 		return false;
 	if (go) {
 		world.noise--;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "../../net/afrdma/cursor.h"
-#include "../../net/afrdma/wire.h"
+#include "../../net/afrdma/proto/cursor.h"
+#include "../../net/afrdma/proto/wire.h"
 #include "tap.h"
 
 TEST(cursor_unit__never_more_than_2_to_14_units)

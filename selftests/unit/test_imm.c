@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "../../net/afrdma/imm.h"
+#include "../../net/afrdma/proto/imm.h"
 #include "tap.h"
 
 TEST(imm_pack__takes_apart_again)
 {
-	static const u16 values[] = { 0, 1, 0x7fff, 0x8000, AFR_SLOT_MAX, AFR_SLOT_DETACH,
-				      AFR_SLOT_CREDITS };
+	static const u16 values[] = { 0, 1, 0x7fff, 0x8000, AFR_CHANNEL_MAX, AFR_CHANNEL_DETACH,
+				      AFR_CHANNEL_CREDITS };
 	unsigned int i, k;
 
 	for (i = 0; i < 7; i++) {
 		for (k = 0; k < 7; k++) {
 			u32 imm = afr_imm_pack(values[i], values[k]);
 
-			EXPECT_EQ(afr_imm_slot(imm), values[i]);
+			EXPECT_EQ(afr_imm_channel(imm), values[i]);
 			EXPECT_EQ(afr_imm_cursor(imm), values[k]);
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "../../net/afrdma/pure.h"
-#include "../../net/afrdma/reason.h"
+#include "../../net/afrdma/proto/portable.h"
+#include "../../net/afrdma/proto/reason.h"
 #include "tap.h"
 
 static const unsigned int numbers[] = {

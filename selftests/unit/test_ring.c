@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "../../net/afrdma/ring.h"
-#include "../../net/afrdma/wire.h"
+#include "../../net/afrdma/proto/ring.h"
+#include "../../net/afrdma/proto/wire.h"
 #include "tap.h"
 
 TEST(ring_size__rounds_up_to_a_power_of_two)

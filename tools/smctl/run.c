@@ -54,12 +54,6 @@ static int preload(const char *library)
 	return ret;
 }
 
-int cannot_run(const char *program, int err)
-{
-	fprintf(stderr, "smctl: cannot run %s: %s\n", program, strerror(err));
-	return err == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
-}
-
 static int run_preloaded(const struct run *run, char **argv)
 {
 	const char *path = run->library ? run->library : find_library();
@@ -123,7 +117,7 @@ static int take_via(struct run *run, const char *word)
 
 void run_help(FILE *out)
 {
-	fputs("Options of run:\n"
+	fputs("smctl run [OPTIONS] -- PROGRAM [ARGS]\n"
 	      "  --port PORTS    sockets of these ports become AF_RDMA, no others: 6379,7000-7100\n"
 	      "  --use RULE      what the sockets become that fit it; the first rule counts:\n"
 	      "                  rdma|tcp [program NAME] [cgroup PATH] [listen|connect]\n"
@@ -150,7 +144,7 @@ static int take(struct run *run, int option, const char *word)
 		run->rules.from_file = true;
 		return run_rules_file(&run->rules, word, true);
 	case 'h':
-		help(stdout);
+		run_help(stdout);
 		exit(EXIT_OK);
 	}
 	fputs("smctl: see smctl help\n", stderr);

@@ -33,7 +33,7 @@ static const struct object {
 	  AFRDMA_CMD_INFO_GET, true },
 };
 
-void help(FILE *out)
+static void help(FILE *out)
 {
 	const struct object *object;
 
@@ -66,17 +66,6 @@ static const struct object *find_object(const char *name)
 		if (!strcmp(name, object->name) || !strcmp(name, object->plural))
 			return object;
 	return NULL;
-}
-
-int kernel_error(int err)
-{
-	if (err == -ENOENT)
-		fputs("smctl: afrdma is not loaded: run modprobe afrdma\n", stderr);
-	else if (err == -EOPNOTSUPP)
-		fputs("smctl: the loaded afrdma is older than smctl: it cannot tell this\n", stderr);
-	else
-		fprintf(stderr, "smctl: the kernel did not answer: %s\n", strerror(-err));
-	return EXIT_KERNEL;
 }
 
 static int show(struct smctl *smctl, const struct object *object)

@@ -27,9 +27,6 @@ struct smctl {
 /* nl_message_fn's: print one object, @arg is the struct smctl. */
 nl_message_fn conn_show, link_show, dev_show, stat_show, reason_show, info_show;
 
-/* What smctl help says. */
-void help(FILE *out);
-
 /* smctl run [OPTIONS] [--] PROGRAM [ARGS]: the status for exit(). */
 int run_program(int argc, char **argv);
 void run_help(FILE *out);

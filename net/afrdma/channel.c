@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Channels: joins connections to a link, posts their writes, and removes them from the link.
+ *
+ * link_queue.c explains why no wake-up is lost, and why leaving waits for a grace period.
+ */
+#include <linux/rcupdate.h>
+
+#include "channel.h"
+#include "link_keepalive.h"
+#include "link_pace.h"
+#include "link_queue.h"
+#include "netns.h"
+#include "proto/imm.h"
+
+static int add_group_link(struct afr_channel *channel)
+{
+	struct afr_link *link = channel->link;
+	unsigned int most = READ_ONCE(link->an->set.conns_per_link);
+	int ret = -ENOTCONN;
+
+	spin_lock_bh(&link->lock);
+	if (link->state == AFR_LINK_UP && link->members.count >= most) {
+		ret = -ENOSPC;
+		afr_netns_count(link->an->net, AFR_STAT_OVER_LIMIT);
+	} else if (link->state == AFR_LINK_UP) {
+		channel->serial = ++link->members.serial;
+		list_add_tail(&channel->member, &link->members.list);
+		if (!link->members.count++)
+			afr_link_keepalive_start(link);
+		ret = 0;
+	}
+	spin_unlock_bh(&link->lock);
+	return ret;
+}
+
+/**
+ * afr_channel_join() - join a link
+ * @channel: zeroed, or left before
+ * @link: link, referenced by the caller
+ * @ops: upcalls
+ *
+ * Context: process.
+ * Return: 0: channel->id is set and upcalls may come; -ENOTCONN: the link is not up; -ENOSPC: no
+ * id is free, or conns_per_link is reached; or -ENOMEM.
+ */
+int afr_channel_join(struct afr_channel *channel, struct afr_link *link,
+		     const struct afr_channel_ops *ops)
+{
+	u32 id;
+	int ret;
+
+	channel->ops = ops;
+	channel->link = link;
+	channel->ended = false;
+	channel->id_retired = false;
+	INIT_LIST_HEAD(&channel->waiting);
+	INIT_LIST_HEAD(&channel->pacing);
+	INIT_LIST_HEAD(&channel->latency_entry);
+	INIT_LIST_HEAD(&channel->member);
+	/* Only reserve the id: completions must not find the channel yet. */
+	ret = xa_alloc(&link->members.ids, &id, NULL, XA_LIMIT(0, AFR_CHANNEL_MAX), GFP_KERNEL);
+	if (ret) {
+		channel->link = NULL;
+		return ret == -EBUSY ? -ENOSPC : ret;
+	}
+	channel->id = id;
+	channel->joined = true;
+	refcount_inc(&link->refs);
+	ret = add_group_link(channel);
+	if (ret) {
+		channel->joined = false;
+		channel->link = NULL;
+		xa_erase(&link->members.ids, id);
+		afr_link_put(link);
+		return ret;
+	}
+	AFR_CHECK(!xa_load(&link->members.ids, id));	/* not found before initialised (I6) */
+	xa_store(&link->members.ids, id, channel, GFP_KERNEL);
+	return 0;
+}
+
+static bool down_runs(struct afr_link *link, const struct afr_channel *channel)
+{
+	bool runs;
+
+	spin_lock_bh(&link->lock);
+	runs = link->members.down_channel == channel && link->members.down_task != current;
+	spin_unlock_bh(&link->lock);
+	return runs;
+}
+
+/**
+ * afr_channel_leave() - leave the link, and release the id
+ * @channel: channel; does nothing if it has left, or never joined and is zeroed
+ *
+ * The id is reused at once. So either the peer's DETACH was polled, or down() was called, or the id
+ * was never sent to the peer (PE5). Otherwise the caller sets channel->id_retired: then the id
+ * stays taken for the rest of the link's life, and the peer's messages for it are ignored.
+ *
+ * After return no upcall is running or follows, except a down() that this is called from.
+ *
+ * Context: process; sleeps for a grace period.
+ */
+void afr_channel_leave(struct afr_channel *channel)
+{
+	struct afr_link *link = channel->link;
+
+	if (!channel->joined)
+		return;
+	spin_lock_bh(&link->lock);
+	channel->joined = false;
+	list_del_init(&channel->member);
+	if (!list_empty(&channel->waiting)) {
+		list_del_init(&channel->waiting);
+		link->sq.nr_waiting--;
+	}
+	list_del_init(&channel->pacing);
+	afr_link_pace_forget(channel);
+	AFR_CHECK(link->members.count);		/* one leave per join (I8) */
+	if (!--link->members.count)
+		afr_link_keepalive_idle(link);
+	spin_unlock_bh(&link->lock);
+	if (channel->id_retired)	/* replaces an entry, so needs no memory */
+		xa_store(&link->members.ids, channel->id, xa_mk_value(0), GFP_KERNEL);
+	else
+		xa_erase(&link->members.ids, channel->id);
+	synchronize_rcu();
+	wait_event(link->wait, !down_runs(link, channel));
+	channel->link = NULL;
+	afr_link_put(link);
+}
+
+/*
+ * May @channel post a message now? If not, queues it for kick(): behind the other waiters, or, for
+ * its DETACH (@leaves), only behind others that leave, so that channels which keep writing do not
+ * delay the release of its memory.
+ */
+static int admit(struct afr_channel *channel, bool leaves)
+{
+	struct afr_link *link = channel->link;
+	unsigned int room = afr_link_queue_space(link);
+
+	if (link->state != AFR_LINK_UP)
+		return -ENOTCONN;
+	if (!list_empty(&channel->waiting)) {
+		if (leaves)
+			list_move_tail(&channel->waiting, &link->sq.detach_waiters);
+		return -EAGAIN;
+	}
+	if (room && link->sq.kicked == channel) {
+		link->sq.kicked = NULL;
+		return 0;
+	}
+	if (room > link->sq.nr_waiting)
+		return 0;
+	list_add_tail(&channel->waiting, leaves ? &link->sq.detach_waiters : &link->sq.waiters);
+	link->sq.nr_waiting++;
+	afr_netns_count(link->an->net, AFR_STAT_LINK_NO_CREDIT);
+	return -EAGAIN;
+}
+
+static struct afr_link_send send_for(const struct afr_channel *channel,
+				     void (*tell)(struct afr_channel *channel))
+{
+	return (struct afr_link_send){
+		.id = channel->id, .serial = channel->serial, .tell = tell,
+	};
+}
+
+/**
+ * afr_channel_write() - post one write to the peer's channel
+ * @channel: channel, joined, with peer_id set
+ * @w: the write
+ *
+ * Whatever is written, AFR_LINK_CREDIT_RESERVE credits are left for announcements: if cursors or
+ * DETACHs could use them, both ends could wait for each other.
+ *
+ * Context: process or softirq, under the caller's tx lock, so that cursors are posted in the order
+ * in which they were sampled (B10).
+ * Return: 0; -EAGAIN: no credit or send slot, kick() will follow, or bulk is held back, paced()
+ * will follow; or -ENOTCONN: the link is dying or dead, down() will follow.
+ */
+int afr_channel_write(struct afr_channel *channel, const struct afr_write *w)
+{
+	struct ib_sge sge = { .addr = w->local, .length = w->len, .lkey = w->lkey };
+	struct afr_link_send ctx = send_for(channel, channel->ops->written);
+	struct afr_link *link = channel->link;
+	struct ib_rdma_wr wr = {
+		.wr.sg_list	= &sge,
+		.wr.num_sge	= w->len ? 1 : 0,
+		.remote_addr	= w->remote,
+		.rkey		= w->rkey,
+	};
+	int ret;
+
+	if (!w->tell)
+		ctx.tell = NULL;
+	spin_lock_bh(&link->lock);
+	if (w->latency)
+		afr_link_pace_latency(channel);
+	ret = w->bulk ? afr_link_pace_admit(channel, w->len, &ctx) : 0;
+	if (!ret)
+		ret = admit(channel, false);
+	if (!ret)
+		ret = afr_link_queue_post(link, &wr, afr_imm_pack(channel->peer_id, w->cursor),
+					  ctx.tell || ctx.bulk ? &ctx : NULL);
+	if (!ret) {
+		link->sq.bytes += w->len;
+		link->sq.writes++;
+	}
+	spin_unlock_bh(&link->lock);
+	return ret;
+}
+
+/**
+ * afr_channel_detach() - post DETACH, the last message to the peer's channel
+ * @channel: channel; nothing is posted for it afterwards
+ *
+ * detached() follows when DETACH has completed.
+ *
+ * Context: process or softirq, under the caller's tx lock.
+ * Return: 0; -EAGAIN: call again from kick(), which will follow; or -ENOTCONN: the link is dying or
+ * dead, down() will follow.
+ */
+int afr_channel_detach(struct afr_channel *channel)
+{
+	struct afr_link_send ctx = send_for(channel, channel->ops->detached);
+	struct afr_link *link = channel->link;
+	struct ib_rdma_wr wr = {};
+	int ret;
+
+	spin_lock_bh(&link->lock);
+	ret = admit(channel, true);
+	if (!ret)
+		ret = afr_link_queue_post(link, &wr,
+					  afr_imm_pack(AFR_CHANNEL_DETACH, channel->peer_id),
+					  &ctx);
+	spin_unlock_bh(&link->lock);
+	return ret;
+}

@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Ends connections.
+ *
+ * Orderly: both FINs are acknowledged -> both ends leave the link (DETACH after the last write,
+ * PE5) -> TCP is shut down for writing -> TCP is read to its end -> finished (E1, PE4).
+ * By abort: TCP is reset -> the connection leaves the link -> finished.
+ * A closed socket leaves an orphan, which ends in the same ways, limited by a timer.
+ */
+#include "close.h"
+
+#include <net/sock.h>
+#include <net/tcp.h>
+#include <net/tcp_states.h>
+
+#include "frame_tx.h"
+#include "move.h"
+#include "recv.h"
+#include "send.h"
+#include "tcp_sock.h"
+#include "trace.h"
+
+/* The error, positive, that calls of the program report after an abort. */
+static int errno_of(struct afr_conn *conn)
+{
+	enum afr_reason reason = conn->abort_reason;
+
+	/* as in tcp(7): a reset after the peer's end of stream is EPIPE */
+	if (reason == AFR_REASON_RESET && afr_recv_fin(conn))
+		return EPIPE;
+	if (conn->err)
+		return conn->err;
+	switch (reason) {
+	case AFR_REASON_RESET:
+	case AFR_REASON_TCP_EOF:
+	case AFR_REASON_TCP_ERROR:
+	case AFR_REASON_CLOSED_UNREAD:
+	case AFR_REASON_LINGER_ZERO:
+	case AFR_REASON_ORPHAN_DATA:
+	case AFR_REASON_ORPHAN_LIMIT:
+		return ECONNRESET;
+	case AFR_REASON_ORPHAN_TIMEOUT:
+		return ETIMEDOUT;
+	default:
+		return EPROTO;
+	}
+}
+
+static bool is_violation(enum afr_reason reason)
+{
+	return reason >= AFR_REASON_HELLO_BAD;
+}
+
+/* To the program of a server, the bytes that it wrote before the client's HELLO count as sent. */
+static bool early_waits(const struct afr_conn *conn)
+{
+	return afr_conn_tx_mode(conn) == AFR_MODE_UNDECIDED && conn->tx.seq.written &&
+	       !test_bit(AFR_F_NO_EARLY_TX, &conn->flags);
+}
+
+/**
+ * afr_close_abort_deferred() - does an abort wait for the answer to ATTACH or the client's HELLO?
+ * @conn: connection
+ *
+ * Without the answer the peer's channel id is unknown, so DETACH cannot be sent, and the whole link
+ * would have to be closed. An abort that this end decided on can wait for the answer; a protocol
+ * violation or a dead TCP connection cannot.
+ *
+ * Context: connection worker.
+ * Return: true while it waits; HELLO and frames are still read then.
+ */
+bool afr_close_abort_deferred(struct afr_conn *conn)
+{
+	if (test_bit(AFR_F_TCP_EOF, &conn->flags) ||
+	    (conn->attach.state != AFR_ATTACHING && !early_waits(conn)))
+		return false;
+	switch (conn->abort_reason) {
+	case AFR_REASON_CLOSED_UNREAD:
+	case AFR_REASON_LINGER_ZERO:
+	case AFR_REASON_ORPHAN_DATA:
+	case AFR_REASON_ORPHAN_LIMIT:
+	case AFR_REASON_ORPHAN_TIMEOUT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void do_abort(struct afr_conn *conn)
+{
+	enum afr_reason reason = conn->abort_reason;
+
+	if (conn->attach.state == AFR_REQUESTED) {
+		afr_move_detach(conn);		/* sends a refusal to the waiting client */
+		afr_frame_tx_push(conn);
+	}
+	if (is_violation(reason)) {
+		afr_netns_count(conn->an->net, AFR_STAT_PEER_VIOLATION);
+		afr_frame_tx_request(conn, AFR_PENDING_ERROR);
+		afr_frame_tx_push(conn);	/* best effort: the reset may overtake ERROR */
+	}
+	WRITE_ONCE(conn->err, errno_of(conn));
+	WRITE_ONCE(conn->reason, reason);
+	spin_lock_bh(&conn->tx.lock);	/* no posts on the link after this */
+	set_bit(AFR_F_ABORTED, &conn->flags);
+	spin_unlock_bh(&conn->tx.lock);
+	mutex_lock(&conn->out.mutex);	/* no frames after this */
+	mutex_unlock(&conn->out.mutex);
+	tcp_abort(conn->tcp->sk, conn->err);
+	afr_netns_count(conn->an->net, AFR_STAT_CONN_ABORTED);
+	trace_afrdma_conn_abort(conn->id, reason, -conn->err);
+	afr_conn_changed(conn);
+}
+
+/**
+ * afr_close_tcp_eof() - handle the end of the TCP connection's incoming stream
+ * @conn: connection
+ * @err: 0 for TCP's FIN, else a negative error
+ *
+ * Context: connection worker.
+ */
+void afr_close_tcp_eof(struct afr_conn *conn, int err)
+{
+	bool complete;
+
+	spin_lock_bh(&conn->rx.lock);
+	complete = conn->rx.seq.visible == conn->rx.seq.fin;
+	spin_unlock_bh(&conn->rx.lock);
+	set_bit(AFR_F_TCP_EOF, &conn->flags);
+	/* how TCP ends does not matter: all is delivered, or the send direction is not framed */
+	if (complete && (afr_send_done(conn) || afr_conn_tx_mode(conn) != AFR_MODE_FRAMED))
+		return;
+	if (err)
+		WRITE_ONCE(conn->err, -err);
+	if (err)
+		afr_conn_abort(conn, err == -ECONNRESET ? AFR_REASON_RESET : AFR_REASON_TCP_ERROR);
+	else if (!complete || conn->tx.seq.fin == AFR_NO_FIN ||
+		 !test_bit(AFR_F_ORPHAN, &conn->flags))
+		afr_conn_abort(conn, AFR_REASON_TCP_EOF);
+}
+
+/**
+ * afr_close_blocked_sender() - abort a blocked sender if TCP was reset after unread DATA
+ * @conn: connection; the receive ring cannot take the rest of a DATA frame from TCP
+ *
+ * The reset is noticed only when all frames before it were read. They are not read while the
+ * receive ring cannot get a page and the program does not read. If the send window is closed as
+ * well, nothing is written to TCP that would return the error, and send() would sleep for ever.
+ *
+ * Context: connection worker.
+ */
+void afr_close_blocked_sender(struct afr_conn *conn)
+{
+	const struct sock *tcp_sk = conn->tcp->sk;
+	int err = READ_ONCE(tcp_sk->sk_err);
+	bool blocked;
+
+	lockdep_assert_held(&conn->worker.mutex);	/* protects conn->in */
+	if (!conn->in.data || test_bit(AFR_F_ABORT, &conn->flags) ||
+	    (!err && inet_sk_state_load(tcp_sk) != TCP_CLOSE))
+		return;
+	spin_lock_bh(&conn->tx.lock);
+	blocked = afr_tx_blocked(&conn->tx.seq);
+	spin_unlock_bh(&conn->tx.lock);
+	if (blocked)
+		afr_close_tcp_eof(conn, -(err ?: ECONNRESET));
+}
+
+/*
+ * Returns a sum that grows whenever the peer takes data: its consumer cursor, SND.UNA, and on TCP
+ * the bytes that TCP acknowledged. On RDMA these do not count: they are SERVICE frames, which TCP
+ * acknowledges even if the peer's program is stuck.
+ */
+static u64 delivered(struct afr_conn *conn)
+{
+	u64 sum;
+
+	spin_lock_bh(&conn->tx.lock);
+	sum = conn->tx.seq.una + conn->tx.seq.consumed;
+	if (conn->tx.seq.where == AFR_ON_TCP)
+		sum += READ_ONCE(tcp_sk(conn->tcp->sk)->bytes_acked);
+	spin_unlock_bh(&conn->tx.lock);
+	return sum;
+}
+
+/* Keeps a connection that was closed just now to deliver its bytes, if orphans_max allows (E3). */
+static void new_orphan(struct afr_conn *conn)
+{
+	struct afr_net *an = conn->an;
+
+	afr_netns_count(an->net, AFR_STAT_CONN_ORPHANED);
+	conn->orphan_sum = delivered(conn);
+	afr_conn_timer(conn, AFR_T_ORPHAN, READ_ONCE(an->set.orphan_timeout_ms));
+	if (afr_netns_charge_orphan(an, &an->orphans))
+		set_bit(AFR_F_ORPHAN_COUNTED, &conn->flags);
+	else
+		afr_conn_abort(conn, AFR_REASON_ORPHAN_LIMIT);
+}
+
+/*
+ * After the orphan timeout: an orphan that has delivered anything since its timer started gets the
+ * same time again, because its peer is only slow. TCP's orphans live while the peer acknowledges,
+ * too (RFC 9293, 3.8.6.1).
+ */
+static bool renew_orphan_timer(struct afr_conn *conn)
+{
+	u64 sum = delivered(conn);
+	bool moved = sum != conn->orphan_sum;
+
+	conn->orphan_sum = sum;
+	if (!moved || !test_bit(AFR_F_ORPHAN_COUNTED, &conn->flags))
+		return false;
+	afr_conn_timer(conn, AFR_T_ORPHAN, READ_ONCE(conn->an->set.orphan_timeout_ms));
+	return true;
+}
+
+/*
+ * The peer has received everything, and may take long to end its own direction. Such an orphan must
+ * not use up the limit for orphans that still deliver: it is counted against a second limit of the
+ * same size, and lives as long as a TCP socket in FIN-WAIT-2 (tcp_fin_timeout, TCP_LINGER2).
+ */
+static void orphan_delivered(struct afr_conn *conn)
+{
+	struct afr_net *an = conn->an;
+	int fin = max(tcp_fin_time(conn->tcp->sk), 1);	/* TCP_LINGER2 may be -1 */
+
+	afr_conn_timer(conn, AFR_T_ORPHAN, min_t(unsigned int, jiffies_to_msecs(fin),
+						 READ_ONCE(an->set.orphan_timeout_ms)));
+	clear_bit(AFR_F_ORPHAN_COUNTED, &conn->flags);
+	afr_netns_uncharge_orphan(&an->orphans);
+	if (afr_netns_charge_orphan(an, &an->orphans_done))
+		set_bit(AFR_F_ORPHAN_DONE, &conn->flags);
+	else
+		afr_conn_abort(conn, AFR_REASON_ORPHAN_LIMIT);
+}
+
+/*
+ * After the program has closed its socket: ends the send direction, and resets the connection if
+ * there are bytes that no program will read (PE7).
+ */
+static void run_orphan(struct afr_conn *conn)
+{
+	bool unread;
+
+	if (!test_and_set_bit(AFR_F_ORPHAN_SEEN, &conn->flags))
+		new_orphan(conn);
+	spin_lock_bh(&conn->rx.lock);
+	unread = conn->rx.seq.visible != conn->rx.seq.consumed;
+	spin_unlock_bh(&conn->rx.lock);
+	if (unread)
+		afr_conn_abort(conn, AFR_REASON_CLOSED_UNREAD);
+	else if (afr_conn_tx_mode(conn) == AFR_MODE_FRAMED && !test_bit(AFR_F_ABORT, &conn->flags))
+		afr_send_fin(conn);	/* not before a reset: the peer would see end of stream */
+	if (test_bit(AFR_F_ORPHAN_COUNTED, &conn->flags) && afr_send_done(conn) &&
+	    !afr_recv_fin(conn))
+		orphan_delivered(conn);
+	if (afr_conn_timer_due(conn, AFR_T_ORPHAN) && !renew_orphan_timer(conn)) {
+		if (afr_conn_tx_mode(conn) == AFR_MODE_UNDECIDED)
+			set_bit(AFR_F_NO_EARLY_TX, &conn->flags);	/* do not wait for HELLO */
+		afr_conn_abort(conn, AFR_REASON_ORPHAN_TIMEOUT);
+	}
+}
+
+/*
+ * After the program has shut down both directions: resets the connection if the peer has sent more
+ * (RFC 9293, 3.10.7.4: data that cannot be delivered).
+ */
+static void run_rx_refused(struct afr_conn *conn)
+{
+	bool more;
+
+	spin_lock_bh(&conn->rx.lock);
+	more = conn->rx.seq.visible > conn->rx.refused_from;
+	spin_unlock_bh(&conn->rx.lock);
+	if (more)
+		afr_conn_abort(conn, AFR_REASON_ORPHAN_DATA);
+}
+
+/* Both directions are complete, FINACK was received, and the local FINACK at least requested. */
+static bool both_complete(struct afr_conn *conn)
+{
+	bool told;
+
+	spin_lock_bh(&conn->rx.lock);
+	if (afr_rx_finack_due(&conn->rx.seq))
+		afr_frame_tx_request(conn, AFR_PENDING_FINACK);
+	told = conn->rx.seq.finack_requested;
+	spin_unlock_bh(&conn->rx.lock);
+	return told && afr_send_done(conn);
+}
+
+static void finish(struct afr_conn *conn, enum afr_stat stat)
+{
+	if (test_bit(AFR_F_FINISHED, &conn->flags))
+		return;
+	afr_netns_count(conn->an->net, stat);
+	afr_tcp_sock_remove(conn);	/* the TCP socket may outlive the connection */
+	afr_conn_finish(conn);
+	afr_conn_changed(conn);
+}
+
+/*
+ * TCP drops a FIN for which it cannot allocate a packet and never retries it (tcp_send_fin()): both
+ * ends would keep the connection until the orphan timeout. Both streams are complete here, so a
+ * reset ends the connection as well.
+ */
+static void send_tcp_fin(struct afr_conn *conn)
+{
+	struct sock *tcp = conn->tcp->sk;
+	u32 seq = READ_ONCE(tcp_sk(tcp)->write_seq);
+
+	kernel_sock_shutdown(conn->tcp, SHUT_WR);
+	if (READ_ONCE(tcp_sk(tcp)->write_seq) == seq &&
+	    (1 << inet_sk_state_load(tcp)) & (TCPF_FIN_WAIT1 | TCPF_LAST_ACK))
+		tcp_abort(tcp, ECONNRESET);
+}
+
+/*
+ * Shuts down TCP for writing. This makes TCP invoke the callbacks, which must not mistake it for an
+ * event of the peer: AFR_F_TCP_SHUTTING_DOWN.
+ */
+static void shut_tcp(struct afr_conn *conn)
+{
+	set_bit(AFR_F_TCP_SHUTTING_DOWN, &conn->flags);
+	send_tcp_fin(conn);
+	set_bit(AFR_F_TCP_SHUT, &conn->flags);
+	clear_bit(AFR_F_TCP_SHUTTING_DOWN, &conn->flags);
+	smp_mb__after_atomic();	/* clear the flag before checking for the peer's TCP FIN */
+	if (!test_bit(AFR_F_TCP_EOF, &conn->flags) && afr_tcp_sock_ended(conn))
+		afr_conn_schedule(conn);
+}
+
+/* Sends the last frame and TCP's FIN in one segment. */
+static void push_and_shut_tcp(struct afr_conn *conn)
+{
+	tcp_sock_set_cork(conn->tcp->sk, true);
+	afr_frame_tx_push(conn);
+	if (afr_frame_tx_idle(conn))
+		shut_tcp(conn);
+	else
+		tcp_sock_set_cork(conn->tcp->sk, false);
+}
+
+static void run_framed(struct afr_conn *conn)
+{
+	if (!both_complete(conn))
+		return;
+	set_bit(AFR_F_FLUSH, &conn->flags);	/* no more frames to be piggybacked on */
+	afr_move_detach(conn);
+	if (conn->attach.state != AFR_DETACHED) {
+		afr_frame_tx_push(conn);
+		return;
+	}
+	if (!test_bit(AFR_F_TCP_SHUT, &conn->flags))
+		push_and_shut_tcp(conn);
+	if (test_bit(AFR_F_TCP_SHUT, &conn->flags) && test_bit(AFR_F_TCP_EOF, &conn->flags))
+		finish(conn, AFR_STAT_CONN_FINISHED);
+}
+
+/* One-way: FINs are not acknowledged by frames, so TCP itself ends such a connection. */
+static void run_one_way(struct afr_conn *conn)
+{
+	if (afr_conn_tx_mode(conn) == AFR_MODE_FRAMED && conn->tx.seq.fin != AFR_NO_FIN &&
+	    !test_bit(AFR_F_TCP_SHUT, &conn->flags) && afr_frame_tx_idle(conn)) {
+		kernel_sock_shutdown(conn->tcp, SHUT_WR);
+		set_bit(AFR_F_TCP_SHUT, &conn->flags);
+	}
+	if (!test_bit(AFR_F_ORPHAN, &conn->flags))
+		return;
+	if (afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK || test_bit(AFR_F_TCP_SHUT, &conn->flags))
+		finish(conn, AFR_STAT_CONN_FINISHED);
+}
+
+/* Applies shutdown(SHUT_WR), which may have been called while the send direction was undecided. */
+static void end_output(struct afr_conn *conn)
+{
+	if (afr_conn_tx_mode(conn) == AFR_MODE_FRAMED)
+		afr_send_fin(conn);
+	else if (afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK &&
+		 !test_and_set_bit(AFR_F_TCP_SHUT, &conn->flags))
+		kernel_sock_shutdown(conn->tcp, SHUT_WR);
+}
+
+/**
+ * afr_close_run() - take the next step towards the end of the connection, if it has to end
+ * @conn: connection with at least one direction decided
+ *
+ * Context: connection worker, as its last step.
+ */
+void afr_close_run(struct afr_conn *conn)
+{
+	if (test_bit(AFR_F_ORPHAN, &conn->flags))
+		run_orphan(conn);
+	else if (test_bit(AFR_F_RX_REFUSED, &conn->flags))
+		run_rx_refused(conn);
+	if (test_bit(AFR_F_ABORT, &conn->flags) && !test_bit(AFR_F_ABORTED, &conn->flags)) {
+		if (afr_close_abort_deferred(conn)) {
+			afr_move_detach(conn);	/* its timer limits the wait */
+			return;
+		}
+		do_abort(conn);
+	}
+	if (test_bit(AFR_F_ABORTED, &conn->flags)) {
+		afr_move_detach(conn);
+		if (conn->attach.state == AFR_DETACHED)
+			finish(conn, AFR_STAT_CONN_FINISHED);
+		return;
+	}
+	if (test_bit(AFR_F_FIN_WANTED, &conn->flags))
+		end_output(conn);
+	if (afr_conn_negotiated(conn))
+		run_framed(conn);
+	else if (afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK ||
+		 afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK)
+		run_one_way(conn);
+}
+
+/**
+ * afr_close_tcp_state() - get the state that a TCP connection with this stream would be in
+ * @conn: negotiated connection
+ *
+ * The real TCP connection stays ESTABLISHED until both directions have ended, but programs detect a
+ * half-close by TCP_INFO (RFC 9293, 3.3.2).
+ *
+ * Context: any.
+ * Return: TCP_ESTABLISHED, TCP_FIN_WAIT1, ...
+ */
+u8 afr_close_tcp_state(struct afr_conn *conn)
+{
+	bool out, acked, in;
+
+	spin_lock_bh(&conn->tx.lock);
+	out = conn->tx.seq.fin != AFR_NO_FIN;
+	acked = conn->tx.seq.finacked;
+	spin_unlock_bh(&conn->tx.lock);
+	in = afr_recv_fin(conn);
+	if (test_bit(AFR_F_ABORTED, &conn->flags))
+		return TCP_CLOSE;
+	if (out && in)
+		return acked ? TCP_CLOSE : TCP_CLOSING;	/* sockets never report TIME-WAIT */
+	if (out)
+		return acked ? TCP_FIN_WAIT2 : TCP_FIN_WAIT1;
+	return in ? TCP_CLOSE_WAIT : TCP_ESTABLISHED;
+}
+
+/**
+ * afr_close_refuse() - abort because of what the peer sent, and stop reading from TCP
+ * @conn: connection
+ * @reason: why
+ *
+ * Nothing that follows is parsed, not even while an abort waits (afr_close_abort_deferred()).
+ *
+ * Context: connection worker.
+ */
+void afr_close_refuse(struct afr_conn *conn, enum afr_reason reason)
+{
+	set_bit(AFR_F_TCP_EOF, &conn->flags);
+	afr_conn_abort(conn, reason);
+}

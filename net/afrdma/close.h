@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The end of a connection: orderly, by abort, or as an orphan. */
+#ifndef AFR_CLOSE_H
+#define AFR_CLOSE_H
+
+#include "conn.h"
+
+void afr_close_run(struct afr_conn *conn);
+bool afr_close_abort_deferred(struct afr_conn *conn);
+void afr_close_tcp_eof(struct afr_conn *conn, int err);
+void afr_close_blocked_sender(struct afr_conn *conn);
+u8 afr_close_tcp_state(struct afr_conn *conn);
+void afr_close_refuse(struct afr_conn *conn, enum afr_reason reason);
+
+#endif /* AFR_CLOSE_H */

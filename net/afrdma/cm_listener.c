@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The cm listener: accepts or rejects the connect requests by which peers set up links.
+ *
+ * IPv4 and IPv6 share one port, so that the port sent in HELLO is right for both address families.
+ * The rdma_cm ids pin the namespace (B8), so they exist only while it has sockets.
+ *
+ * rdma_cm calls the handler for the requests of all peers one after the other; the handler only
+ * copies the request and queues it. The number of pending requests is bounded (link_requests_max).
+ *
+ * Locks: afr_net.lock is held while listeners are created, but not while they are destroyed;
+ * handlers do not take it.
+ */
+#include <linux/atomic.h>
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/slab.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <rdma/rdma_cm.h>
+
+#include "cm_listener.h"
+#include "device.h"
+#include "group.h"
+#include "link.h"
+#include "link_cm.h"
+#include "netns.h"
+#include "proto/wire.h"
+
+#define BACKLOG		64
+#define PORT_TRIES	8
+
+struct afr_cm_listener {
+	struct afr_net		*an;
+	unsigned int		users;
+	/* set by the first afr_cm_listener_port(), because a host with only clients needs none */
+	struct workqueue_struct	*wq;		/* runs request_work() */
+	struct rdma_cm_id	*id4, *id6;	/* id6 is NULL without IPv6 */
+	u16			port;
+};
+
+/* A connect request, passed from listener_event() to request_work(). */
+struct request {
+	struct work_struct	work;
+	struct afr_net		*an;
+	struct afr_device	*dev;
+	struct rdma_cm_id	*id;
+	struct afr_wire_cm_req	req;
+};
+
+/* Compares in constant time, so that a peer cannot find the secret byte by byte. */
+static bool secret_valid(struct afr_net *an, const struct rdma_cm_id *id,
+			 const struct afr_wire_cm_req *req)
+{
+	u8 secret[sizeof(req->secret)], differ = 0;
+	unsigned int i;
+
+	afr_netns_secret(an, req->instance, &id->route.addr.src_addr, &id->route.addr.dst_addr,
+			 secret);
+	for (i = 0; i < sizeof(secret); i++) {
+		differ |= secret[i] ^ req->secret[i];
+		OPTIMIZER_HIDE_VAR(differ);
+	}
+	memzero_explicit(secret, sizeof(secret));
+	return !differ;
+}
+
+static enum afr_reason check_request(struct request *r)
+{
+	struct afr_device_info info;
+
+	if (r->req.version != AFR_WIRE_VERSION || r->req.reserved ||
+	    !secret_valid(r->an, r->id, &r->req))
+		return AFR_REASON_LINK_PROTOCOL;
+	afr_device_info(r->dev, &info);
+	return info.reason;
+}
+
+static void request_work(struct work_struct *work)
+{
+	struct request *r = container_of(work, struct request, work);
+	enum afr_reason reason = check_request(r);
+
+	if (!reason)
+		reason = afr_group_accept(r->an, r->id, &r->req);
+	if (reason) {
+		afr_netns_count(r->an->net, AFR_STAT_LINK_REFUSED);
+		afr_link_cm_reject(r->id, reason);
+		rdma_destroy_id(r->id);
+	}
+	afr_device_put(r->dev);
+	atomic_dec(&r->an->link_requests);
+	kfree_sensitive(r);
+}
+
+/* Ignores events until request_work() has run: after a relevant one, accepting the id fails. */
+static int request_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	return 0;
+}
+
+static struct request *new_request(struct afr_cm_listener *s, struct rdma_cm_id *id,
+				   const struct rdma_conn_param *param)
+{
+	const struct afr_wire_cm_req *req = param->private_data;
+	struct request *r;
+
+	/* the local queue pair would use these counts, and an rnr_retry_count of 7 never ends */
+	if (param->retry_count > AFR_CM_RETRIES || param->rnr_retry_count > AFR_CM_RETRIES)
+		return NULL;
+	/* on InfiniBand private data has always the full length, padded with zeros (R6) */
+	if (!req || param->private_data_len < sizeof(*req) ||
+	    be32_to_cpu(req->magic) != AFR_CM_MAGIC ||
+	    memchr_inv(req + 1, 0, param->private_data_len - sizeof(*req)))
+		return NULL;
+	r = kzalloc(sizeof(*r), GFP_KERNEL);
+	if (!r)
+		return NULL;
+	r->dev = afr_device_get(id->device);	/* NULL if the device is being removed (B12) */
+	if (!r->dev) {
+		kfree(r);
+		return NULL;
+	}
+	r->an = s->an;
+	r->id = id;
+	r->req = *req;
+	INIT_WORK(&r->work, request_work);
+	return r;
+}
+
+/* If this returns non-zero for a request, rdma_cm rejects it and destroys its id. */
+static int listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct afr_cm_listener *s = id->context;
+	struct afr_net *an = s->an;
+	struct request *r = NULL;
+	bool taken;
+
+	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+		return 0;
+	taken = afr_netns_charge(an, &an->link_requests, READ_ONCE(an->set.link_requests_max));
+	if (taken)
+		r = new_request(s, id, &event->param.conn);
+	if (!r) {
+		if (taken)
+			atomic_dec(&an->link_requests);
+		afr_netns_count(an->net, AFR_STAT_LINK_REFUSED);
+		return -ECONNREFUSED;
+	}
+	id->context = r;
+	id->event_handler = request_event;
+	queue_work(s->wq, &r->work);
+	return 0;
+}
+
+static struct rdma_cm_id *listen(struct afr_cm_listener *s, struct sockaddr *addr)
+{
+	struct rdma_cm_id *id;
+	int ret;
+
+	id = rdma_create_id(s->an->net, listener_event, s, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id))
+		return id;
+	ret = rdma_set_afonly(id, 1);
+	if (!ret)
+		ret = rdma_bind_addr(id, addr);
+	if (!ret)
+		ret = rdma_listen(id, BACKLOG);
+	if (ret) {
+		rdma_destroy_id(id);
+		return ERR_PTR(ret);
+	}
+	return id;
+}
+
+static int try_listen(struct afr_cm_listener *s)
+{
+	struct sockaddr_in any4 = { .sin_family = AF_INET };
+	struct sockaddr_in6 any6 = { .sin6_family = AF_INET6 };
+	struct rdma_cm_id *id;
+	__be16 port;
+
+	/* iw_cm creates a socket in the namespace of the current task, so this must be a worker */
+	AFR_CHECK(current->flags & PF_WQ_WORKER);
+	if (!s->wq)
+		s->wq = alloc_workqueue("afrdma_service", WQ_UNBOUND, 0);
+	if (!s->wq)
+		return -ENOMEM;
+	id = listen(s, (struct sockaddr *)&any4);
+	if (IS_ERR(id))
+		return PTR_ERR(id);
+	port = ((struct sockaddr_in *)&id->route.addr.src_addr)->sin_port;
+	s->id4 = id;
+	any6.sin6_port = port;
+	id = listen(s, (struct sockaddr *)&any6);
+	if (PTR_ERR(id) == -EADDRINUSE) {
+		rdma_destroy_id(s->id4);
+		s->id4 = NULL;
+		return -EADDRINUSE;
+	}
+	s->id6 = IS_ERR(id) ? NULL : id;	/* this host has no IPv6 */
+	s->port = ntohs(port);
+	return 0;
+}
+
+static int any_usable(const struct afr_device_info *info, void *arg)
+{
+	return info->usable;
+}
+
+/**
+ * afr_cm_listener_port() - get the port of the cm listener; start it on first use
+ * @an: namespace
+ * @family: address family of the socket; unused, as the port is the same for both
+ *
+ * Context: process, between afr_cm_listener_get() and afr_cm_listener_put(). Unless
+ * afr_cm_listener_started() is true, only in a workqueue worker.
+ * Return: the port in host order; 0 if there is no listener: no usable RDMA device, not the initial
+ * namespace, or an error.
+ */
+u16 afr_cm_listener_port(struct afr_net *an, sa_family_t family)
+{
+	struct afr_cm_listener *s;
+	u16 port = 0;
+	int i;
+
+	if (!net_eq(an->net, &init_net) || !afr_device_for_each(any_usable, NULL))
+		return 0;
+	mutex_lock(&an->lock);
+	s = an->cm_listener;
+	for (i = 0; s && !s->port && i < PORT_TRIES; i++)
+		if (try_listen(s) != -EADDRINUSE)
+			break;
+	if (s)
+		port = s->port;
+	mutex_unlock(&an->lock);
+	return port;
+}
+
+/**
+ * afr_cm_listener_started() - has the cm listener been started?
+ * @an: namespace
+ *
+ * If so, afr_cm_listener_port() may be called from any process context.
+ *
+ * Context: process.
+ * Return: true while there is a listener.
+ */
+bool afr_cm_listener_started(struct afr_net *an)
+{
+	struct afr_cm_listener *s;
+	bool listens;
+
+	mutex_lock(&an->lock);
+	s = an->cm_listener;
+	listens = s && s->port;
+	mutex_unlock(&an->lock);
+	return listens;
+}
+
+static struct afr_cm_listener *new_listener(struct afr_net *an)
+{
+	struct afr_cm_listener *s = kzalloc(sizeof(*s), GFP_KERNEL);
+
+	if (s)
+		s->an = an;
+	return s;
+}
+
+/**
+ * afr_cm_listener_get() - count a new socket as a user of the cm listener
+ * @an: namespace of the socket
+ *
+ * Does not start the listener: afr_cm_listener_port() does.
+ *
+ * Context: process.
+ */
+void afr_cm_listener_get(struct afr_net *an)
+{
+	struct afr_cm_listener *s;
+
+	mutex_lock(&an->lock);
+	/* without memory there is no listener, and connections of this namespace stay on TCP */
+	s = an->cm_listener ?: new_listener(an);
+	if (s)
+		s->users++;
+	an->cm_listener = s;
+	mutex_unlock(&an->lock);
+}
+
+/**
+ * afr_cm_listener_put() - a socket is gone; destroy the cm listener with the last one (B8)
+ * @an: namespace of the socket
+ *
+ * Context: process. Waits for handlers and pending requests, not for peers.
+ */
+void afr_cm_listener_put(struct afr_net *an)
+{
+	struct afr_cm_listener *s;
+
+	mutex_lock(&an->lock);
+	s = an->cm_listener;
+	if (s && !--s->users)
+		an->cm_listener = NULL;
+	else
+		s = NULL;
+	mutex_unlock(&an->lock);
+	if (!s)
+		return;
+	if (s->id4)
+		rdma_destroy_id(s->id4);
+	if (s->id6)
+		rdma_destroy_id(s->id6);
+	if (s->wq)
+		destroy_workqueue(s->wq);
+	kfree(s);
+}

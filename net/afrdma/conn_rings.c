@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pages of the rings of a connection.
+ *
+ * Limits refuse a page only to a ring that has AFR_RING_MEM_MIN bytes of pages. The producer then
+ * frees the pages of its ring that hold nothing, and tries again. If there are none, the ring
+ * holds bytes, and a page becomes free when they are consumed: by the path for a sender, by the
+ * program for the worker.
+ */
+#include "conn_rings.h"
+
+#include <net/sock.h>
+
+/* Must the sender wait until bytes leave its ring? The path wakes it then. */
+static bool snd_starved(struct afr_conn *conn)
+{
+	bool starved;
+
+	spin_lock_bh(&conn->tx.lock);
+	afr_ring_mem_trim(&conn->tx.mem, conn->tx.seq.una, conn->tx.seq.written);
+	starved = afr_ring_mem_starved(&conn->tx.mem, conn->tx.seq.written);
+	if (starved)
+		set_bit(AFR_F_NO_PAGES, &conn->flags);
+	spin_unlock_bh(&conn->tx.lock);
+	return starved;
+}
+
+/*
+ * Must the worker wait until the program reads? The program is woken: it may be waiting for more
+ * bytes than can come.
+ */
+static bool rcv_starved(struct afr_conn *conn)
+{
+	bool starved;
+
+	spin_lock_bh(&conn->rx.lock);
+	afr_ring_mem_trim(&conn->rx.mem, conn->rx.seq.consumed, conn->rx.seq.visible);
+	starved = afr_ring_mem_starved(&conn->rx.mem, conn->rx.seq.visible);
+	if (starved)
+		set_bit(AFR_F_STALLED, &conn->flags);
+	spin_unlock_bh(&conn->rx.lock);
+	if (starved)
+		afr_conn_readable(conn);
+	return starved;
+}
+
+/**
+ * afr_conn_rings_back_snd() - allocate pages for bytes that the program sends
+ * @conn: connection, conn->tx.busy set
+ * @n: bytes to be written behind conn->tx.seq.written
+ *
+ * Context: process, one sender at a time.
+ * Return: how many of the bytes have pages; -ENOMEM: the allocation failed, try again later;
+ * -EAGAIN: the ring keeps its pages, and the sender is woken when one is free (AFR_F_NO_PAGES).
+ */
+int afr_conn_rings_back_snd(struct afr_conn *conn, u32 n)
+{
+	int backed;
+
+	do
+		backed = afr_ring_mem_populate(&conn->tx.mem, conn->tx.seq.written, n);
+	while (backed == -EDQUOT && !snd_starved(conn));
+	return backed == -EDQUOT ? -EAGAIN : backed;
+}
+
+/**
+ * afr_conn_rings_back_rcv() - allocate pages for bytes that TCP has received
+ * @conn: connection, conn->rx.busy set
+ * @n: bytes to be read behind conn->rx.seq.visible
+ *
+ * Context: connection worker.
+ * Return: how many of the bytes have pages; -ENOMEM: the allocation failed, try again later;
+ * -EAGAIN: the ring keeps its pages, and the worker is scheduled when the program reads
+ * (AFR_F_STALLED).
+ */
+int afr_conn_rings_back_rcv(struct afr_conn *conn, u32 n)
+{
+	int backed;
+
+	do
+		backed = afr_ring_mem_populate(&conn->rx.mem, conn->rx.seq.visible, n);
+	while (backed == -EDQUOT && !rcv_starved(conn));
+	return backed == -EDQUOT ? -EAGAIN : backed;
+}
+
+/**
+ * afr_conn_rings_wake_sender() - wake a sender that waits for a page, if there is one now
+ * @conn: connection
+ *
+ * Called when bytes have left the send ring, when the ring was pinned or unpinned, or when a failed
+ * allocation may be tried again.
+ *
+ * Context: process, conn->tx.lock not held.
+ */
+void afr_conn_rings_wake_sender(struct afr_conn *conn)
+{
+	bool tell = true;
+
+	if (!test_bit(AFR_F_NO_PAGES, &conn->flags))
+		return;
+	spin_lock_bh(&conn->tx.lock);
+	if (!conn->tx.busy) {	/* else a sender is trying right now */
+		afr_ring_mem_trim(&conn->tx.mem, conn->tx.seq.una, conn->tx.seq.written);
+		tell = !afr_ring_mem_starved(&conn->tx.mem, conn->tx.seq.written);
+	}
+	if (tell)
+		clear_bit(AFR_F_NO_PAGES, &conn->flags);
+	spin_unlock_bh(&conn->tx.lock);
+	if (tell)
+		afr_conn_writable(conn);
+}
+
+/**
+ * afr_conn_rings_pin() - allocate and pin all pages of both rings, for a device
+ * @conn: connection
+ *
+ * Pages of an unpinned ring may be freed under tx.lock or rx.lock, so the rings are marked as
+ * pinned under these locks.
+ *
+ * Context: connection worker.
+ * Return: 0; -EDQUOT, -ENOBUFS (share of the peer), -EUSERS (share of the user) or -ENOMEM, and
+ * the caller has to call afr_conn_rings_unpin() in any case.
+ */
+int afr_conn_rings_pin(struct afr_conn *conn)
+{
+	int err;
+
+	err = afr_ring_quota_charge(&conn->attach.quota, conn->an, &conn->peer.remote,
+				    sock_i_uid(conn->tcp->sk), &conn->tx.mem, &conn->rx.mem);
+	if (err)
+		return err;
+	spin_lock_bh(&conn->tx.lock);
+	conn->tx.mem.pinned = true;
+	spin_lock(&conn->rx.lock);
+	conn->rx.mem.pinned = true;
+	spin_unlock(&conn->rx.lock);
+	spin_unlock_bh(&conn->tx.lock);
+	err = afr_ring_mem_pin(&conn->tx.mem);
+	if (err)
+		return err;
+	afr_conn_rings_wake_sender(conn);
+	return afr_ring_mem_pin(&conn->rx.mem);
+}
+
+/**
+ * afr_conn_rings_unpin() - unpin the rings, and free the pages that hold no bytes
+ * @conn: connection; no device writes to its receive ring or reads its send ring any more
+ *
+ * An idle connection keeps no page. If a sender is active, the path frees the pages when it has
+ * sent what the sender wrote.
+ *
+ * Context: connection worker.
+ */
+void afr_conn_rings_unpin(struct afr_conn *conn)
+{
+	spin_lock_bh(&conn->tx.lock);
+	afr_ring_mem_unpin(&conn->tx.mem);
+	if (!conn->tx.busy)
+		afr_ring_mem_trim(&conn->tx.mem, conn->tx.seq.una, conn->tx.seq.written);
+	spin_lock(&conn->rx.lock);
+	afr_ring_mem_unpin(&conn->rx.mem);
+	afr_ring_mem_trim(&conn->rx.mem, conn->rx.seq.consumed, conn->rx.seq.visible);
+	spin_unlock(&conn->rx.lock);
+	spin_unlock_bh(&conn->tx.lock);
+	afr_ring_quota_uncharge(&conn->attach.quota);
+	afr_conn_rings_wake_sender(conn);
+}

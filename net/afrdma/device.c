@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * RDMA devices: an ib_client with one object per device.
+ *
+ * The RDMA core notifies its clients of a removal in the reverse order of their registration: this
+ * client before rdma_cm, whose listeners still deliver requests for the device (B12). So every user
+ * takes a reference on the device object before it creates anything on the device, and gets none
+ * once the removal has begun.
+ *
+ * Locks: devices_lock is a leaf; it is not held while a removal waits.
+ */
+#include <linux/completion.h>
+#include <linux/list.h>
+#include <linux/log2.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/slab.h>
+
+#include "device.h"
+
+struct afr_device {
+	struct list_head	entry;		/* in devices until removal begins */
+	struct ib_device	*ib;
+	refcount_t		refs;		/* one is held by the ib_client */
+	bool			dead;
+	struct completion	gone;		/* completed when refs reaches zero */
+	struct ib_event_handler	events;
+};
+
+static LIST_HEAD(devices);
+static DEFINE_MUTEX(devices_lock);	/* protects devices, writes of ring_max */
+static const struct afr_device_ops *device_ops;
+static u32 ring_max = U32_MAX;		/* see afr_device_ring_max() */
+
+/**
+ * afr_device_get() - get a reference on a device
+ * @ibdev: device as known to rdma_cm
+ *
+ * Context: process.
+ * Return: its object with a reference, or NULL if it is unknown or being removed.
+ */
+struct afr_device *afr_device_get(struct ib_device *ibdev)
+{
+	struct afr_device *dev, *found = NULL;
+
+	mutex_lock(&devices_lock);
+	list_for_each_entry(dev, &devices, entry) {
+		if (dev->ib != ibdev)
+			continue;
+		refcount_inc(&dev->refs);
+		found = dev;
+		break;
+	}
+	mutex_unlock(&devices_lock);
+	return found;
+}
+
+/**
+ * afr_device_put() - drop a reference on a device
+ * @dev: device; the caller has freed everything that it created on it
+ *
+ * Context: process.
+ */
+void afr_device_put(struct afr_device *dev)
+{
+	if (refcount_dec_and_test(&dev->refs))
+		complete(&dev->gone);
+}
+
+/**
+ * afr_device_removing() - is the device being removed?
+ * @dev: device
+ *
+ * A link that becomes visible to the lost() upcall before this returns false is failed by a removal
+ * that begins later.
+ *
+ * Context: any.
+ * Return: true once the removal has begun.
+ */
+bool afr_device_removing(const struct afr_device *dev)
+{
+	return READ_ONCE(dev->dead);
+}
+
+/**
+ * afr_device_ib() - get the verbs device
+ * @dev: device
+ *
+ * Context: any.
+ * Return: the ib_device, valid while the caller has a reference on @dev.
+ */
+struct ib_device *afr_device_ib(const struct afr_device *dev)
+{
+	return dev->ib;
+}
+
+static bool any_iwarp(struct ib_device *ib)
+{
+	u32 port;
+
+	rdma_for_each_port(ib, port)
+		if (rdma_protocol_iwarp(ib, port))
+			return true;
+	return false;
+}
+
+/* Bytes of the largest ring, a power of two, that fits twice into the device's page list (R2). */
+static u32 mirrored_ring_max(const struct ib_device_attr *attrs)
+{
+	u32 pages = attrs->max_fast_reg_page_list_len / 2;
+
+	return pages ? rounddown_pow_of_two(min_t(u32, pages, U32_MAX / 2 / PAGE_SIZE)) * PAGE_SIZE
+		     : 0;
+}
+
+static bool usable(const struct ib_device_attr *attrs)
+{
+	return mirrored_ring_max(attrs) && attrs->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS;
+}
+
+/**
+ * afr_device_info() - get the properties of a device
+ * @dev: device
+ * @info: out
+ *
+ * Context: any.
+ */
+void afr_device_info(const struct afr_device *dev, struct afr_device_info *info)
+{
+	const struct ib_device_attr *attrs = &dev->ib->attrs;
+
+	memset(info, 0, sizeof(*info));
+	strscpy(info->name, dev_name(&dev->ib->dev), sizeof(info->name));
+	info->iwarp = any_iwarp(dev->ib);
+	info->ring_max = mirrored_ring_max(attrs);
+	info->usable = usable(attrs);
+	info->reason = info->usable ? AFR_REASON_NONE : AFR_REASON_DEVICE_LACKS;
+	info->max_qp_wr = attrs->max_qp_wr;
+	info->max_cqe = attrs->max_cqe;
+	info->links = refcount_read(&dev->refs) - 1;
+}
+
+/**
+ * afr_device_for_each() - visit every device
+ * @fn: called with the properties of one device; ends the walk by returning non-zero. It may sleep,
+ *	but must not call functions of this file that take devices_lock.
+ * @arg: passed to @fn
+ *
+ * Context: process. @fn runs under devices_lock.
+ * Return: the last return value of @fn, 0 if there are no devices.
+ */
+int afr_device_for_each(int (*fn)(const struct afr_device_info *info, void *arg), void *arg)
+{
+	struct afr_device_info info;
+	struct afr_device *dev;
+	int ret = 0;
+
+	mutex_lock(&devices_lock);
+	list_for_each_entry(dev, &devices, entry) {
+		afr_device_info(dev, &info);
+		ret = fn(&info, arg);
+		if (ret)
+			break;
+	}
+	mutex_unlock(&devices_lock);
+	return ret;
+}
+
+/* Called when a device was added or removed. */
+static void update_ring_max(void)
+{
+	struct afr_device *dev;
+	u32 most = U32_MAX;
+
+	lockdep_assert_held(&devices_lock);
+	list_for_each_entry(dev, &devices, entry)
+		if (usable(&dev->ib->attrs))
+			most = min(most, mirrored_ring_max(&dev->ib->attrs));
+	WRITE_ONCE(ring_max, most);
+}
+
+/**
+ * afr_device_ring_max() - get the largest ring size that suits all devices
+ *
+ * Context: any.
+ * Return: size in bytes of the largest ring that every usable device can map mirrored; U32_MAX if
+ * there is no usable device.
+ */
+u32 afr_device_ring_max(void)
+{
+	return READ_ONCE(ring_max);
+}
+
+/* The RDMA core calls this in a worker, whatever context the driver reported the event in. */
+static void device_event(struct ib_event_handler *handler, struct ib_event *event)
+{
+	struct afr_device *dev = container_of(handler, struct afr_device, events);
+
+	if (event->event == IB_EVENT_PORT_ERR)
+		device_ops->lost(dev, event->element.port_num, AFR_REASON_LINK_PORT_DOWN);
+	else if (event->event == IB_EVENT_DEVICE_FATAL)
+		device_ops->lost(dev, 0, AFR_REASON_LINK_QP_EVENT);
+}
+
+static struct ib_client afr_ib_client;
+
+static int add_device(struct ib_device *ib)
+{
+	struct afr_device *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+
+	if (!dev)
+		return -ENOMEM;
+	dev->ib = ib;
+	refcount_set(&dev->refs, 1);
+	init_completion(&dev->gone);
+	ib_set_client_data(ib, &afr_ib_client, dev);
+	INIT_IB_EVENT_HANDLER(&dev->events, ib, device_event);
+	ib_register_event_handler(&dev->events);
+	mutex_lock(&devices_lock);
+	list_add_tail(&dev->entry, &devices);
+	update_ring_max();
+	mutex_unlock(&devices_lock);
+	return 0;
+}
+
+static void remove_device(struct ib_device *ib, void *client_data)
+{
+	struct afr_device *dev = client_data;
+
+	ib_unregister_event_handler(&dev->events);
+	mutex_lock(&devices_lock);
+	list_del(&dev->entry);
+	update_ring_max();
+	WRITE_ONCE(dev->dead, true);
+	mutex_unlock(&devices_lock);
+
+	device_ops->lost(dev, 0, AFR_REASON_LINK_DEVICE_REMOVED);
+	afr_device_put(dev);
+	wait_for_completion(&dev->gone);
+	kfree(dev);
+}
+
+static struct ib_client afr_ib_client = {
+	.name	= "afrdma",
+	.add	= add_device,
+	.remove	= remove_device,
+};
+
+/**
+ * afr_device_init() - register the ib_client: get all devices, existing and future ones
+ * @ops: upcalls, which may come before this returns
+ *
+ * Context: module load.
+ * Return: 0 or a negative error.
+ */
+int afr_device_init(const struct afr_device_ops *ops)
+{
+	device_ops = ops;
+	return ib_register_client(&afr_ib_client);
+}
+
+/**
+ * afr_device_exit() - unregister the ib_client and free all device objects
+ *
+ * Context: module exit. Waits until all references are dropped.
+ */
+void afr_device_exit(void)
+{
+	ib_unregister_client(&afr_ib_client);
+}

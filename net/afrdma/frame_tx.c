@@ -1,0 +1,583 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Outgoing frames: the control channel and the TCP path. Pending control frames and DATA are built
+ * one at a time into conn->out and written to the TCP socket without waiting; what TCP does not
+ * take is continued from sk_write_space.
+ */
+#include "frame_tx.h"
+
+#include <linux/bvec.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/net.h>
+#include <linux/uio.h>
+#include <net/sock.h>
+#include <net/tcp.h>
+
+#include "conn_rings.h"
+#include "proto/hello.h"
+#include "test/byzantine.h"
+#include "trace.h"
+#include "tx_policy.h"
+
+#define DATA_MAX	(AFR_FRAME_BODY_MAX - sizeof(struct afr_wire_data))
+#define DATA_SEGMENTS	(DATA_MAX / PAGE_SIZE + 1)
+
+/*
+ * One function per kind fills in the frame from the sequence state, or returns false if the frame
+ * is no longer needed. All run under conn->tx.lock.
+ */
+static bool build_error(struct afr_conn *conn, struct afr_frame *frame)
+{
+	frame->type = AFR_FRAME_ERROR;
+	frame->reason = conn->abort_reason;
+	return true;
+}
+
+static bool build_resume(struct afr_conn *conn, struct afr_frame *frame)
+{
+	frame->type = AFR_FRAME_RESUME;
+	frame->resume.epoch = conn->attach.resume_epoch;
+	frame->resume.reason = conn->attach.resume_reason;
+	spin_lock(&conn->rx.lock);
+	/* current values: DATA below S may have come and been read since the epoch was closed */
+	frame->resume.received = conn->rx.seq.visible;
+	frame->resume.consumed = afr_rx_report(&conn->rx.seq);
+	spin_unlock(&conn->rx.lock);
+	return true;
+}
+
+static void resume_built(struct afr_conn *conn, const struct afr_frame *frame)
+{
+	spin_lock(&conn->rx.lock);
+	afr_conn_set_credit_imm(conn, false);	/* CREDIT may only follow RESUME (PC3) */
+	spin_unlock(&conn->rx.lock);
+	afr_conn_schedule(conn);	/* the next epoch may begin, even if no frame arrives */
+}
+
+static void fill_attach(struct afr_conn *conn, struct afr_frame *frame)
+{
+	const struct afr_mr_view *view = afr_mr_view(conn->attach.rcv_mr);
+
+	frame->attach.epoch = conn->tx.seq.epoch;
+	frame->attach.reason = AFR_REASON_NONE;
+	frame->attach.link = afr_link_id(conn->attach.channel.link);
+	frame->attach.addr = view->addr;
+	frame->attach.rkey = view->rkey;
+	frame->attach.ring = conn->rx.seq.ring;
+	frame->attach.span = view->span;
+	frame->attach.channel = conn->attach.channel.id;
+	frame->attach.flags = afr_link_active(conn->attach.channel.link) ? AFR_ATTACH_ACTIVE : 0;
+	spin_lock(&conn->rx.lock);
+	frame->attach.consumed = afr_rx_report(&conn->rx.seq);
+	spin_unlock(&conn->rx.lock);
+}
+
+/*
+ * After the local FIN the peer may shut down TCP and could not answer an ATTACH: the frame stays
+ * pending, and the worker withdraws it in afr_attach_withdraw().
+ */
+static bool build_attach(struct afr_conn *conn, struct afr_frame *frame)
+{
+	if (conn->attach.state != AFR_ATTACHING)
+		return false;
+	if (conn->tx.seq.fin != AFR_NO_FIN) {
+		set_bit(AFR_PENDING_ATTACH, &conn->out.pending);
+		afr_conn_schedule_link(conn);
+		return false;
+	}
+	frame->type = AFR_FRAME_ATTACH;
+	fill_attach(conn, frame);
+	return true;
+}
+
+/* A refusal repeats epoch and link of the ATTACH; other fields only have to be well formed. */
+static void fill_refusal(struct afr_conn *conn, struct afr_frame *frame)
+{
+	frame->attach.epoch = conn->attach.request.attach.epoch;
+	frame->attach.reason = conn->attach.answer;
+	frame->attach.link = conn->attach.request.attach.link;
+	frame->attach.ring = conn->rx.seq.ring;
+	frame->attach.span = conn->rx.seq.ring;
+}
+
+static bool build_attached(struct afr_conn *conn, struct afr_frame *frame)
+{
+	frame->type = AFR_FRAME_ATTACHED;
+	if (conn->attach.answer) {
+		fill_refusal(conn, frame);
+		return true;
+	}
+	if (conn->attach.state != AFR_ATTACHED && conn->attach.state != AFR_LEAVING)
+		return false;
+	fill_attach(conn, frame);
+	return true;
+}
+
+static void attached_built(struct afr_conn *conn, const struct afr_frame *frame)
+{
+	if (frame->attach.reason)
+		return;
+	spin_lock(&conn->rx.lock);
+	afr_conn_set_credit_imm(conn, true);	/* no CREDIT follows this frame (PC3) */
+	spin_unlock(&conn->rx.lock);
+	/* sent even when leaving already: the client waits for ATTACHED before it leaves, too */
+	afr_conn_set_may_post(conn, conn->attach.state == AFR_ATTACHED);
+	afr_tx_policy_uncork(conn);
+}
+
+static bool build_urgent(struct afr_conn *conn, struct afr_frame *frame)
+{
+	frame->type = AFR_FRAME_URGENT;
+	frame->offset = conn->tx.seq.urgent;
+	return true;
+}
+
+static bool build_move(struct afr_conn *conn, struct afr_frame *frame)
+{
+	if (!conn->tx.seq.open)
+		return false;
+	frame->type = AFR_FRAME_MOVE;
+	frame->move.epoch = conn->tx.seq.epoch;
+	frame->move.start = conn->attach.move_start;
+	return true;
+}
+
+/*
+ * Not after FINACK was requested: the whole stream has arrived, so the peer needs no more credit,
+ * and TCP may be shut down after FINACK.
+ */
+static bool build_credit(struct afr_conn *conn, struct afr_frame *frame)
+{
+	bool say;
+
+	frame->type = AFR_FRAME_CREDIT;
+	spin_lock(&conn->rx.lock);
+	say = !conn->rx.credit_imm && !conn->rx.seq.finack_requested;
+	if (say)
+		frame->offset = afr_rx_report(&conn->rx.seq);
+	spin_unlock(&conn->rx.lock);
+	return say;
+}
+
+static bool build_finack(struct afr_conn *conn, struct afr_frame *frame)
+{
+	frame->type = AFR_FRAME_FINACK;
+	frame->offset = conn->rx.seq.fin;
+	return true;
+}
+
+static bool build_fin(struct afr_conn *conn, struct afr_frame *frame)
+{
+	frame->type = AFR_FRAME_FIN;
+	frame->offset = conn->tx.seq.fin;
+	return true;
+}
+
+static bool build_blocked(struct afr_conn *conn, struct afr_frame *frame)
+{
+	if (!afr_tx_blocked(&conn->tx.seq)) {
+		clear_bit(AFR_F_BLOCKED_SENT, &conn->flags);
+		return false;
+	}
+	frame->type = AFR_FRAME_BLOCKED;
+	frame->offset = conn->tx.seq.sent;
+	return true;
+}
+
+static bool build_urgentack(struct afr_conn *conn, struct afr_frame *frame)
+{
+	frame->type = AFR_FRAME_URGENTACK;
+	spin_lock(&conn->rx.lock);
+	frame->offset = conn->rx.urgent_ack;
+	spin_unlock(&conn->rx.lock);
+	return !conn->rx.seq.finack_requested;	/* TCP may be shut down after FINACK */
+}
+
+/*
+ * Announces a device that was added after HELLO, and keeps TCP alive (move.c). Peers that do not
+ * know the frame skip it.
+ */
+static bool build_service(struct afr_conn *conn, struct afr_frame *frame)
+{
+	frame->type = AFR_FRAME_SERVICE;
+	frame->flags = AFR_FRAME_OPTIONAL;
+	frame->port = conn->cm_port;
+	/*
+	 * TCP may be shut down once FINACK is requested and the send direction has ended. Without
+	 * a port there is nothing to announce: no program of this host has a socket any more.
+	 */
+	return frame->port && (!conn->rx.seq.finack_requested || conn->tx.seq.fin == AFR_NO_FIN);
+}
+
+/* Indexed by enum afr_pending. built() applies the consequences of build(), under the same lock. */
+static const struct frame_kind {
+	bool (*build)(struct afr_conn *conn, struct afr_frame *frame);
+	void (*built)(struct afr_conn *conn, const struct afr_frame *frame);
+} kinds[] = {
+	[AFR_PENDING_ERROR] = { build_error },
+	[AFR_PENDING_RESUME] = { build_resume, resume_built },
+	[AFR_PENDING_ATTACH] = { build_attach },
+	[AFR_PENDING_ATTACHED] = { build_attached, attached_built },
+	[AFR_PENDING_URGENT] = { build_urgent },
+	[AFR_PENDING_MOVE] = { build_move },
+	[AFR_PENDING_CREDIT] = { build_credit },
+	[AFR_PENDING_FINACK] = { build_finack },
+	[AFR_PENDING_FIN] = { build_fin },
+	[AFR_PENDING_BLOCKED] = { build_blocked },
+	[AFR_PENDING_URGENTACK] = { build_urgentack },
+	[AFR_PENDING_SERVICE] = { build_service },
+};
+
+static bool build_pending(struct afr_conn *conn, struct afr_frame *frame)
+{
+	unsigned int i;
+
+	for (i = AFR_PENDING_ERROR; i < ARRAY_SIZE(kinds); i++) {
+		if (!test_and_clear_bit(i, &conn->out.pending) || !kinds[i].build(conn, frame))
+			continue;
+		if (kinds[i].built)
+			kinds[i].built(conn, frame);
+		return true;
+	}
+	return false;
+}
+
+/*
+ * The send direction may enter the link at a frame boundary where TCP has taken every byte that
+ * was put into DATA frames. A pending URGENT goes first: on the link its byte could overtake it.
+ */
+static void try_move(struct afr_conn *conn)
+{
+	if (!conn->attach.may_post || test_bit(AFR_PENDING_URGENT, &conn->out.pending) ||
+	    !afr_tx_may_move(&conn->tx.seq))
+		return;
+	conn->attach.move_start = afr_tx_move(&conn->tx.seq);
+	conn->moves++;
+	set_bit(AFR_PENDING_MOVE, &conn->out.pending);
+	afr_conn_schedule(conn);	/* the worker posts: the caller may only write frames */
+	afr_netns_count(conn->an->net, AFR_STAT_MOVE_TX);
+	trace_afrdma_conn_move(conn->id, true, AFR_ON_LINK, conn->tx.seq.epoch,
+			       conn->attach.move_start);
+}
+
+/* Without conn->tx.lock the result is only a hint. */
+static bool data_ready(const struct afr_conn *conn)
+{
+	return conn->tx.seq.where == AFR_ON_TCP && afr_tx_ready(&conn->tx.seq);
+}
+
+static bool build_data(struct afr_conn *conn, struct afr_frame *frame)
+{
+	if (conn->tx.seq.where != AFR_ON_TCP)
+		return false;
+	frame->length = min_t(u32, afr_tx_ready(&conn->tx.seq), DATA_MAX);
+	if (!frame->length || afr_tx_policy_holds_back(conn, frame->length))
+		return false;
+	frame->type = AFR_FRAME_DATA;
+	frame->offset = conn->tx.seq.sent;
+	afr_tx_sent(&conn->tx.seq, frame->length);
+	conn->out.data = frame->length;
+	return true;
+}
+
+/*
+ * The peer checks the proof with both nonces. The secret is the one that it has to present when it
+ * connects a link to this host.
+ */
+static void write_hello(struct afr_conn *conn)
+{
+	struct afr_hello hello = {
+		.proof = afr_hello_proof(conn->nonce, conn->server),
+		.ring = conn->rx.seq.ring,
+		.features = ilog2(conn->tx.seq.ring) & AFR_FEATURE_SEND_RING,
+		.port = conn->server ? conn->cm_port : 0,
+		.length = sizeof(struct afr_wire_hello),
+	};
+
+	memcpy(hello.instance, conn->an->instance, sizeof(hello.instance));
+	if (conn->server)
+		afr_netns_secret(conn->an, conn->peer.instance, &conn->peer.local,
+				 &conn->peer.remote, hello.secret);
+	afr_hello_write((struct afr_wire_hello *)conn->out.buf, &hello);
+	conn->out.len = afr_byzantine_frame(conn->id, NULL, conn->out.buf,
+					    sizeof(struct afr_wire_hello));
+	afr_netns_count(conn->an->net, AFR_STAT_HELLO_SENT);
+}
+
+/* Is there nothing to send but frames that wait to be piggybacked? */
+static bool only_piggyback(struct afr_conn *conn)
+{
+	return conn->out.pending && !(conn->out.pending & ~AFR_PENDING_PIGGYBACK) &&
+	       !test_bit(AFR_F_FLUSH, &conn->flags) && !data_ready(conn);
+}
+
+/* Builds the next frame in conn->out. Returns false when there is none. */
+static bool next_frame(struct afr_conn *conn)
+{
+	struct afr_frame frame = {};
+	bool found;
+
+	lockdep_assert_held(&conn->out.mutex);
+	conn->out.done = 0;
+	conn->out.len = 0;
+	if (!conn->out.more && only_piggyback(conn))
+		return false;
+	if (test_and_clear_bit(AFR_PENDING_HELLO, &conn->out.pending)) {
+		write_hello(conn);
+		conn->out.more = conn->out.pending || data_ready(conn);
+		return true;
+	}
+
+	spin_lock_bh(&conn->tx.lock);
+	try_move(conn);
+	found = afr_byzantine_more(conn->id, &frame) || build_pending(conn, &frame) ||
+		build_data(conn, &frame);
+	spin_unlock_bh(&conn->tx.lock);
+	if (!found) {
+		clear_bit(AFR_F_FLUSH, &conn->flags);
+		return false;
+	}
+	conn->out.more = conn->out.pending || data_ready(conn);
+	conn->out.len = afr_frame_write(conn->out.buf, &frame);
+	conn->out.len = afr_byzantine_frame(conn->id, &frame, conn->out.buf, conn->out.len);
+	afr_netns_count(conn->an->net, AFR_STAT_FRAMES_SENT);
+	return true;
+}
+
+/* Describes the part of the frame that TCP has not taken yet. */
+static unsigned int frame_segments(struct afr_conn *conn, struct kvec *vec, u32 *bytes)
+{
+	struct bio_vec bv[DATA_SEGMENTS];
+	unsigned int n = 0, i, segments;
+	u32 data;
+
+	*bytes = conn->out.len - conn->out.done;
+	if (*bytes) {
+		vec[n].iov_base = conn->out.buf + conn->out.done;
+		vec[n++].iov_len = *bytes;
+	}
+	if (!conn->out.data)
+		return n;
+
+	/* SND.UNA is where they begin: on TCP it moves with the bytes that TCP takes */
+	segments = afr_ring_mem_bvec(&conn->tx.mem, conn->tx.seq.una, conn->out.data, bv,
+				     DATA_SEGMENTS, &data);
+	for (i = 0; i < segments; i++) {
+		vec[n].iov_base = page_address(bv[i].bv_page) + bv[i].bv_offset;
+		vec[n++].iov_len = bv[i].bv_len;
+	}
+	*bytes += data;
+	return n;
+}
+
+static void data_taken(struct afr_conn *conn, u32 len)
+{
+	bool framed = afr_conn_tx_mode(conn) == AFR_MODE_FRAMED;
+	u64 una = conn->tx.seq.una;
+
+	conn->out.data -= len;
+	spin_lock_bh(&conn->tx.lock);
+	/* pages are released before SND.UNA makes their space available to senders */
+	afr_ring_mem_release(&conn->tx.mem, una, una + len,
+			     conn->tx.busy ? una + conn->tx.seq.ring : conn->tx.seq.written);
+	afr_tx_tcp_accepted(&conn->tx.seq, len);
+	/* one-way: the peer cannot send CREDIT, TCP's own window is the credit */
+	if (afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK)
+		afr_tx_credit(&conn->tx.seq, conn->tx.seq.una);
+	if (framed)
+		conn->tx.bytes[AFR_ON_TCP] += len;
+	spin_unlock_bh(&conn->tx.lock);
+	if (framed)
+		afr_netns_add(conn->an->net, AFR_STAT_TX_BYTES_TCP, len);
+	afr_conn_rings_wake_sender(conn);
+	afr_conn_writable(conn);
+}
+
+/* Returns 0 when TCP has taken the whole frame, -EAGAIN when it is full, or its error. */
+static int send_frame(struct afr_conn *conn)
+{
+	struct kvec vec[1 + DATA_SEGMENTS];
+	u32 bytes, head;
+	unsigned int n;
+	int ret;
+
+	while (conn->out.done < conn->out.len || conn->out.data) {
+		struct msghdr msg = {
+			.msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL |
+				     (conn->out.more ? MSG_MORE : 0) |
+				     (conn->out.oob ? MSG_OOB : 0),
+		};
+
+		n = frame_segments(conn, vec, &bytes);
+		/* not kernel_sendmsg(): its security hook would check an unrelated task */
+		iov_iter_kvec(&msg.msg_iter, WRITE, vec, n, bytes);
+		ret = READ_ONCE(conn->tcp->ops)->sendmsg(conn->tcp, &msg, bytes);
+		if (ret < 0)
+			return ret;
+		conn->out.held = conn->out.more;
+		head = min_t(u32, ret, conn->out.len - conn->out.done);
+		conn->out.done += head;
+		if (ret > head)
+			data_taken(conn, ret - head);
+	}
+	return 0;
+}
+
+/*
+ * Prepares the next bytes that were written early, without a frame header. An urgent byte goes by
+ * itself: TCP may take only a part of a longer write, and would mark the end of that part as
+ * urgent. TCP's window is the credit. Returns false when nothing is left.
+ */
+static bool next_early(struct afr_conn *conn)
+{
+	struct afr_tx *tx = &conn->tx.seq;
+	u64 most = DATA_MAX;
+
+	spin_lock_bh(&conn->tx.lock);
+	set_bit(AFR_F_NO_EARLY_TX, &conn->flags);
+	afr_tx_credit(tx, tx->una);
+	if (!conn->out.data) {
+		if (tx->urgent != AFR_NO_URGENT && tx->urgent > tx->sent)
+			most = min(most, tx->urgent - tx->sent);
+		else if (tx->urgent == tx->sent)
+			most = 1;
+		conn->out.data = min_t(u64, afr_tx_ready(tx), most);
+		afr_tx_sent(tx, conn->out.data);
+	}
+	conn->out.oob = conn->out.data && tx->una == tx->urgent;
+	spin_unlock_bh(&conn->tx.lock);
+	return conn->out.data;
+}
+
+/**
+ * afr_frame_tx_drain_early() - send early bytes to TCP before the send direction falls back
+ * @conn: connection, send direction undecided
+ *
+ * From now on the program cannot write until the direction is in fallback mode. Bytes that TCP
+ * refuses are lost with the connection; sk_err gets the error back for the program's next call.
+ *
+ * Context: connection worker.
+ * Return: true when TCP has all bytes; false: the worker will run again.
+ */
+bool afr_frame_tx_drain_early(struct afr_conn *conn)
+{
+	struct sock *tcp_sk = conn->tcp->sk;
+	int ret = 0, had = READ_ONCE(tcp_sk->sk_err);
+	bool busy, left;
+
+	mutex_lock(&conn->out.mutex);
+	while (!ret && next_early(conn))
+		ret = send_frame(conn);
+	conn->out.oob = false;
+	mutex_unlock(&conn->out.mutex);
+	if (ret == -EAGAIN)
+		return false;	/* sk_write_space schedules the worker */
+	if (ret && (ret != -EPIPE || had == EPIPE))
+		WRITE_ONCE(tcp_sk->sk_err, -ret);
+	spin_lock_bh(&conn->tx.lock);
+	busy = conn->tx.busy;
+	left = conn->tx.seq.una != conn->tx.seq.written;
+	spin_unlock_bh(&conn->tx.lock);
+	if (busy || (left && !ret)) {
+		/* a sender that had begun will be done by then */
+		afr_conn_schedule_delayed(conn, 1);
+		return false;
+	}
+	return true;
+}
+
+/**
+ * afr_frame_tx_check_blocked() - schedule BLOCKED if the send direction is blocked
+ * @conn: connection, conn->tx.lock held, everything pushed that can be
+ *
+ * Most blockades are over within a jiffy: the worker checks again then, and sends BLOCKED if the
+ * direction still is blocked (PC6).
+ *
+ * Context: any.
+ */
+void afr_frame_tx_check_blocked(struct afr_conn *conn)
+{
+	lockdep_assert_held(&conn->tx.lock);
+	if (afr_tx_blocked(&conn->tx.seq) && !test_bit(AFR_F_BLOCKED_SENT, &conn->flags))
+		afr_conn_schedule_delayed(conn, 1);
+}
+
+static void push(struct afr_conn *conn)
+{
+	int ret;
+
+	do {
+		ret = send_frame(conn);
+	} while (!ret && next_frame(conn));
+	conn->out.more = false;
+	if (conn->out.held && (!ret || ret == -EAGAIN)) {
+		conn->out.held = false;
+		tcp_sock_set_nodelay(conn->tcp->sk);	/* pushes what MSG_MORE held back */
+	}
+	assign_bit(AFR_F_TCP_FULL, &conn->flags, ret == -EAGAIN);
+	spin_lock_bh(&conn->tx.lock);
+	afr_frame_tx_check_blocked(conn);
+	spin_unlock_bh(&conn->tx.lock);
+	if (!ret || ret == -EAGAIN || test_bit(AFR_F_ABORT, &conn->flags))
+		return;
+	if (ret == -EPIPE)
+		ret = -ECONNRESET;	/* another caller has already consumed sk_err */
+	WRITE_ONCE(conn->err, -ret);
+	afr_conn_abort(conn, ret == -ECONNRESET ? AFR_REASON_RESET : AFR_REASON_TCP_ERROR);
+}
+
+/**
+ * afr_frame_tx_push() - send pending frames and DATA
+ * @conn: connection; nothing happens before the send direction is framed
+ *
+ * Writes what TCP takes without waiting; the rest follows from sk_write_space. If
+ * conn->out.mutex is taken, its holder sends the frames.
+ *
+ * Context: process, conn->out.mutex not held.
+ */
+void afr_frame_tx_push(struct afr_conn *conn)
+{
+	if (afr_conn_tx_mode(conn) != AFR_MODE_FRAMED || test_bit(AFR_F_ABORTED, &conn->flags))
+		return;
+	set_bit(AFR_F_PUSH_AGAIN, &conn->flags);
+	smp_mb__after_atomic();	/* the holder clears it before it reads conn->out.pending */
+	while (test_bit(AFR_F_PUSH_AGAIN, &conn->flags) && mutex_trylock(&conn->out.mutex)) {
+		clear_bit(AFR_F_PUSH_AGAIN, &conn->flags);
+		smp_mb__after_atomic();	/* pairs with the one above: push() sees all requests */
+		push(conn);
+		mutex_unlock(&conn->out.mutex);
+		smp_mb__after_atomic();	/* unlock before testing AFR_F_PUSH_AGAIN again */
+	}
+}
+
+/**
+ * afr_frame_tx_flush() - send pending frames, including those that wait to be piggybacked
+ * @conn: connection
+ *
+ * Context: process, conn->out.mutex not held.
+ */
+void afr_frame_tx_flush(struct afr_conn *conn)
+{
+	if (!(READ_ONCE(conn->out.pending) & AFR_PENDING_PIGGYBACK))
+		return;
+	set_bit(AFR_F_FLUSH, &conn->flags);
+	afr_frame_tx_push(conn);
+}
+
+/**
+ * afr_frame_tx_idle() - has TCP taken all frames?
+ * @conn: connection
+ *
+ * Context: process.
+ * Return: true if no frame is pending or partly written.
+ */
+bool afr_frame_tx_idle(struct afr_conn *conn)
+{
+	bool idle;
+
+	mutex_lock(&conn->out.mutex);
+	idle = !conn->out.pending && conn->out.done == conn->out.len && !conn->out.data;
+	mutex_unlock(&conn->out.mutex);
+	return idle;
+}

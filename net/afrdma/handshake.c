@@ -1,0 +1,575 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Agreement on AF_RDMA in the TCP handshake. TCP offers modules no way to add options.
+ *
+ * Outgoing: a netfilter LOCAL_OUT hook per address family inserts the option into SYNs of armed
+ * clients and into SYN-ACKs of listeners with an af_ops override. It runs before all other hooks,
+ * so that the administrator's rules see the segment as it leaves. A rule that strips the option
+ * makes the connection fall back to TCP and has no other effect.
+ *
+ * Incoming: no hook is used, as an inbound hook sees segments that TCP has not validated yet. The
+ * server reads the SYN that TCP saved with the request. On the client, TCP passes the SYN-ACK that
+ * it has accepted to sk_rx_dst_set().
+ *
+ * sk_rx_dst_set(), and syn_recv_sock() of listeners, are members of the table icsk_af_ops. TCP has
+ * three such tables; the module keeps modified copies of each. TCP reads the pointer to the
+ * table without lock or RCU, which is safe because a copy is never freed while the module is
+ * loaded.
+ */
+#include <linux/netfilter.h>
+#include <linux/random.h>
+#include <linux/tcp.h>
+#include <net/inet_hashtables.h>
+#include <net/request_sock.h>
+#include <net/sock_reuseport.h>
+#include <net/tcp.h>
+
+#include "compat.h"
+#include "handshake.h"
+#include "netns.h"
+#include "proto/tcp_option.h"
+#include "syn_segment.h"
+
+/* SYNs sent with the option before it is assumed that something drops them because of it. */
+#define SYN_OPTION_MAX		3
+/* The same limit for SYN-ACKs, counted in retransmissions. */
+#define SYNACK_RETRANS_MAX	2
+
+static void offer_state_change(struct sock *sk);
+static void offer_synack(struct sock *sk, const struct sk_buff *skb);
+static bool saved_syn_has_consent(const struct sock *sk);
+
+/* Modified copies of icsk_af_ops */
+
+struct afr_listen_override {
+	const struct inet_connection_sock_af_ops *orig;
+	struct inet_connection_sock_af_ops client;	/* sk_rx_dst_set: offer_synack */
+	struct inet_connection_sock_af_ops listener;	/* syn_recv_sock: listener_syn_recv */
+};
+
+/* IPv4, IPv6, IPv4 mapped to IPv6, and one spare. Entries are never removed. */
+static struct afr_listen_override ops_table[4];
+static unsigned int ops_count;		/* complete entries: store-release, load-acquire */
+static DEFINE_SPINLOCK(ops_lock);	/* protects additions to ops_table */
+
+static struct afr_listen_override *ops_find(const struct inet_connection_sock_af_ops *ops)
+{
+	unsigned int count = smp_load_acquire(&ops_count); /* entries below are complete */
+	struct afr_listen_override *one;
+
+	for (one = ops_table; one < ops_table + count; one++)
+		if (ops == one->orig || ops == &one->client || ops == &one->listener)
+			return one;
+	return NULL;
+}
+
+/*
+ * sk_user_data points here in a child whose SYN-ACK carried consent, from before anyone but TCP can
+ * see the child until accept() has been handled. The decision must not depend on the saved SYN,
+ * which BPF programs can take away. It also keeps the child out of sockmaps, which would read HELLO
+ * and frames: sk_psock_init() refuses a socket whose sk_user_data is in use.
+ */
+static u64 consent_mark __aligned(8);
+
+static bool has_consent(const struct sock *sk)
+{
+	return ((unsigned long)sk->sk_user_data & SK_USER_DATA_PTRMASK) ==
+	       (unsigned long)&consent_mark;
+}
+
+/*
+ * syn_recv_sock: a child is cloned from its listener, including the table. Restore TCP's own table
+ * before anyone else can lock the child: with SO_REUSEPORT it may end up at a listener of plain TCP
+ * and outlive this module.
+ */
+static struct sock *listener_syn_recv(const struct sock *sk, struct sk_buff *skb,
+				      struct request_sock *req, struct dst_entry *dst,
+				      struct request_sock *req_unhash,
+				      bool *own_req AFR_CHILD_INIT_PARAM)
+{
+	const struct inet_connection_sock_af_ops *ops = READ_ONCE(inet_csk(sk)->icsk_af_ops);
+	struct afr_listen_override *override = ops_find(ops);
+	struct sock *child;
+
+	/* If the override was removed after TCP read the pointer, ops is TCP's own table. */
+	if (override)
+		ops = override->orig;
+	child = ops->syn_recv_sock(sk, skb, req, dst, req_unhash, own_req AFR_CHILD_INIT_ARG);
+	if (!child)
+		return NULL;
+	override = ops_find(inet_csk(child)->icsk_af_ops);
+	if (override)
+		WRITE_ONCE(inet_csk(child)->icsk_af_ops, override->orig);
+	if (saved_syn_has_consent(child))
+		__rcu_assign_sk_user_data_with_flags(child, &consent_mark, SK_USER_DATA_NOCOPY);
+	return child;
+}
+
+/* Finds or makes the copies of @ops, one of TCP's tables; NULL if ops_table is full. */
+static struct afr_listen_override *ops_find_or_add(const struct inet_connection_sock_af_ops *ops)
+{
+	struct afr_listen_override *one = ops_find(ops);
+
+	if (one)
+		return one;
+	spin_lock_bh(&ops_lock);
+	one = ops_find(ops);
+	if (!one && ops_count < ARRAY_SIZE(ops_table)) {
+		one = &ops_table[ops_count];
+		one->orig = ops;
+		one->client = *ops;
+		one->client.sk_rx_dst_set = offer_synack;
+		one->listener = *ops;
+		one->listener.syn_recv_sock = listener_syn_recv;
+		smp_store_release(&ops_count, ops_count + 1); /* the entry is complete */
+	}
+	spin_unlock_bh(&ops_lock);
+	return one;
+}
+
+static void ops_restore(struct sock *sk)
+{
+	struct afr_listen_override *override = ops_find(inet_csk(sk)->icsk_af_ops);
+
+	if (override)
+		WRITE_ONCE(inet_csk(sk)->icsk_af_ops, override->orig);
+}
+
+/* Client */
+
+/* The offer of an armed socket, NULL if there is none; the socket lock keeps it valid. */
+static struct afr_handshake *offer_of(const struct sock *sk)
+{
+	struct afr_handshake *offer;
+
+	rcu_read_lock();
+	offer = rcu_dereference_sk_user_data(sk);
+	rcu_read_unlock();
+	return offer;
+}
+
+/* Inserts the option, and installs the table by which TCP passes the SYN-ACK on. */
+static enum afr_reason offer_insert(struct afr_handshake *offer, struct sock *sk,
+				    struct sk_buff *skb, u8 pf)
+{
+	struct inet_connection_sock *icsk = inet_csk(sk);
+	struct afr_tcp_option opt = { .nonce = offer->nonce };
+	struct afr_listen_override *override;
+
+	if (offer->syns >= SYN_OPTION_MAX)
+		return AFR_REASON_OPTION_DROPPED;
+	/* Not when arming: connect() to an IPv4-mapped address replaces the table after that. */
+	override = ops_find_or_add(icsk->icsk_af_ops);
+	if (!override || afr_syn_segment_room(skb) || afr_syn_segment_insert(skb, pf, &opt))
+		return AFR_REASON_OPTION_NO_ROOM;
+	WRITE_ONCE(icsk->icsk_af_ops, &override->client);
+	offer->syns++;
+	return AFR_REASON_NONE;
+}
+
+/*
+ * Handles a SYN of an armed socket, which is locked. Once a SYN has left without the option, the
+ * connection falls back to TCP: that may be the SYN which the server has saved.
+ */
+static void client_syn(struct net *net, struct sock *sk, struct sk_buff *skb, u8 pf)
+{
+	struct afr_handshake *offer = offer_of(sk);
+	struct afr_tcp_option opt;
+	unsigned int len;
+	const u8 *opts;
+
+	if (!offer)
+		return;		/* settled: a VRF device may send the SYN with delay */
+	opts = afr_syn_segment_options(skb, &len);
+	/* With a VRF device, the same SYN passes the hook twice. */
+	if (!afr_tcp_option_find(opts, len, &opt) && opt.nonce == offer->nonce)
+		return;
+	if (!offer->reason)
+		offer->reason = offer_insert(offer, sk, skb, pf);
+	afr_netns_count(net, offer->reason ? AFR_STAT_SYN_NO_OPTION : AFR_STAT_SYN_OPTION);
+}
+
+/* Checks the answer to @offer in the SYN-ACK @skb. */
+static enum afr_reason offer_check_answer(const struct afr_handshake *offer,
+					  const struct sk_buff *skb)
+{
+	struct afr_tcp_option opt;
+	unsigned int len;
+	const u8 *opts;
+	int err;
+
+	opts = afr_syn_segment_options(skb, &len);
+	err = afr_tcp_option_find(opts, len, &opt);
+	if (err == -ENOENT)
+		return AFR_REASON_PEER_PLAIN;
+	if (err)
+		return AFR_REASON_OPTION_BAD;
+	if (!opt.server)
+		return AFR_REASON_OPTION_ECHOED;
+	if (opt.nonce != afr_tcp_option_answer(offer->nonce))
+		return AFR_REASON_OPTION_BAD;
+	return AFR_REASON_NONE;
+}
+
+/* sk_rx_dst_set: TCP has accepted the SYN-ACK @skb. */
+static void offer_synack(struct sock *sk, const struct sk_buff *skb)
+{
+	const struct inet_connection_sock_af_ops *ops = inet_csk(sk)->icsk_af_ops;
+	struct afr_listen_override *override = ops_find(ops);
+	struct afr_handshake *offer;
+	enum afr_reason reason;
+
+	if (override)
+		ops = override->orig;
+	ops->sk_rx_dst_set(sk, skb);
+	if (sk->sk_state_change != offer_state_change || !tcp_hdr(skb)->syn)
+		return;
+	offer = offer_of(sk);
+	reason = offer_check_answer(offer, skb);
+	if (reason == AFR_REASON_OPTION_ECHOED || reason == AFR_REASON_OPTION_BAD)
+		afr_netns_count(sock_net(sk), AFR_STAT_OPTION_BAD);
+	if (offer->reason)
+		return;
+	offer->reason = reason;
+	offer->agreed = !reason;
+}
+
+/* Restores the socket's own callbacks. */
+static void offer_remove(struct afr_handshake *offer, struct sock *sk)
+{
+	ops_restore(sk);
+	write_lock_bh(&sk->sk_callback_lock);
+	sk->sk_state_change = offer->state_change;
+	rcu_assign_sk_user_data(sk, NULL);
+	write_unlock_bh(&sk->sk_callback_lock);
+	offer->state_change = NULL;
+}
+
+/* sk_state_change of an armed socket. */
+static void offer_state_change(struct sock *sk)
+{
+	struct afr_handshake *offer = offer_of(sk);
+	void (*state_change)(struct sock *sk) = offer->state_change;
+	enum afr_reason reason;
+
+	sock_owned_by_me(sk);
+	if (sk->sk_state == TCP_SYN_SENT || sk->sk_state == TCP_SYN_RECV) {
+		state_change(sk);
+		return;
+	}
+	if (sk->sk_state == TCP_CLOSE)
+		reason = AFR_REASON_TCP_ERROR;
+	else if (offer->agreed && sk->sk_state == TCP_ESTABLISHED)
+		reason = AFR_REASON_NONE;
+	else	/* maybe without any SYN-ACK: a simultaneous open */
+		reason = offer->reason ?: AFR_REASON_PEER_PLAIN;
+	offer_remove(offer, sk);
+	offer->settled(offer, sk, reason);
+	state_change(sk);
+}
+
+/**
+ * afr_handshake_arm() - offer AF_RDMA to the peer of the next connect()
+ * @offer: with settled set; must not move until settled or disarmed
+ * @sk: a TCP socket that is neither connected nor listening
+ * @reason: AFR_REASON_NONE, or why nothing is to be offered, which settled() then reports
+ *
+ * Context: Process, @sk locked.
+ * Return: 0; -EBUSY if sk_user_data of @sk is in use; -EOPNOTSUPP if afr_handshake_hook_use() has
+ * not succeeded. After an error @sk can connect, in fallback mode and without settled().
+ */
+int afr_handshake_arm(struct afr_handshake *offer, struct sock *sk, enum afr_reason reason)
+{
+	sock_owned_by_me(sk);
+	if (!reason && !READ_ONCE(afr_net(sock_net(sk))->hooks))
+		return -EOPNOTSUPP;
+	if (sk->sk_user_data)
+		return -EBUSY;
+	offer->nonce = get_random_u32();
+	offer->syns = 0;
+	offer->reason = reason;
+	offer->agreed = false;
+	write_lock_bh(&sk->sk_callback_lock);
+	offer->state_change = sk->sk_state_change;
+	__rcu_assign_sk_user_data_with_flags(sk, offer, SK_USER_DATA_NOCOPY);
+	sk->sk_state_change = offer_state_change;
+	write_unlock_bh(&sk->sk_callback_lock);
+	return 0;
+}
+
+/**
+ * afr_handshake_disarm() - give up an offer that has not settled
+ * @offer: armed, disarmed, settled or never armed
+ * @sk: its TCP socket
+ *
+ * For a connect() that failed at once and for close(). settled() will not be called any more.
+ *
+ * Context: Process, @sk locked.
+ */
+void afr_handshake_disarm(struct afr_handshake *offer, struct sock *sk)
+{
+	sock_owned_by_me(sk);
+	if (offer->state_change)
+		offer_remove(offer, sk);
+}
+
+/**
+ * afr_handshake_nonce() - get the nonce of an offer
+ * @offer: armed or settled
+ *
+ * The client's HELLO repeats it, to prove that it belongs to the SYN.
+ *
+ * Context: Any.
+ * Return: the nonce in the option of the SYN.
+ */
+u32 afr_handshake_nonce(const struct afr_handshake *offer)
+{
+	return offer->nonce;
+}
+
+/* Server */
+
+/* Value of note_of() for a SYN that was answered; all others are an enum afr_reason. */
+#define NOTE_ANSWERED	0xffff
+
+/* The note for a saved SYN: a keyed hash, so that no client can forge it. */
+static u32 note_of(const struct sock *sk, u32 nonce, u32 what)
+{
+	return siphash_2u32(nonce, what, &afr_net(sock_net(sk))->secret_key);
+}
+
+/*
+ * Whether TCP may move a child to another listener of the same port. That may be one of plain TCP,
+ * whose program would read HELLO.
+ */
+static bool listener_migrates(const struct sock *sk)
+{
+	struct sock_reuseport *reuse;
+
+	if (!sk->sk_reuseport)
+		return false;
+	if (READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_migrate_req))
+		return true;
+	reuse = rcu_dereference(sk->sk_reuseport_cb);
+	return reuse && rcu_access_pointer(reuse->prog);
+}
+
+/* Why a SYN-ACK gets no answer, even if the client has offered AF_RDMA. */
+static enum afr_reason server_refusal(const struct request_sock *req, const struct sk_buff *skb)
+{
+	const struct sock *listener = req->rsk_listener;
+
+	if (!afr_netns_enabled(afr_net(sock_net(listener))))
+		return AFR_REASON_FAMILY_OFF;
+	if (listener_migrates(listener))
+		return AFR_REASON_MIGRATION;
+	if (req->num_retrans >= SYNACK_RETRANS_MAX)
+		return AFR_REASON_OPTION_DROPPED;
+	return afr_syn_segment_room(skb) ? AFR_REASON_OPTION_NO_ROOM : AFR_REASON_NONE;
+}
+
+/*
+ * Whether to answer: true if the client has offered AF_RDMA and there is no @refusal. The saved SYN
+ * belongs to the request only while the request is hashed: a child takes it over, and frees it
+ * without RCU.
+ */
+static bool server_decide(struct request_sock *req, enum afr_reason refusal, u32 *nonce)
+{
+	struct inet_hashinfo *hashinfo =
+		sock_net(req->rsk_listener)->ipv4.tcp_death_row.hashinfo;
+	spinlock_t *lock = inet_ehash_lockp(hashinfo, req->rsk_hash);
+	struct afr_tcp_option opt;
+	int err = -ENOENT;
+	u32 answered;
+
+	spin_lock_bh(lock);
+	if (sk_hashed(req_to_sk(req)) && req->saved_syn)
+		err = afr_syn_segment_saved_find(req->saved_syn, &opt);
+	if (!err) {
+		/* Keep the note of an earlier answer: the client may accept any of the SYN-ACKs. */
+		answered = note_of(req->rsk_listener, opt.nonce, NOTE_ANSWERED);
+		if (afr_syn_segment_saved_note(req->saved_syn) != answered)
+			afr_syn_segment_saved_set_note(req->saved_syn, !refusal ? answered :
+						       note_of(req->rsk_listener, opt.nonce,
+							       refusal));
+		*nonce = opt.nonce;
+	}
+	spin_unlock_bh(lock);
+	if (err && err != -ENOENT)
+		afr_netns_count(sock_net(req->rsk_listener), AFR_STAT_OPTION_BAD);
+	return !err && !refusal;
+}
+
+static bool listener_has_override(const struct sock *sk)
+{
+	const struct inet_connection_sock_af_ops *ops = READ_ONCE(inet_csk(sk)->icsk_af_ops);
+	struct afr_listen_override *override = ops_find(ops);
+
+	return override && ops == &override->listener;
+}
+
+/*
+ * Handles a SYN-ACK of a request. SYN-ACKs without request (SYN cookies) or from a full socket (TCP
+ * Fast Open, simultaneous open) never get the option: these connections fall back to TCP.
+ */
+static void server_synack(struct net *net, struct request_sock *req, struct sk_buff *skb, u8 pf)
+{
+	struct afr_tcp_option opt = { .server = true };
+	struct afr_tcp_option found;
+	unsigned int len;
+	const u8 *opts;
+	u32 nonce;
+
+	if (!req->rsk_listener || !listener_has_override(req->rsk_listener))
+		return;
+	opts = afr_syn_segment_options(skb, &len);
+	if (!afr_tcp_option_find(opts, len, &found))
+		return;		/* second pass, with a VRF device */
+	if (!server_decide(req, server_refusal(req, skb), &nonce))
+		return;
+	opt.nonce = afr_tcp_option_answer(nonce);
+	if (!afr_syn_segment_insert(skb, pf, &opt))
+		afr_netns_count(net, AFR_STAT_SYNACK_OPTION);
+}
+
+/**
+ * afr_handshake_listen() - let a listener consent to clients that offer AF_RDMA
+ * @sk: a TCP socket, best before its listen()
+ *
+ * Sets TCP_SAVE_SYN and installs the af_ops override. Without an override, every accepted
+ * connection falls back to TCP.
+ *
+ * Context: Process, @sk locked.
+ * Return: the override, for afr_handshake_unlisten(); or ERR_PTR: -EOPNOTSUPP if
+ * afr_handshake_hook_use() has not succeeded, -EBUSY if there are too many different tables.
+ */
+struct afr_listen_override *afr_handshake_listen(struct sock *sk)
+{
+	struct afr_listen_override *override;
+
+	sock_owned_by_me(sk);
+	if (!READ_ONCE(afr_net(sock_net(sk))->hooks))
+		return ERR_PTR(-EOPNOTSUPP);
+	override = ops_find_or_add(inet_csk(sk)->icsk_af_ops);
+	if (!override)
+		return ERR_PTR(-EBUSY);
+	if (!tcp_sk(sk)->save_syn)
+		tcp_sk(sk)->save_syn = 1;
+	WRITE_ONCE(inet_csk(sk)->icsk_af_ops, &override->listener);
+	return override;
+}
+
+/**
+ * afr_handshake_unlisten() - remove the af_ops override, before the listener is released
+ * @override: from afr_handshake_listen(); may be NULL or ERR_PTR
+ * @sk: the listener
+ *
+ * Context: Process, @sk locked.
+ */
+void afr_handshake_unlisten(struct afr_listen_override *override, struct sock *sk)
+{
+	sock_owned_by_me(sk);
+	if (!IS_ERR_OR_NULL(override))
+		ops_restore(sk);
+}
+
+/* Decodes the note in the saved SYN of a client's offer: AFR_REASON_NONE if it was answered. */
+static enum afr_reason saved_syn_reason(const struct sock *sk, u32 nonce)
+{
+	static const enum afr_reason refusals[] = {
+		AFR_REASON_FAMILY_OFF, AFR_REASON_MIGRATION, AFR_REASON_OPTION_DROPPED,
+	};
+	u32 note = afr_syn_segment_saved_note(tcp_sk(sk)->saved_syn);
+	unsigned int i;
+
+	if (note == note_of(sk, nonce, NOTE_ANSWERED))
+		return AFR_REASON_NONE;
+	for (i = 0; i < ARRAY_SIZE(refusals); i++)
+		if (note == note_of(sk, nonce, refusals[i]))
+			return refusals[i];
+	return AFR_REASON_OPTION_NO_ROOM;
+}
+
+/* Whether the client of a new child offered AF_RDMA and a SYN-ACK left with the answer. */
+static bool saved_syn_has_consent(const struct sock *sk)
+{
+	const struct saved_syn *syn = tcp_sk(sk)->saved_syn;
+	struct afr_tcp_option opt;
+
+	return syn && !afr_syn_segment_saved_find(syn, &opt) && !saved_syn_reason(sk, opt.nonce);
+}
+
+static enum afr_reason accepted(struct sock *sk, u32 *nonce)
+{
+	const struct saved_syn *syn = tcp_sk(sk)->saved_syn;
+	struct afr_tcp_option opt;
+	int err = syn ? afr_syn_segment_saved_find(syn, &opt) : -ENOENT;
+
+	sock_owned_by_me(sk);
+	if (!has_consent(sk)) {
+		if (err)
+			return err == -ENOENT ? AFR_REASON_CLIENT_PLAIN : AFR_REASON_OPTION_BAD;
+		/* never NONE */
+		return saved_syn_reason(sk, opt.nonce) ?: AFR_REASON_OPTION_NO_ROOM;
+	}
+	if (err) {
+		rcu_assign_sk_user_data(sk, NULL);
+		return AFR_REASON_SYN_TAKEN;
+	}
+	*nonce = opt.nonce;
+	/* consent_mark stays until afr_tcp_sock_install() replaces it. */
+	return AFR_REASON_NONE;
+}
+
+/**
+ * afr_handshake_accepted() - get the result of the handshake for an accepted connection
+ * @sk: TCP socket accepted from a listener with af_ops override
+ * @nonce: out, the client's nonce, if the result is 0
+ *
+ * Frees the saved SYN. The result 0 means that the client offered AF_RDMA and at least one SYN-ACK
+ * left with the answer; the client's first bytes show whether it has received one of them.
+ *
+ * Context: Process, @sk unlocked.
+ * Return: 0; AFR_REASON_SYN_TAKEN if the server has consented but the saved SYN is gone: the
+ * connection has to end, as the client's HELLO cannot be verified; or another reason why the
+ * connection falls back to TCP.
+ */
+enum afr_reason afr_handshake_accepted(struct sock *sk, u32 *nonce)
+{
+	enum afr_reason reason;
+
+	lock_sock(sk);
+	reason = accepted(sk, nonce);
+	tcp_saved_syn_free(tcp_sk(sk));
+	release_sock(sk);
+	return reason;
+}
+
+/* Outgoing packets */
+
+/**
+ * afr_handshake_out() - netfilter hook LOCAL_OUT: insert the option where it is due
+ * @priv: unused
+ * @skb: the packet
+ * @state: of the hook, see handshake_hook.c
+ *
+ * Context: Any but hard irq.
+ * Return: NF_ACCEPT.
+ */
+unsigned int afr_handshake_out(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+{
+	struct sock *sk = skb->sk;
+
+	switch (sk ? READ_ONCE(sk->sk_state) : TCP_CLOSE) {
+	case TCP_SYN_SENT:
+		if (READ_ONCE(sk->sk_state_change) == offer_state_change &&
+		    afr_syn_segment_is(skb, state->pf, false))
+			client_syn(state->net, sk, skb, state->pf);
+		break;
+	case TCP_NEW_SYN_RECV:
+		if (afr_syn_segment_is(skb, state->pf, true))
+			server_synack(state->net, inet_reqsk(sk), skb, state->pf);
+		break;
+	}
+	return NF_ACCEPT;
+}

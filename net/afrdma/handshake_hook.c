@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Registers the netfilter hooks of a network namespace on first use, and unregisters them. */
+#include <linux/init.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter_ipv4.h>
+#include <linux/netfilter_ipv6.h>
+
+#include "handshake.h"
+#include "handshake_hook.h"
+#include "netns.h"
+
+static const struct nf_hook_ops hook_ops[] = {
+	{
+		.hook		= afr_handshake_out,
+		.pf		= NFPROTO_IPV4,
+		.hooknum	= NF_INET_LOCAL_OUT,
+		.priority	= NF_IP_PRI_FIRST,
+	},
+	{
+		.hook		= afr_handshake_out,
+		.pf		= NFPROTO_IPV6,
+		.hooknum	= NF_INET_LOCAL_OUT,
+		.priority	= NF_IP6_PRI_FIRST,
+	},
+};
+
+/**
+ * afr_handshake_hook_use() - register the hooks of a namespace unless that is done
+ * @net: the namespace of a socket
+ *
+ * Registering is slow and takes a lock shared by all namespaces. It is therefore done by the first
+ * socket that connects or listens, and undone when the namespace ends.
+ *
+ * Context: Process, may sleep.
+ * Return: 0, or a negative error: all connections in @net fall back to TCP.
+ */
+int afr_handshake_hook_use(struct net *net)
+{
+	struct afr_net *an = afr_net(net);
+	int err = 0;
+
+	if (READ_ONCE(an->hooks))
+		return 0;
+	mutex_lock(&an->lock);
+	if (!an->hooks)
+		err = nf_register_net_hooks(net, hook_ops, ARRAY_SIZE(hook_ops));
+	if (!err)
+		WRITE_ONCE(an->hooks, true);
+	mutex_unlock(&an->lock);
+	return err;
+}
+
+static void __net_exit hook_net_exit(struct net *net)
+{
+	struct afr_net *an = afr_net(net);
+
+	if (an->hooks)
+		nf_unregister_net_hooks(net, hook_ops, ARRAY_SIZE(hook_ops));
+	an->hooks = false;
+}
+
+static struct pernet_operations afr_handshake_ops = {
+	.exit = hook_net_exit,
+};
+
+/**
+ * afr_handshake_hook_init() - register the pernet operations that remove the hooks
+ *
+ * Context: Module load, after afr_netns_init().
+ * Return: 0 or a negative error.
+ */
+int __init afr_handshake_hook_init(void)
+{
+	return register_pernet_subsys(&afr_handshake_ops);
+}
+
+/**
+ * afr_handshake_hook_exit() - unregister the hooks of all namespaces
+ *
+ * Context: Module exit. All sockets of the family are gone, so that no socket uses a copy of
+ * icsk_af_ops; packets may still be passing through the hooks.
+ */
+void afr_handshake_hook_exit(void)
+{
+	unregister_pernet_subsys(&afr_handshake_ops);
+	synchronize_net();
+}

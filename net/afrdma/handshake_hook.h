@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The netfilter hooks that insert the AF_RDMA option into outgoing segments. */
+#ifndef AFR_HANDSHAKE_HOOK_H
+#define AFR_HANDSHAKE_HOOK_H
+
+struct net;
+
+int afr_handshake_hook_init(void);
+void afr_handshake_hook_exit(void);
+
+int afr_handshake_hook_use(struct net *net);
+
+#endif /* AFR_HANDSHAKE_HOOK_H */

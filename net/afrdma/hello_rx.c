@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Receives HELLO. The first bytes of the peer decide whether the receive direction is framed or in
+ * fallback mode, and with it, if it is still undecided, the send direction.
+ */
+#include <linux/log2.h>
+#include <linux/net.h>
+#include <linux/uio.h>
+#include <net/sock.h>
+#include <net/tcp.h>
+
+#include "close.h"
+#include "cm_listener.h"
+#include "conn_info.h"
+#include "frame_tx.h"
+#include "hello_rx.h"
+#include "proto/hello.h"
+#include "send.h"
+#include "tcp_sock.h"
+#include "trace.h"
+
+/*
+ * Copies the first bytes of the receive queue, which stay there. MSG_PEEK would begin at the
+ * program's SO_PEEK_OFF.
+ */
+static unsigned int queue_copy(struct sock *tcp_sk, u8 *buf, unsigned int len)
+{
+	unsigned int got = 0, n;
+	struct sk_buff *skb;
+	u32 offset;
+
+	sock_owned_by_me(tcp_sk);
+	skb_queue_walk(&tcp_sk->sk_receive_queue, skb) {
+		offset = tcp_sk(tcp_sk)->copied_seq + got - TCP_SKB_CB(skb)->seq;
+		if (TCP_SKB_CB(skb)->tcp_flags & TCPHDR_SYN)
+			offset--;
+		if (offset >= skb->len)
+			continue;
+		n = min(len - got, skb->len - offset);
+		if (skb_copy_bits(skb, offset, buf + got, n))
+			break;
+		got += n;
+		if (got == len)
+			break;
+	}
+	return got;
+}
+
+/*
+ * Copies up to @len bytes that have arrived. Returns how many, 0 at the end of the TCP stream,
+ * -EAGAIN, or the error of TCP.
+ */
+static int peek_tcp(struct afr_conn *conn, u8 *buf, unsigned int len)
+{
+	struct sock *tcp_sk = conn->tcp->sk;
+	int ret;
+
+	lock_sock(tcp_sk);
+	ret = queue_copy(tcp_sk, buf, len);
+	if (!ret && !sock_flag(tcp_sk, SOCK_DONE)) {
+		ret = sock_error(tcp_sk);
+		if (!ret && !(tcp_sk->sk_shutdown & RCV_SHUTDOWN))
+			ret = tcp_sk->sk_state == TCP_CLOSE ? -ENOTCONN : -EAGAIN;
+	}
+	release_sock(tcp_sk);
+	return ret;
+}
+
+/* Records the decision. The directions have the modes @tx and @rx, or are about to get them. */
+static void record_modes(struct afr_conn *conn, enum afr_mode tx, enum afr_mode rx,
+			 enum afr_reason reason, enum afr_stat stat)
+{
+	WRITE_ONCE(conn->reason, reason);
+	afr_netns_count(conn->an->net, stat);
+	trace_afrdma_conn_negotiated(conn->id, tx, rx, reason);
+	afr_conn_timer(conn, AFR_T_HELLO, 0);
+}
+
+/**
+ * afr_hello_rx_tx_fallback() - make the send direction fall back to TCP
+ * @conn: connection
+ *
+ * That happens as soon as TCP has taken the bytes that were written early; until then, call it
+ * again. The receive direction does not wait for that: the peer may read only when this end does.
+ *
+ * Context: connection worker.
+ */
+void afr_hello_rx_tx_fallback(struct afr_conn *conn)
+{
+	bool whole = afr_conn_tx_mode(conn) != AFR_MODE_UNDECIDED || afr_frame_tx_drain_early(conn);
+
+	if (whole && afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK) {
+		/* no byte of a frame reaches the program (I13) */
+		AFR_CHECK(!conn->out.len && !conn->in.len);
+		conn->sock_ops->fall_back(conn);
+		return;
+	}
+	if (whole)
+		afr_conn_set_tx_mode(conn, AFR_MODE_FALLBACK);
+	afr_conn_changed(conn);
+}
+
+/**
+ * afr_hello_rx_early_pending() - does TCP still have to take bytes that were written early?
+ * @conn: connection
+ *
+ * The send direction is undecided then, but no frame can follow the unframed bytes any more.
+ *
+ * Context: connection worker.
+ * Return: true if so; afr_hello_rx_tx_fallback() is to be called again.
+ */
+bool afr_hello_rx_early_pending(const struct afr_conn *conn)
+{
+	return afr_conn_tx_mode(conn) == AFR_MODE_UNDECIDED &&
+	       test_bit(AFR_F_NO_EARLY_TX, &conn->flags);
+}
+
+/* The peer's first bytes are the application's: the receive direction is in fallback mode. */
+static void rx_fallback(struct afr_conn *conn, enum afr_reason reason)
+{
+	if (afr_conn_tx_mode(conn) == AFR_MODE_FRAMED) {
+		afr_conn_set_rx_mode(conn, AFR_MODE_FALLBACK);
+		spin_lock_bh(&conn->tx.lock);
+		/* from now on TCP's window is the credit */
+		afr_tx_credit(&conn->tx.seq, conn->tx.seq.una);
+		spin_unlock_bh(&conn->tx.lock);
+		record_modes(conn, AFR_MODE_FRAMED, AFR_MODE_FALLBACK, AFR_REASON_HALF_FRAMED,
+			     AFR_STAT_CONN_HALF);
+		afr_conn_changed(conn);
+		return;
+	}
+	record_modes(conn, AFR_MODE_FALLBACK, AFR_MODE_FALLBACK, reason, AFR_STAT_CONN_PLAIN);
+	afr_conn_set_rx_mode(conn, AFR_MODE_FALLBACK);
+	afr_hello_rx_tx_fallback(conn);
+}
+
+/*
+ * The peer ended without sending a byte. peek_tcp() has consumed the error, which is put back
+ * for the program.
+ */
+static void ended_without_hello(struct afr_conn *conn, int err)
+{
+	if (err)
+		WRITE_ONCE(conn->tcp->sk->sk_err, -err);
+	rx_fallback(conn, AFR_REASON_NO_HELLO);
+}
+
+/* The size of the peer's send ring; the smallest one if HELLO has no valid size. */
+static u32 send_ring_of(const struct afr_hello *hello)
+{
+	u32 order = hello->features & AFR_FEATURE_SEND_RING;
+
+	return order < ilog2(AFR_RING_MIN) || order > ilog2(AFR_RING_MAX) ? AFR_RING_MIN :
+									    1u << order;
+}
+
+/* Takes what HELLO says about the peer, and answers if the send direction is still undecided. */
+static void take_hello(struct afr_conn *conn, const struct afr_hello *hello)
+{
+	struct afr_peer *peer = &conn->peer;
+
+	afr_netns_count(conn->an->net, AFR_STAT_HELLO_RECEIVED);
+	memcpy(peer->instance, hello->instance, sizeof(peer->instance));
+	memcpy(peer->secret, hello->secret, sizeof(peer->secret));
+	peer->port = hello->port;
+	afr_conn_info_addrs(conn, &peer->local, &peer->remote);
+	conn->in.skip = hello->length - sizeof(struct afr_wire_hello);
+
+	spin_lock_bh(&conn->tx.lock);
+	afr_tx_set_window(&conn->tx.seq, hello->ring);
+	spin_unlock_bh(&conn->tx.lock);
+	spin_lock_bh(&conn->rx.lock);
+	afr_rx_set_peer_ring(&conn->rx.seq, send_ring_of(hello));
+	spin_unlock_bh(&conn->rx.lock);
+	if (afr_conn_tx_mode(conn) == AFR_MODE_UNDECIDED && !afr_hello_rx_early_pending(conn)) {
+		conn->cm_port = afr_cm_listener_port(conn->an, conn->tcp->sk->sk_family);
+		afr_frame_tx_request(conn, AFR_PENDING_HELLO);
+		afr_conn_set_tx_mode(conn, AFR_MODE_FRAMED);
+	}
+	afr_conn_set_rx_mode(conn, AFR_MODE_FRAMED);
+	afr_tcp_sock_open_window(conn);
+	if (afr_conn_tx_mode(conn) == AFR_MODE_FRAMED)
+		record_modes(conn, AFR_MODE_FRAMED, AFR_MODE_FRAMED, AFR_REASON_NOT_YET,
+			     AFR_STAT_CONN_FRAMED);
+	else
+		record_modes(conn, AFR_MODE_FALLBACK, AFR_MODE_FRAMED, AFR_REASON_HALF_FRAMED,
+			     AFR_STAT_CONN_HALF);
+	afr_conn_decided(conn);
+}
+
+/*
+ * May HELLO be answered in this context? The answer carries the port of the cm listener, and
+ * whoever creates that gives it the namespace of the current task: only a work item may.
+ */
+static bool may_answer(struct afr_conn *conn)
+{
+	return afr_conn_in_work_item(conn) || afr_conn_tx_mode(conn) != AFR_MODE_UNDECIDED ||
+	       afr_cm_listener_started(conn->an);
+}
+
+/*
+ * The client has sent no HELLO for hello_timeout_ms: the send direction falls back. Its first
+ * unframed byte lets the client know that TCP's window is its credit. If nothing waits to be sent,
+ * the direction stays undecided: the client would not notice the decision, and if its HELLO came
+ * later, it would wait for CREDIT, which a direction in fallback mode cannot carry. Part of a HELLO
+ * can neither be delivered to the program nor be waited for any longer (PA5).
+ */
+static void hello_timeout(struct afr_conn *conn, int seen)
+{
+	if (seen > 0) {
+		afr_close_refuse(conn, AFR_REASON_HELLO_CUT);
+		return;
+	}
+	if (afr_conn_tx_mode(conn) != AFR_MODE_UNDECIDED)
+		return;
+	if (!afr_send_has_deferred(conn)) {
+		afr_conn_timer(conn, AFR_T_HELLO, READ_ONCE(conn->an->set.hello_timeout_ms));
+		return;
+	}
+	afr_netns_count(conn->an->net, AFR_STAT_HELLO_TIMEOUT);
+	WRITE_ONCE(conn->reason, AFR_REASON_HELLO_TIMEOUT);
+	afr_hello_rx_tx_fallback(conn);
+}
+
+/**
+ * afr_hello_rx_step() - check the first bytes of the peer, and decide if they suffice
+ * @conn: connection, receive direction undecided
+ *
+ * Context: connection worker.
+ */
+void afr_hello_rx_step(struct afr_conn *conn)
+{
+	u8 buf[sizeof(struct afr_wire_hello)];
+	struct kvec vec = { buf, sizeof(buf) };
+	/* read before the bytes: an end after more bytes must not count for these */
+	bool ended = afr_tcp_sock_ended(conn);
+	struct afr_hello hello;
+	int seen, err = 0;
+
+	seen = peek_tcp(conn, buf, sizeof(buf));
+	if (seen < 0 && seen != -EAGAIN) {
+		err = seen;
+		ended = true;
+	}
+	switch (afr_hello_parse(buf, max(seen, 0), afr_hello_proof(conn->nonce, !conn->server),
+				&hello)) {
+	case AFR_HELLO_MORE:
+		if (ended && seen > 0)
+			afr_close_refuse(conn, AFR_REASON_HELLO_CUT);
+		else if (ended && afr_conn_tx_mode(conn) == AFR_MODE_FRAMED)
+			afr_close_tcp_eof(conn, err);
+		else if (ended)
+			ended_without_hello(conn, err);
+		else if (afr_conn_timer_due(conn, AFR_T_HELLO))
+			hello_timeout(conn, seen);
+		return;
+	case AFR_HELLO_YES:
+		if (!may_answer(conn)) {
+			afr_conn_schedule(conn);
+			return;
+		}
+		afr_tcp_sock_recv(conn, &vec, 1, sizeof(buf));
+		take_hello(conn, &hello);
+		return;
+	case AFR_HELLO_NO:
+		rx_fallback(conn, AFR_REASON_NO_HELLO);
+		return;
+	case AFR_HELLO_BAD:
+		afr_close_refuse(conn, AFR_REASON_HELLO_BAD);
+		return;
+	}
+}

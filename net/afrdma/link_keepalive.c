@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Keepalive: finds out that the peer's device is gone, repairs the loss of a last packet, and takes
+ * idle links down.
+ *
+ * When a host is gone or a path is blocked, the device's own retries report it late (with the
+ * defaults of rdma_cm after half a minute), and only if something was posted. A connection that has
+ * nothing to write would wait for the peer's writes forever.
+ */
+#include "link_keepalive.h"
+#include "link_queue.h"
+#include "netns.h"
+
+#define KEEPALIVE_CHECKS	8	/* checks without activity after which the link is lost */
+#define TAIL_PROBES	3	/* after one last message */
+
+static void restart_timer(struct afr_link *link)
+{
+	unsigned long limit = msecs_to_jiffies(READ_ONCE(link->an->set.link_timeout_ms));
+
+	mod_timer(&link->timer, jiffies + limit / KEEPALIVE_CHECKS + 1);
+}
+
+/**
+ * afr_link_keepalive_start() - start to check a link, which its first channel has joined
+ * @link: link, up
+ *
+ * Context: process or softirq, link->lock held.
+ */
+void afr_link_keepalive_start(struct afr_link *link)
+{
+	lockdep_assert_held(&link->lock);
+	link->keepalive.silent_checks = 0;
+	restart_timer(link);
+}
+
+/**
+ * afr_link_keepalive_check() - check whether the peer's device shows activity
+ * @link: link, in use; link->timer has expired
+ *
+ * A completion or a message is activity. Without either, a probe is posted to cause one. On iWARP a
+ * completion only means that the local TCP has taken the bytes, which counts as activity only while
+ * more requests wait to be taken.
+ *
+ * Checks are counted, not time, so that a host that was suspended itself does not blame its peer.
+ *
+ * Context: process or softirq, link->lock held.
+ */
+void afr_link_keepalive_check(struct afr_link *link)
+{
+	bool done = link->keepalive.last_sq_tail != link->sq.tail;
+	bool open = link->sq.tail != link->sq.head;
+	u64 rx = READ_ONCE(link->rx.writes);
+
+	lockdep_assert_held(&link->lock);
+	if (link->keepalive.last_rx_writes != rx || (done && (open || !link->iwarp)))
+		link->keepalive.silent_checks = 0;
+	else if (!open || link->iwarp)
+		afr_link_queue_probe(link);
+	link->keepalive.last_sq_tail = link->sq.tail;
+	link->keepalive.last_rx_writes = rx;
+	if (++link->keepalive.silent_checks > KEEPALIVE_CHECKS)
+		afr_link_queue_fail(link, AFR_REASON_LINK_SILENT);
+	else
+		restart_timer(link);
+}
+
+/**
+ * afr_link_keepalive_tail() - probe for the loss of the last message
+ * @timer: link->keepalive.tail
+ *
+ * A device reports a missing packet when the next one arrives. After the last packet none arrives,
+ * and the sender's device repeats it only after its timeout (half a second with the defaults of
+ * rdma_cm), which stalls all connections of the link. So if nothing was posted for a moment and
+ * something has not completed (often only because it is unsignaled), a probe provides the next
+ * packet; TCP does the same (RFC 8985, section 7). As a probe may be lost, too, more follow, each
+ * after twice the time of the one before; after TAIL_PROBES only the device's timeout remains.
+ *
+ * That timeout is not shortened: multiplied by the retries, it is the time that a host may be
+ * suspended without losing its links.
+ *
+ * Context: softirq.
+ */
+void afr_link_keepalive_tail(struct timer_list *timer)
+{
+	struct afr_link *link = from_timer(link, timer, keepalive.tail);
+	unsigned int probes;
+
+	spin_lock_bh(&link->lock);
+	probes = link->keepalive.tail_posts == link->sq.posts ? link->keepalive.tail_probes + 1 : 0;
+	if (link->state == AFR_LINK_UP && link->sq.used && probes <= TAIL_PROBES) {
+		if (probes) {
+			afr_netns_count(link->an->net, AFR_STAT_LINK_TAIL);
+			afr_link_queue_probe(link);
+		}
+		link->keepalive.tail_posts = link->sq.posts;
+		link->keepalive.tail_probes = probes;
+		mod_timer(&link->keepalive.tail, jiffies + (AFR_LINK_TAIL << probes));
+	}
+	spin_unlock_bh(&link->lock);
+}
+
+/**
+ * afr_link_keepalive_idle() - start the idle time of a link without channels
+ * @link: link
+ *
+ * The active end takes an idle link down. The passive end waits twice as long, and takes it down
+ * only if the active end has not.
+ *
+ * Context: process or softirq, link->lock held.
+ */
+void afr_link_keepalive_idle(struct afr_link *link)
+{
+	const struct afr_settings *set = &link->an->set;
+	unsigned int ms = READ_ONCE(set->link_linger_ms);
+	unsigned long linger;
+
+	lockdep_assert_held(&link->lock);
+	if (link->state != AFR_LINK_UP)
+		return;
+	/* the connection that the link was created for has yet to join */
+	if (!link->members.serial)
+		ms = max_t(unsigned int, ms, READ_ONCE(set->attach_timeout_ms));
+	linger = msecs_to_jiffies(ms);
+	link->keepalive.idle_end = jiffies + (link->active ? linger : 2 * linger);
+	mod_timer(&link->timer, link->keepalive.idle_end);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Keepalive of a link: is the peer's device still there, and does any connection use the link? */
+#ifndef AFR_LINK_KEEPALIVE_H
+#define AFR_LINK_KEEPALIVE_H
+
+#include "link_queue.h"
+
+void afr_link_keepalive_tail(struct timer_list *timer);
+
+void afr_link_keepalive_start(struct afr_link *link);
+void afr_link_keepalive_check(struct afr_link *link);
+void afr_link_keepalive_idle(struct afr_link *link);
+
+#endif /* AFR_LINK_KEEPALIVE_H */

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The private definition of a link, and its queues: posting, completions and credits. Only the
+ * link layer includes this (channel.c, link*.c, and mr.c, whose registrations are posted to the
+ * queue of the link) and the test code under test/.
+ */
+#ifndef AFR_LINK_QUEUE_H
+#define AFR_LINK_QUEUE_H
+
+#include <linux/completion.h>
+#include <linux/ktime.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <linux/timer.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_cm.h>
+
+#include "link.h"
+#include "link_wr.h"
+#include "proto/link_credit.h"
+#include "proto/wire.h"
+
+/*
+ * Send slots that channels leave free, so that announcements, registrations and invalidations never
+ * wait long behind data.
+ */
+#define AFR_SQ_RESERVE		4
+
+/* Bits of link->events: what the link worker has to handle. */
+enum afr_link_event {
+	AFR_LINK_EV_RESOLVE,	/* active: start to connect */
+	AFR_LINK_EV_ROUTE,	/* active: route resolved: create the queue pair, connect */
+	AFR_LINK_EV_ACCEPT,	/* passive: create the queue pair, accept */
+	AFR_LINK_EV_STALE,	/* active: rejected as a stale connection: try again */
+	AFR_LINK_EV_UP,		/* report to the group layer */
+	AFR_LINK_EV_COMM_EST,	/* a message arrived before the handshake was over */
+	AFR_LINK_EV_TIMER,	/* link->timer has expired */
+	AFR_LINK_EV_QP,		/* fatal queue pair event, from any context */
+};
+
+/* A registration or invalidation whose completion a task waits for. */
+struct afr_link_op {
+	struct completion done;
+	bool ok;
+};
+
+/* Send context of a signaled request; link->sq.sends holds them in the order of posting. */
+struct afr_link_send {
+	u16 count;		/* send slots to release: its own, unsignaled ones before it */
+	u16 id;			/* call @tell for this channel, if its serial is still @serial */
+	u32 bulk;		/* bytes to take off link->pace.in_flight */
+	ktime_t posted;		/* with @bulk: when */
+	u64 sent;		/* sq.bytes when it was posted, without its own */
+	void (*tell)(struct afr_channel *channel);
+	u32 serial;
+	struct afr_link_op *op;
+};
+
+/* The rdma_cm handshake. Written by the link worker; constant while the link is up. */
+struct afr_link_handshake {
+	struct rdma_cm_id *id;
+	u32 port_num;			/* written under link->lock */
+	u32 qpn, peer_qpn;
+	u16 peer_depth;			/* passive: from the connect request */
+	unsigned int retries;		/* after rejections as stale */
+	unsigned long end;		/* jiffies: connect timeout */
+	bool accepted;			/* passive, not iWARP: the queue pair may send */
+};
+
+/* What the group layer knows, and may ask when the link is lost. For the link worker only. */
+struct afr_link_life {
+	bool settled;			/* settled() was called ... */
+	bool was_up;			/* ... with reason 0 */
+	unsigned long up_since;		/* jiffies */
+	bool in_use;			/* channels had joined when it was taken down */
+	bool used;			/* came up: the peer may know keys; under link->lock */
+};
+
+/* The send queue, and the channels that wait for space in it. Under link->lock. */
+struct afr_link_sq {
+	struct afr_link_credit credit;
+	u16 size, used, unsignaled;	/* slots: all, taken, taken since the last signal */
+	u32 head, tail;			/* of @sends, free-running */
+	u32 entries;			/* of @sends: at least @size; power of two, as head wraps */
+	struct afr_link_send *sends;
+	struct list_head waiters;	/* channels that were refused */
+	struct list_head detach_waiters; /* of those, channels whose DETACH was: served first */
+	unsigned int nr_waiting;	/* channels on both lists */
+	struct afr_channel *kicked;	/* whose kick() is being called: it may post one message */
+	bool ask, answer;		/* announce, even if no announcement is due */
+	u32 posts;			/* calls that posted something */
+	u64 bytes, writes;
+	u64 done;			/* of @bytes, those of completed writes */
+};
+
+/* Pacing. Under link->lock; @last, @others_until, @last_until and @limit are read without it, too. */
+struct afr_link_pace {
+	const struct afr_channel *last;	/* the last on @latency; only compared with */
+	u64 others_until;		/* jiffies64: until then others leave space for @last */
+	u64 last_until;			/* jiffies64: until then @last leaves space for others */
+	u32 in_flight;			/* bytes of bulk in flight, counted while pacing */
+	u32 limit;			/* limit of @in_flight */
+	u32 min_us;			/* us that a paced write takes on an empty queue */
+	struct list_head held;		/* channels whose bulk is held back */
+	struct list_head latency;	/* channels with latency-sensitive messages, by time */
+};
+
+/* Keepalive. Under link->lock. */
+struct afr_link_keepalive {
+	struct timer_list tail;		/* have the last messages arrived? */
+	u32 tail_posts;			/* sq.posts when @tail was started last */
+	unsigned int tail_probes;	/* since something else was posted */
+	unsigned long idle_end;		/* without channels: jiffies, when to take the link down */
+	unsigned int silent_checks;	/* in use: checks since the peer last showed activity */
+	u32 last_sq_tail;		/* sq.tail at the last check */
+	u64 last_rx_writes;		/* rx.writes at the last check */
+};
+
+/* The channels of the link. Under link->lock. */
+struct afr_link_members {
+	struct list_head list;		/* joined, and down() was not called yet */
+	unsigned int count;		/* joined */
+	u32 serial;			/* of the last join */
+	struct afr_channel *down_channel;	/* channel whose down() is running ... */
+	struct task_struct *down_task;		/* ... in this task */
+	struct xarray ids;		/* id -> channel; read under RCU, not under link->lock */
+};
+
+/* Receiving. Used only by receive completions, which come one at a time. */
+struct afr_link_rx {
+	struct afr_link_wr_rx queue;
+	bool broken;			/* the peer violated the protocol: ignore its messages */
+	u64 bytes, writes;
+};
+
+struct afr_link {
+	/* constant */
+	u64 id;				/* the same at both ends, which may be on one host */
+	bool active;
+	struct afr_net *an;
+	const struct afr_link_ops *ops;
+	void *owner;
+	struct afr_link_peer peer;
+	struct sockaddr_storage local, remote;
+
+	refcount_t refs;
+	struct rcu_head rcu;
+	struct list_head entry;		/* on the list of all links */
+	struct work_struct work;	/* the link worker */
+	struct work_struct free_work;
+	unsigned long events;		/* 1 << enum afr_link_event */
+	struct timer_list timer;	/* connecting, then keepalive, idle time or end of the id */
+	wait_queue_head_t wait;		/* for send slots, and the end of a down() upcall */
+
+	/* written by the link worker; constant while the link is up */
+	struct afr_device *dev;		/* written under link->lock */
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+	u32 mtu;			/* of the path; 0 until the link is up */
+	u32 write_max;			/* largest length of one write */
+	bool iwarp;			/* no immediates; up only once a message has arrived */
+	struct afr_link_handshake cm;
+	struct afr_link_life life;
+
+	spinlock_t lock;		/* BH; protects the members from here to @members */
+	enum afr_link_state state;
+	bool retrying;			/* cm.id is being replaced: the link cannot come up now */
+	enum afr_reason reason;
+	struct afr_link_sq sq;
+	struct afr_link_pace pace;
+	struct afr_link_keepalive keepalive;
+	struct afr_link_members members;
+
+	struct afr_link_rx rx;
+	struct ib_cqe send_cqe, recv_cqe;
+};
+
+/* jiffies after which the last posted message should have completed */
+#define AFR_LINK_TAIL	DIV_ROUND_UP(HZ, 100)
+
+extern struct workqueue_struct *afr_link_wq;
+
+void afr_link_queue_event(struct afr_link *link, enum afr_link_event event);
+void afr_link_queue_fail(struct afr_link *link, enum afr_reason reason);
+bool afr_link_queue_up(struct afr_link *link);
+
+void afr_link_queue_probe(struct afr_link *link);
+
+int afr_link_queue_post(struct afr_link *link, struct ib_rdma_wr *wr, u32 imm,
+			const struct afr_link_send *ctx);
+unsigned int afr_link_queue_space(const struct afr_link *link);
+
+int afr_link_queue_init(struct afr_link *link, u16 sq_size, u16 rq_size);
+void afr_link_queue_free(struct afr_link *link);
+int afr_link_queue_run(struct afr_link *link, struct ib_send_wr *wr);
+void afr_link_queue_abort_ops(struct afr_link *link);
+
+/*
+ * Something was posted: start the tail timer, unless it runs already; one timer covers everything
+ * that is posted until it expires. Not on iWARP, where TCP does the same. Under link->lock.
+ */
+static inline void afr_link_queue_posted(struct afr_link *link)
+{
+	link->sq.posts++;
+	if (link->iwarp || timer_pending(&link->keepalive.tail))
+		return;
+	link->keepalive.tail_posts = link->sq.posts;
+	link->keepalive.tail_probes = 0;
+	mod_timer(&link->keepalive.tail, jiffies + AFR_LINK_TAIL);
+}
+
+#endif /* AFR_LINK_QUEUE_H */

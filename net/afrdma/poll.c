@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0
+/* poll(), and the ioctls that report how many bytes are queued. */
+#include <linux/net.h>
+#include <linux/poll.h>
+#include <linux/sockios.h>
+#include <net/sock.h>
+#include <asm/ioctls.h>
+
+#include "compat.h"
+#include "frame_tx.h"
+#include "recv.h"
+#include "recvmsg.h"
+#include "send.h"
+#include "sock.h"
+#include "tcp_sock.h"
+#include "urgent.h"
+
+static __poll_t poll_framed_rx(struct sock *sk)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	__poll_t mask = afr_urgent_readable(conn) ? EPOLLPRI : 0;
+
+	if (afr_recv_fin(conn) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
+		mask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
+	else if (afr_recvmsg_readable(sk, true) >= afr_recvmsg_target(sk, INT_MAX, 0))
+		mask |= EPOLLIN | EPOLLRDNORM;
+	return mask;
+}
+
+static __poll_t poll_framed_tx(struct sock *sk)
+{
+	if (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN || afr_send_await_space(afr_sk(sk)->conn))
+		return EPOLLOUT | EPOLLWRNORM;
+	return 0;
+}
+
+#define POLL_TX	(EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND)
+
+/**
+ * afr_poll() - proto_ops.poll
+ * @file: file of the socket
+ * @sock: socket
+ * @wait: poll table
+ *
+ * The only wait queue is that of the AF_RDMA socket, where events of the TCP socket arrive, too.
+ *
+ * Context: process, without locks.
+ * Return: events, as tcp(7).
+ */
+__poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_struct *wait)
+{
+	struct sock *sk = sock->sk;
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	u8 tx, rx;
+	__poll_t mask = 0, tcp = 0;
+	u8 down;
+
+	sock_poll_wait(file, sock, wait);
+	tx = afr_conn_tx_mode(conn);
+	rx = afr_conn_rx_mode(conn);
+	if (tx == AFR_MODE_FALLBACK || rx == AFR_MODE_FALLBACK || tx == AFR_MODE_NONE) {
+		afr_tcp_sock_take_error(conn->tcp, sk);
+		if (!AFR_HAVE_CUSTOM_SOCKOPT)	/* as afr_tcp_settings_sync(), without its lock */
+			WRITE_ONCE(conn->tcp->sk->sk_rcvlowat, sk->sk_rcvlowat);
+		tcp = READ_ONCE(conn->tcp->ops)->poll(file, conn->tcp, NULL);
+		mask |= tcp & (EPOLLERR | EPOLLHUP);
+	}
+	if (tx == AFR_MODE_FALLBACK || tx == AFR_MODE_NONE)
+		mask |= tcp & POLL_TX;
+	if (rx == AFR_MODE_FALLBACK || rx == AFR_MODE_NONE)
+		mask |= tcp & ~POLL_TX;
+	if (rx == AFR_MODE_FRAMED)
+		mask |= poll_framed_rx(sk);
+	else if (rx == AFR_MODE_UNDECIDED && READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
+		mask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
+	/* both ends may send before the peer's HELLO has come */
+	if (tx == AFR_MODE_FRAMED || (tx == AFR_MODE_UNDECIDED && afr_send_early_allowed(conn)))
+		mask |= poll_framed_tx(sk);
+
+	down = READ_ONCE(sk->sk_shutdown);
+	if (rx == AFR_MODE_FRAMED && afr_recv_fin(conn))
+		down |= RCV_SHUTDOWN;
+	if (tx != AFR_MODE_NONE && down == SHUTDOWN_MASK)
+		mask |= EPOLLHUP | EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
+	if (READ_ONCE(sk->sk_err) || !skb_queue_empty_lockless(&sk->sk_error_queue))
+		mask |= EPOLLERR;
+	/*
+	 * The program waits for the peer. The peer may wait for a pending frame that is to be
+	 * piggybacked: send it now.
+	 */
+	if (READ_ONCE(conn->out.pending) & AFR_PENDING_PIGGYBACK && !(mask & EPOLLIN) &&
+	    !(poll_requested_events(wait) & EPOLLOUT)) {
+		set_bit(AFR_F_FLUSH, &conn->flags);
+		afr_conn_schedule(conn);
+	}
+	return mask;
+}
+
+/* --- ioctl -------------------------------------------------------------- */
+
+/*
+ * Answers for a direction that is not in fallback mode. While it is undecided, its ring is empty,
+ * or holds the early bytes of a server.
+ */
+static int ioctl_rings(struct sock *sk, unsigned int cmd, int __user *arg)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	bool tx_raw = afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK;
+	bool rx_raw = afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK;
+	u64 queued, unsent;
+
+	queued = afr_send_queued(conn, &unsent);
+	if (cmd == SIOCINQ && !rx_raw)
+		return put_user((int)afr_recvmsg_readable(sk, false), arg);
+	if (cmd == SIOCOUTQ && !tx_raw)
+		return put_user((int)queued, arg);
+	if (cmd == SIOCOUTQNSD && !tx_raw)
+		return put_user((int)unsent, arg);
+	if (cmd == SIOCATMARK && !rx_raw)
+		return put_user(afr_urgent_offset(conn) == READ_ONCE(conn->rx.seq.consumed), arg);
+	return -ENOIOCTLCMD;
+}
+
+/**
+ * afr_poll_ioctl() - proto_ops.ioctl
+ * @sock: socket
+ * @cmd: command
+ * @arg: argument
+ *
+ * Context: process.
+ * Return: 0 or -errno.
+ */
+int afr_poll_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
+{
+	struct sock *sk = sock->sk;
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	int ret = -ENOIOCTLCMD;
+
+	if (test_bit(AFR_F_STARTED, &conn->flags))
+		ret = ioctl_rings(sk, cmd, (int __user *)arg);
+	if (ret == -ENOIOCTLCMD)
+		ret = READ_ONCE(conn->tcp->ops)->ioctl(conn->tcp, cmd, arg);
+	return ret;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The 32-bit immediate of a write: the channel it is for, and the consumer cursor of the end that
+ * writes, in 16 bits (cursor.h). For messages about the link itself see AFR_CHANNEL_* in wire.h.
+ */
+#ifndef AFR_PROTO_IMM_H
+#define AFR_PROTO_IMM_H
+
+#include "portable.h"
+#include "wire.h"
+
+static inline u32 afr_imm_pack(u16 id, u16 cursor)
+{
+	return (u32)id << 16 | cursor;
+}
+
+static inline u16 afr_imm_channel(u32 imm)
+{
+	return imm >> 16;
+}
+
+static inline u16 afr_imm_cursor(u32 imm)
+{
+	return imm & 0xffff;
+}
+
+#endif /* AFR_PROTO_IMM_H */

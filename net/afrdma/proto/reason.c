@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Converts the number of a reason to its name and its sentence; the list is in reason.h. */
+#include "portable.h"
+#include "reason.h"
+
+/**
+ * afr_reason_name() - get the name of a reason
+ * @reason: a number, possibly from the peer
+ *
+ * Context: any.
+ * Return: the name in AFR_REASONS, "UNKNOWN" if the number is not in the list; never NULL.
+ */
+const char *afr_reason_name(unsigned int reason)
+{
+	switch (reason) {
+#define AFR_REASON(number, name, sentence) case number: return #name;
+	AFR_REASONS
+#undef AFR_REASON
+	}
+	return "UNKNOWN";
+}
+
+/**
+ * afr_reason_text() - get the sentence that explains a reason to an administrator
+ * @reason: a number, possibly from the peer
+ *
+ * Context: any.
+ * Return: the sentence in AFR_REASONS, "unknown reason: ..." if the number is not in the list;
+ * never NULL.
+ */
+const char *afr_reason_text(unsigned int reason)
+{
+	switch (reason) {
+#define AFR_REASON(number, name, sentence) case number: return sentence;
+	AFR_REASONS
+#undef AFR_REASON
+	}
+	return "unknown reason: the peer runs a newer version, or sent nonsense";
+}

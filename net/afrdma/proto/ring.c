@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Computes ring sizes, the unused pages of a ring, and shares of ring memory. */
+#include "ring.h"
+
+/**
+ * afr_ring_size() - choose the size of a ring
+ * @bytes: bytes that it should hold
+ * @least: lower bound, a power of two, at least AFR_RING_MIN and a page: a ring has whole pages
+ * @most: upper bound; if it is below @least, the size is @least
+ *
+ * Sizes are powers of two, so that the position of an offset is a bit mask. The peer may have
+ * smaller pages, and a ring that is smaller than a page of this host.
+ *
+ * Context: any.
+ * Return: the smallest power of two that is at least @bytes, or the largest one allowed if that is
+ * smaller.
+ */
+u32 afr_ring_size(u64 bytes, u32 least, u32 most)
+{
+	u32 size = least;
+
+	most = min(most, AFR_RING_MAX);
+	while (size < bytes && size <= most / 2)
+		size *= 2;
+	return size;
+}
+
+/**
+ * afr_ring_unused() - find the pages of a ring that hold no bytes of the stream
+ * @from: first offset that the ring holds
+ * @end: end of what it holds: at least @from, at most @from + @size
+ * @size: bytes in the ring, at least a page
+ * @shift: a page is 1 << @shift bytes
+ *
+ * A page that is only partly in use, at either end, counts as used.
+ *
+ * Context: any.
+ * Return: the range of unused pages, which contains no position of the ring twice.
+ */
+struct afr_ring_pages afr_ring_unused(u64 from, u64 end, u32 size, unsigned int shift)
+{
+	u64 lap = size >> shift;
+	struct afr_ring_pages unused = {
+		.first = (end + (1u << shift) - 1) >> shift,
+		.last = (from >> shift) + lap,
+	};
+
+	if (from == end)
+		unused.first = from >> shift;
+	return unused;
+}
+
+/**
+ * afr_ring_share() - how many more pages may a holder take from the shared memory?
+ * @free: pages that are free
+ * @held: pages that the holder has
+ * @weight: the holder may have at most @weight times the pages that are then still free
+ *
+ * This is the dynamic threshold of Choudhury and Hahne ("Dynamic queue length thresholds for
+ * shared-memory packet switches", 1998). With weight 1 the first holder gets at most half of the
+ * memory, the next one half of the rest: some memory always stays free, without any setting.
+ *
+ * Context: any.
+ * Return: pages.
+ */
+u64 afr_ring_share(u64 free, u64 held, u32 weight)
+{
+	return weight * free > held ? (weight * free - held) / (weight + 1) : 0;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Sequence state of a stream: struct afr_tx for the send direction of a connection, struct afr_rx
+ * for its receive direction. It records what was written, sent, received and consumed, and on which
+ * path. The rules about offsets and epochs when a direction moves between paths (PM1-PM8, PC1-PC7
+ * and PE1-PE2 of the protocol model) are all implemented here, independent of locks and of how a
+ * path carries bytes.
+ *
+ * An epoch is one attach to one link. Both ends number the epochs of a connection 1, 2, 3, ...
+ * A direction enters the link by MOVE. When the link is lost, RESUME from the receiver makes the
+ * direction continue on TCP.
+ *
+ * Some rules cannot be enforced here, and every caller must keep them (selftests/unit/model.c shows
+ * how each of them fails):
+ * - In each epoch an end sends ATTACH or ATTACHED on TCP first, and RESUME after that. The consumer
+ *   cursor in ATTACH and ATTACHED is sampled by afr_rx_report() before the first immediate of the
+ *   epoch, even if the frame is written later.
+ * - From the time when afr_rx_open() has been called and the peer's channel id is known, until
+ *   afr_rx_close(), the consumer cursor is reported by immediate only. CREDIT frames may be sent
+ *   again behind RESUME, not before (PC3).
+ * - afr_rx_close() counts the consumer cursor as reported, so one RESUME has to follow it. If the
+ *   attach was refused or never sent, a CREDIT has to follow instead; if both streams are complete,
+ *   neither. The client opens the next epoch only after it has written its RESUME for the last one
+ *   and has received the peer's, or the last one was refused.
+ * - RESUME has reason 0 if it answers DETACH: the link is still up. With another reason the link is
+ *   lost, and the receiver of RESUME fences the link and closes the epoch, too. If the link is lost
+ *   after an end has answered DETACH, that end sends a second RESUME with the reason, unless the
+ *   peer's RESUME has come.
+ * - An end shuts down TCP for writing only after its FIN has been acknowledged and its FINACK
+ *   written, and after it has left the link. It has left the link when its DETACH has completed
+ *   *and* the peer's has been polled, or is not awaited any longer (detach_timeout_ms); or when the
+ *   link is closed and RESUME written. Until then it may have to report that the link is lost
+ *   (PE4).
+ *
+ * Functions that check what the peer sent return 0 or the AFR_REASON_* with which to abort the
+ * connection; if they refuse, they change nothing. The caller serialises the calls: those on struct
+ * afr_tx by conn->tx.lock, those on struct afr_rx by conn->rx.lock.
+ */
+#ifndef AFR_PROTO_SEQUENCE_H
+#define AFR_PROTO_SEQUENCE_H
+
+#include "portable.h"
+#include "reason.h"
+
+#define AFR_NO_FIN	U64_MAX
+#define AFR_NO_URGENT	U64_MAX
+
+/* The path of a direction; values are those of enum afrdma_path in the uapi. */
+enum afr_where {
+	AFR_ON_TCP,		/* DATA frames */
+	AFR_ON_LINK,		/* RDMA writes of the current epoch */
+	AFR_SUSPENDED,		/* link lost: suspended until the peer's RESUME */
+};
+
+/*
+ * Send sequence state. Invariants: una <= sent <= written, consumed <= sent,
+ * sent <= consumed + window, written - una <= ring.
+ */
+struct afr_tx {
+	u64	written;	/* end of the bytes that the application has written */
+	u64	sent;		/* SND.NXT (RFC 9293): next offset to send */
+	u64	una;		/* SND.UNA: lowest offset that the send ring still holds */
+	u64	consumed;	/* the peer's consumer cursor, as last reported */
+	u64	start;		/* S: offset at which the direction entered the current epoch */
+	u64	fin;		/* end of the stream, AFR_NO_FIN while it is open */
+	u64	urgent;		/* offset of the last urgent byte, AFR_NO_URGENT if none */
+	u64	hold;		/* on a link, bytes from here on wait for URGENTACK */
+	u32	ring;		/* size of the send ring */
+	u32	window;		/* SND.WND, from consumed on: size of the peer's receive ring */
+	u32	epoch;		/* current or last epoch, 0 before the first */
+	u8	where;		/* enum afr_where */
+	bool	open;		/* the current epoch is open */
+	bool	finacked;	/* the peer has received everything up to fin */
+};
+
+void afr_tx_init(struct afr_tx *tx, u32 ring, u32 window);
+void afr_tx_set_window(struct afr_tx *tx, u32 window);
+
+u32 afr_tx_space(const struct afr_tx *tx);
+void afr_tx_write(struct afr_tx *tx, u32 len);
+void afr_tx_urgent(struct afr_tx *tx);
+void afr_tx_urgent_ack(struct afr_tx *tx, u64 offset);
+u32 afr_tx_ready(const struct afr_tx *tx);
+bool afr_tx_writable(const struct afr_tx *tx);
+bool afr_tx_blocked(const struct afr_tx *tx);
+void afr_tx_sent(struct afr_tx *tx, u32 len);
+void afr_tx_tcp_accepted(struct afr_tx *tx, u32 len);
+
+int afr_tx_credit(struct afr_tx *tx, u64 consumed);
+int afr_tx_credit_imm(struct afr_tx *tx, u16 cursor);
+
+u32 afr_tx_open(struct afr_tx *tx);
+bool afr_tx_may_move(const struct afr_tx *tx);
+u64 afr_tx_move(struct afr_tx *tx);
+void afr_tx_leave(struct afr_tx *tx);
+int afr_tx_resume(struct afr_tx *tx, u32 epoch, u64 received, u64 consumed);
+
+void afr_tx_fin(struct afr_tx *tx);
+int afr_tx_finack(struct afr_tx *tx, u64 end);
+
+/*
+ * Receive sequence state. Invariants: consumed <= visible <= consumed + ring,
+ * reported <= consumed, visible <= fin.
+ */
+struct afr_rx {
+	u64	visible;	/* RCV.NXT (RFC 9293): end of the contiguous bytes received */
+	u64	consumed;	/* consumer cursor: end of the bytes that the reader has taken */
+	u64	reported;	/* consumed, as last reported to the sender */
+	u64	start;		/* S of the current epoch, valid if moved */
+	u64	landed;		/* bytes that RDMA writes of the current epoch have placed */
+	u64	fin;		/* end of the stream, AFR_NO_FIN while unknown */
+	u32	ring;		/* size of the receive ring */
+	u32	peer_ring;	/* size of the sender's ring, which limits unread bytes on a link */
+	u32	epoch;		/* current or last epoch, 0 before the first */
+	bool	open;		/* the current epoch is open */
+	bool	moved;		/* MOVE of the current epoch has come */
+	bool	blocked;	/* BLOCKED was received, and the cursor not reported since */
+	bool	finack_requested;	/* afr_rx_finack_due() has requested FINACK */
+};
+
+void afr_rx_init(struct afr_rx *rx, u32 ring);
+int afr_rx_data(const struct afr_rx *rx, u64 offset, u32 len);
+void afr_rx_data_received(struct afr_rx *rx, u32 len);
+
+void afr_rx_open(struct afr_rx *rx, u32 epoch);
+int afr_rx_write_received(struct afr_rx *rx, u32 epoch, u32 len);
+int afr_rx_move(struct afr_rx *rx, u32 epoch, u64 start);
+u64 afr_rx_close(struct afr_rx *rx);
+
+int afr_rx_fin(struct afr_rx *rx, u64 end);
+bool afr_rx_finack_due(struct afr_rx *rx);
+u32 afr_rx_lowat_max(const struct afr_rx *rx);
+void afr_rx_set_peer_ring(struct afr_rx *rx, u32 ring);
+bool afr_rx_eof(const struct afr_rx *rx);
+
+u32 afr_rx_readable(const struct afr_rx *rx);
+void afr_rx_consume(struct afr_rx *rx, u32 len);
+void afr_rx_blocked(struct afr_rx *rx);
+bool afr_rx_credit_due(const struct afr_rx *rx, bool imm);
+u64 afr_rx_report(struct afr_rx *rx);
+u16 afr_rx_report_imm(struct afr_rx *rx);
+
+#ifdef AFR_DEBUG_CHECKS
+bool afr_tx_sane(const struct afr_tx *tx);
+bool afr_rx_sane(const struct afr_rx *rx);
+#endif
+
+#endif /* AFR_PROTO_SEQUENCE_H */

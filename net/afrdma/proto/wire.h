@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The wire format: everything that two hosts must agree on, and nothing else. Fields are
+ * big-endian. Offsets and cursors are absolute 64-bit byte counts of one direction. In the comments
+ * on fields, the sender is the end that sends the structure.
+ * Documentation/networking/afrdma-wire.rst shows these structures and repeats these comments;
+ * selftests/lint/wire_doc.py compares the two.
+ */
+#ifndef AFR_PROTO_WIRE_H
+#define AFR_PROTO_WIRE_H
+
+#include "portable.h"
+
+#define AFR_WIRE_VERSION	1
+
+/*
+ * TCP option in SYN and SYN-ACK (RFC 6994: kind 254 and a 32-bit experiment identifier). The server
+ * answers with the server role bit and a transform of the nonce, so that an option that a middlebox
+ * only echoes is never taken for consent.
+ */
+#define AFR_OPT_KIND		254
+#define AFR_OPT_LEN		12
+#define AFR_OPT_EXID		0xaf4d41d7u
+#define AFR_OPT_ROLE_SERVER	0x01	/* in flags: this is the answer */
+
+struct afr_wire_option {
+	u8	kind;		/* AFR_OPT_KIND */
+	u8	len;		/* AFR_OPT_LEN */
+	__be32	exid;		/* AFR_OPT_EXID */
+	u8	version;	/* AFR_WIRE_VERSION */
+	u8	flags;		/* AFR_OPT_* */
+	__be32	nonce;		/* client: random; server: afr_tcp_option_answer() of it */
+} __packed;
+static_assert(sizeof(struct afr_wire_option) == AFR_OPT_LEN, "option size");
+
+/*
+ * First bytes of a framed direction. No known protocol starts with the first byte. A reader takes
+ * the bytes for a HELLO only if both magic and proof match (PA5).
+ */
+#define AFR_HELLO_MAGIC		"\xf7" "AFRDMA" "\x01"
+#define AFR_HELLO_MAGIC_LEN	8
+#define AFR_HELLO_MAX		512	/* longest HELLO a reader accepts */
+#define AFR_WINDOW_INITIAL	16384	/* bytes a sender may send before the peer's HELLO */
+#define AFR_RING_MIN		16384	/* smallest ring, a power of two as all are */
+#define AFR_RING_MAX		(1u << 26)	/* a cursor unit is at most AFR_RING_MIN / 4 */
+
+#define AFR_FEATURE_SEND_RING	0xff	/* features: log2 of the send ring, 0 = AFR_RING_MIN */
+
+struct afr_wire_hello {
+	u8	magic[AFR_HELLO_MAGIC_LEN];
+	__be64	proof;		/* afr_hello_proof() of the two nonces and the role */
+	__be16	length;		/* of the whole HELLO; bytes past this struct are skipped */
+	__be16	version;	/* AFR_WIRE_VERSION */
+	__be32	features;	/* AFR_FEATURE_*: unknown bits are ignored */
+	u8	instance[16];	/* identifies the host: random for each module load */
+	u8	secret[16];	/* to be presented when a link to the sender is connected */
+	__be32	ring;		/* size of the sender's receive ring: the window at offset 0 */
+	__be16	port;		/* rdma_cm service port of the sender's cm listener, 0 = none */
+	__be16	reserved;
+} __packed;
+static_assert(sizeof(struct afr_wire_hello) == 64, "HELLO size");
+
+/* Types of the frames that follow HELLO. */
+enum afr_frame_type {
+	AFR_FRAME_DATA		= 1,	/* bytes of the stream */
+	AFR_FRAME_CREDIT	= 2,	/* the sender's reader has consumed up to this offset */
+	AFR_FRAME_ATTACH	= 3,	/* client: its ring on this link */
+	AFR_FRAME_ATTACHED	= 4,	/* server: its ring, or the reason of a refusal */
+	AFR_FRAME_BLOCKED	= 5,	/* the sender has bytes to send and no window */
+	AFR_FRAME_MOVE		= 6,	/* from this offset on, the direction uses the link */
+	AFR_FRAME_RESUME	= 7,	/* the sender has left the link: what it has received */
+	AFR_FRAME_FIN		= 8,	/* the stream ends here */
+	AFR_FRAME_FINACK	= 9,	/* the whole stream was received */
+	AFR_FRAME_URGENT	= 10,	/* urgent byte at this offset */
+	AFR_FRAME_ERROR		= 11,	/* the sender aborts the connection: reason */
+	AFR_FRAME_URGENTACK	= 12,	/* acknowledges URGENT at this offset */
+	AFR_FRAME_SERVICE	= 13,	/* server, optional: it has a device, at this port */
+};
+
+#define AFR_FRAME_OPTIONAL	0x01	/* flags: skip the frame if its type is unknown */
+#define AFR_FRAME_BODY_MAX	(64 * 1024 + 8)	/* body of any frame */
+
+struct afr_wire_frame {
+	u8	type;		/* enum afr_frame_type */
+	u8	flags;		/* AFR_FRAME_* */
+	__be16	reserved;	/* 0 */
+	__be32	length;		/* of the body that follows */
+} __packed;
+static_assert(sizeof(struct afr_wire_frame) == 8, "frame header size");
+
+/* DATA: the bytes of the stream follow. */
+struct afr_wire_data {
+	__be64	offset;
+} __packed;
+static_assert(sizeof(struct afr_wire_data) == 8, "DATA size");
+
+/* CREDIT, BLOCKED, FIN, FINACK, URGENT, URGENTACK. */
+struct afr_wire_offset {
+	__be64	offset;
+} __packed;
+static_assert(sizeof(struct afr_wire_offset) == 8, "offset size");
+
+/* ATTACH and ATTACHED. */
+#define AFR_ATTACH_ACTIVE	0x1	/* flags: the sender's end of the link has connected it */
+
+struct afr_wire_attach {
+	__be32	epoch;		/* counts attaches of this connection, from 1 */
+	__be32	reason;		/* ATTACHED: reason of a refusal, 0 = attached; ATTACH: 0 */
+	__be64	link;		/* link id, chosen by the end that connected the link */
+	__be64	addr;		/* address of the sender's receive ring for RDMA writes */
+	__be32	rkey;		/* key of this ring for RDMA writes */
+	__be32	ring;		/* size of this ring, as in HELLO */
+	__be16	channel;	/* channel id for the immediates of writes to this ring */
+	__be16	flags;		/* AFR_ATTACH_* */
+	__be32	span;		/* bytes writable at addr: ring, or 2 * ring if mirrored */
+	__be64	consumed;	/* consumer cursor: cursors in immediates start here */
+} __packed;
+static_assert(sizeof(struct afr_wire_attach) == 48, "ATTACH size");
+
+struct afr_wire_move {
+	__be32	epoch;
+	__be32	reserved;
+	__be64	start;		/* first offset that travels on the link */
+} __packed;
+static_assert(sizeof(struct afr_wire_move) == 16, "MOVE size");
+
+struct afr_wire_resume {
+	__be32	epoch;
+	__be32	reason;		/* why the sender left the link */
+	__be64	received;	/* RCV.NXT: contiguous bytes received, consumed ones included */
+	__be64	consumed;	/* consumer cursor */
+} __packed;
+static_assert(sizeof(struct afr_wire_resume) == 24, "RESUME size");
+
+struct afr_wire_error {
+	__be32	reason;
+} __packed;
+static_assert(sizeof(struct afr_wire_error) == 4, "ERROR size");
+
+struct afr_wire_service {
+	__be16	port;		/* as in HELLO, not 0 */
+	__be16	reserved;
+} __packed;
+static_assert(sizeof(struct afr_wire_service) == 4, "SERVICE size");
+
+/*
+ * The 32-bit immediate of every write on a link: channel id in the high half, cursor in the low
+ * half. Three values of the high half mark messages about the link itself.
+ */
+#define AFR_CHANNEL_MAX		0xffef	/* largest channel id of a connection; the first is 0 */
+#define AFR_CHANNEL_ASK		0xfffd	/* as AFR_CHANNEL_CREDITS, and requests one in return */
+#define AFR_CHANNEL_DETACH	0xfffe	/* low half: channel id, to which no write follows */
+#define AFR_CHANNEL_CREDITS	0xffff	/* low half: receives posted so far, modulo 2^16 */
+
+/* Body of the SEND that takes the place of the immediate on iWARP, which has none. */
+struct afr_wire_note {
+	__be32	imm;		/* the immediate */
+	__be32	len;		/* bytes of the write before it, 0 = there was none */
+} __packed;
+static_assert(sizeof(struct afr_wire_note) == 8, "note size");
+
+/* rdma_cm private data of the connect request; at most 56 bytes, to fit all transports. */
+#define AFR_CM_MAGIC		0xaf4d41d8u
+
+struct afr_wire_cm_req {
+	__be32	magic;		/* AFR_CM_MAGIC */
+	u8	version;	/* AFR_WIRE_VERSION */
+	u8	reserved;
+	__be16	depth;		/* receives that the sender has posted: the first credits */
+	u8	instance[16];	/* of the sender, as in its HELLO */
+	u8	secret[16];	/* from the receiver's HELLO */
+	__be64	link;		/* id of this link */
+} __packed;
+static_assert(sizeof(struct afr_wire_cm_req) == 48, "CM request size");
+
+/* rdma_cm private data of the accept (reason 0) and of a reject (reason set). */
+struct afr_wire_cm_rep {
+	__be32	magic;		/* AFR_CM_MAGIC */
+	__be16	depth;		/* receives that the sender has posted: the first credits */
+	__be16	reserved;
+	__be32	reason;		/* reason of a reject, 0 in an accept */
+	u8	instance[16];	/* of the sender, as in its HELLO */
+	__be64	link;		/* id of the link, as in the request */
+} __packed;
+static_assert(sizeof(struct afr_wire_cm_rep) == 36, "CM reply size");
+
+#endif /* AFR_PROTO_WIRE_H */

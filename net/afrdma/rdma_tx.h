@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The RDMA path: RDMA WRITE_WITH_IMM straight from the local send ring into the peer's receive
+ * ring. Each write also carries the consumer cursor of the opposite direction.
+ */
+#ifndef AFR_RDMA_TX_H
+#define AFR_RDMA_TX_H
+
+#include "conn.h"
+
+void afr_rdma_tx_push(struct afr_conn *conn);
+void afr_rdma_tx_push_locked(struct afr_conn *conn);
+void afr_rdma_tx_credit(struct afr_conn *conn);
+void afr_rdma_tx_detach(struct afr_conn *conn);
+
+/* Upcalls from the link to the connection. */
+extern const struct afr_channel_ops afr_rdma_tx_channel_ops;
+
+#endif /* AFR_RDMA_TX_H */

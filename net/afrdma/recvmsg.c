@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * recvmsg(). What it does depends on the mode of the receive direction. Undecided: it waits for the
+ * decision. Fallback: the call goes to the TCP socket, without locking the AF_RDMA socket. Framed:
+ * bytes are copied from the receive ring under lock_sock(), which is released before every sleep.
+ */
+#include <linux/errqueue.h>
+#include <linux/in.h>
+#include <linux/net.h>
+#include <linux/sched/clock.h>
+#include <linux/sched/signal.h>
+#include <linux/tcp.h>
+#include <net/sock.h>
+#include <uapi/linux/af_rdma.h>
+#include <uapi/linux/in6.h>
+
+#include "compat.h"
+#include "frame_tx.h"
+#include "move.h"
+#include "recv.h"
+#include "recvmsg.h"
+#include "sock.h"
+#include "tcp_settings.h"
+#include "tcp_sock.h"
+#include "urgent.h"
+#include "wait.h"
+
+/**
+ * afr_recvmsg_target() - how many bytes a read has to wait for
+ * @sk: AF_RDMA socket
+ * @len: bytes that the read requests
+ * @flags: MSG_WAITALL
+ *
+ * This is SO_RCVLOWAT or @len, with two limits. A read cannot wait for the last cursor unit of a
+ * full ring, because cursors are rounded down to a unit (PC5). And while further bytes wait for
+ * pages that only reading can free, any byte is enough.
+ *
+ * Context: any.
+ * Return: bytes.
+ */
+size_t afr_recvmsg_target(struct sock *sk, size_t len, int flags)
+{
+	size_t target = sock_rcvlowat(sk, flags & MSG_WAITALL, len);
+	struct afr_conn *conn = afr_sk(sk)->conn;
+
+	if (test_bit(AFR_F_STALLED, &conn->flags))
+		target = min_t(size_t, target, 1);
+	return min_t(size_t, target, afr_rx_lowat_max(&conn->rx.seq));
+}
+
+/* Has the whole stream arrived, and has a peek passed (@seen), or a read consumed, all of it? */
+static bool recv_over(struct afr_conn *conn, size_t seen)
+{
+	return afr_recv_fin(conn) && afr_recv_readable(conn) <= seen;
+}
+
+/* Sets @end if no more bytes will come, and returns the error, or 0 at the end of the stream. */
+static int recv_end(struct sock *sk, size_t seen, bool *end)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+
+	*end = true;
+	/* as with TCP, a reset after the end of the stream is an error for writes, not for reads */
+	if (recv_over(conn, seen) && READ_ONCE(conn->err) == EPIPE)
+		return 0;
+	if (recv_over(conn, seen) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
+		return afr_conn_aborted(conn) ? sock_error(sk) : 0;
+	if (READ_ONCE(sk->sk_err))
+		return sock_error(sk);
+	*end = false;
+	return 0;
+}
+
+/* Polls for bytes before a sleep if the program has set SO_BUSY_POLL: a wake-up takes longer. */
+static void busy_poll(struct sock *sk, size_t seen)
+{
+	unsigned int us = afr_sockopt_busy_poll(sk);
+	const struct afr_rx *rx = &afr_sk(sk)->conn->rx.seq;
+	u64 end;
+
+	if (!us)
+		return;
+	end = local_clock() + (u64)us * NSEC_PER_USEC;
+	while (READ_ONCE(rx->visible) - READ_ONCE(rx->consumed) <= seen && local_clock() < end &&
+	       !READ_ONCE(sk->sk_err) && !signal_pending(current) && !need_resched())
+		cpu_relax();
+}
+
+/* recv(MSG_OOB): never waits. Without an urgent byte it returns 0 at the end of the stream. */
+static int recv_urgent(struct sock *sk, struct msghdr *msg, int flags)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	int ret = -EINVAL;
+
+	if (sock_flag(sk, SOCK_URGINLINE))
+		return ret;
+	lock_sock(sk);
+	ret = afr_urgent_read(conn, &msg->msg_iter, flags & MSG_PEEK);
+	if (ret >= 0)
+		msg->msg_flags |= ret ? MSG_OOB : MSG_OOB | MSG_TRUNC;
+	else if (ret == -EAGAIN &&
+		 (recv_over(conn, 0) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN))
+		ret = 0;
+	release_sock(sk);
+	return ret;
+}
+
+/*
+ * Returns how many bytes a read may go on that has passed @seen bytes after the consumer cursor and
+ * has given @done bytes to the program. The urgent byte ends a read that has given any: then 0 is
+ * returned. Any other read skips it, or the byte of an urgent offset that was replaced: then @skip
+ * is set.
+ */
+static u64 bytes_to_urgent(struct sock *sk, size_t seen, size_t done, bool *skip)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	u64 mark = afr_urgent_offset(conn), at = conn->rx.seq.consumed + seen;
+	bool here = mark == at && !done;
+
+	*skip = (here || READ_ONCE(conn->rx.urgent_skip) == at) && afr_recv_readable(conn) > seen &&
+		!sock_flag(sk, SOCK_URGINLINE);
+	return mark == AFR_NO_URGENT || mark < at || here ? U64_MAX : mark - at;
+}
+
+/**
+ * afr_recvmsg_readable() - how many bytes a read can get now
+ * @sk: AF_RDMA socket
+ * @over: if the urgent byte is the next one, count the bytes after it, too (poll); false: 0
+ *	(FIONREAD, TCP_INQ)
+ *
+ * Unless SO_OOBINLINE is set, the count ends before an urgent byte further on, and the byte of a
+ * replaced urgent offset is left out.
+ *
+ * Context: any.
+ * Return: bytes.
+ */
+u32 afr_recvmsg_readable(struct sock *sk, bool over)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	u32 readable = afr_recv_readable(conn);
+	u64 at = READ_ONCE(conn->rx.seq.consumed), mark = afr_urgent_offset(conn);
+
+	if (!readable || sock_flag(sk, SOCK_URGINLINE))
+		return readable;
+	if (READ_ONCE(conn->rx.urgent_skip) == at || (mark == at && over)) {
+		readable--;
+		at++;
+	}
+	if (mark == AFR_NO_URGENT || mark < at)
+		return readable;
+	return min_t(u64, readable, mark - at);
+}
+
+/* Reports the bytes left to read, for TCP_INQ and io_uring. The end of the stream counts as 1. */
+static void report_inq(struct sock *sk, struct msghdr *msg)
+{
+	bool asked = tcp_sk(afr_tcp(sk)->sk)->recvmsg_inq;
+
+	if (!asked && !msg->msg_get_inq)
+		return;
+	msg->msg_inq = afr_recvmsg_readable(sk, false);
+	if (!msg->msg_inq && afr_recv_fin(afr_sk(sk)->conn))
+		msg->msg_inq = 1;
+	if (asked)
+		put_cmsg(msg, SOL_TCP, TCP_CM_INQ, sizeof(msg->msg_inq), &msg->msg_inq);
+}
+
+/* SO_PEEK_OFF: the next peek starts where this one has ended; a read moves that place back. */
+static void update_peek_offset(struct sock *sk, bool peek, size_t done)
+{
+	if (peek)
+		sk_peek_offset_fwd(sk, done);
+	else
+		sk_peek_offset_bwd(sk, done);
+}
+
+/* One recvmsg() of a framed connection. Under lock_sock(), which a sleep releases. */
+struct framed_read {
+	struct sock *sk;
+	struct iov_iter *to;	/* NULL: drop the bytes (MSG_TRUNC) */
+	size_t len;		/* bytes that were requested */
+	int flags;		/* MSG_* */
+	long timeo;		/* jiffies left to sleep */
+	size_t target;		/* bytes that are enough to return */
+	size_t seen;		/* bytes between the consumer cursor and the place of a peek */
+	size_t done;		/* bytes given to the program */
+};
+
+/* Moves the read past @n bytes, which the program got unless @skip. */
+static void read_advance(struct framed_read *r, size_t n, bool skip)
+{
+	r->done += skip ? 0 : n;
+	if (r->flags & MSG_PEEK)
+		r->seen += n;
+	else
+		afr_recv_consume(afr_sk(r->sk)->conn, n);
+}
+
+/*
+ * Passes the next bytes: copies them up to the urgent offset, or skips one urgent byte. Sets @over
+ * if the read ends here. Returns how many bytes, 0 if there are none now, or -errno.
+ */
+static ssize_t read_next(struct framed_read *r, bool *over)
+{
+	struct afr_conn *conn = afr_sk(r->sk)->conn;
+	/* sampled before the urgent offset: a byte that arrives later may be an urgent one */
+	u32 there = afr_recv_readable(conn);
+	bool skip;
+	u64 most = bytes_to_urgent(r->sk, r->seen, r->done, &skip);
+	ssize_t ret;
+
+	/* as with TCP, a zero-length read waits until there is something to read */
+	*over = !most || (r->done == r->len && (r->len || there));
+	if (*over)
+		return 0;
+	most = min_t(u64, most, there > r->seen ? there - r->seen : 0);
+	ret = skip ? 1 : afr_recv_copy(conn, r->seen, r->to, min_t(u64, r->len - r->done, most));
+	if (ret > 0)
+		read_advance(r, ret, skip);
+	return ret;
+}
+
+/*
+ * Called when read_next() has passed no byte: is the read over, or must it wait for more? *@ret is
+ * the result of read_next() and becomes that of the read: an error or 0.
+ */
+static bool read_is_over(const struct framed_read *r, ssize_t *ret)
+{
+	bool end;
+
+	if (*ret < 0 || (r->done >= r->target && !(r->flags & MSG_WAITALL)))
+		return true;
+	if (r->done && READ_ONCE(r->sk->sk_err))
+		return true;		/* the next call reports it */
+	*ret = recv_end(r->sk, r->seen, &end);
+	return *ret || end || (r->flags & MSG_PEEK && r->done >= r->target);
+}
+
+/* Sleeps until there are more bytes, or an end. Returns 0, -EAGAIN, -ERESTARTSYS or -EINTR. */
+static int read_wait(struct framed_read *r)
+{
+	struct sock *sk = r->sk;
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	bool peek = r->flags & MSG_PEEK;
+	int ret;
+
+	release_sock(sk);
+	afr_frame_tx_flush(conn);
+	if (r->timeo)
+		busy_poll(sk, r->seen);
+	ret = afr_wait_frames(sk, &r->timeo, afr_recv_readable(conn) > r->seen ||
+			      (peek && r->done &&
+			       r->done >= afr_recvmsg_target(sk, r->len, r->flags)) ||
+			      recv_over(conn, r->seen) || READ_ONCE(sk->sk_err) ||
+			      READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
+	lock_sock(sk);
+	if (!ret)	/* it is smaller now if the receive ring gets no page at present */
+		r->target = afr_recvmsg_target(sk, r->len, r->flags);
+	return ret;
+}
+
+static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flags, long timeo)
+{
+	struct framed_read r = {
+		.sk = sk, .len = len, .flags = flags, .timeo = timeo,
+		.to = flags & MSG_TRUNC ? NULL : &msg->msg_iter,
+	};
+	ssize_t ret;
+	bool over;
+
+	if (flags & MSG_OOB)
+		return recv_urgent(sk, msg, flags);
+	lock_sock(sk);
+	r.seen = max(sk_peek_offset(sk, flags), 0);
+	r.target = afr_recvmsg_target(sk, len, flags);
+	for (;;) {
+		ret = read_next(&r, &over);
+		if (over)
+			break;
+		if (ret > 0)
+			continue;
+		if (read_is_over(&r, &ret))
+			break;
+		ret = read_wait(&r);
+		if (ret)
+			break;
+	}
+	update_peek_offset(sk, flags & MSG_PEEK, r.done);
+	if (r.done || !ret)
+		report_inq(sk, msg);
+	release_sock(sk);
+	afr_move_check_upgrade(afr_sk(sk)->conn);
+	return r.done ? r.done : ret;
+}
+
+/*
+ * Reads the error queue: notifications of sendmsg() on the AF_RDMA socket, then, on a fallback
+ * connection, those of the TCP socket. While the worker uses the TCP socket, its queue may contain
+ * frames (packets with time stamps), which the program must not see.
+ */
+static int recv_errqueue(struct sock *sk, struct msghdr *msg, size_t len, int flags)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+
+	if (skb_queue_empty_lockless(&sk->sk_error_queue) && !afr_conn_uses_tcp(conn))
+		return sock_recvmsg(conn->tcp, msg, flags);
+	if (sk->sk_protocol == AFRDMA_PROTO_INET6)
+		return sock_recv_errqueue(sk, msg, len, SOL_IPV6, IPV6_RECVERR);
+	return sock_recv_errqueue(sk, msg, len, SOL_IP, IP_RECVERR);
+}
+
+/*
+ * Receives through the kernel buffer @buf. TCP copies to the program's memory under the lock of the
+ * TCP socket, and a page fault may block for as long as the program likes (userfaultfd). The worker
+ * of a one-way connection, which needs that lock, would block with it.
+ */
+static int recv_part(struct socket *tcp, struct msghdr *msg, void *buf, size_t len, int flags)
+{
+	struct iov_iter to = msg->msg_iter;
+	struct kvec vec = { buf, len };
+	size_t missing;
+	int ret;
+
+	/* do not take bytes from TCP that cannot be copied to the program */
+	missing = len ? fault_in_iov_iter_writeable(&to, len) : 0;
+	if (len && missing == len)
+		return -EFAULT;
+	vec.iov_len = len - missing;
+	len = vec.iov_len;
+	iov_iter_kvec(&msg->msg_iter, READ, &vec, 1, len);
+	ret = sock_recvmsg(tcp, msg, flags);
+	msg->msg_iter = to;
+	if (ret > 0 && copy_to_iter(buf, ret, &msg->msg_iter) != ret)
+		ret = -EFAULT;
+	return ret;
+}
+
+static int recv_bounced(struct socket *tcp, struct msghdr *msg, int flags)
+{
+	size_t left = iov_iter_count(&msg->msg_iter),
+	       room = min_t(size_t, left, AFR_BOUNCE_SIZE), part;
+	int done = 0, ret;
+	void *buf;
+
+	if (flags & MSG_TRUNC)
+		return sock_recvmsg(tcp, msg, flags);		/* copies nothing */
+	buf = kvmalloc(room + 1, GFP_KERNEL);
+	if (!buf)
+		return -ENOMEM;
+	do {	/* a short part means an end, an error or a timeout, which the next call reports */
+		part = min(room, left);
+		ret = recv_part(tcp, msg, buf, part, flags);
+		done += max(ret, 0);
+		left -= max(ret, 0);
+	} while (ret > 0 && ret == part && left && flags & MSG_WAITALL &&
+		 !(flags & (MSG_PEEK | MSG_OOB)));
+	kvfree(buf);
+	return done ? done : ret;
+}
+
+static int recv_fallback(struct sock *sk, struct msghdr *msg, int flags)
+{
+	struct socket *tcp = afr_tcp(sk);
+	bool shut = READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN;	/* sk's, perhaps not TCP's */
+	int ret;
+
+	afr_tcp_settings_sync(sk);
+	if (READ_ONCE(afr_sk(sk)->late))
+		afr_tcp_settings_apply_late(sk);
+	if (shut)
+		flags |= MSG_DONTWAIT;
+	if (afr_conn_uses_tcp(afr_sk(sk)->conn))
+		ret = recv_bounced(tcp, msg, flags);
+	else
+		ret = sock_recvmsg(tcp, msg, flags);
+	if (shut && ret == -EAGAIN)
+		ret = 0;
+	if (READ_ONCE(sk->sk_peek_off) >= 0)	/* getsockopt() reads it from there */
+		WRITE_ONCE(sk->sk_peek_off, READ_ONCE(tcp->sk->sk_peek_off));
+	/*
+	 * A poll may have moved the error to the AF_RDMA socket. After the end of the stream it is
+	 * an error for writes only.
+	 */
+	if (ret <= 0 && ret != -EAGAIN && READ_ONCE(sk->sk_err) &&
+	    !sock_flag(tcp->sk, SOCK_DONE))
+		ret = sock_error(sk);
+	return ret;
+}
+
+/*
+ * Returns what TCP would return without a connection. The call must not reach the TCP socket, which
+ * may begin to carry frames in the meantime.
+ */
+static int recv_unconnected(struct sock *sk, int flags)
+{
+	struct socket *tcp = afr_tcp(sk);
+
+	if (READ_ONCE(sk->sk_state) == TCP_LISTEN)
+		return -ENOTCONN;
+	if (flags & MSG_OOB)
+		return -EINVAL;
+	afr_tcp_sock_take_error(tcp, sk);
+	if (READ_ONCE(sk->sk_err))
+		return sock_error(sk);
+	return READ_ONCE(tcp->sk->sk_shutdown) & RCV_SHUTDOWN ? 0 : -ENOTCONN;
+}
+
+/**
+ * afr_recvmsg() - proto_ops.recvmsg
+ * @sock: socket
+ * @msg: message
+ * @len: bytes it can take
+ * @flags: MSG_*
+ *
+ * Context: process, without locks.
+ * Return: bytes, 0 at the end of the stream, or -errno, as tcp(7).
+ */
+int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
+{
+	struct sock *sk = sock->sk;
+	long timeo = sock_rcvtimeo(sk, flags & MSG_DONTWAIT);
+	int mode;
+
+	if (flags & MSG_ERRQUEUE)
+		return recv_errqueue(sk, msg, len, flags);
+	mode = afr_conn_rx_mode(afr_sk(sk)->conn);
+	if (mode == AFR_MODE_UNDECIDED)
+		mode = afr_wait_mode(sk, afr_conn_rx_mode, RCV_SHUTDOWN, &timeo);
+	if (mode < 0)
+		return mode;
+	if (mode == AFR_MODE_FRAMED)
+		return recv_framed(sk, msg, len, flags, timeo);
+	if (mode == AFR_MODE_UNDECIDED) {	/* if aborted, perhaps before sk_changed() */
+		afr_wait_take_abort(sk);
+		return sock_error(sk);	/* 0 if it is only shut down */
+	}
+	return mode == AFR_MODE_NONE ? recv_unconnected(sk, flags) : recv_fallback(sk, msg, flags);
+}

@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Ring memory: allocation, limits, copying.
+ *
+ * The producer allocates pages and the consumer frees them, without a lock between them. This is
+ * safe because they never access the same page: the producer only accesses positions in its window.
+ * While the producer is active, the consumer only frees pages that lie completely in the range
+ * [from, to) of one release, and the producer does not know yet that the consumer has passed from.
+ * If from is in the middle of a page, that page is kept until the ring is empty or trimmed, because
+ * the producer may already have written bytes of the next lap to the start of the page.
+ *
+ * Limits: all rings together have at most mem_max pages, per namespace and per host. But no limit
+ * refuses the first AFR_RING_MEM_MIN bytes of a ring, as TCP grants each socket tcp_rmem[0]: a
+ * ring with that many pages holds bytes, and progresses when they leave it. So no ring waits for
+ * the memory of another one.
+ */
+#include <linux/bvec.h>
+#include <linux/gfp.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/sched/mm.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
+
+#include "netns.h"
+#include "proto/portable.h"
+#include "proto/ring.h"
+#include "ring_mem.h"
+
+#define LEAST_PAGES	(AFR_RING_MEM_MIN / PAGE_SIZE)
+/* These are for afr_ring_mem_default_size(). */
+#define RING_LEAST	(256u * 1024)	/* bytes */
+#define RING_PART	512
+#define RING_CONNS	32
+
+static unsigned long mem_max;
+module_param(mem_max, ulong, 0644);
+MODULE_PARM_DESC(mem_max,
+		 "pages of ring memory, all namespaces together (default: a quarter of memory)");
+
+static atomic_long_t all_pages = ATOMIC_LONG_INIT(0);
+static atomic_long_t all_promised = ATOMIC_LONG_INIT(0);
+
+static void uncharge_page(struct afr_ring_mem *mem)
+{
+	atomic_dec(&mem->held);
+	atomic_long_dec(&all_pages);
+	atomic_long_dec(&mem->an->ring_pages);
+}
+
+/*
+ * A ring on RDMA keeps its pages while it is attached, a ring on TCP only briefly. A quarter is
+ * reserved for rings on TCP, because otherwise idle connections could block others for ever.
+ */
+static unsigned long rdma_share(unsigned long most)
+{
+	return most - most / 4;
+}
+
+static bool within(long pages, unsigned long most, bool pin)
+{
+	return pages <= (pin ? rdma_share(most) : most);
+}
+
+/*
+ * Counts one more page; returns false if the namespace or the host is at its limit. The limits do
+ * not apply to the first pages of a ring, except when it is pinned: then it needs all its pages,
+ * and the first ones would be useless without the others.
+ */
+static bool charge_page(struct afr_ring_mem *mem, bool pin)
+{
+	struct afr_net *an = mem->an;
+	bool fits;
+
+	fits = within(atomic_long_inc_return(&an->ring_pages), READ_ONCE(an->set.mem_max), pin);
+	fits &= within(atomic_long_inc_return(&all_pages), READ_ONCE(mem_max), pin);
+	fits |= !pin && atomic_read(&mem->held) < LEAST_PAGES;
+	atomic_inc(&mem->held);
+	if (!fits)
+		uncharge_page(mem);
+	return fits;
+}
+
+static unsigned long spare(const atomic_long_t *promised, unsigned long most)
+{
+	unsigned long taken = atomic_long_read(promised);
+
+	most = rdma_share(most);
+	return most > taken ? most - taken : 0;
+}
+
+/**
+ * afr_ring_mem_default_size() - choose the size of a ring for a socket that sets none itself
+ * @an: namespace
+ * @wanted: bytes, net.afrdma.sndbuf or rcvbuf; at most AFR_RING_MAX
+ *
+ * A larger ring makes a single stream faster, but many streams share the capacity of the path, so
+ * rings get smaller with every RING_CONNS connections that have rings. Also, a ring gets at most
+ * 1/RING_PART of the memory that is available to rings on RDMA and not promised to other rings.
+ * Neither rule makes it smaller than RING_LEAST.
+ *
+ * Context: any.
+ * Return: bytes, a power of two.
+ */
+u32 afr_ring_mem_default_size(struct afr_net *an, u32 wanted)
+{
+	unsigned long pages = min(spare(&an->ring_promised, READ_ONCE(an->set.mem_max)),
+				  spare(&all_promised, READ_ONCE(mem_max))) / RING_PART;
+	u32 part = min_t(unsigned long, pages, SZ_1G / PAGE_SIZE) * PAGE_SIZE;
+
+	wanted = roundup_pow_of_two(wanted);	/* ring sizes are powers of two */
+	part = min(part, wanted / (1 + atomic_read(&an->rings) / (2 * RING_CONNS)));
+	return min(wanted, part > RING_LEAST ? (u32)rounddown_pow_of_two(part) : RING_LEAST);
+}
+
+/**
+ * afr_ring_mem_available() - how many more pages may rings on RDMA have?
+ * @an: namespace
+ * @pinned: pages that rings on RDMA have, or are about to allocate
+ *
+ * Context: any.
+ * Return: pages.
+ */
+unsigned long afr_ring_mem_available(const struct afr_net *an, unsigned long pinned)
+{
+	unsigned long ours = rdma_share(READ_ONCE(an->set.mem_max));
+	unsigned long all = rdma_share(READ_ONCE(mem_max));
+
+	ours -= min(ours, max_t(unsigned long, atomic_long_read(&an->ring_pages), pinned));
+	all -= min(all, max_t(unsigned long, atomic_long_read(&all_pages), pinned));
+	return min(ours, all);
+}
+
+static unsigned long ring_index(const struct afr_ring_mem *mem, u64 offset)
+{
+	return (offset & (mem->size - 1)) >> PAGE_SHIFT;
+}
+
+static gfp_t ring_gfp(const struct afr_ring_mem *mem)
+{
+	gfp_t gfp = GFP_KERNEL | __GFP_NOWARN | __GFP_NORETRY;
+
+	return mem->memcg ? gfp | __GFP_ACCOUNT : gfp;
+}
+
+static void account_ring(const struct afr_ring_mem *mem, long pages)
+{
+	atomic_add(pages > 0 ? 1 : -1, &mem->an->rings);
+	atomic_long_add(pages, &mem->an->ring_promised);
+	if (net_eq(mem->an->net, &init_net))	/* other namespaces do not use RDMA */
+		atomic_long_add(pages, &all_promised);
+}
+
+/**
+ * afr_ring_mem_init() - initialise a ring without pages
+ * @mem: ring
+ * @an: namespace whose mem_max limits the pages
+ * @size: bytes, a power of two >= AFR_RING_MEM_MIN
+ * @memcg: charged for the pages, or NULL; the caller keeps it alive until afr_ring_mem_destroy()
+ *
+ * Context: any.
+ */
+void afr_ring_mem_init(struct afr_ring_mem *mem, struct afr_net *an, u32 size,
+		       struct mem_cgroup *memcg)
+{
+	mem->pages = NULL;
+	mem->size = size;
+	atomic_set(&mem->held, 0);
+	mem->pinned = false;
+	mem->an = an;
+	mem->memcg = memcg;
+	account_ring(mem, afr_ring_mem_pages(mem));
+}
+
+static void drop_page(struct afr_ring_mem *mem, unsigned long i)
+{
+	struct page *page = mem->pages[i];
+
+	if (!page)
+		return;
+	AFR_CHECK(!mem->pinned);	/* a device may write to it (I9) */
+	mem->pages[i] = NULL;
+	__free_page(page);
+	uncharge_page(mem);
+}
+
+static void drop_pages(struct afr_ring_mem *mem, struct afr_ring_pages gone)
+{
+	if (mem->pinned || !mem->pages)
+		return;
+	for (; gone.first < gone.last; gone.first++)
+		drop_page(mem, gone.first & (afr_ring_mem_pages(mem) - 1));
+}
+
+/**
+ * afr_ring_mem_destroy() - free all memory of a ring
+ * @mem: ring, no longer registered with a device; or all zero
+ *
+ * Context: process. Nothing else uses the ring.
+ */
+void afr_ring_mem_destroy(struct afr_ring_mem *mem)
+{
+	if (!mem->an)
+		return;		/* afr_ring_mem_init() was not called */
+	WARN_ON_ONCE(mem->pinned);
+	afr_ring_mem_trim(mem, 0, 0);
+	WARN_ON_ONCE(atomic_read(&mem->held));
+	account_ring(mem, -(long)afr_ring_mem_pages(mem));
+	mem->an = NULL;
+	kvfree(mem->pages);
+	mem->pages = NULL;
+}
+
+static int populate_page(struct afr_ring_mem *mem, unsigned long i, bool pin)
+{
+	struct page *page;
+
+	if (mem->pages[i])
+		return 0;
+	if (!charge_page(mem, pin))
+		return -EDQUOT;
+	page = alloc_page(ring_gfp(mem) | __GFP_ZERO);
+	if (!page) {
+		uncharge_page(mem);
+		return -ENOMEM;
+	}
+	/* a sender and a worker that pins the ring may both find no page here */
+	if (cmpxchg(&mem->pages[i], NULL, page)) {
+		__free_page(page);
+		uncharge_page(mem);
+		return 0;
+	}
+	afr_netns_count(mem->an->net, AFR_STAT_RING_PAGES);
+	return 0;
+}
+
+static int populate_range(struct afr_ring_mem *mem, u64 offset, u32 len, bool pin)
+{
+	u32 done = 0;
+	int err = 0;
+
+	if (!READ_ONCE(mem->pages)) {
+		struct page **pages = kvcalloc(afr_ring_mem_pages(mem), sizeof(*pages),
+					       ring_gfp(mem));
+
+		if (!pages)
+			return -ENOMEM;
+		if (cmpxchg(&mem->pages, NULL, pages))
+			kvfree(pages);
+	}
+	while (done < len) {
+		err = populate_page(mem, ring_index(mem, offset + done), pin);
+		if (err)
+			break;
+		done += min_t(u32, len - done, PAGE_SIZE - offset_in_page(offset + done));
+	}
+	return done ? done : err;
+}
+
+static int back(struct afr_ring_mem *mem, u64 offset, u32 len, bool pin)
+{
+	struct mem_cgroup *old;
+	int ret;
+
+	/* without this, allocations in a worker would not be charged (T18) */
+	old = set_active_memcg(mem->memcg);
+	ret = populate_range(mem, offset, len, pin);
+	set_active_memcg(old);
+	if (ret < 0)
+		afr_netns_count(mem->an->net, AFR_STAT_RING_NO_MEMORY);
+	return ret;
+}
+
+/**
+ * afr_ring_mem_populate() - allocate the pages of [offset, offset + len), or of a first part of it
+ * @mem: ring
+ * @offset: absolute offset
+ * @len: bytes, at most the size of the ring
+ *
+ * A part counts as success, because producers that waited for the rest while they keep a part could
+ * wait for each other.
+ *
+ * Context: process, the producer. May sleep.
+ * Return: number of bytes from @offset on that have pages. If there are none: -ENOMEM; or -EDQUOT
+ * if the namespace or the host is at mem_max and the ring has AFR_RING_MEM_MIN bytes of pages.
+ */
+int afr_ring_mem_populate(struct afr_ring_mem *mem, u64 offset, u32 len)
+{
+	return len ? back(mem, offset, len, false) : 0;
+}
+
+/**
+ * afr_ring_mem_starved() - must a producer wait until the consumer frees a page of this ring?
+ * @mem: ring
+ * @offset: where the producer continues, and for which afr_ring_mem_populate() returned -EDQUOT
+ *
+ * Context: any, under the lock under which the consumer calls afr_ring_mem_release(), and after
+ * afr_ring_mem_trim().
+ * Return: false if there is a page at @offset meanwhile, or the ring has so few that
+ * afr_ring_mem_populate() would allocate one.
+ */
+bool afr_ring_mem_starved(const struct afr_ring_mem *mem, u64 offset)
+{
+	return mem->pages && !READ_ONCE(mem->pages[ring_index(mem, offset)]) &&
+	       atomic_read(&mem->held) >= LEAST_PAGES;
+}
+
+/**
+ * afr_ring_mem_pin() - allocate all pages of a ring, and keep them until afr_ring_mem_unpin()
+ * @mem: ring, to be registered with a device
+ *
+ * Context: process. No release may run concurrently, unless the caller has set @mem->pinned under
+ * the consumer's lock before.
+ * Return: 0, -ENOMEM or -EDQUOT; on failure the ring is not pinned.
+ */
+int afr_ring_mem_pin(struct afr_ring_mem *mem)
+{
+	u32 done;
+	int ret;
+
+	/* first, so that no release frees the pages that are allocated here */
+	mem->pinned = true;
+	for (done = 0; done < mem->size; done += ret) {
+		ret = back(mem, done, mem->size - done, true);
+		if (ret < 0) {
+			mem->pinned = false;
+			return ret;
+		}
+	}
+	return 0;
+}
+
+/**
+ * afr_ring_mem_unpin() - allow the pages of a ring to be freed again
+ * @mem: ring, no longer registered with a device
+ *
+ * Keeps the pages: afr_ring_mem_release() and afr_ring_mem_trim() free them.
+ *
+ * Context: process, under the lock under which the consumer releases.
+ */
+void afr_ring_mem_unpin(struct afr_ring_mem *mem)
+{
+	mem->pinned = false;
+}
+
+/**
+ * afr_ring_mem_release() - free the pages of consumed bytes, unless the ring is pinned
+ * @mem: ring
+ * @from: consumer's cursor as known to the producer
+ * @to: consumer's cursor now, which the producer must not learn before this returns
+ * @end: end of the bytes that the ring still holds; @from + size while a producer is active
+ *
+ * Frees the pages of [from, to) that hold no bytes of [to, end), or all pages of the ring if
+ * @to == @end.
+ *
+ * Context: process or softirq, the consumer, under the lock of its sequence state (conn->tx.lock or
+ * conn->rx.lock).
+ */
+void afr_ring_mem_release(struct afr_ring_mem *mem, u64 from, u64 to, u64 end)
+{
+	struct afr_ring_pages gone = afr_ring_unused(to, end, mem->size, PAGE_SHIFT);
+
+	if (to != end)	/* earlier releases have freed the pages before @from */
+		gone.first = max(gone.first, (from >> PAGE_SHIFT) + afr_ring_mem_pages(mem));
+	drop_pages(mem, gone);
+}
+
+/**
+ * afr_ring_mem_trim() - free all pages that hold no bytes, unless the ring is pinned
+ * @mem: ring
+ * @from: consumer's cursor
+ * @end: producer's cursor
+ *
+ * Context: process or softirq, under the lock of the sequence state; no producer is active, except
+ * the caller itself.
+ */
+void afr_ring_mem_trim(struct afr_ring_mem *mem, u64 from, u64 end)
+{
+	drop_pages(mem, afr_ring_unused(from, end, mem->size, PAGE_SHIFT));
+}
+
+/* Returns the page of @offset; sets its @start in the page and the @bytes of @left in that page. */
+static struct page *step(const struct afr_ring_mem *mem, u64 offset, size_t left,
+			 size_t *start, size_t *bytes)
+{
+	*start = offset_in_page(offset);
+	*bytes = min_t(size_t, left, PAGE_SIZE - *start);
+	return mem->pages[ring_index(mem, offset)];
+}
+
+/**
+ * afr_ring_mem_copy_in() - copy from @iter into the ring
+ * @mem: ring
+ * @offset: absolute offset
+ * @len: bytes; all their pages are allocated
+ * @iter: source
+ *
+ * Context: process, the producer. May fault.
+ * Return: bytes copied, less than @len if the source faulted or ended.
+ */
+size_t afr_ring_mem_copy_in(struct afr_ring_mem *mem, u64 offset, size_t len,
+			    struct iov_iter *iter)
+{
+	size_t start, bytes, copied, done = 0;
+	struct page *page;
+
+	while (done < len) {
+		page = step(mem, offset + done, len - done, &start, &bytes);
+		copied = copy_page_from_iter(page, start, bytes, iter);
+		done += copied;
+		if (copied != bytes)
+			break;
+	}
+	afr_netns_add(mem->an->net, AFR_STAT_COPIED_IN, done);
+	return done;
+}
+
+/**
+ * afr_ring_mem_copy_out() - copy from the ring to @iter
+ * @mem: ring
+ * @offset: absolute offset
+ * @len: bytes; all their pages are allocated
+ * @iter: destination
+ *
+ * Context: process, the consumer. May fault.
+ * Return: bytes copied, less than @len if the destination faulted or is full.
+ */
+size_t afr_ring_mem_copy_out(const struct afr_ring_mem *mem, u64 offset, size_t len,
+			     struct iov_iter *iter)
+{
+	size_t start, bytes, copied, done = 0;
+	struct page *page;
+
+	while (done < len) {
+		page = step(mem, offset + done, len - done, &start, &bytes);
+		/* copy_page_to_iter() of older kernels would put the page itself into a pipe */
+		copied = copy_to_iter(page_address(page) + start, bytes, iter);
+		done += copied;
+		if (copied != bytes)
+			break;
+	}
+	afr_netns_add(mem->an->net, AFR_STAT_COPIED_OUT, done);
+	return done;
+}
+
+/**
+ * afr_ring_mem_bvec() - describe bytes of a ring as kernel segments
+ * @mem: ring
+ * @offset: absolute offset
+ * @len: maximum number of bytes; all their pages are allocated
+ * @bv: out: segments, each within one page
+ * @max: number of elements in @bv
+ * @bytes: out: number of bytes described
+ *
+ * Context: any.
+ * Return: number of segments used.
+ */
+unsigned int afr_ring_mem_bvec(const struct afr_ring_mem *mem, u64 offset, u32 len,
+			       struct bio_vec *bv, unsigned int max, u32 *bytes)
+{
+	size_t start, piece, done = 0;
+	unsigned int n = 0;
+
+	while (n < max && done < len) {
+		bv[n].bv_page = step(mem, offset + done, len - done, &start, &piece);
+		bv[n].bv_offset = start;
+		bv[n].bv_len = piece;
+		done += piece;
+		n++;
+	}
+	*bytes = done;
+	return n;
+}
+
+/**
+ * afr_ring_mem_setup() - choose the limit of the host, unless the module parameter sets it
+ *
+ * Context: module load.
+ */
+void afr_ring_mem_setup(void)
+{
+	if (!mem_max)
+		mem_max = totalram_pages() / 4;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Ring memory: a ring of bytes, a power of two in size, made of single pages. Each page is
+ * allocated when a byte first needs it, zeroed, and charged to the memory cgroup of the socket.
+ *
+ * There is at most one producer and one consumer at a time; the callers serialise them. The
+ * producer of a send ring is the program. The producer of a receive ring is the connection worker
+ * on TCP, and the peer's device once the ring is registered. Pinning may run concurrently with a
+ * producer, but with a consumer only if the caller has set @pinned under the consumer's lock
+ * before. Offsets are absolute (offsets in the stream).
+ */
+#ifndef AFR_RING_MEM_H
+#define AFR_RING_MEM_H
+
+#include <linux/atomic.h>
+#include <linux/mm.h>
+#include <linux/types.h>
+
+#include "proto/wire.h"
+
+struct afr_net;
+struct bio_vec;
+struct iov_iter;
+struct mem_cgroup;
+struct page;
+
+/* Size of the smallest ring; no limit refuses a ring this much, so that every ring can progress. */
+#define AFR_RING_MEM_MIN	max_t(u32, PAGE_SIZE, AFR_RING_MIN)
+
+struct afr_ring_mem {
+	struct page	**pages;	/* NULL until the first page is needed */
+	u32		size;		/* bytes, a power of two >= AFR_RING_MEM_MIN */
+	atomic_t	held;		/* number of pages allocated */
+	bool		pinned;		/* registered: pages stay until afr_ring_mem_unpin() */
+	struct afr_net	*an;
+	struct mem_cgroup *memcg;	/* charged for the pages; may be NULL */
+};
+
+static inline unsigned long afr_ring_mem_pages(const struct afr_ring_mem *mem)
+{
+	return mem->size >> PAGE_SHIFT;
+}
+
+void afr_ring_mem_init(struct afr_ring_mem *mem, struct afr_net *an, u32 size,
+		       struct mem_cgroup *memcg);
+void afr_ring_mem_destroy(struct afr_ring_mem *mem);
+void afr_ring_mem_setup(void);
+
+u32 afr_ring_mem_default_size(struct afr_net *an, u32 wanted);
+unsigned long afr_ring_mem_available(const struct afr_net *an, unsigned long pinned);
+
+#define AFR_RING_MEM_RETRY_MS	10	/* delay before a retry after -ENOMEM */
+#define AFR_RING_MEM_LIMIT_MS	500	/* delay before a retry after -EDQUOT */
+
+int afr_ring_mem_populate(struct afr_ring_mem *mem, u64 offset, u32 len);
+bool afr_ring_mem_starved(const struct afr_ring_mem *mem, u64 offset);
+int afr_ring_mem_pin(struct afr_ring_mem *mem);
+void afr_ring_mem_unpin(struct afr_ring_mem *mem);
+void afr_ring_mem_release(struct afr_ring_mem *mem, u64 from, u64 to, u64 end);
+void afr_ring_mem_trim(struct afr_ring_mem *mem, u64 from, u64 end);
+
+size_t afr_ring_mem_copy_in(struct afr_ring_mem *mem, u64 offset, size_t len,
+			    struct iov_iter *iter);
+size_t afr_ring_mem_copy_out(const struct afr_ring_mem *mem, u64 offset, size_t len,
+			     struct iov_iter *iter);
+unsigned int afr_ring_mem_bvec(const struct afr_ring_mem *mem, u64 offset, u32 len,
+			       struct bio_vec *bv, unsigned int max, u32 *bytes);
+
+#endif /* AFR_RING_MEM_H */

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Quotas for the memory of rings on RDMA. They are accounted for the whole host, because only one
+ * namespace uses RDMA.
+ *
+ * A holder is a peer or a local user. It may have at most its weight times the memory that is then
+ * still free (afr_ring_share()). A peer has weight 1: it gets at most half of the memory, the next
+ * peer half of the rest. A user has weight 4, and gets at most four fifths: one server program may
+ * have many peers, and one user must not lock out the others. A holder that has nothing yet may
+ * always have one connection if there is memory for it.
+ *
+ * Peers are identified by address, because a host can invent any number of instances. An IPv6 host
+ * may use every address of its /64, so its address is the prefix.
+ */
+#include <linux/hashtable.h>
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/jhash.h>
+#include <linux/net.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+#include <net/ipv6.h>
+
+#include "netns.h"
+#include "proto/ring.h"
+#include "ring_mem.h"
+#include "ring_quota.h"
+
+struct holder_key {
+	u32		kind;		/* enum afr_ring_quota_kind */
+	struct in6_addr	who;		/* address or /64, IPv4 as v4-mapped; or uid */
+};
+
+struct afr_holder {
+	struct hlist_node	hash;
+	struct holder_key	key;
+	unsigned int		attaches;	/* users of this object; the last one frees it */
+	unsigned long		pages;
+};
+
+static const struct {
+	u32	weight;
+	int	over;		/* error if the share is used up */
+} kinds[AFR_QUOTAS] = {
+	[AFR_QUOTA_PEER] = { .weight = 1, .over = -ENOBUFS },
+	[AFR_QUOTA_USER] = { .weight = 4, .over = -EUSERS },
+};
+
+static DEFINE_HASHTABLE(holders, 10);
+static unsigned long all_pages;		/* granted to all attaches */
+static DEFINE_SPINLOCK(holders_lock);	/* protects the above, and every afr_holder; a leaf */
+
+static u32 hash_of(const struct holder_key *key)
+{
+	static u32 seed __read_mostly;
+
+	net_get_random_once(&seed, sizeof(seed));
+	return jhash2((const u32 *)key, sizeof(*key) / sizeof(u32), seed);
+}
+
+static struct holder_key key_of_peer(const struct sockaddr_storage *remote)
+{
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)remote;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)remote;
+	struct holder_key key = { .kind = AFR_QUOTA_PEER };
+
+	if (remote->ss_family == AF_INET)
+		ipv6_addr_set_v4mapped(in->sin_addr.s_addr, &key.who);
+	else if (ipv6_addr_v4mapped(&in6->sin6_addr))
+		key.who = in6->sin6_addr;
+	else
+		ipv6_addr_prefix(&key.who, &in6->sin6_addr, 64);
+	return key;
+}
+
+static struct holder_key key_of_user(kuid_t uid)
+{
+	struct holder_key key = { .kind = AFR_QUOTA_USER };
+
+	key.who.s6_addr32[0] = (__force __be32)__kuid_val(uid);
+	return key;
+}
+
+static struct afr_holder *find(const struct holder_key *key)
+{
+	struct afr_holder *h;
+
+	lockdep_assert_held(&holders_lock);
+	hash_for_each_possible(holders, h, hash, hash_of(key))
+		if (!memcmp(&h->key, key, sizeof(*key)))
+			return h;
+	return NULL;
+}
+
+/* Finds or creates a holder, and counts an attach until put_holder(); NULL without memory. */
+static struct afr_holder *get_holder(struct holder_key key)
+{
+	struct afr_holder *new = kzalloc(sizeof(*new), GFP_KERNEL), *h;
+
+	spin_lock(&holders_lock);
+	h = find(&key);
+	if (!h && new) {
+		h = new;
+		new = NULL;
+		h->key = key;
+		hash_add(holders, &h->hash, hash_of(&key));
+	}
+	if (h)
+		h->attaches++;
+	spin_unlock(&holders_lock);
+	kfree(new);
+	return h;
+}
+
+static void put_holder(struct afr_holder *h)
+{
+	bool last;
+
+	spin_lock(&holders_lock);
+	last = !--h->attaches;
+	if (last)
+		hash_del(&h->hash);
+	spin_unlock(&holders_lock);
+	if (last)
+		kfree(h);
+}
+
+/* May rings of @pages pages be pinned, of which @more are not allocated yet? */
+static int check_quota(const struct afr_ring_quota *share, struct afr_net *an, unsigned long pages,
+		       unsigned long more)
+{
+	unsigned long free = afr_ring_mem_available(an, all_pages), held;
+	unsigned int kind;
+
+	lockdep_assert_held(&holders_lock);
+	if (more > free)
+		return -EDQUOT;
+	for (kind = 0; kind < AFR_QUOTAS; kind++) {
+		held = share->of[kind]->pages;
+		if (held && pages > afr_ring_share(free, held, kinds[kind].weight))
+			return kinds[kind].over;
+	}
+	return 0;
+}
+
+static void add(struct afr_ring_quota *share, long pages)
+{
+	unsigned int kind;
+
+	lockdep_assert_held(&holders_lock);
+	for (kind = 0; kind < AFR_QUOTAS; kind++)
+		share->of[kind]->pages += pages;
+	all_pages += pages;
+	share->pages += pages;
+}
+
+static void put_holders(struct afr_ring_quota *share)
+{
+	unsigned int kind;
+
+	for (kind = 0; kind < AFR_QUOTAS; kind++)
+		if (share->of[kind])
+			put_holder(share->of[kind]);
+	memset(share, 0, sizeof(*share));
+}
+
+/**
+ * afr_ring_quota_charge() - charge the pages of both rings to the peer and the user, before pinning
+ * @share: quota of the attach, all zero
+ * @an: namespace
+ * @remote: address of the peer
+ * @uid: owner of the socket
+ * @snd: send ring
+ * @rcv: receive ring
+ *
+ * Context: process.
+ * Return: 0, and the caller has to call afr_ring_quota_uncharge() later. On failure nothing is
+ * charged: -EDQUOT: there is not enough memory; -ENOBUFS: the peer has used up its share; -EUSERS:
+ * the user has; -ENOMEM.
+ */
+int afr_ring_quota_charge(struct afr_ring_quota *share, struct afr_net *an,
+			  const struct sockaddr_storage *remote, kuid_t uid,
+			  const struct afr_ring_mem *snd, const struct afr_ring_mem *rcv)
+{
+	unsigned long pages = afr_ring_mem_pages(snd) + afr_ring_mem_pages(rcv);
+	unsigned long there = atomic_read(&snd->held) + atomic_read(&rcv->held);
+	int err = -ENOMEM;
+
+	share->of[AFR_QUOTA_PEER] = get_holder(key_of_peer(remote));
+	share->of[AFR_QUOTA_USER] = get_holder(key_of_user(uid));
+	if (share->of[AFR_QUOTA_PEER] && share->of[AFR_QUOTA_USER]) {
+		spin_lock(&holders_lock);
+		err = check_quota(share, an, pages, pages - min(there, pages));
+		if (!err)
+			add(share, pages);
+		spin_unlock(&holders_lock);
+	}
+	if (!err)
+		return 0;
+	put_holders(share);
+	if (err != -ENOMEM)
+		afr_netns_count(an->net, err == -EDQUOT ? AFR_STAT_RING_NO_MEMORY :
+						       AFR_STAT_OVER_LIMIT);
+	return err;
+}
+
+/**
+ * afr_ring_quota_uncharge() - uncharge the rings of an attach, after unpinning
+ * @share: quota of the attach; nothing happens if nothing was charged
+ *
+ * Context: process.
+ */
+void afr_ring_quota_uncharge(struct afr_ring_quota *share)
+{
+	if (!share->pages)
+		return;
+	spin_lock(&holders_lock);
+	add(share, -(long)share->pages);
+	spin_unlock(&holders_lock);
+	put_holders(share);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Quotas for the memory of rings on RDMA. These rings keep their pages while they are attached, so
+ * neither one peer nor one local user may have all of the memory.
+ */
+#ifndef AFR_RING_QUOTA_H
+#define AFR_RING_QUOTA_H
+
+#include <linux/socket.h>
+#include <linux/uidgid.h>
+
+struct afr_ring_mem;
+struct afr_net;
+struct afr_holder;
+
+enum afr_ring_quota_kind {
+	AFR_QUOTA_PEER,
+	AFR_QUOTA_USER,
+	AFR_QUOTAS
+};
+
+/* What one attach has been granted; all zero before and after. */
+struct afr_ring_quota {
+	struct afr_holder *of[AFR_QUOTAS];
+	unsigned long	pages;
+};
+
+int afr_ring_quota_charge(struct afr_ring_quota *share, struct afr_net *an,
+			  const struct sockaddr_storage *remote, kuid_t uid,
+			  const struct afr_ring_mem *snd, const struct afr_ring_mem *rcv);
+void afr_ring_quota_uncharge(struct afr_ring_quota *share);
+
+#endif /* AFR_RING_QUOTA_H */

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * sendmsg(). What it does depends on the mode of the send direction. Undecided: a client waits for
+ * the decision, a server copies bytes to the send ring. Fallback: the call goes to the TCP socket,
+ * without locking the AF_RDMA socket. Framed: bytes are copied to the send ring under lock_sock(),
+ * which is released before every sleep.
+ */
+#include <linux/net.h>
+#include <linux/sched/signal.h>
+#include <net/sock.h>
+#include <net/tcp.h>
+
+#include "compat.h"
+#include "fallback.h"
+#include "move.h"
+#include "send.h"
+#include "sock.h"
+#include "tcp_settings.h"
+#include "tcp_sock.h"
+#include "tx_policy.h"
+#include "wait.h"
+
+static int send_error(struct sock *sk, int flags)
+{
+	int err = sock_error(sk);
+
+	if (!err)
+		err = -EPIPE;
+	if (err == -EPIPE && !(flags & MSG_NOSIGNAL))
+		send_sig(SIGPIPE, current, 0);
+	return err;
+}
+
+static bool send_is_shut(struct sock *sk)
+{
+	return READ_ONCE(sk->sk_err) || READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN;
+}
+
+/*
+ * MSG_ZEROCOPY: the bytes are copied nevertheless, and the notification, which reports the copy, is
+ * in the error queue when the call returns. It is allocated before the first byte is taken, so that
+ * bytes never go out without one.
+ */
+static int zerocopy_begin(struct sock *sk, const struct msghdr *msg, struct ubuf_info **notice)
+{
+	*notice = NULL;
+	/* a caller that passes its own notification, as io_uring does, also completes it */
+	if (!(msg->msg_flags & MSG_ZEROCOPY) || msg->msg_ubuf || !sock_flag(sk, SOCK_ZEROCOPY))
+		return 0;
+	*notice = msg_zerocopy_realloc(sk, 0, NULL);
+	return *notice ? 0 : -ENOBUFS;
+}
+
+static void zerocopy_end(struct ubuf_info *notice, bool sent)
+{
+	if (!notice)
+		return;
+	uarg_to_msgzc(notice)->zerocopy = 0;
+	if (sent)
+		net_zcopy_put(notice);
+	else
+		net_zcopy_put_abort(notice, true);
+}
+
+static ssize_t send_some(struct sock *sk, struct msghdr *msg, size_t len, int mode)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	int flags = msg->msg_flags | (READ_ONCE(afr_sk(sk)->cork) ? MSG_MORE : 0);
+
+	if (mode == AFR_MODE_UNDECIDED)
+		return afr_send_early(conn, &msg->msg_iter, len, flags);
+	return afr_send_copy(conn, &msg->msg_iter, len, flags);
+}
+
+/* Sleeps until there is space in the send ring, or until *@mode is decided. */
+static int wait_to_send(struct sock *sk, int *mode, long *timeo)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	int err;
+
+	if (*mode == AFR_MODE_FRAMED)
+		return afr_wait_event(sk, timeo, afr_send_await_space(conn) || send_is_shut(sk));
+	if (afr_send_await_space(conn) && afr_send_early_allowed(conn))
+		return 0;
+	/* a fallback has begun: it needs locks but nothing from the peer, so complete it now */
+	if (!*timeo && !afr_send_early_allowed(conn))
+		afr_conn_run_wait(conn);
+	err = afr_wait_frames(sk, timeo, afr_conn_tx_mode(conn) != AFR_MODE_UNDECIDED ||
+			      afr_conn_aborted(conn) || send_is_shut(sk));
+	*mode = afr_conn_tx_mode(conn);
+	if (*mode == AFR_MODE_UNDECIDED)	/* if aborted, perhaps before sk_changed() */
+		afr_wait_take_abort(sk);
+	return err;
+}
+
+static int send_part(struct socket *tcp, struct msghdr *msg, void *buf, size_t len)
+{
+	struct kvec vec = { buf, len };
+	struct msghdr part = { .msg_flags = msg->msg_flags & ~MSG_ZEROCOPY };
+	int ret;
+
+	if (copy_from_iter(buf, len, &msg->msg_iter) != len)
+		return -EFAULT;
+	if (iov_iter_count(&msg->msg_iter))	/* only the last byte of all is urgent */
+		part.msg_flags = (part.msg_flags & ~MSG_OOB) | MSG_MORE;
+	iov_iter_kvec(&part.msg_iter, WRITE, &vec, 1, len);
+	ret = sock_sendmsg(tcp, &part);
+	iov_iter_revert(&msg->msg_iter, len - max(ret, 0));
+	return ret;
+}
+
+/*
+ * Sends through a kernel buffer: TCP would wait for the program's memory under the lock of the TCP
+ * socket, which the connection worker needs, too.
+ */
+static int send_bounced(struct sock *sk, struct msghdr *msg)
+{
+	size_t room = min_t(size_t, iov_iter_count(&msg->msg_iter), AFR_BOUNCE_SIZE), len;
+	struct ubuf_info *notice;
+	int done = 0, ret;
+	void *buf;
+
+	ret = zerocopy_begin(sk, msg, &notice);
+	if (ret)
+		return ret;
+	buf = kvmalloc(room + 1, GFP_KERNEL);
+	ret = buf ? 0 : -ENOMEM;
+	while (!ret) {
+		len = min(room, iov_iter_count(&msg->msg_iter));
+		ret = send_part(afr_tcp(sk), msg, buf, len);
+		done += max(ret, 0);
+		if (ret < 0 || ret < len || !iov_iter_count(&msg->msg_iter))
+			break;
+		ret = 0;
+	}
+	kvfree(buf);
+	zerocopy_end(notice, done);
+	if (done && (ret == -ECONNRESET || ret == -ETIMEDOUT || ret == -EHOSTUNREACH))
+		WRITE_ONCE(sk->sk_err, -ret);	/* the next call reports it */
+	return done ? done : ret;
+}
+
+/*
+ * Sends on the TCP socket. A poll may have moved its error to the AF_RDMA socket, so SIGPIPE is
+ * sent here and not by TCP.
+ */
+static int send_fallback(struct sock *sk, struct msghdr *msg)
+{
+	unsigned int flags = msg->msg_flags;
+	int ret;
+
+	afr_tcp_settings_sync(sk);
+	if (READ_ONCE(afr_sk(sk)->late) && afr_conn_rx_mode(afr_sk(sk)->conn) == AFR_MODE_FALLBACK)
+		afr_tcp_settings_apply_late(sk);
+	msg->msg_flags |= MSG_NOSIGNAL;
+	ret = afr_conn_uses_tcp(afr_sk(sk)->conn) ? send_bounced(sk, msg) :
+						  sock_sendmsg(afr_tcp(sk), msg);
+	msg->msg_flags = flags;
+	return ret == -EPIPE ? send_error(sk, flags) : ret;
+}
+
+/*
+ * Sends on a socket that is neither connected nor connecting. The call must not reach the TCP
+ * socket, which may begin to carry frames in the meantime. Except for TCP Fast Open, which makes a
+ * fallback connection.
+ */
+static int send_unconnected(struct sock *sk, struct msghdr *msg)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	struct sock *tcp_sk = conn->tcp->sk;
+	bool ours;
+	int ret;
+
+	if (!(msg->msg_flags & MSG_FASTOPEN)) {
+		afr_tcp_sock_take_error(conn->tcp, sk);
+		return send_error(sk, msg->msg_flags);
+	}
+	lock_sock(tcp_sk);
+	ours = tcp_sk->sk_state == TCP_CLOSE && !test_bit(AFR_F_STARTED, &conn->flags) &&
+	       afr_conn_tx_mode(conn) == AFR_MODE_NONE;
+	if (ours)	/* a concurrent connect() does not offer AF_RDMA, either */
+		afr_fallback_set_modes(conn, AFR_MODE_FALLBACK);
+	release_sock(tcp_sk);
+	if (!ours)
+		return tcp_sk->sk_state == TCP_SYN_SENT ? -EALREADY : -EISCONN;
+	ret = send_fallback(sk, msg);
+	lock_sock(tcp_sk);
+	if ((1 << tcp_sk->sk_state) & (TCPF_CLOSE | TCPF_LISTEN)) {
+		afr_fallback_set_modes(conn, AFR_MODE_NONE);
+	} else {
+		afr_fallback_set(conn, AFR_REASON_OPTION_NO_ROOM);
+		WRITE_ONCE(sk->sk_state, TCP_ESTABLISHED);
+	}
+	release_sock(tcp_sk);
+	return ret;
+}
+
+/*
+ * Sends the rest of a message on the TCP socket, after @done bytes that were put into the send
+ * ring. If there are such bytes, an error is left for the next call to report.
+ */
+static ssize_t send_rest(struct sock *sk, struct msghdr *msg, size_t done)
+{
+	int ret;
+
+	if (done)
+		msg->msg_flags |= MSG_NOSIGNAL;
+	ret = send_fallback(sk, msg);
+	if (!done)
+		return ret;
+	if (ret == -ECONNRESET || ret == -ETIMEDOUT || ret == -EHOSTUNREACH)
+		WRITE_ONCE(sk->sk_err, -ret);
+	return done + max(ret, 0);
+}
+
+/*
+ * Copies a message to the send ring. A server may do so while the send direction is undecided
+ * (@mode): bytes for which there is no space wait for the decision, and may then go to TCP.
+ */
+static ssize_t send_ring(struct sock *sk, struct msghdr *msg, size_t len, int mode, long timeo)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	struct ubuf_info *notice;
+	size_t done = 0, piece;
+	ssize_t ret;
+
+	lock_sock(sk);
+	piece = afr_tx_policy_piece(conn, len);
+	ret = zerocopy_begin(sk, msg, &notice);
+	if (!ret && send_is_shut(sk))
+		ret = send_error(sk, msg->msg_flags);
+	while (!ret && done < len && mode != AFR_MODE_FALLBACK) {
+		ret = send_some(sk, msg, min(len - done, piece), mode);
+		if (ret > 0) {
+			done += ret;
+			ret = 0;
+			continue;
+		}
+		if (ret != -EAGAIN)
+			break;
+		release_sock(sk);
+		ret = wait_to_send(sk, &mode, &timeo);
+		lock_sock(sk);
+		if (!ret && send_is_shut(sk) && done)
+			break;		/* the next call reports it */
+		if (!ret && send_is_shut(sk))
+			ret = send_error(sk, msg->msg_flags);
+	}
+	conn->tx.msgs++;
+	zerocopy_end(notice, done);
+	release_sock(sk);
+	if (mode == AFR_MODE_FALLBACK && !ret && done < len)
+		return send_rest(sk, msg, done);
+	if (mode == AFR_MODE_FRAMED)
+		afr_move_check_upgrade(conn);
+	return done ? done : ret;
+}
+
+/**
+ * afr_sendmsg() - proto_ops.sendmsg
+ * @sock: socket
+ * @msg: message
+ * @len: its length
+ *
+ * Context: process, without locks.
+ * Return: bytes taken or -errno, as tcp(7).
+ */
+int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
+{
+	struct sock *sk = sock->sk;
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	long timeo = sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT);
+	int mode = afr_conn_tx_mode(conn);
+	bool early;
+
+	/* the mode decides which socket makes the notification */
+	early = conn->server && !(msg->msg_flags & MSG_ZEROCOPY);
+	if (mode == AFR_MODE_UNDECIDED && !early) {
+		set_bit(AFR_F_NOSPACE, &conn->flags);	/* poll() may have reported EPOLLOUT */
+		smp_mb__after_atomic();
+		mode = afr_wait_mode(sk, afr_conn_tx_mode, 0, &timeo);
+	}
+	if (mode < 0)
+		return mode;
+	msg->msg_flags &= ~MSG_SPLICE_PAGES;
+	if (mode == AFR_MODE_FRAMED || (mode == AFR_MODE_UNDECIDED && early))
+		return send_ring(sk, msg, len, mode, timeo);
+	if (mode == AFR_MODE_UNDECIDED || READ_ONCE(sk->sk_err))
+		return send_error(sk, msg->msg_flags);
+	return mode == AFR_MODE_NONE ? send_unconnected(sk, msg) : send_fallback(sk, msg);
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * shutdown(). In fallback mode it goes to the TCP socket. In framed mode it ends the stream by a
+ * FIN frame. While the mode is undecided, it is stored.
+ */
+#include <linux/net.h>
+#include <net/sock.h>
+#include <net/tcp.h>
+
+#include "recv.h"
+#include "send.h"
+#include "sock.h"
+#include "wait.h"
+
+/* Like TCP, shutdown() while the connection is being established cancels connect(). */
+static bool cancel_connect(struct socket *tcp, int *ret)
+{
+	struct sock *tcp_sk = tcp->sk;
+	bool on_its_way;
+
+	lock_sock(tcp_sk);
+	on_its_way = tcp_sk->sk_state == TCP_SYN_SENT;
+	if (on_its_way) {
+		*ret = tcp_sk->sk_prot->disconnect(tcp_sk, O_NONBLOCK);
+		tcp->state = *ret ? SS_DISCONNECTING : SS_UNCONNECTED;
+		tcp_sk->sk_state_change(tcp_sk);
+	}
+	release_sock(tcp_sk);
+	return on_its_way;
+}
+
+/**
+ * afr_shutdown() - proto_ops.shutdown
+ * @sock: socket
+ * @how: SHUT_RD, SHUT_WR, SHUT_RDWR
+ *
+ * While a direction is undecided, the request is only stored. It is carried out when the mode is
+ * decided.
+ *
+ * Context: process, without locks.
+ * Return: 0, -EINVAL or -ENOTCONN.
+ */
+int afr_shutdown(struct socket *sock, int how)
+{
+	struct sock *sk = sock->sk;
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	u8 tx = afr_conn_tx_mode(conn), rx = afr_conn_rx_mode(conn);
+	int ret;
+
+	if (how < SHUT_RD || how > SHUT_RDWR)
+		return -EINVAL;
+	if (tx == AFR_MODE_UNDECIDED && cancel_connect(conn->tcp, &ret))
+		return ret;
+	if (tx == AFR_MODE_NONE || (tx == AFR_MODE_FALLBACK && rx == AFR_MODE_FALLBACK))
+		return READ_ONCE(conn->tcp->ops)->shutdown(conn->tcp, how);
+	if (afr_conn_aborted(conn))
+		return -ENOTCONN;
+
+	lock_sock(sk);
+	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | (how + 1));
+	smp_mb();	/* sk_changed() and sk_fallback() take no lock: set, then check */
+	if (afr_conn_aborted(conn))
+		WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
+	if (sk->sk_shutdown == SHUTDOWN_MASK)
+		afr_recv_refuse(conn);
+	release_sock(sk);
+	if ((how + 1) & SEND_SHUTDOWN) {
+		set_bit(AFR_F_FIN_WANTED, &conn->flags);
+		if (tx == AFR_MODE_FRAMED)
+			afr_send_fin(conn);
+		afr_conn_schedule(conn);	/* undecided or fallback: close.c does the rest */
+	}
+	rx = afr_conn_rx_mode(conn);
+	if (afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK && rx == AFR_MODE_FALLBACK)
+		READ_ONCE(conn->tcp->ops)->shutdown(conn->tcp, how);	/* just now */
+	else if (rx == AFR_MODE_FALLBACK && (how + 1) & RCV_SHUTDOWN)
+		READ_ONCE(conn->tcp->ops)->shutdown(conn->tcp, SHUT_RD);
+	sk->sk_state_change(sk);
+	return 0;
+}

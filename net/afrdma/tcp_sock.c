@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The TCP socket of a connection. It is created with the credentials of the caller and uses the
+ * wait queue of the AF_RDMA socket. Its callbacks are replaced while a direction is framed or
+ * undecided.
+ */
+#include "tcp_sock.h"
+
+#include <linux/net.h>
+#include <net/sock.h>
+#include <net/tcp.h>
+
+/**
+ * afr_tcp_sock_create() - create the TCP socket of an AF_RDMA socket
+ * @net: namespace, held by the new socket
+ * @family: AF_INET or AF_INET6
+ * @tcp: out, the TCP socket
+ *
+ * As kern is 0, the socket belongs to the current task.
+ *
+ * Context: Process.
+ * Return: 0 or a negative error, as socket().
+ */
+int afr_tcp_sock_create(struct net *net, int family, struct socket **tcp)
+{
+	return __sock_create(net, family, SOCK_STREAM, IPPROTO_TCP, tcp, 0);
+}
+
+/**
+ * afr_tcp_sock_graft() - make the TCP socket use the AF_RDMA socket's wait queue and file
+ * @tcp: TCP socket
+ * @sock: AF_RDMA socket
+ *
+ * Sleepers and pollers of @sock then wait for events of @tcp, too; the stock callbacks wake them.
+ * bind(), connect() and listen() call it again, as there is no file yet in socket().
+ * The TCP socket holds no reference on the file, which owner matches of netfilter and SIGURG use;
+ * afr_tcp_sock_ungraft() removes it in time.
+ *
+ * Context: Process, @tcp unlocked.
+ */
+void afr_tcp_sock_graft(struct socket *tcp, struct socket *sock)
+{
+	struct sock *tcp_sk = tcp->sk;
+
+	lock_sock(tcp_sk);		/* softirqs set flags, too, and send SIGURG to the file */
+	write_lock_bh(&tcp_sk->sk_callback_lock);
+	rcu_assign_pointer(tcp_sk->sk_wq, &sock->wq);
+	tcp->file = sock->file;
+	sock_set_flag(tcp_sk, SOCK_FASYNC);	/* wq->fasync_list has the receivers */
+	write_unlock_bh(&tcp_sk->sk_callback_lock);
+	release_sock(tcp_sk);
+}
+
+/**
+ * afr_tcp_sock_ungraft() - undo afr_tcp_sock_graft()
+ * @tcp: TCP socket
+ *
+ * Must be called before the struct socket of the AF_RDMA socket is released. Callbacks that still
+ * use its wait queue are in an RCU read-side critical section, and its inode is freed by RCU.
+ *
+ * Context: Process, @tcp unlocked.
+ */
+void afr_tcp_sock_ungraft(struct socket *tcp)
+{
+	struct sock *tcp_sk = tcp->sk;
+
+	lock_sock(tcp_sk);
+	write_lock_bh(&tcp_sk->sk_callback_lock);
+	rcu_assign_pointer(tcp_sk->sk_wq, &tcp->wq);
+	tcp->file = NULL;
+	write_unlock_bh(&tcp_sk->sk_callback_lock);
+	release_sock(tcp_sk);
+}
+
+/**
+ * afr_tcp_sock_take_error() - move the error of the TCP socket to the AF_RDMA socket
+ * @tcp: TCP socket, in fallback mode or not connected
+ * @sk: AF_RDMA socket
+ *
+ * getsockopt(SO_ERROR) and io_uring read the error of the AF_RDMA socket without calling the
+ * module, so an error that poll() has reported must be there.
+ *
+ * Context: Any.
+ */
+void afr_tcp_sock_take_error(struct socket *tcp, struct sock *sk)
+{
+	int err = xchg(&tcp->sk->sk_err, 0);
+
+	if (err)
+		WRITE_ONCE(sk->sk_err, err);
+}
+
+/* The connection of a TCP socket, or NULL; the caller holds sk_callback_lock for reading. */
+static struct afr_conn *conn_of(struct sock *tcp_sk)
+{
+	return (void *)((unsigned long)tcp_sk->sk_user_data & SK_USER_DATA_PTRMASK);
+}
+
+/*
+ * TCP callbacks. In fallback mode, and for every change of state, the stock callback is called as
+ * well: it wakes the sleepers of the AF_RDMA socket.
+ */
+typedef void (*callback)(struct sock *tcp_sk);
+
+static void on_data_ready(struct sock *tcp_sk)
+{
+	struct afr_conn *conn;
+	callback stock = NULL;
+
+	read_lock_bh(&tcp_sk->sk_callback_lock);
+	conn = conn_of(tcp_sk);
+	if (conn) {
+		if (afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK)
+			stock = conn->saved.data_ready;
+		afr_conn_incoming(conn);
+	}
+	read_unlock_bh(&tcp_sk->sk_callback_lock);
+	if (stock)
+		stock(tcp_sk);
+}
+
+static void on_state_change(struct sock *tcp_sk)
+{
+	struct afr_conn *conn;
+	callback stock = NULL;
+
+	read_lock_bh(&tcp_sk->sk_callback_lock);
+	conn = conn_of(tcp_sk);
+	if (conn) {
+		stock = conn->saved.state_change;
+		if (!test_bit(AFR_F_TCP_SHUTTING_DOWN, &conn->flags))
+			afr_conn_incoming(conn);
+	}
+	read_unlock_bh(&tcp_sk->sk_callback_lock);
+	if (stock)
+		stock(tcp_sk);
+}
+
+static void on_error_report(struct sock *tcp_sk)
+{
+	struct afr_conn *conn;
+	callback stock = NULL;
+
+	read_lock_bh(&tcp_sk->sk_callback_lock);
+	conn = conn_of(tcp_sk);
+	if (conn) {
+		if (afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK ||
+		    afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK)
+			stock = conn->saved.error_report;
+		afr_conn_schedule(conn);
+	}
+	read_unlock_bh(&tcp_sk->sk_callback_lock);
+	if (stock)
+		stock(tcp_sk);
+}
+
+static void on_write_space(struct sock *tcp_sk)
+{
+	struct afr_conn *conn;
+	callback stock = NULL;
+
+	read_lock_bh(&tcp_sk->sk_callback_lock);
+	conn = conn_of(tcp_sk);
+	if (conn && afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK) {
+		stock = conn->saved.write_space;
+	} else if (conn && tcp_sk->sk_socket && sk_stream_is_writeable(tcp_sk)) {
+		clear_bit(SOCK_NOSPACE, &tcp_sk->sk_socket->flags);
+		afr_conn_schedule(conn);
+	}
+	read_unlock_bh(&tcp_sk->sk_callback_lock);
+	if (stock)
+		stock(tcp_sk);
+}
+
+static bool callbacks_installed(const struct sock *tcp_sk)
+{
+	return tcp_sk->sk_data_ready == on_data_ready;
+}
+
+/* Saves and overrides settings that would delay sending of frames or reports of received bytes. */
+static void hide_settings(struct afr_conn *conn, struct sock *tcp_sk)
+{
+	conn->saved.rcvlowat = tcp_sk->sk_rcvlowat;
+	conn->saved.nonagle = tcp_sk(tcp_sk)->nonagle;
+	WRITE_ONCE(tcp_sk->sk_rcvlowat, 1);
+	tcp_sk(tcp_sk)->nonagle = TCP_NAGLE_OFF;
+}
+
+static void restore_settings(struct afr_conn *conn, struct sock *tcp_sk)
+{
+	WRITE_ONCE(tcp_sk->sk_rcvlowat, conn->saved.rcvlowat);
+	tcp_sk(tcp_sk)->nonagle = conn->saved.nonagle;
+}
+
+/**
+ * afr_tcp_sock_install() - install the TCP callbacks, which schedule the connection worker
+ * @conn: connection that has been started
+ *
+ * Earlier events are not reported again: the caller schedules the worker afterwards.
+ *
+ * Context: Any but hard irq; the TCP socket is locked, or not yet reachable by others.
+ */
+void afr_tcp_sock_install(struct afr_conn *conn)
+{
+	struct sock *tcp_sk = conn->tcp->sk;
+
+	write_lock_bh(&tcp_sk->sk_callback_lock);
+	conn->saved.data_ready = tcp_sk->sk_data_ready;
+	conn->saved.write_space = tcp_sk->sk_write_space;
+	conn->saved.state_change = tcp_sk->sk_state_change;
+	conn->saved.error_report = tcp_sk->sk_error_report;
+	hide_settings(conn, tcp_sk);
+	__rcu_assign_sk_user_data_with_flags(tcp_sk, conn, SK_USER_DATA_NOCOPY);
+	tcp_sk->sk_data_ready = on_data_ready;
+	tcp_sk->sk_write_space = on_write_space;
+	tcp_sk->sk_state_change = on_state_change;
+	tcp_sk->sk_error_report = on_error_report;
+	write_unlock_bh(&tcp_sk->sk_callback_lock);
+}
+
+/**
+ * afr_tcp_sock_settings() - hide or restore settings of the TCP socket that are unfit for frames
+ * @conn: connection
+ * @hide: true to save and override them; false to restore the program's, so that they can be
+ *	changed
+ *
+ * Does nothing if the TCP callbacks are not installed. After hiding, the caller schedules the
+ * connection worker, as events may have been missed.
+ *
+ * Context: Process, one caller at a time, TCP socket unlocked.
+ */
+void afr_tcp_sock_settings(struct afr_conn *conn, bool hide)
+{
+	struct sock *tcp_sk = conn->tcp->sk;
+
+	lock_sock(tcp_sk);
+	read_lock_bh(&tcp_sk->sk_callback_lock);
+	if (callbacks_installed(tcp_sk) && hide)
+		hide_settings(conn, tcp_sk);
+	else if (callbacks_installed(tcp_sk))
+		restore_settings(conn, tcp_sk);
+	read_unlock_bh(&tcp_sk->sk_callback_lock);
+	release_sock(tcp_sk);
+}
+
+/**
+ * afr_tcp_sock_open_window() - let TCP have a receive window of several segments
+ * @conn: connection with TCP callbacks installed and a framed receive direction
+ *
+ * Credits limit what the peer may send, so a small SO_RCVBUF need not limit the TCP window. It
+ * would do harm: a window below one segment is filled by TCP's window probes only, and each
+ * acknowledgment in this end's data makes the peer postpone its probe (RFC 9293, 3.8.6.1;
+ * tcp_ack_probe()).
+ *
+ * Context: Process, TCP socket unlocked.
+ */
+void afr_tcp_sock_open_window(struct afr_conn *conn)
+{
+	struct sock *tcp_sk = conn->tcp->sk;
+	struct tcp_sock *tp = tcp_sk(tcp_sk);
+	u32 usual = READ_ONCE(sock_net(tcp_sk)->ipv4.sysctl_tcp_rmem[1]);
+
+	lock_sock(tcp_sk);
+	WRITE_ONCE(tcp_sk->sk_rcvbuf, max_t(u32, tcp_sk->sk_rcvbuf, usual));
+	WRITE_ONCE(tp->window_clamp, max_t(u32, tp->window_clamp, tcp_full_space(tcp_sk)));
+	/* drops for lack of space have closed the window and left this below one segment */
+	tp->rcv_ssthresh = max_t(u32, tp->rcv_ssthresh, min_t(u32, tp->window_clamp,
+							      tcp_full_space(tcp_sk)));
+	release_sock(tcp_sk);
+}
+
+/**
+ * afr_tcp_sock_remove() - restore the stock callbacks of the TCP socket and its settings
+ * @conn: connection
+ *
+ * Must be called before the connection is freed. Does nothing if the TCP callbacks are not
+ * installed.
+ *
+ * Context: Process, TCP socket unlocked.
+ */
+void afr_tcp_sock_remove(struct afr_conn *conn)
+{
+	struct sock *tcp_sk = conn->tcp->sk;
+
+	lock_sock(tcp_sk);		/* restore_settings() writes to words that TCP uses, too */
+	write_lock_bh(&tcp_sk->sk_callback_lock);
+	if (callbacks_installed(tcp_sk)) {
+		tcp_sk->sk_data_ready = conn->saved.data_ready;
+		tcp_sk->sk_write_space = conn->saved.write_space;
+		tcp_sk->sk_state_change = conn->saved.state_change;
+		tcp_sk->sk_error_report = conn->saved.error_report;
+		restore_settings(conn, tcp_sk);
+		rcu_assign_sk_user_data(tcp_sk, NULL);
+	}
+	write_unlock_bh(&tcp_sk->sk_callback_lock);
+	release_sock(tcp_sk);
+}
+
+/**
+ * afr_tcp_sock_ended() - test whether TCP will receive no more bytes
+ * @conn: connection
+ *
+ * Context: Any.
+ * Return: true after the peer's FIN, an error or a reset. Received bytes may still be queued.
+ */
+bool afr_tcp_sock_ended(const struct afr_conn *conn)
+{
+	const struct sock *tcp_sk = conn->tcp->sk;
+
+	return READ_ONCE(tcp_sk->sk_shutdown) & RCV_SHUTDOWN || READ_ONCE(tcp_sk->sk_err) ||
+	       inet_sk_state_load(tcp_sk) == TCP_CLOSE;
+}
+
+/**
+ * afr_tcp_sock_idle() - test whether TCP has neither bytes nor an end of stream to read
+ * @conn: connection
+ *
+ * The result is not exact, as no lock is taken; the TCP callbacks report whatever it misses.
+ *
+ * Context: Any.
+ * Return: true if there is nothing to read.
+ */
+bool afr_tcp_sock_idle(const struct afr_conn *conn)
+{
+	const struct tcp_sock *tp = tcp_sk(conn->tcp->sk);
+
+	return READ_ONCE(tp->rcv_nxt) == READ_ONCE(tp->copied_seq) && !afr_tcp_sock_ended(conn);
+}
+
+/**
+ * afr_tcp_sock_recv() - read bytes from the TCP socket without waiting
+ * @conn: connection
+ * @vec: kernel buffers
+ * @n: number of buffers
+ * @len: sum of their lengths
+ *
+ * Does not use kernel_recvmsg(): a security module would check the permissions of the task that
+ * happens to run the worker.
+ *
+ * Context: Process, TCP socket unlocked.
+ * Return: number of bytes; 0 at the end of the stream; or a negative error, -EAGAIN if nothing has
+ * arrived.
+ */
+int afr_tcp_sock_recv(struct afr_conn *conn, struct kvec *vec, unsigned int n, size_t len)
+{
+	struct msghdr msg = {};
+
+	iov_iter_kvec(&msg.msg_iter, READ, vec, n, len);
+	return READ_ONCE(conn->tcp->ops)->recvmsg(conn->tcp, &msg, len,
+						  MSG_DONTWAIT | MSG_NOSIGNAL);
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A Byzantine peer: the functions that the module calls where messages leave the host, and the
+ * module parameter "rogue", which selects an injection:
+ *
+ *	INJECTION [arg N] [rate N] [after N] [count N] [seed N] [drop N] [new|newest]
+ *	off
+ *
+ * Of the messages that an injection can change (its chances), it skips the first "after", and then
+ * changes one of every "rate", at most "count" in total. With "arg", the number is added to the
+ * correct value; otherwise the value is random. "new": only connections that are made from now on;
+ * "newest": those and the latest existing one. "drop": the Nth write with bytes breaks the local
+ * queue pair. Reading the parameter shows the injection and how often it was used. The parameter
+ * "rogue_knobs" lists all injections.
+ */
+#include <linux/list.h>
+#include <linux/module.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+
+#include "../channel.h"
+#include "../proto/frame.h"
+#include "byzantine.h"
+#include "inject.h"
+
+/* On load, the kernel warns of a test module and is tainted. */
+MODULE_INFO(test, "Y");
+
+/* Protects all state here and in inject.c. Taken inside link->lock. */
+static DEFINE_SPINLOCK(lock);
+static u64 newest;		/* highest id of a connection that has sent a frame */
+static struct {
+	u64 conn, link;
+	u16 id;
+} attaches[64];			/* of the last ATTACH and ATTACHED sent */
+static unsigned int attaches_count;
+static struct afr_link *flooding;
+
+/*
+ * Is a message to channel @id of the peer exempt, because its connection is older than those to
+ * which the injection is limited? It is also exempt if the connection is not known.
+ */
+static bool spared(struct afr_link *link, u16 id)
+{
+	struct afr_channel *channel;
+	unsigned int i;
+
+	if (!afr_byzantine.first || id > AFR_CHANNEL_MAX)
+		return false;
+	list_for_each_entry(channel, &link->members.list, member) {
+		if (channel->peer_id != id)
+			continue;
+		for (i = 1; i <= ARRAY_SIZE(attaches); i++) {
+			unsigned int n = (attaches_count - i) % ARRAY_SIZE(attaches);
+
+			if (attaches[n].link == link->id && attaches[n].id == channel->id)
+				return attaches[n].conn < afr_byzantine.first;
+		}
+	}
+	return true;
+}
+
+static void remember(struct afr_link *link, const struct ib_rdma_wr *wr)
+{
+	u16 id = afr_inject_whose(wr);
+	struct afr_inject_seen *s = afr_inject_seen(id);
+
+	if (id > AFR_CHANNEL_MAX)
+		return;
+	s->link = link->id;
+	s->id = id;
+	if (afr_inject_channel(wr) == AFR_CHANNEL_DETACH) {
+		afr_byzantine.ended = *s;
+		return;
+	}
+	s->cursor = afr_inject_cursor(wr);
+	if (wr->wr.num_sge) {
+		s->rkey = wr->rkey;
+		s->remote = wr->remote_addr;
+		s->sge = *wr->wr.sg_list;
+	}
+	if (!spared(link, id))
+		afr_byzantine.last = *s;
+}
+
+/**
+ * afr_byzantine_post() - apply the injection to a message that is about to be posted
+ * @link: the link
+ * @wr: the request, including the immediate
+ *
+ * Context: Process or softirq, under link->lock.
+ * Return: true if the message is not to be posted.
+ */
+bool afr_byzantine_post(struct afr_link *link, struct ib_rdma_wr *wr)
+{
+	bool swallow = false;
+	u16 id;
+
+	if (flooding == link || link->iwarp)	/* iWARP has other messages */
+		return false;
+	spin_lock_bh(&lock);
+	remember(link, wr);
+	id = afr_inject_whose(wr);
+	if (afr_byzantine.knob && afr_byzantine.knob->post && !spared(link, id))
+		swallow = afr_byzantine.knob->post(link, wr);
+	/* drop DETACH: the flood would end with the channel */
+	if (afr_byzantine.knob && afr_byzantine.knob->stays && !spared(link, id))
+		swallow = afr_inject_channel(wr) == AFR_CHANNEL_DETACH;
+	if (wr->wr.num_sge && afr_byzantine.drop && !--afr_byzantine.drop)
+		wr->wr.sg_list->lkey ^= 0xff00;
+	spin_unlock_bh(&lock);
+	return swallow;
+}
+
+static bool next_flood(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm)
+{
+	const struct afr_inject_knob *knob;
+	bool found;
+
+	spin_lock_bh(&lock);
+	knob = afr_byzantine.knob;
+	found = knob && knob->flood && afr_byzantine.left && afr_byzantine.last.link == link->id &&
+		knob->flood(link, wr, imm) && afr_inject_due();
+	spin_unlock_bh(&lock);
+	return found;
+}
+
+/**
+ * afr_byzantine_flood() - post the messages of a flood, because credits or send slots are free
+ * @link: the link
+ * @post: afr_link_queue_post(), of a file later in LAYERS
+ *
+ * Context: Softirq, under link->lock.
+ */
+void afr_byzantine_flood(struct afr_link *link,
+			 int (*post)(struct afr_link *link, struct ib_rdma_wr *wr, u32 imm,
+				     const struct afr_link_send *mark))
+{
+	flooding = link;
+	while (link->state == AFR_LINK_UP && link->sq.used + AFR_SQ_RESERVE < link->sq.size &&
+	       afr_link_credit_available(&link->sq.credit, AFR_LINK_CREDIT_RESERVE)) {
+		struct ib_rdma_wr wr = {};
+		u32 imm;
+
+		if (!next_flood(link, &wr, &imm) || post(link, &wr, imm, NULL))
+			break;
+	}
+	flooding = NULL;
+}
+
+static bool concerns(const struct afr_inject_knob *knob, u64 conn, u8 type)
+{
+	if (!knob || conn < afr_byzantine.first)
+		return false;
+	if (type == AFR_BYZANTINE_HELLO || knob->type)
+		return type == knob->type || type == knob->type2;
+	return true;
+}
+
+/**
+ * afr_byzantine_frame() - apply the injection to a frame that is about to be written
+ * @conn: id of the connection
+ * @frame: the frame in @out, NULL for HELLO
+ * @out: buffer with the encoded frame, as large as a HELLO
+ * @len: bytes in @out
+ *
+ * Context: Process.
+ * Return: bytes in @out now, 0 if no frame is to be sent.
+ */
+unsigned int afr_byzantine_frame(u64 conn, const struct afr_frame *frame, u8 *out,
+				 unsigned int len)
+{
+	u8 type = frame ? frame->type : AFR_BYZANTINE_HELLO;
+
+	spin_lock_bh(&lock);
+	newest = max(newest, conn);
+	if (type == AFR_FRAME_ATTACH || type == AFR_FRAME_ATTACHED) {
+		unsigned int n = attaches_count++ % ARRAY_SIZE(attaches);
+
+		attaches[n].conn = conn;
+		attaches[n].link = frame->attach.link;
+		attaches[n].id = frame->attach.channel;
+	}
+	if (concerns(afr_byzantine.knob, conn, type) && afr_byzantine.knob->frame &&
+	    afr_inject_due())
+		len = afr_byzantine.knob->frame(afr_byzantine.knob, frame, out, len);
+	spin_unlock_bh(&lock);
+	return len;
+}
+
+static void make_up(struct afr_frame *frame, u8 type)
+{
+	u8 *byte = (u8 *)frame;
+	u64 value;
+	size_t i;
+
+	memset(frame, 0, sizeof(*frame));
+	/* each word separately: all fields of the union get small and extreme values */
+	for (i = offsetof(struct afr_frame, offset); i + 4 <= sizeof(*frame); i += 4) {
+		value = afr_inject_rnd() % 3 ? afr_inject_rnd() % 4 : afr_inject_bend(0);
+		memcpy(byte + i, &value, 4);
+	}
+	frame->type = type;
+	if (afr_byzantine.has_arg)
+		frame->offset = afr_byzantine.arg;
+	if (type != AFR_FRAME_ATTACH && type != AFR_FRAME_ATTACHED)
+		return;
+	if (afr_inject_rnd() % 4)
+		frame->attach.reason = 0;
+	if (afr_inject_rnd() % 4)
+		frame->attach.ring = 262144;
+	if (afr_inject_rnd() % 4)
+		frame->attach.span = frame->attach.ring;
+	frame->attach.flags = afr_inject_rnd() % 2;
+}
+
+/**
+ * afr_byzantine_more() - invent an additional frame
+ * @conn: id of the connection
+ * @frame: filled if true is returned
+ *
+ * Context: Process or softirq.
+ * Return: true if @frame is to be written.
+ */
+bool afr_byzantine_more(u64 conn, struct afr_frame *frame)
+{
+	const struct afr_inject_knob *knob;
+	bool found;
+
+	spin_lock_bh(&lock);
+	knob = afr_byzantine.knob;
+	found = knob && knob->more && conn >= afr_byzantine.first && afr_inject_due();
+	if (found)
+		make_up(frame, knob->type);
+	spin_unlock_bh(&lock);
+	return found;
+}
+
+/**
+ * afr_byzantine_cm() - apply the injection to private data of rdma_cm that is about to be sent
+ * @data: struct afr_wire_cm_req or afr_wire_cm_rep
+ * @len: its size, by which the two are distinguished
+ *
+ * Context: Process.
+ * Return: true if nothing is to be sent.
+ */
+bool afr_byzantine_cm(void *data, unsigned int len)
+{
+	bool silent = false;
+
+	spin_lock_bh(&lock);
+	if (afr_byzantine.knob && afr_byzantine.knob->cm == len && afr_inject_due()) {
+		silent = !afr_byzantine.knob->size;
+		if (!silent)
+			afr_inject_bytes(afr_byzantine.knob, data, len);
+	}
+	spin_unlock_bh(&lock);
+	return silent;
+}
+
+/* The parameters */
+
+static const struct afr_inject_knob *const tables[] = {
+	afr_byzantine_link_knobs, afr_byzantine_frame_knobs,
+};
+
+static const struct afr_inject_knob *find(const char *name)
+{
+	const struct afr_inject_knob *knob;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(tables); i++)
+		for (knob = tables[i]; knob->name; knob++)
+			if (!strcmp(knob->name, name))
+				return knob;
+	return NULL;
+}
+
+static int parse_number(struct afr_byzantine_state *to, const char *word, char **rest)
+{
+	static const struct {
+		const char *word;
+		size_t offset;
+	} numbers[] = {
+		{ "arg", offsetof(struct afr_byzantine_state, arg) },
+		{ "rate", offsetof(struct afr_byzantine_state, rate) },
+		{ "after", offsetof(struct afr_byzantine_state, after) },
+		{ "count", offsetof(struct afr_byzantine_state, left) },
+		{ "seed", offsetof(struct afr_byzantine_state, seed) },
+		{ "drop", offsetof(struct afr_byzantine_state, drop) },
+	};
+	const char *number = strsep(rest, " ");
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
+		if (strcmp(word, numbers[i].word))
+			continue;
+		to->has_arg |= !i;
+		return number ? kstrtou64(number, 0, (u64 *)((u8 *)to + numbers[i].offset)) :
+				-EINVAL;
+	}
+	return -EINVAL;
+}
+
+static int parse(struct afr_byzantine_state *to, char *text)
+{
+	char *word = strsep(&text, " ");
+	int ret = 0;
+
+	to->knob = find(word);
+	if (!to->knob)
+		return strcmp(word, "off") ? -ENOENT : 0;
+	while (!ret && (word = strsep(&text, " "))) {
+		if (!strcmp(word, "new"))
+			to->first = newest + 1;
+		else if (!strcmp(word, "newest"))
+			to->first = newest;
+		else
+			ret = parse_number(to, word, &text);
+	}
+	return ret ? ret : to->rate ? 0 : -EINVAL;
+}
+
+static int rogue_set(const char *text, const struct kernel_param *param)
+{
+	struct afr_byzantine_state wanted = { .rate = 1, .left = U64_MAX, .seed = 1 };
+	char *copy = kstrdup(text, GFP_KERNEL);
+	int ret;
+
+	if (!copy)
+		return -ENOMEM;
+	spin_lock_bh(&lock);
+	wanted.last = afr_byzantine.last;
+	wanted.ended = afr_byzantine.ended;
+	ret = parse(&wanted, strim(copy));
+	if (wanted.first)
+		wanted.last.link = 0;	/* perhaps of a connection that is exempt now */
+	if (wanted.knob && wanted.knob->flood)
+		wanted.ended.link = 0;	/* its id may be in use again */
+	if (!ret)
+		afr_byzantine = wanted;
+	spin_unlock_bh(&lock);
+	kfree(copy);
+	return ret;
+}
+
+static int rogue_get(char *buf, const struct kernel_param *param)
+{
+	int len;
+
+	spin_lock_bh(&lock);
+	len = sysfs_emit(buf, "%s lies %llu chances %llu\n",
+			 afr_byzantine.knob ? afr_byzantine.knob->name : "off", afr_byzantine.lies,
+			 afr_byzantine.chances);
+	spin_unlock_bh(&lock);
+	return len;
+}
+
+static int knobs_get(char *buf, const struct kernel_param *param)
+{
+	const struct afr_inject_knob *knob;
+	unsigned int i;
+	int len = 0;
+
+	for (i = 0; i < ARRAY_SIZE(tables); i++)
+		for (knob = tables[i]; knob->name; knob++)
+			len += sysfs_emit_at(buf, len, "%s: %s\n", knob->name, knob->what);
+	return len;
+}
+
+static const struct kernel_param_ops rogue_ops = { .set = rogue_set, .get = rogue_get };
+static const struct kernel_param_ops knobs_ops = { .get = knobs_get };
+
+module_param_cb(rogue, &rogue_ops, NULL, 0600);
+MODULE_PARM_DESC(rogue, "the lie this host tells its peers: see rogue.c");
+module_param_cb(rogue_knobs, &knobs_ops, NULL, 0400);
+MODULE_PARM_DESC(rogue_knobs, "all lies, read only");
+
+/**
+ * afr_byzantine_init() - warn that this build contains fault injection
+ *
+ * Context: Module load.
+ */
+void afr_byzantine_init(void)
+{
+	pr_warn("afrdma: this build LIES TO ITS PEERS (CONFIG_AFRDMA_BYZANTINE): for tests only\n");
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Common to all injections: when to inject, random values, and the messages sent before. */
+#include "inject.h"
+
+struct afr_byzantine_state afr_byzantine;
+
+static struct afr_inject_seen seen[64];
+
+/**
+ * afr_inject_rnd() - get the next pseudo-random number
+ *
+ * Context: Any, under the lock of byzantine.c.
+ * Return: 64 bits, determined by the seed.
+ */
+u64 afr_inject_rnd(void)
+{
+	u64 x = afr_byzantine.seed += 0x9e3779b97f4a7c15ull;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+/**
+ * afr_inject_bend() - falsify a value
+ * @value: the correct value
+ *
+ * Context: Any, under the lock of byzantine.c.
+ * Return: @value plus the argument of the injection; without argument, a random or extreme value.
+ */
+u64 afr_inject_bend(u64 value)
+{
+	if (afr_byzantine.has_arg)
+		return value + afr_byzantine.arg;
+	switch (afr_inject_rnd() % 5) {
+	case 0:		return 0;
+	case 1:		return value + 1 + afr_inject_rnd() % 4096;
+	case 2:		return 1ull << (afr_inject_rnd() % 64);
+	case 3:		return ~0ull;
+	default:	return afr_inject_rnd();
+	}
+}
+
+/**
+ * afr_inject_due() - is the injection to be used now?
+ *
+ * Counts a chance, and, if it is to be used, an injection.
+ *
+ * Context: Any, under the lock of byzantine.c.
+ * Return: true if so.
+ */
+bool afr_inject_due(void)
+{
+	u64 chance = afr_byzantine.chances++;
+
+	if (!afr_byzantine.left || chance < afr_byzantine.after ||
+	    (chance - afr_byzantine.after) % afr_byzantine.rate)
+		return false;
+	afr_byzantine.left--;
+	afr_byzantine.lies++;
+	return true;
+}
+
+/**
+ * afr_inject_seen() - look up the last message for a channel
+ * @id: channel id at the peer
+ *
+ * Context: Any, under the lock of byzantine.c.
+ * Return: the entry for @id, which may contain a message for another id with the same hash.
+ */
+struct afr_inject_seen *afr_inject_seen(u16 id)
+{
+	return &seen[id % ARRAY_SIZE(seen)];
+}
+
+/**
+ * afr_inject_bytes() - falsify bytes
+ * @knob: offset and size of the bytes; size 0: invert one bit anywhere
+ * @out: the bytes
+ * @len: number of bytes
+ *
+ * Context: Any, under the lock of byzantine.c.
+ */
+void afr_inject_bytes(const struct afr_inject_knob *knob, u8 *out, unsigned int len)
+{
+	u64 value = afr_inject_bend(0);
+	unsigned int i;
+
+	if (!knob->size)
+		out[afr_inject_rnd() % len] ^= 1u << (afr_inject_rnd() % 8);
+	for (i = 0; i < knob->size; i++)
+		out[knob->offset + i] = value >> (8 * (i % 8));
+}

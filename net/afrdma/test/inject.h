@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Injections and their state, private to the files in test/. All under the lock of byzantine.c. */
+#ifndef AFR_TEST_INJECT_H
+#define AFR_TEST_INJECT_H
+
+#include <rdma/ib_verbs.h>
+
+#include "../link_queue.h"
+#include "../proto/frame.h"
+
+#define AFR_BYZANTINE_HELLO	0xff	/* stands for HELLO as a frame type, here only */
+
+/* An injection. Where it applies, one of post, flood, frame, more and cm is set. */
+struct afr_inject_knob {
+	const char *name, *what;
+	bool (*post)(struct afr_link *link, struct ib_rdma_wr *wr);	/* true: do not post it */
+	/* true: post @wr with @imm, as an additional message */
+	bool (*flood)(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm);
+	bool stays;		/* flood: send no DETACH for channels */
+	unsigned int (*frame)(const struct afr_inject_knob *knob, const struct afr_frame *frame,
+			      u8 *out, unsigned int len);
+	bool more;		/* invent frames of @type */
+	u8 cm;			/* size of the private data that it changes */
+	u8 type, type2;		/* frame types, 0 = any; AFR_BYZANTINE_HELLO */
+	u8 offset, size;	/* of the field that is changed */
+};
+
+/* The last message for a channel of the peer. */
+struct afr_inject_seen {
+	u64			link;	/* afr_link.id, 0 = none */
+	u16			id;	/* channel id at the peer */
+	u16			cursor;
+	u32			rkey;	/* rkey, remote, sge: of the last write with bytes */
+	u64			remote;
+	struct ib_sge		sge;
+};
+
+/* The injection in use, its parameters, and counters. */
+struct afr_byzantine_state {
+	const struct afr_inject_knob *knob;
+	bool			has_arg;
+	u64			arg;
+	u64			rate, after, left;
+	u64			first;		/* connections with lower ids are exempt */
+	u64			chances, lies;	/* opportunities, and injections done */
+	u64			seed;
+	u64			drop;		/* break the queue pair at this write, 0 = never */
+	struct afr_inject_seen	last;		/* last message not exempt */
+	struct afr_inject_seen	ended;		/* last channel with a DETACH */
+};
+
+extern struct afr_byzantine_state afr_byzantine;
+extern const struct afr_inject_knob afr_byzantine_link_knobs[], afr_byzantine_frame_knobs[];
+
+u64 afr_inject_rnd(void);
+u64 afr_inject_bend(u64 value);
+bool afr_inject_due(void);
+
+struct afr_inject_seen *afr_inject_seen(u16 id);
+void afr_inject_bytes(const struct afr_inject_knob *knob, u8 *out, unsigned int len);
+
+static inline u16 afr_inject_channel(const struct ib_rdma_wr *wr)
+{
+	return be32_to_cpu(wr->wr.ex.imm_data) >> 16;
+}
+
+static inline u16 afr_inject_cursor(const struct ib_rdma_wr *wr)
+{
+	return be32_to_cpu(wr->wr.ex.imm_data);
+}
+
+/* The channel id that a message concerns; above AFR_CHANNEL_MAX if none. */
+static inline u16 afr_inject_whose(const struct ib_rdma_wr *wr)
+{
+	u16 id = afr_inject_channel(wr);
+
+	return id == AFR_CHANNEL_DETACH ? afr_inject_cursor(wr) : id;
+}
+
+#endif /* AFR_TEST_INJECT_H */

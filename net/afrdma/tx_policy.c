@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Send policy: into which pieces a message is cut, which bytes wait for more, and which writes are
+ * latency-sensitive or bulk. link_pace.c decides how much of a link bulk may use.
+ *
+ * Corking, on a link, turns many small sends into one write. A connection that has posted
+ * STREAM_WRITES writes since it last received data is streaming. It has one small write in flight
+ * at a time; what the program sends meanwhile waits until that write completes, or until it is no
+ * longer small. Requests and responses never wait, and need no completion.
+ *
+ * A latency-sensitive write carries a whole short message of a connection that is not streaming
+ * and has posted no bulk for BULK_HOLDOFF. So neither the end of a long message nor a stream in a
+ * small ring qualifies. The header of a response may, until its body is sent.
+ *
+ * A bulk write is longer than LATENCY_MAX.
+ */
+#include <linux/jiffies.h>
+
+#include "link_pace.h"
+#include "proto/ring.h"
+#include "tx_policy.h"
+
+#define PIECE		(64u * 1024)	/* for messages longer than a quarter of a ring */
+#define SMALL		(32u * 1024)	/* or an eighth of a ring, if that is less */
+#define CORK_TIMEOUT	(HZ / 5)	/* limit of corking, as in TCP */
+#define STREAM_WRITES	3
+#define LATENCY_MAX	(16u * 1024)
+#define BULK_HOLDOFF	(HZ / 10)
+
+/**
+ * afr_tx_policy_piece() - choose the piece size for a new message
+ * @conn: connection
+ * @len: bytes of the message
+ *
+ * On a link, a message of up to a quarter of the smaller ring is sent as one work request. A longer
+ * one is cut into pieces, so that one is transferred while the next is copied. Short messages
+ * that wait together are sent in such pieces, too. The piece size does not shrink while unsent
+ * bytes are waiting.
+ *
+ * Context: process, one sender at a time.
+ * Return: how many bytes of the message to pass to afr_send_copy() at once.
+ */
+size_t afr_tx_policy_piece(struct afr_conn *conn, size_t len)
+{
+	const struct afr_tx *tx = &conn->tx.seq;
+	u32 piece = PIECE;
+
+	/* no lock: any piece size is correct, a stale one is only slower */
+	if (READ_ONCE(tx->where) == AFR_ON_LINK &&
+	    len <= min(tx->ring, READ_ONCE(tx->window)) / 4)
+		piece = max_t(u32, len, PIECE);
+	if (piece > conn->tx.piece || READ_ONCE(tx->sent) == tx->written)
+		WRITE_ONCE(conn->tx.piece, piece);
+	return piece;
+}
+
+/* May @ready bytes wait for more, or for the completion of an earlier write? */
+static bool is_small(const struct afr_conn *conn, u32 ready)
+{
+	return ready < min3(SMALL, conn->tx.seq.window / 8, conn->tx.seq.ring / 8);
+}
+
+/**
+ * afr_tx_policy_note_more() - record whether the program announced more bytes with its last send
+ * @conn: connection, conn->tx.lock held
+ * @more: MSG_MORE was given, or TCP_CORK is set; false for an urgent byte, which does not wait
+ *
+ * Context: any but hard irq.
+ */
+void afr_tx_policy_note_more(struct afr_conn *conn, bool more)
+{
+	/* the time limit is that of the oldest waiting byte */
+	if (more && (!conn->tx.more || conn->tx.seq.sent == conn->tx.seq.written ||
+		     !time_before(jiffies, conn->tx.more_end)))
+		conn->tx.more_end = jiffies + CORK_TIMEOUT;
+	conn->tx.more = more;
+}
+
+/**
+ * afr_tx_policy_holds_back() - should the bytes that are ready wait for more?
+ * @conn: connection, conn->tx.lock held
+ * @ready: bytes that could be sent now
+ *
+ * After a send with MSG_MORE, or with TCP_CORK set, few bytes wait until a send without, until
+ * they are no longer small, until FIN or an urgent byte, or for 200 ms, as tcp(7) documents.
+ * While they wait, the worker is scheduled for the end of that time.
+ *
+ * Context: any.
+ * Return: true if they should wait.
+ */
+bool afr_tx_policy_holds_back(struct afr_conn *conn, u32 ready)
+{
+	lockdep_assert_held(&conn->tx.lock);
+	if (!conn->tx.more || !is_small(conn, ready) || conn->tx.seq.fin != AFR_NO_FIN ||
+	    !time_before(jiffies, conn->tx.more_end))
+		return false;
+	afr_conn_schedule_delayed(conn, conn->tx.more_end - jiffies);
+	return true;
+}
+
+/**
+ * afr_tx_policy_is_latency() - is this write latency-sensitive?
+ * @conn: connection, conn->tx.lock held
+ * @len: bytes of the write
+ *
+ * Context: any but hard irq.
+ * Return: true if so: bulk of other connections on the link must leave capacity for it.
+ */
+bool afr_tx_policy_is_latency(const struct afr_conn *conn, u32 len)
+{
+	const struct afr_tx *tx = &conn->tx.seq;
+
+	return len && len <= min3(LATENCY_MAX, tx->window / 8, tx->ring / 8) &&
+	       tx->sent + len == tx->written && conn->tx.writes_since_rx < STREAM_WRITES &&
+	       !time_before64(get_jiffies_64(), conn->tx.bulk_end);
+}
+
+/*
+ * Returns the length of the next write: at most the piece size of afr_tx_policy_piece(), and not
+ * across the end of either ring (a mirrored ring has no end). Whether it is bulk is decided before
+ * pacing shortens it.
+ */
+static u32 run_length(const struct afr_conn *conn, u32 ready, bool *bulk)
+{
+	const struct afr_tx *tx = &conn->tx.seq;
+	u32 len;
+
+	len = min3(ready, max(tx->window / 4, 1u), READ_ONCE(conn->tx.piece));
+	len = min(len, conn->attach.snd_view.span - afr_ring_pos(tx->sent, tx->ring));
+	len = min(len, conn->attach.peer_span - afr_ring_pos(tx->sent, tx->window));
+	*bulk = len > LATENCY_MAX;
+	return min(len, *bulk ? afr_link_pace_bulk_max(&conn->attach.channel) :
+				afr_link_write_max(conn->attach.channel.link));
+}
+
+/**
+ * afr_tx_policy_write_len() - choose the length of the next write
+ * @conn: connection on a link, conn->tx.lock held
+ * @tell: out: request its completion, because later small sends will wait for it
+ * @bulk: out: it is bulk
+ *
+ * Context: any but hard irq.
+ * Return: bytes; 0: do not send anything now.
+ */
+u32 afr_tx_policy_write_len(struct afr_conn *conn, bool *tell, bool *bulk)
+{
+	u32 ready = afr_tx_ready(&conn->tx.seq);
+	bool small = is_small(conn, ready);
+
+	if (!ready || (small && conn->tx.corked) || afr_tx_policy_holds_back(conn, ready))
+		return 0;
+	*tell = small && conn->tx.writes_since_rx >= STREAM_WRITES;
+	return run_length(conn, ready, bulk);
+}
+
+/**
+ * afr_tx_policy_posted() - account for a write that was posted
+ * @conn: connection, conn->tx.lock held
+ * @tell: from afr_tx_policy_write_len()
+ * @bulk: from afr_tx_policy_write_len()
+ *
+ * Context: any but hard irq.
+ */
+void afr_tx_policy_posted(struct afr_conn *conn, bool tell, bool bulk)
+{
+	conn->tx.corked |= tell;
+	conn->tx.writes_since_rx = min(conn->tx.writes_since_rx + 1, STREAM_WRITES);
+	if (bulk)
+		conn->tx.bulk_end = get_jiffies_64() + BULK_HOLDOFF;
+}
+
+/**
+ * afr_tx_policy_uncork() - stop corking: the awaited completion has come, or never will
+ * @conn: connection, conn->tx.lock held
+ *
+ * Context: any but hard irq.
+ */
+void afr_tx_policy_uncork(struct afr_conn *conn)
+{
+	conn->tx.corked = false;
+}
+
+/**
+ * afr_tx_policy_rx_data() - data of the peer came: the connection is not streaming
+ * @conn: connection, conn->tx.lock held
+ *
+ * Small sends no longer wait for a completion.
+ *
+ * Context: any but hard irq.
+ */
+void afr_tx_policy_rx_data(struct afr_conn *conn)
+{
+	conn->tx.writes_since_rx = 0;
+	conn->tx.corked = false;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Sleeping in sendmsg() and recvmsg(). No lock is held during a sleep. */
+#ifndef AFR_WAIT_H
+#define AFR_WAIT_H
+
+#include <linux/wait.h>
+
+#include "sock.h"
+
+int afr_wait_result(long *timeo, long left);
+
+/* Sleeps until @condition is true. With *@timeo == 0, @condition is only checked. */
+#define afr_wait_event(sk, timeo, condition)						\
+({											\
+	long *__timeo = (timeo);							\
+											\
+	afr_wait_result(__timeo, wait_event_interruptible_timeout(*sk_sleep(sk), condition, \
+								*__timeo));		\
+})
+
+/* The same for frames of the peer: the call that sleeps runs the connection worker inline. */
+#define afr_wait_frames(sk, timeo, condition)						\
+({											\
+	struct sock *__sk = (sk);							\
+	struct afr_conn *__conn = afr_sk(__sk)->conn;					\
+	bool __there = false;									\
+	int __err;									\
+											\
+	do {										\
+		afr_conn_wait_begin(__conn);						\
+		__err = afr_wait_event(__sk, timeo, (__there = (condition)) ||		\
+				    afr_conn_must_run_inline(__conn));				\
+		afr_conn_wait_end(__conn);						\
+	} while (!__err && !__there);							\
+	__err;										\
+})
+
+int afr_wait_mode(struct sock *sk, enum afr_mode (*mode)(const struct afr_conn *conn),
+		  int shut, long *timeo);
+bool afr_wait_take_abort(struct sock *sk);
+
+/* Upcalls from the connection to its AF_RDMA socket. */
+extern const struct afr_sock_ops afr_wait_sock_ops;
+
+#endif /* AFR_WAIT_H */

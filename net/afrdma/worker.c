@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The connection worker: reads frames, takes steps of attach, move and close, handles timers, and
+ * sends what is due then. All its steps run one after the other, serialised by worker.mutex.
+ *
+ * conn.c runs it, until afr_conn_finish(), in these contexts:
+ * - workqueue afrdma: the usual place. afr_conn_schedule() queues it for a flag that was set, for a
+ *   timer, or when TCP has bytes or space.
+ * - workqueue afrdma_fallback: the same while a direction is in fallback mode, or about to be. It
+ *   may have to wait for calls that hold lock_sock() of the TCP socket.
+ * - workqueue afrdma_attached: steps to and from a link, which may wait for the device and the
+ *   peer. In any other context, the worker of a connection that is not detached only reads frames
+ *   and sends, and leaves the steps to this one (afr_conn_schedule_link()).
+ * - inline in a call of the program, which saves the switch to a work item and back: in a call that
+ *   waits to read or for HELLO, when TCP has bytes (afr_conn_incoming(), afr_conn_wait_end()); in
+ *   close() (afr_conn_orphan()); in a non-blocking send while the send direction falls back
+ *   (afr_conn_run_wait()). It must not create sockets there, see afr_conn_in_work_item().
+ */
+#include "close.h"
+#include "conn_rings.h"
+#include "frame_rx.h"
+#include "frame_tx.h"
+#include "hello_rx.h"
+#include "move.h"
+#include "send.h"
+#include "worker.h"
+
+/* Runs the worker once; conn.c holds worker.mutex. */
+static void run(struct afr_conn *conn)
+{
+	bool more = false, may = afr_frame_rx_may_read(conn), steps;
+
+	AFR_CHECK(test_bit(AFR_F_STARTED, &conn->flags));	/* fully initialised (I6) */
+	afr_conn_timer_due(conn, AFR_T_PAGE_RETRY);	/* its only purpose is to run the worker */
+	afr_conn_rings_wake_sender(conn);
+	if (afr_conn_timer_due(conn, AFR_T_PIGGYBACK))
+		set_bit(AFR_F_FLUSH, &conn->flags);
+	if (may && afr_conn_rx_mode(conn) == AFR_MODE_UNDECIDED)
+		afr_hello_rx_step(conn);
+	if (may && afr_hello_rx_early_pending(conn))
+		afr_hello_rx_tx_fallback(conn);
+	if (!test_bit(AFR_F_ACTIVE, &conn->flags))
+		return;		/* fell back to TCP */
+	if (afr_conn_rx_mode(conn) == AFR_MODE_FRAMED && !test_bit(AFR_F_TCP_EOF, &conn->flags)) {
+		do
+			more = afr_frame_rx_run(conn);
+		while (more && test_bit(AFR_F_ABORT, &conn->flags) &&
+		       afr_frame_rx_drains(conn));
+		if (!more && !test_bit(AFR_F_TCP_EOF, &conn->flags))
+			afr_close_blocked_sender(conn);
+	}
+	steps = conn->attach.state == AFR_DETACHED || afr_conn_in_link_work(conn);
+	if (!steps) {
+		afr_conn_schedule_link(conn);	/* the steps may wait for the peer */
+	} else if (afr_conn_negotiated(conn)) {
+		afr_move_check_upgrade(conn);
+		afr_move_run(conn);
+	}
+	if (afr_conn_tx_mode(conn) == AFR_MODE_FRAMED)
+		afr_send_kick(conn);
+	if (steps)
+		afr_close_run(conn);
+	if (afr_conn_tx_mode(conn) == AFR_MODE_FRAMED)
+		afr_send_blocked(conn);
+	afr_frame_tx_push(conn);
+	if (!test_bit(AFR_F_ACTIVE, &conn->flags))
+		return;		/* finished */
+	if (READ_ONCE(conn->out.pending) & AFR_PENDING_PIGGYBACK &&
+	    !test_bit(AFR_F_ABORTED, &conn->flags) &&
+	    !test_bit(AFR_F_TCP_FULL, &conn->flags))
+		afr_conn_timer(conn, AFR_T_PIGGYBACK, AFR_PIGGYBACK_MS);
+	if (more)
+		afr_conn_schedule(conn);
+}
+
+/**
+ * afr_worker_init() - pass the worker to conn.c, which cannot call it by name
+ *
+ * Context: module load.
+ */
+void afr_worker_init(void)
+{
+	afr_conn_set_worker(run);
+}

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""What afrdma-internals.rst says of the code is so. KTAP.
+
+- call lists: each function is where the list says, and is called by the one above it; or a
+  line in brackets says how it is reached
+- rule labels (PM3, B10, I7 ...): each that a comment or a document uses is defined there
+- upcalls: each struct of function pointers, each function pointer that is set at run time, each
+  work item and timer of net/afrdma is named in that section
+- names: what a file offers to others begins with afr_ and the name of the file, or of the
+  header that declares it
+"""
+
+import pathlib
+import re
+import sys
+
+import csource
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SOURCES = ROOT / "net/afrdma"
+DOCUMENT = ROOT / "Documentation/networking/afrdma-internals.rst"
+COMMENTED = ("net/afrdma/**/*.[ch]", "include/**/*.h", "selftests/net/*.[ch]",
+             "selftests/unit/*.c",
+             "Documentation/networking/*.rst")
+# Names that say what they convert, or that replace one of an older kernel.
+SHORT_NAMES = {"afr_net", "afr_sk", "afr_tcp"}
+UNCHECKED = {"compat.h"}
+
+
+class Code:
+    """All functions of the module: where they are, and what they mention."""
+
+    def __init__(self):
+        self.texts = {path.relative_to(SOURCES).as_posix(): path.read_text()
+                      for path in sorted(SOURCES.rglob("*.[ch]"))
+                      if not path.name.endswith(".mod.c")}
+        self.functions = {}     # (file name, function): its words
+        self.public = []        # (file, function)
+        self.declared = {}      # function: stem of the header that declares it
+        for file, text in self.texts.items():
+            if file.endswith(".h"):
+                for name in re.findall(r"^(?!static)\w[\w \*]*?\b(afr_\w+)\(", csource.quiet(text), re.M):
+                    self.declared[name] = pathlib.PurePath(file).stem
+                for name, body in re.findall(r"#define (afr_\w+)\([^)]*\)((?:.*\\\n)*.*)", text):
+                    self.functions[pathlib.PurePath(file).name, name] = set(re.findall(r"\w+", body))
+            for function in csource.functions(text):
+                name = pathlib.PurePath(file).name
+                words = set(re.findall(r"\w+", " ".join(function.body)))
+                self.functions.setdefault((name, function.name), set()).update(words)
+                if not function.static or file.endswith(".h"):
+                    self.public.append((name, function.name))
+
+
+def section(text, title, underline):
+    """From a heading up to the next one with the same underline."""
+    pattern = rf"^{re.escape(title)}\n{underline}+\n(.*?)(?=^[^\n]+\n{underline}{{3,}}\n|\Z)"
+    found = re.search(pattern, text, re.M | re.S)
+    return found[1] if found else ""
+
+
+def call_lists(text):
+    """Lines of the literal blocks: (number, indentation, what)."""
+    start = text.index("\nCall lists\n===")
+    end = re.search(r"^[^\n]+\n={3,}\n", text[start + 20:], re.M)
+    first = text.count("\n", 0, start) + 1
+    block = False
+    for number, line in enumerate(text[start:start + 20 + (end.start() if end else len(text))]
+                                  .split("\n"), first):
+        if line.strip() == "::":
+            block = True
+            yield number, None, ""
+        elif block and line and not line.startswith(" "):
+            block = False
+        elif block and line.strip():
+            yield number, len(line) - len(line.lstrip()), line.strip()
+
+
+def check_calls(code, text):
+    above = []          # (indentation, words of that function, or None: anything may follow)
+    for number, indent, line in call_lists(text):
+        if indent is None:
+            above = []
+            continue
+        found = re.match(r"(\w+)\(\)\s+([\w.]+\.[ch])\s", line)
+        if not found:
+            if line.startswith("["):
+                above = [entry for entry in above if entry[0] < indent] + [(indent, None)]
+            continue
+        name, file = found.groups()
+        # a line in brackets stands for the way to all lines beside it
+        parents = [entry for entry in above if entry[0] <= indent]
+        beside = [entry for entry in parents if entry[0] == indent]
+        outer = [entry for entry in parents if entry[0] < indent]
+        words = code.functions.get((file, name))
+        if words is None:
+            yield f"{DOCUMENT.name}:{number}: {file} has no {name}()"
+        elif outer and not any(entry[1] is None for entry in beside) and \
+                outer[-1][1] is not None and name not in outer[-1][1]:
+            yield f"{DOCUMENT.name}:{number}: {name}() is not called by the function above it"
+        above = outer + [entry for entry in beside if entry[1] is None] + [(indent + 1, words)]
+
+
+def labels_in(text):
+    yield from re.findall(r"\b(?:PA|PM|PC|PE)\d+\b", text)
+    for group in re.findall(r"\(([^()\n]*)\)", text):
+        words = re.split(r"[\s,;]+|\band\b", group)
+        yield from (word for word in words if re.fullmatch(r"[BTROEI]\d{1,2}", word))
+
+
+def check_labels(text):
+    defined = set(re.findall(r"^((?:PA|PM|PC|PE|[BTROE])\d+) ", section(text, "Rules", "="), re.M))
+    defined |= set(re.findall(r"^   \* - (I\d+)$", text, re.M))
+    for pattern in COMMENTED:
+        for path in sorted(ROOT.glob(pattern)):
+            for label in sorted(set(labels_in(path.read_text())) - defined):
+                yield f"{path.relative_to(ROOT)}: {label} is not defined in {DOCUMENT.name}"
+
+
+def routes(code):
+    """(file, name) of all that code is reached by without being called by name."""
+    for file, text in code.texts.items():
+        quiet = csource.quiet(text)
+        for struct in re.finditer(r"struct (\w+) \{\n(.*?)\n\}", quiet, re.S):
+            if re.search(r"\(\*\w+\)\(", struct[2]):
+                yield file, struct[1]
+        for one in re.findall(r"^static \w+ \(\*(\w+)\)\(", quiet, re.M):
+            yield file, one
+        for kind in ("INIT_WORK", "timer_setup", "INIT_DELAYED_WORK"):
+            for one in re.findall(rf"\b{kind}\([^,]+, (\w+)", quiet):
+                yield file, one
+
+
+def check_routes(code, text):
+    upcalls = section(text, "Upcalls", "-")
+    for file, name in routes(code):
+        if not re.search(rf"\b{name}\b", upcalls):
+            yield f"{file}: {name} is not in the section Upcalls of {DOCUMENT.name}"
+
+
+def check_names(code):
+    for file, name in code.public:
+        stem = pathlib.PurePath(file).stem
+        homes = {stem, code.declared.get(name, stem)}
+        if file not in UNCHECKED | {"trace.h"} and name not in SHORT_NAMES and \
+                not any(re.match(rf"afr_{home}(_|$)", name) for home in homes):
+            yield f"{file}: {name}() does not begin with afr_{stem}_"
+
+
+def main():
+    code, text = Code(), DOCUMENT.read_text()
+    checks = (("call lists are what the code does", check_calls(code, text)),
+              ("each rule label is defined", check_labels(text)),
+              ("each way that code is called up is listed", check_routes(code, text)),
+              ("functions are named after their file", check_names(code)))
+    print(f"KTAP version 1\n1..{len(checks)}")
+    failed = False
+    for number, (title, wrong) in enumerate(checks, 1):
+        wrong = list(wrong)
+        failed |= bool(wrong)
+        print(f"{'not ok' if wrong else 'ok'} {number} internals: {title}")
+        print("".join(f"# {line}\n" for line in wrong), end="")
+    return failed
+
+
+sys.exit(main())
