@@ -166,9 +166,9 @@ void afr_attach_end(struct afr_conn *conn)
 	conn->attach.detach_due = false;
 	conn->attach.detach_posted = false;
 	afr_attach_set_state(conn, AFR_DETACHED);
-	clear_bit(AFR_PENDING_ATTACH, &conn->out.pending);
-	clear_bit(AFR_PENDING_ATTACHED, &conn->out.pending);
-	clear_bit(AFR_PENDING_MOVE, &conn->out.pending);
+	clear_bit(AFR_FRAME_ATTACH, &conn->out.pending);
+	clear_bit(AFR_FRAME_ATTACHED, &conn->out.pending);
+	clear_bit(AFR_FRAME_MOVE, &conn->out.pending);
 	spin_unlock_bh(&conn->tx.lock);
 	if (link)
 		afr_channel_leave(&conn->attach.channel);
@@ -279,7 +279,7 @@ static void joined(struct afr_join *join, struct afr_link *link, enum afr_reason
 	conn->attach.link_reason = reason;
 	smp_mb__before_atomic();	/* the worker sees link and reason with the flag */
 	set_bit(AFR_F_JOINED, &conn->flags);
-	afr_conn_schedule(conn);
+	afr_conn_schedule_link(conn);	/* not by way of the worker, which may not wait for it */
 	afr_conn_put(conn);
 }
 
@@ -304,7 +304,7 @@ void afr_attach_start(struct afr_conn *conn)
 	if (!test_bit(AFR_F_UPGRADE, &conn->flags) || conn->worker.due[AFR_T_RETRY] ||
 	    no_new_attach(conn))
 		return;
-	if (conn->tx.seq.where != AFR_ON_TCP || test_bit(AFR_PENDING_RESUME, &conn->out.pending) ||
+	if (conn->tx.seq.where != AFR_ON_TCP || test_bit(AFR_FRAME_RESUME, &conn->out.pending) ||
 	    (conn->tx.seq.epoch && !test_bit(AFR_F_PEER_LEFT, &conn->flags)))
 		return;
 	afr_netns_count(conn->an->net, AFR_STAT_UPGRADE_TRIED);
@@ -368,7 +368,7 @@ void afr_attach_joined(struct afr_conn *conn)
 	}
 	epoch_open(conn);
 	afr_attach_set_state(conn, AFR_ATTACHING);
-	afr_frame_tx_request(conn, AFR_PENDING_ATTACH);
+	afr_frame_tx_request(conn, AFR_FRAME_ATTACH);
 	afr_conn_timer(conn, AFR_T_ATTACH, READ_ONCE(conn->an->set.attach_timeout_ms));
 }
 
@@ -386,9 +386,9 @@ void afr_attach_refuse(struct afr_conn *conn, enum afr_reason reason)
 	afr_attach_end(conn);
 	attach_failed(conn, reason);
 	conn->attach.answer = reason;
-	afr_frame_tx_request(conn, AFR_PENDING_ATTACHED);
+	afr_frame_tx_request(conn, AFR_FRAME_ATTACHED);
 	/* closing the epoch counted the cursor as reported */
-	afr_frame_tx_request(conn, AFR_PENDING_CREDIT);
+	afr_frame_tx_request(conn, AFR_FRAME_CREDIT);
 }
 
 /* Completes the attach: from now on both ends know where to write. */
@@ -447,7 +447,7 @@ void afr_attach_answer(struct afr_conn *conn)
 	}
 	conn->attach.answer = AFR_REASON_NONE;
 	attached(conn, req);
-	afr_frame_tx_request(conn, AFR_PENDING_ATTACHED);
+	afr_frame_tx_request(conn, AFR_FRAME_ATTACHED);
 }
 
 /* Applies the consumer cursor in ATTACH or ATTACHED like that of any CREDIT. */
@@ -513,7 +513,7 @@ void afr_attach_refused(struct afr_conn *conn, u32 reason)
 	afr_attach_end(conn);
 	attach_failed(conn, reason);
 	/* closing the epoch counted the cursor as reported */
-	afr_frame_tx_request(conn, AFR_PENDING_CREDIT);
+	afr_frame_tx_request(conn, AFR_FRAME_CREDIT);
 }
 
 /**
@@ -528,7 +528,7 @@ bool afr_attach_drop_unsent(struct afr_conn *conn)
 	bool unsaid;
 
 	spin_lock_bh(&conn->tx.lock);	/* build_attach() may put it back */
-	unsaid = test_and_clear_bit(AFR_PENDING_ATTACH, &conn->out.pending);
+	unsaid = test_and_clear_bit(AFR_FRAME_ATTACH, &conn->out.pending);
 	spin_unlock_bh(&conn->tx.lock);
 	return unsaid;
 }
@@ -572,7 +572,7 @@ int afr_attach_rx_attached(struct afr_conn *conn, const struct afr_frame *frame)
 		afr_attach_close_epoch(conn, false);
 		conn->attach.link_reason = afr_reason_of_peer(frame->attach.reason);
 		/* closing the epoch counted the cursor as reported */
-		afr_frame_tx_request(conn, AFR_PENDING_CREDIT);
+		afr_frame_tx_request(conn, AFR_FRAME_CREDIT);
 		return test_and_set_bit(AFR_F_REFUSED, &conn->flags) ? AFR_REASON_ATTACH_BAD : 0;
 	}
 	if (test_bit(AFR_F_REFUSED, &conn->flags) || frame->attach.ring != conn->tx.seq.window ||

@@ -96,7 +96,7 @@ static void do_abort(struct afr_conn *conn)
 	}
 	if (is_violation(reason)) {
 		afr_netns_count(conn->an->net, AFR_STAT_PEER_VIOLATION);
-		afr_frame_tx_request(conn, AFR_PENDING_ERROR);
+		afr_frame_tx_request(conn, AFR_FRAME_ERROR);
 		afr_frame_tx_push(conn);	/* best effort: the reset may overtake ERROR */
 	}
 	WRITE_ONCE(conn->err, errno_of(conn));
@@ -283,7 +283,7 @@ static bool both_complete(struct afr_conn *conn)
 
 	spin_lock_bh(&conn->rx.lock);
 	if (afr_rx_finack_due(&conn->rx.seq))
-		afr_frame_tx_request(conn, AFR_PENDING_FINACK);
+		afr_frame_tx_request(conn, AFR_FRAME_FINACK);
 	told = conn->rx.seq.finack_requested;
 	spin_unlock_bh(&conn->rx.lock);
 	return told && afr_send_done(conn);

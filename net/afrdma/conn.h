@@ -72,23 +72,6 @@ struct afr_sock_ops {
 	void (*fall_back)(struct afr_conn *conn);
 };
 
-/* Kinds of pending frames, sent in this order. */
-enum afr_pending {
-	AFR_PENDING_HELLO,
-	AFR_PENDING_ERROR,
-	AFR_PENDING_RESUME,
-	AFR_PENDING_ATTACH,
-	AFR_PENDING_ATTACHED,
-	AFR_PENDING_URGENT,
-	AFR_PENDING_MOVE,
-	AFR_PENDING_CREDIT,
-	AFR_PENDING_FINACK,
-	AFR_PENDING_FIN,
-	AFR_PENDING_BLOCKED,
-	AFR_PENDING_URGENTACK,
-	AFR_PENDING_SERVICE,
-};
-
 /* Events and requests for the connection worker, and what became of them (conn->flags). */
 enum afr_conn_flag {
 	AFR_F_STARTED,		/* afr_conn_start() was called: sequence state and rings exist */
@@ -194,7 +177,7 @@ struct afr_conn_tx {
 /* Outgoing frames. Under @mutex, unless noted. */
 struct afr_conn_out {
 	struct mutex		mutex;	/* protects this struct: one writer to the TCP socket */
-	unsigned long		pending;	/* enum afr_pending bits; taken under tx.lock */
+	unsigned long		pending;	/* bits: enum afr_frame_type; taken under tx.lock */
 	u8			buf[sizeof(struct afr_wire_hello)];	/* HELLO or a frame head */
 	u16			len, done;	/* bytes in @buf, and how many TCP has taken */
 	u32			data;	/* stream bytes of the frame that TCP has not taken yet */

@@ -70,7 +70,7 @@ static int on_blocked(struct afr_conn *conn, const struct afr_frame *frame)
 	if (due && imm)
 		afr_rdma_tx_credit(conn);
 	else if (due)
-		afr_frame_tx_request(conn, AFR_PENDING_CREDIT);
+		afr_frame_tx_request(conn, AFR_FRAME_CREDIT);
 	return 0;
 }
 

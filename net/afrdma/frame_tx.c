@@ -82,7 +82,7 @@ static bool build_attach(struct afr_conn *conn, struct afr_frame *frame)
 	if (conn->attach.state != AFR_ATTACHING)
 		return false;
 	if (conn->tx.seq.fin != AFR_NO_FIN) {
-		set_bit(AFR_PENDING_ATTACH, &conn->out.pending);
+		set_bit(AFR_FRAME_ATTACH, &conn->out.pending);
 		afr_conn_schedule_link(conn);
 		return false;
 	}
@@ -210,34 +210,35 @@ static bool build_service(struct afr_conn *conn, struct afr_frame *frame)
 	return frame->port && (!conn->rx.seq.finack_requested || conn->tx.seq.fin == AFR_NO_FIN);
 }
 
-/* Indexed by enum afr_pending. built() applies the consequences of build(), under the same lock. */
+/* Sent in this order. built() applies the consequences of build(), under the same lock. */
 static const struct frame_kind {
+	u8 type;	/* enum afr_frame_type: the bit of out.pending */
 	bool (*build)(struct afr_conn *conn, struct afr_frame *frame);
 	void (*built)(struct afr_conn *conn, const struct afr_frame *frame);
 } kinds[] = {
-	[AFR_PENDING_ERROR] = { build_error },
-	[AFR_PENDING_RESUME] = { build_resume, resume_built },
-	[AFR_PENDING_ATTACH] = { build_attach },
-	[AFR_PENDING_ATTACHED] = { build_attached, attached_built },
-	[AFR_PENDING_URGENT] = { build_urgent },
-	[AFR_PENDING_MOVE] = { build_move },
-	[AFR_PENDING_CREDIT] = { build_credit },
-	[AFR_PENDING_FINACK] = { build_finack },
-	[AFR_PENDING_FIN] = { build_fin },
-	[AFR_PENDING_BLOCKED] = { build_blocked },
-	[AFR_PENDING_URGENTACK] = { build_urgentack },
-	[AFR_PENDING_SERVICE] = { build_service },
+	{ AFR_FRAME_ERROR, build_error },
+	{ AFR_FRAME_RESUME, build_resume, resume_built },
+	{ AFR_FRAME_ATTACH, build_attach },
+	{ AFR_FRAME_ATTACHED, build_attached, attached_built },
+	{ AFR_FRAME_URGENT, build_urgent },
+	{ AFR_FRAME_MOVE, build_move },
+	{ AFR_FRAME_CREDIT, build_credit },
+	{ AFR_FRAME_FINACK, build_finack },
+	{ AFR_FRAME_FIN, build_fin },
+	{ AFR_FRAME_BLOCKED, build_blocked },
+	{ AFR_FRAME_URGENTACK, build_urgentack },
+	{ AFR_FRAME_SERVICE, build_service },
 };
 
 static bool build_pending(struct afr_conn *conn, struct afr_frame *frame)
 {
-	unsigned int i;
+	const struct frame_kind *kind;
 
-	for (i = AFR_PENDING_ERROR; i < ARRAY_SIZE(kinds); i++) {
-		if (!test_and_clear_bit(i, &conn->out.pending) || !kinds[i].build(conn, frame))
+	for (kind = kinds; kind < kinds + ARRAY_SIZE(kinds); kind++) {
+		if (!test_and_clear_bit(kind->type, &conn->out.pending) || !kind->build(conn, frame))
 			continue;
-		if (kinds[i].built)
-			kinds[i].built(conn, frame);
+		if (kind->built)
+			kind->built(conn, frame);
 		return true;
 	}
 	return false;
@@ -249,12 +250,12 @@ static bool build_pending(struct afr_conn *conn, struct afr_frame *frame)
  */
 static void try_move(struct afr_conn *conn)
 {
-	if (!conn->attach.may_post || test_bit(AFR_PENDING_URGENT, &conn->out.pending) ||
+	if (!conn->attach.may_post || test_bit(AFR_FRAME_URGENT, &conn->out.pending) ||
 	    !afr_tx_may_move(&conn->tx.seq))
 		return;
 	conn->attach.move_start = afr_tx_move(&conn->tx.seq);
 	conn->moves++;
-	set_bit(AFR_PENDING_MOVE, &conn->out.pending);
+	set_bit(AFR_FRAME_MOVE, &conn->out.pending);
 	afr_conn_schedule(conn);	/* the worker posts: the caller may only write frames */
 	afr_netns_count(conn->an->net, AFR_STAT_MOVE_TX);
 	trace_afrdma_conn_move(conn->id, true, AFR_ON_LINK, conn->tx.seq.epoch,

@@ -14,14 +14,15 @@
 #include "conn.h"
 
 /* Any context. The next afr_frame_tx_push(), on whichever CPU, sends this frame. */
-static inline void afr_frame_tx_request(struct afr_conn *conn, enum afr_pending want)
+static inline void afr_frame_tx_request(struct afr_conn *conn, unsigned int type)
 {
 	smp_mb__before_atomic();	/* the state it is built from is visible before the bit */
-	set_bit(want, &conn->out.pending);
+	set_bit(type, &conn->out.pending);
 }
 
-/* Frames that wait to be piggybacked. */
-#define AFR_PENDING_PIGGYBACK	(BIT(AFR_PENDING_HELLO) | BIT(AFR_PENDING_FINACK))
+#define AFR_PENDING_HELLO	0	/* bit of out.pending: no frame type has this number */
+/* Bits of what waits to be piggybacked. */
+#define AFR_PENDING_PIGGYBACK	(BIT(AFR_PENDING_HELLO) | BIT(AFR_FRAME_FINACK))
 #define AFR_PIGGYBACK_MS	1
 
 void afr_frame_tx_check_blocked(struct afr_conn *conn);

@@ -111,10 +111,10 @@ static void continue_on_tcp(struct afr_conn *conn)
 	if (!told) {
 		set_bit(AFR_F_PEER_LEFT, &conn->flags);
 		/* closing the epoch counted the cursor as reported */
-		afr_frame_tx_request(conn, AFR_PENDING_CREDIT);
+		afr_frame_tx_request(conn, AFR_FRAME_CREDIT);
 	}
 	if (told && !test_bit(AFR_F_ABORTED, &conn->flags)) {
-		afr_frame_tx_request(conn, AFR_PENDING_RESUME);
+		afr_frame_tx_request(conn, AFR_FRAME_RESUME);
 		afr_netns_count(conn->an->net, AFR_STAT_RESUME_RX);
 		trace_afrdma_conn_move(conn->id, false, AFR_ON_TCP, conn->attach.resume_epoch,
 				       received);
@@ -222,7 +222,7 @@ static void detach_overdue(struct afr_conn *conn)
  */
 static void send_tcp_keepalive(struct afr_conn *conn)
 {
-	afr_frame_tx_request(conn, AFR_PENDING_SERVICE);
+	afr_frame_tx_request(conn, AFR_FRAME_SERVICE);
 	afr_conn_timer(conn, AFR_T_TCP_KEEPALIVE, READ_ONCE(conn->an->set.keepalive_ms));
 }
 
@@ -258,7 +258,7 @@ static void device_added(struct afr_conn *conn)
 	}
 	WRITE_ONCE(conn->cm_port, afr_cm_listener_port(conn->an, conn->tcp->sk->sk_family));
 	if (conn->cm_port)
-		afr_frame_tx_request(conn, AFR_PENDING_SERVICE);
+		afr_frame_tx_request(conn, AFR_FRAME_SERVICE);
 }
 
 /**

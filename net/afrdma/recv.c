@@ -95,7 +95,7 @@ void afr_recv_consume(struct afr_conn *conn, size_t len)
 	if (due && imm) {
 		afr_rdma_tx_credit(conn);
 	} else if (due) {
-		afr_frame_tx_request(conn, AFR_PENDING_CREDIT);
+		afr_frame_tx_request(conn, AFR_FRAME_CREDIT);
 		afr_frame_tx_push(conn);
 	}
 	if (test_bit(AFR_F_STALLED, &conn->flags))

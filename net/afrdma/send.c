@@ -48,7 +48,7 @@ static bool write_end(struct afr_conn *conn, u32 len, int flags)
 	}
 	if (len && urgent) {
 		afr_tx_urgent(&conn->tx.seq);
-		set_bit(AFR_PENDING_URGENT, &conn->out.pending);
+		set_bit(AFR_FRAME_URGENT, &conn->out.pending);
 	}
 	if (len && done)
 		afr_rdma_tx_push_locked(conn);
@@ -72,7 +72,7 @@ void afr_send_kick(struct afr_conn *conn)
 		afr_rdma_tx_push(conn);
 	else
 		afr_frame_tx_push(conn);
-	if (test_bit(AFR_PENDING_URGENT, &conn->out.pending))
+	if (test_bit(AFR_FRAME_URGENT, &conn->out.pending))
 		afr_frame_tx_push(conn);	/* URGENT does not wait for earlier bytes */
 	/* the push may have moved the send direction to the link */
 	if (!link && READ_ONCE(conn->tx.seq.where) == AFR_ON_LINK)
@@ -200,7 +200,7 @@ void afr_send_blocked(struct afr_conn *conn)
 	spin_unlock_bh(&conn->tx.lock);
 	if (!blocked)
 		return;
-	afr_frame_tx_request(conn, AFR_PENDING_BLOCKED);
+	afr_frame_tx_request(conn, AFR_FRAME_BLOCKED);
 	afr_frame_tx_push(conn);
 }
 
@@ -223,7 +223,7 @@ void afr_send_fin(struct afr_conn *conn)
 	spin_unlock_bh(&conn->tx.lock);
 	if (!first)
 		return;
-	afr_frame_tx_request(conn, AFR_PENDING_FIN);
+	afr_frame_tx_request(conn, AFR_FRAME_FIN);
 	afr_send_kick(conn);
 	afr_frame_tx_push(conn);
 }

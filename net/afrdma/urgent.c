@@ -35,7 +35,7 @@ int afr_urgent_rx(struct afr_conn *conn, const struct afr_frame *frame)
 	conn->rx.urgent_ack = frame->offset;
 	spin_unlock_bh(&conn->rx.lock);
 	if (afr_conn_negotiated(conn))
-		afr_frame_tx_request(conn, AFR_PENDING_URGENTACK);
+		afr_frame_tx_request(conn, AFR_FRAME_URGENTACK);
 	if (news)
 		afr_conn_urgent(conn);
 	return 0;
