@@ -1,19 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Test everything that can be tested, on a machine that need not have anything
-# but a Debian with make.
+# Run the tests. The machine needs only Debian and make.
 #
-#   check.sh [STAGE...]		stages by name; or a list of them by its name:
-#   check.sh all		all (what "make check" does; the default)
-#   check.sh quick		what takes about three minutes once it is warm
-#   check.sh list		the names
+#   check.sh [STAGE...]		stages or parts by name, or one of these lists:
+#   check.sh all		the stages of "make check"; the default
+#   check.sh quick		about three minutes, once everything is built
+#   check.sh full		the stages, and the parts that have not passed on this commit
+#   check.sh rotate		the parts that CI runs for this commit
+#   check.sh list		print the names
+#   check.sh status		print the last result of each
+#   check.sh slots		print for which commits "rotate" runs which part
+#   check.sh keep		write the last results into Documentation/test-results.tsv
 #
-# With JOBS=2 in the environment as many stages run at once: their guests wait more than they
-# compute. Benchmarks run alone even then.
+# With JOBS=N in the environment, N stages run at once: their guests mostly wait. Benchmarks still
+# run alone.
 #
-# Each stage writes build/check/STAGE.log; the KTAP lines in there are counted.
-# A stage that fails without a "not ok" is one failure.  The last line is
+# Each stage writes build/check/STAGE.log; the KTAP lines in it are counted. A stage that fails
+# without a "not ok" line counts as one failure. The last line is
 #	N passed, N failed[, N skipped]
 # and the exit status is 0 only if nothing failed.
 set -uo pipefail
@@ -30,17 +34,23 @@ cd "$src" || exit 2
 # shellcheck source=selftests/check/parts.sh
 . "$check/parts.sh"
 
-### Running them
+### Running stages
 
 say() { echo "check: $*"; }
 
 all_of_them() { stages; parts_as_stages; }
 names() { all_of_them | awk '{ print $1 }'; }
 field() { all_of_them | awk -v name="$1" -v n="$2" '$1 == name { print $n }'; }
-what_is() { all_of_them | awk -v name="$1" '$1 == name { sub(/^[^ \t]+[ \t]+[0-9]+[ \t]+/, ""); sub(/[ \t]*\+.*/, ""); print }'; }
+what_is() {
+	all_of_them | awk -v name="$1" '$1 == name {
+		sub(/^[^ \t]+[ \t]+[0-9]+[ \t]+/, "")
+		sub(/[ \t]*\+.*/, "")
+		print
+	}'
+}
 kernel_of() { all_of_them | sed -n "s/^$1[[:space:]].*+\(.*\)/\1/p"; }
 
-# Everything that was started is a process group of its own, which ends with us.
+# Each stage runs in its own process group, which is ended when this script ends.
 groups=()
 workers=()
 end_group() {
@@ -54,7 +64,8 @@ end_group() {
 # shellcheck disable=SC2317 # a trap calls it
 clean_up() {
 	local group
-	[ ${#workers[@]} -eq 0 ] || { kill -TERM "${workers[@]}" 2>/dev/null; wait "${workers[@]}"; }
+	[ ${#workers[@]} -eq 0 ] ||
+		{ kill -TERM "${workers[@]}" 2>/dev/null; wait "${workers[@]}"; }
 	for group in "${groups[@]}"; do end_group "$group"; done
 	rm -f "$logs"/tmp.* "$skips"
 }
@@ -64,21 +75,21 @@ failed=0
 skipped=0
 jobs=${JOBS:-1}
 export AFRDMA_PAIRS=${AFRDMA_PAIRS:-$jobs}	# of guests at once, for the lab
-resume=		# set: what has passed on this commit is not done again
-always="deps lint kernels"	# but these: they are quick, and lint reads the documents
+resume=		# if set, stages and parts that have passed on this commit are skipped
+always="deps lint kernels"	# except these: they are quick, and lint reads the documents
 counted=()
 skips=$logs/tmp.skips
 
-# The last word of a log, short enough for a line.
+# The last line of a log, shortened.
 last_word() {
 	tail -n 1 "$1" 2>/dev/null | tr -d '\r' | tr '\t' ' ' | cut -c 1-56
 }
 
-# Wait for group $1, whose log is $2 and which takes $3 seconds at most where nothing else
-# runs. A loaded machine is slower, but goes on: so it is ended when its log has not grown
-# for a third of that time, or when it has taken four times as long. Not counted is waiting
-# for guests that somebody else has.
-patience=300		# seconds that a log may stand still in any case
+# Wait for process group $1 of stage $4, whose log is $2 and which takes at most $3 seconds on an
+# idle machine. On a loaded machine it is slower, but makes progress. So it is ended if its log has
+# not grown for a third of that time, or if it has run for four times as long. Time spent waiting
+# for the guests of another run does not count.
+patience=300		# seconds without output that are always allowed
 watch() {
 	local pid=$1 log=$2 limit=$(($3 * 4)) name=$4 start=$SECONDS now=$SECONDS every=60 next
 	local still=$(($3 / 3 > patience ? $3 / 3 : patience)) grown=$SECONDS size=0 before why
@@ -97,8 +108,8 @@ watch() {
 			now=$SECONDS
 		fi
 		why=
-		((SECONDS - grown <= still)) || why="nothing was said for $still seconds"
-		((SECONDS - start <= limit)) || why="no end after $limit seconds"
+		((SECONDS - grown <= still)) || why="no output for $still seconds"
+		((SECONDS - start <= limit)) || why="still running after $limit seconds"
 		if [ -n "$why" ]; then
 			echo "check: $why" >>"$log"
 			end_group "$pid"
@@ -106,29 +117,35 @@ watch() {
 		fi
 		if ((SECONDS - start >= next)); then
 			next=$((next + every))
-			printf '  %-12s %4d s  %s\n' "$name" $((SECONDS - start)) "$(last_word "$log")"
+			printf '  %-12s %4d s  %s\n' "$name" $((SECONDS - start)) \
+				"$(last_word "$log")"
 		fi
 		sleep 0.2
 	done
 	wait "$pid"
 }
 
-# Add the log of a stage that ended with status $2 to the totals; show failures.
+# Count the results in the log of stage $1, which ended with status $2, and print its failures.
 count() {
 	local name=$1 rc=$2 log=$logs/$1.log line p=0 f=0 s=0
 	while IFS= read -r line; do
 		case $line in
 		"pass "*)	p=${line#pass } ;;
 		"fail "*)	f=$((f + 1)); printf '    not ok %s\n' "${line#fail }" ;;
-		"skip "*)	s=$((s + 1)); printf '%s: %s\n' "$name" "${line#skip }" >>"$skips" ;;
+		"skip "*)
+			s=$((s + 1))
+			printf '%s: %s\n' "$name" "${line#skip }" >>"$skips" ;;
 		"#"*)		printf '      %s\n' "$line" ;;
 		esac
 	done < <(awk -f "$check/count.awk" "$log")
 	if [ "$rc" -eq 4 ] && [ $f -eq 0 ]; then
-		[ $s -gt 0 ] || { s=1; printf '%s: # SKIP %s\n' "$name" "$(last_word "$log")" >>"$skips"; }
+		[ $s -gt 0 ] || {
+			s=1
+			printf '%s: # SKIP %s\n' "$name" "$(last_word "$log")" >>"$skips"
+		}
 	elif [ "$rc" -eq 124 ] || { [ "$rc" -ne 0 ] && [ $f -eq 0 ]; }; then
 		f=$((f + 1))
-		printf '    not ok %s: ended with %s; the end of its log:\n' "$name" "$rc"
+		printf '    not ok %s: exit status %s; the end of its log:\n' "$name" "$rc"
 		tail -n 25 "$log" | sed 's/^/      | /'
 	elif [ $((p + f + s)) -eq 0 ]; then
 		p=1
@@ -141,8 +158,9 @@ count() {
 
 run_stage() {
 	local name=$1 log=$logs/$1.log start=$SECONDS rc=0 group commit
-	if [ -n "$resume" ] && [[ " $always " != *" $name "* ]] && "$check/results.py" holds "$name"; then
-		printf '%-14s has passed on what is checked out\n' "$name"
+	if [ -n "$resume" ] && [[ " $always " != *" $name "* ]] &&
+	   "$check/results.py" holds "$name"; then
+		printf '%-14s has already passed on this tree\n' "$name"
 		return
 	fi
 	commit=$(git rev-parse HEAD 2>/dev/null)
@@ -157,7 +175,7 @@ run_stage() {
 		$((SECONDS - start)) "$name"
 }
 
-# Kernels take minutes to build and nothing else of the machine's: begin at once.
+# Building kernels takes minutes, so it begins in the background as soon as "deps" has passed.
 start_kernels() {
 	[ -n "$kernels" ] || return 0
 	# shellcheck disable=SC2086 # a list of words
@@ -166,7 +184,7 @@ start_kernels() {
 	groups+=("$!")
 }
 
-# One after the other, until one of "deps" fails.
+# Run stages one after the other. Stop if "deps" fails.
 run_here() {
 	local stage
 	for stage; do
@@ -178,15 +196,16 @@ run_here() {
 	done
 }
 
-# Of several processes that work off the list in tmp.todo: run what is next, until nothing is.
-# Numbers are counted by who started them.
-done_by=	# set: by one of several
+# One of several worker processes: take stages from the list in tmp.todo until it is empty. The
+# parent adds up the totals.
+done_by=	# number of the worker; empty if stages run one after the other
 work_off() {
 	local stage
 	done_by=$1 passed=0 failed=0 skipped=0 groups=()
 	trap 'for group in "${groups[@]}"; do end_group "$group"; done' EXIT
 	trap 'exit 143' INT TERM HUP
-	while stage=$(flock "$logs/tmp.lock" sed -i -e '1{w /dev/stdout' -e 'd}' "$logs/tmp.todo") &&
+	while stage=$(flock "$logs/tmp.lock" \
+			sed -i -e '1{w /dev/stdout' -e 'd}' "$logs/tmp.todo") &&
 	      [ -n "$stage" ]; do
 		run_stage "$stage"
 	done
@@ -202,12 +221,13 @@ run_at_once() {
 	done
 	wait "${workers[@]}"
 	for ((job = 1; job <= jobs; job++)); do
-		read -r p f s <"$logs/tmp.total.$job" || continue
+		# without a total, the process that ran stages has died
+		read -r p f s <"$logs/tmp.total.$job" || { failed=$((failed + 1)); continue; }
 		passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 	done
 }
 
-# What the others need comes first, and what measures time has the machine for itself.
+# "deps" and "kernels" run before the stages that need them, benchmarks last and alone.
 run_all() {
 	local stage first=() alone=() others=()
 	for stage; do
@@ -249,7 +269,7 @@ main() {
 	case " $* " in *" full "*) resume=yes ;; esac
 	mkdir -p "$logs"
 	exec 8>"$logs/.lock"
-	flock -n 8 || { say "waiting for another check in this tree"; flock 8; }
+	flock -n 8 || { say "waiting for another check.sh in this tree"; flock 8; }
 	: >"$skips"
 	trap clean_up EXIT
 	trap 'exit 130' INT
@@ -274,7 +294,7 @@ main() {
 	[ $failed -eq 0 ]
 }
 
-# Each ends here: this file may be edited while it runs.
+# Every branch ends in exit, so that the file can be edited while it runs.
 case ${1:-} in
 --stage)
 	if is_part "$2"; then run_part_named "$2"; else "stage_${2//-/_}"; fi

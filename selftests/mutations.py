@@ -1,31 +1,31 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Do the tests bite? Put a bug into the module, and see which test turns red.
+"""Mutation tests: puts one bug at a time into a copy of the module; a test has to fail.
 
     mutations.py [--only PATTERN,...] [--slice I/N] [--list] [--check] [--no-baseline]
 
-Each file in selftests/mutations/ is a bug: a class of CVE of net/smc in our code,
-or a check less on what a peer says. Its head tells what it stands for and which rows
-have to turn red:
+Each file in selftests/mutations/ is a bug: the class of a CVE of net/smc in this code, or a
+value of the peer that is not checked. Its head describes it and names the rows that have to
+fail:
 
-    Rows: lies PATTERN,...      of rogue-module.py, against a module that lies
+    Rows: lies PATTERN,...      of rogue-module.py, against a Byzantine peer
           table PATTERN,...     of the socket table
           rogue PATTERN,...     of rogue
           SCRIPT                of selftests/net, without the ".sh"
 
-Behind "---" is what is changed, function by function, as lines of a diff without place
-or context:
+Behind "---" are the changes, by function, as lines of a diff without line numbers:
 
     in FUNCTION()
-    -lines that are there, once
+    -lines to remove, which must exist once
     +lines that replace them
 
-Indentation, line breaks and comments do not count. Lines with a blank in front stay: they say where.
+Indentation, line breaks and comments do not matter. Lines that begin with a blank stay; they
+show where to insert.
 
-First all these rows pass without any bug. Then each bug alone is built with every checker
-there is (uml-debug). Prints KTAP, then a table and the score; not_smc.txt there says which
-CVE has no like here, and why. Half a minute for each bug. --check only says whether each
-still fits the code.
+First, all these rows have to pass without a bug. Then a module with each bug is built and run
+with all checkers (uml-debug), half a minute for each. Prints KTAP, then a table and the score.
+selftests/mutations/not_smc.txt names the CVE that has no counterpart, and why. --check only
+tests whether each bug still fits the code.
 """
 import argparse
 import concurrent.futures
@@ -46,10 +46,10 @@ import csource      # pylint: disable=wrong-import-position
 LAB = SRC / "selftests/lab"
 BUGS = SRC / "selftests/mutations"
 LABS = SRC / "build/lab"
-WORK = SRC / "build/mutations"      # main() adds the slice: others may run beside it
+WORK = SRC / "build/mutations"      # main() adds the slice: slices can run at the same time
 GUEST = "uml-debug"
-TIMEOUT = 150           # seconds: a bug may be one that hangs
-# What reports look like, worst first.
+TIMEOUT = 150           # seconds: with some bugs the guests hang
+# Patterns of reports, the most severe first.
 SPLATS = (("KASAN", r"KASAN: ([\w-]+)"), ("oops", r"(Kernel panic|Unable to handle|Oops)"),
           ("lockdep", r"(possible \w+ lock|suspicious RCU|inconsistent lock|bad unlock)"),
           ("sleep", r"(sleeping function|scheduling while)"),
@@ -69,7 +69,7 @@ class Mutation:
 
 
 class Misfit(Exception):
-    """A bug does not fit the code; says why."""
+    """A bug does not fit the code, and why."""
 
 
 def read_mutation(path):
@@ -83,7 +83,7 @@ def read_mutation(path):
 
 
 def home_of(function, folder):
-    """The file and the first and last line, from 0, of a function."""
+    """File, first line and last line of a function, counted from 0; the last is excluded."""
     found = [(path, one.head - 1, one.last) for path in sorted(folder.rglob("*.[ch]"))
              if function in path.read_text() for one in csource.functions(path.read_text())
              if one.name == function]
@@ -93,7 +93,7 @@ def home_of(function, folder):
 
 
 def pattern_of(lines):
-    """What finds these lines, however they are wrapped and whatever comments are between."""
+    """A pattern for these lines that ignores line breaks, indentation and comments."""
     code = re.sub(r"/\*.*?\*/", " ", "\n".join(lines), flags=re.S)
     tokens = re.findall(r"\w+|[^\w\s]", code)
     return re.compile(r"(?:\s|/\*.*?\*/)*".join(map(re.escape, tokens)), re.S)
@@ -106,21 +106,21 @@ def change(function, diff, folder):
     text = "\n".join(lines[first:last])
     found = list(pattern_of([line[1:] for line in diff if line[0] in " -"]).finditer(text))
     if len(found) != 1:
-        raise Misfit(f"what {function}() is to lose is there {len(found)} times")
+        raise Misfit(f"the lines to change exist {len(found)} times in {function}()")
     new = "\n".join(line[1:] for line in diff if line[0] in " +")
     text = text[:found[0].start()] + new + text[found[0].end():]
     path.write_text("\n".join([*lines[:first], text, *lines[last:]]))
 
 
 def call(command, log, **env):
-    """Exit code; what it printed is kept."""
+    """Run a command. Returns its exit status; its output is in @log."""
     with open(WORK / log, "w", encoding="utf-8") as out:
         return subprocess.run([str(word) for word in command], check=False, stdout=out,
                               stderr=subprocess.STDOUT, env={**os.environ, **env}).returncode
 
 
 def build(source, where, *words):
-    """Path of the module made from @source in @where."""
+    """Build the module from @source in @where. Returns its path."""
     log = f"{where}.build"
     if call([LAB / "build-module.sh", GUEST, *words], log, AFRDMA_SRC=str(source),
             AFRDMA_BUILD=str(WORK / where)):
@@ -128,7 +128,7 @@ def build(source, where, *words):
     return WORK / where / GUEST / "net/afrdma/afrdma.ko"
 
 
-def spoiled_source(mutation):
+def mutated_source(mutation):
     """A copy of the sources with the bug in it."""
     source = WORK / "source"
     shutil.rmtree(source, ignore_errors=True)
@@ -142,7 +142,7 @@ def spoiled_source(mutation):
 
 
 def script_of(rows):
-    """What the lab is to run for Rows, and whether one guest has to lie."""
+    """The command for Rows in the lab, and whether one guest has to be a Byzantine peer."""
     kind, _, what = rows.partition(" ")
     net = SRC / "selftests/net"
     if kind == "lies":
@@ -155,9 +155,9 @@ def script_of(rows):
     return [net / f"{kind}.sh", *what.split()], False
 
 
-def said(lab_pid, older):
-    """What both guests of this run of the lab have printed so far. The name of its folder ends
-    with its process id; @older: the folders before it, one of which may have the same id."""
+def guest_output(lab_pid, older):
+    """The output of both guests of this lab so far. The name of its folder ends with its process
+    id; @older: earlier folders, one of which may have the same id."""
     folders = set(LABS.glob(f"*-{lab_pid}")) - older
     return "".join(path.read_text(errors="replace") for name in ("console", "ktap")
                    for folder in folders for path in sorted(folder.glob(f"[ab]/{name}")))
@@ -171,39 +171,39 @@ def splat_in(text):
     return ""
 
 
-def lab(rows, module, liar, log, timeout=TIMEOUT):
-    """None if all passed; else the report and the row that were first."""
-    script, lies = script_of(rows)
+def lab(rows, module, byzantine, log, timeout=TIMEOUT):
+    """None if all rows passed; else the report and the failed row that came first."""
+    script, injects = script_of(rows)
     command = [LAB / "run", "--guest", GUEST, "--parallel", "--timeout", timeout,
-               "--module-a", module, "--module-b", liar if lies else module, "--", *script]
+               "--module-a", module, "--module-b", byzantine if injects else module, "--", *script]
     older = set(LABS.glob("*"))
     with open(WORK / log, "w", encoding="utf-8") as out:
         run = subprocess.Popen([str(word) for word in command], stdout=out,
                                stderr=subprocess.STDOUT)
         while run.poll() is None:
             time.sleep(0.5)
-            text = said(run.pid, older)
+            text = guest_output(run.pid, older)
             if "not ok" in text or splat_in(text):
                 time.sleep(2)       # for the rest of the report
                 run.terminate()
                 run.wait()
     if run.returncode == 0:
         return None
-    return first_red(said(run.pid, older), (WORK / log).read_text(errors="replace"))
+    return first_failure(guest_output(run.pid, older), (WORK / log).read_text(errors="replace"))
 
 
-def first_red(text, log):
-    """What has noticed, and the first test that failed."""
+def first_failure(text, log):
+    """The report in the kernel log, and the first test that failed."""
     rows = re.findall(r"not ok - (.*)", text)
     rows = [row for row in rows if "ledger:" not in row] or rows
-    died = re.findall(r"lab: .*(?:failed|no end|silent).*", log)
+    lab_errors = re.findall(r"lab: .*(?:failed|no end|silent).*", log)
     splat = splat_in(text)
-    why = (rows or died or ["" if splat else "the lab: see its log"])[0]
+    why = (rows or lab_errors or ["" if splat else "the lab: see its log"])[0]
     return splat, why.split(" # ")[0].replace("lab: ", "").strip()[:60]
 
 
-def baseline(todo, honest, liar):
-    """All rows without any bug; a list of what is wrong."""
+def baseline(todo, unmodified, byzantine):
+    """Run all rows without a bug. Yields what fails."""
     kinds = {}
     for one in todo:
         kind, _, what = one.rows.partition(" ")
@@ -211,9 +211,9 @@ def baseline(todo, honest, liar):
     for kind, words in kinds.items():
         log = f"whole-{kind}.log"
         rows = f"{kind} {','.join(dict.fromkeys(words))}".strip()
-        red = lab(rows, honest, liar, log, 1200)
-        if red:
-            yield f"{kind}: {' '.join(red)}: see {WORK / log}"
+        failure = lab(rows, unmodified, byzantine, log, 1200)
+        if failure:
+            yield f"{kind}: {' '.join(failure)}: see {WORK / log}"
 
 
 def selected(only):
@@ -223,36 +223,36 @@ def selected(only):
 
 
 def make_mutant(one):
-    """Its module, out of the way of the next one's."""
-    return shutil.copy2(build(spoiled_source(one), "mutant"), WORK / f"{one.name}.ko")
+    """Build the mutant. Returns its path, which differs from that of the next one."""
+    return shutil.copy2(build(mutated_source(one), "mutant"), WORK / f"{one.name}.ko")
 
 
-def try_one(number, one, module, liar):
-    """A line of the table: was it noticed, and by what."""
+def try_one(number, one, module, byzantine):
+    """Returns whether a test failed, and a line of the table."""
     start = time.monotonic()
-    red = lab(one.rows, module, liar, f"{one.name}.log")
-    splat, row = red or ("", "not caught")
-    print(f"{'ok' if red else 'not ok'} {number} {one.name}: {one.here}")
-    red_by = "; ".join(filter(None, (splat, row)))
-    print(f"#   {red_by}; {time.monotonic() - start:.0f} s", flush=True)
-    return bool(red), (one.name, one.rows, red_by)
+    failure = lab(one.rows, module, byzantine, f"{one.name}.log")
+    splat, row = failure or ("", "not caught")
+    print(f"{'ok' if failure else 'not ok'} {number} {one.name}: {one.here}")
+    failed_by = "; ".join(filter(None, (splat, row)))
+    print(f"#   {failed_by}; {time.monotonic() - start:.0f} s", flush=True)
+    return bool(failure), (one.name, one.rows, failed_by)
 
 
-def try_all(todo, liar):
-    """While one is tried, the next is built."""
+def try_all(todo, byzantine):
+    """Test the mutants. While one is tested, the next one is built."""
     with concurrent.futures.ThreadPoolExecutor(1) as builder:
         modules = [builder.submit(make_mutant, one) for one in todo]
         for number, (one, module) in enumerate(zip(todo, modules), 1):
-            yield try_one(number, one, module.result(), liar)
+            yield try_one(number, one, module.result(), byzantine)
 
 
 def check(todo):
-    """Does each fit? KTAP."""
+    """Does each bug fit the code? Prints KTAP."""
     print("KTAP version 1\n1..1")
     wrong = []
     for one in todo:
         try:
-            spoiled_source(one)
+            mutated_source(one)
         except Misfit as why:
             wrong.append(f"# {one.name}: {why}")
     print("\n".join([f"{'not ok' if wrong else 'ok'} 1 mutations: all {len(todo)} fit", *wrong]))
@@ -266,8 +266,8 @@ def main():
     parser.add_argument("--only", help="names or patterns")
     parser.add_argument("--slice", default="1/1", help="I/N: every Nth, from the Ith on")
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--check", action="store_true", help="only: does each fit the code?")
-    parser.add_argument("--no-baseline", action="store_true", help="the rows are known to pass")
+    parser.add_argument("--check", action="store_true", help="only test whether each fits the code")
+    parser.add_argument("--no-baseline", action="store_true", help="do not run rows without a bug")
     args = parser.parse_args()
     one, of = map(int, args.slice.split("/"))
     todo = selected(args.only)[one - 1::of]
@@ -280,16 +280,16 @@ def main():
         return check(todo)
     subprocess.run(["make", "-s", "-C", SRC / "selftests/net"], check=True)
     subprocess.run(["make", "-s", "-C", SRC, "tools"], check=True)
-    liar = build(SRC, "liar", "CONFIG_AFRDMA_BYZANTINE=y")
-    honest = build(SRC, "honest")
+    byzantine = build(SRC, "byzantine", "CONFIG_AFRDMA_BYZANTINE=y")
+    unmodified = build(SRC, "unmodified")
     print(f"KTAP version 1\n1..{len(todo)}", flush=True)
-    for why in () if args.no_baseline else baseline(todo, honest, liar):
-        print(f"Bail out! without any bug: {why}")
+    for why in () if args.no_baseline else baseline(todo, unmodified, byzantine):
+        print(f"Bail out! without a bug: {why}")
         return 2
-    results = list(try_all(todo, liar))
-    found = sum(red for red, _ in results)
+    results = list(try_all(todo, byzantine))
+    found = sum(failure for failure, _ in results)
     print("#\n" + "\n".join("# {:20} {:42} {}".format(*line) for _, line in results))
-    print(f"#\n# {found} of {len(todo)} turn a test red; logs are in {WORK.relative_to(SRC)}")
+    print(f"#\n# {found} of {len(todo)} make a test fail; logs are in {WORK.relative_to(SRC)}")
     return 0 if found == len(todo) else 1
 
 

@@ -289,11 +289,11 @@ static bool both_complete(struct afr_conn *conn)
 	return told && afr_send_done(conn);
 }
 
-static void finish(struct afr_conn *conn, enum afr_stat stat)
+static void finish(struct afr_conn *conn)
 {
 	if (test_bit(AFR_F_FINISHED, &conn->flags))
 		return;
-	afr_netns_count(conn->an->net, stat);
+	afr_netns_count(conn->an->net, AFR_STAT_CONN_FINISHED);
 	afr_tcp_sock_remove(conn);	/* the TCP socket may outlive the connection */
 	afr_conn_finish(conn);
 	afr_conn_changed(conn);
@@ -354,7 +354,7 @@ static void run_framed(struct afr_conn *conn)
 	if (!test_bit(AFR_F_TCP_SHUT, &conn->flags))
 		push_and_shut_tcp(conn);
 	if (test_bit(AFR_F_TCP_SHUT, &conn->flags) && test_bit(AFR_F_TCP_EOF, &conn->flags))
-		finish(conn, AFR_STAT_CONN_FINISHED);
+		finish(conn);
 }
 
 /* One-way: FINs are not acknowledged by frames, so TCP itself ends such a connection. */
@@ -368,7 +368,7 @@ static void run_one_way(struct afr_conn *conn)
 	if (!test_bit(AFR_F_ORPHAN, &conn->flags))
 		return;
 	if (afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK || test_bit(AFR_F_TCP_SHUT, &conn->flags))
-		finish(conn, AFR_STAT_CONN_FINISHED);
+		finish(conn);
 }
 
 /* Applies shutdown(SHUT_WR), which may have been called while the send direction was undecided. */
@@ -403,7 +403,7 @@ void afr_close_run(struct afr_conn *conn)
 	if (test_bit(AFR_F_ABORTED, &conn->flags)) {
 		afr_move_detach(conn);
 		if (conn->attach.state == AFR_DETACHED)
-			finish(conn, AFR_STAT_CONN_FINISHED);
+			finish(conn);
 		return;
 	}
 	if (test_bit(AFR_F_FIN_WANTED, &conn->flags))

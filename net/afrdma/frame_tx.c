@@ -235,7 +235,8 @@ static bool build_pending(struct afr_conn *conn, struct afr_frame *frame)
 	const struct frame_kind *kind;
 
 	for (kind = kinds; kind < kinds + ARRAY_SIZE(kinds); kind++) {
-		if (!test_and_clear_bit(kind->type, &conn->out.pending) || !kind->build(conn, frame))
+		if (!test_and_clear_bit(kind->type, &conn->out.pending) ||
+		    !kind->build(conn, frame))
 			continue;
 		if (kind->built)
 			kind->built(conn, frame);

@@ -65,8 +65,8 @@ static struct afr_listen_override *ops_find(const struct inet_connection_sock_af
 
 /*
  * sk_user_data points here in a child whose SYN-ACK carried consent, from before anyone but TCP can
- * see the child until accept() has been handled. The decision must not depend on the saved SYN,
- * which BPF programs can take away. It also keeps the child out of sockmaps, which would read HELLO
+ * see the child until accept() has been handled. The decision does not depend on the saved SYN,
+ * which others may free. It also keeps the child out of sockmaps, which would read HELLO
  * and frames: sk_psock_init() refuses a socket whose sk_user_data is in use.
  */
 static u64 consent_mark __aligned(8);

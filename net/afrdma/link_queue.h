@@ -96,7 +96,7 @@ struct afr_link_sq {
 	u64 done;			/* of @bytes, those of completed writes */
 };
 
-/* Pacing. Under link->lock; @last, @others_until, @last_until and @limit are read without it, too. */
+/* Pacing. Under link->lock; @last, @others_until, @last_until and @limit are read without, too. */
 struct afr_link_pace {
 	const struct afr_channel *last;	/* the last on @latency; only compared with */
 	u64 others_until;		/* jiffies64: until then others leave space for @last */

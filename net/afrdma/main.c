@@ -2,6 +2,7 @@
 /* Module load and exit: layers are initialized in the order of LAYERS, and torn down in reverse. */
 #include <linux/init.h>
 #include <linux/module.h>
+#include <uapi/linux/af_rdma.h>
 
 #include "arrival.h"
 #include "conn.h"
@@ -98,4 +99,6 @@ module_init(afrdma_init);
 module_exit(afrdma_exit);
 
 MODULE_DESCRIPTION("AF_RDMA: TCP sockets that move their bytes by RDMA");
+MODULE_AUTHOR("AF_RDMA maintainers");
+MODULE_VERSION(AFRDMA_VERSION);
 MODULE_LICENSE("GPL");

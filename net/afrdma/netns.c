@@ -24,7 +24,8 @@ unsigned int afr_netns_id __read_mostly;
 /* TCP has its own limit, net.ipv4.tcp_max_orphans, but does not export it. */
 static int orphans_max;
 module_param(orphans_max, int, 0644);
-MODULE_PARM_DESC(orphans_max, "closed connections that still deliver, all namespaces together (default: one for 256 KiB of memory)");
+MODULE_PARM_DESC(orphans_max,
+		 "maximum number of closed connections that still deliver, in all network namespaces together (default: one for 256 KiB of memory, at most 262144)");
 
 static atomic_t all_orphans = ATOMIC_INIT(0);
 

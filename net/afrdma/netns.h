@@ -7,19 +7,19 @@
  */
 #define AFR_STATS \
 	AFR_STAT(SOCK_CREATED, "sockets created by socket() or accept()") \
-	AFR_STAT(CONN_FRAMED, "connections where both ends speak AF_RDMA") \
-	AFR_STAT(CONN_PLAIN, "connections that are plain TCP, for a reason that smctl shows") \
-	AFR_STAT(CONN_HALF, "connections with one direction framed and one raw") \
+	AFR_STAT(CONN_FRAMED, "connections on which both ends use AF_RDMA") \
+	AFR_STAT(CONN_PLAIN, "connections that fell back to TCP, for a reason that smctl conn shows") \
+	AFR_STAT(CONN_HALF, "one-way connections: one direction framed, the other in fallback mode") \
 	AFR_STAT(CONN_ABORTED, "connections ended by an error or a reset") \
 	AFR_STAT(CONN_ORPHANED, "connections closed by their program and finished in the background") \
-	AFR_STAT(CONN_FINISHED, "framed connections that ended in order") \
-	AFR_STAT(SYN_OPTION, "SYNs sent with our option") \
-	AFR_STAT(SYNACK_OPTION, "SYN-ACKs sent with our option") \
-	AFR_STAT(SYN_NO_OPTION, "SYNs of our sockets sent without the option: no room, or retransmitted") \
-	AFR_STAT(OPTION_BAD, "SYN or SYN-ACK options that were malformed, echoed or of another version") \
+	AFR_STAT(CONN_FINISHED, "framed and one-way connections that have ended, including aborted ones") \
+	AFR_STAT(SYN_OPTION, "SYNs sent with the AF_RDMA option") \
+	AFR_STAT(SYNACK_OPTION, "SYN-ACKs sent with the AF_RDMA option") \
+	AFR_STAT(SYN_NO_OPTION, "SYNs of AF_RDMA sockets sent without the option: denied, no space, or retransmitted") \
+	AFR_STAT(OPTION_BAD, "SYNs and SYN-ACKs received with an AF_RDMA option that was malformed, echoed or of another version") \
 	AFR_STAT(HELLO_SENT, "HELLOs sent") \
 	AFR_STAT(HELLO_RECEIVED, "valid HELLOs received") \
-	AFR_STAT(HELLO_TIMEOUT, "servers whose output started raw because the client was silent") \
+	AFR_STAT(HELLO_TIMEOUT, "connections on which a server began to send unframed, because the client had sent no HELLO in time") \
 	AFR_STAT(FRAMES_SENT, "frames sent on TCP") \
 	AFR_STAT(FRAMES_RECEIVED, "frames received on TCP") \
 	AFR_STAT(TX_BYTES_TCP, "application bytes sent in DATA frames") \
@@ -27,35 +27,35 @@
 	AFR_STAT(RX_BYTES_TCP, "application bytes received in DATA frames") \
 	AFR_STAT(RX_BYTES_RDMA, "application bytes received by RDMA writes") \
 	AFR_STAT(TX_WRITES, "RDMA writes posted with data") \
-	AFR_STAT(TX_CREDIT_WRITES, "RDMA writes posted without data, to tell a cursor") \
+	AFR_STAT(TX_CREDIT_WRITES, "RDMA writes posted without data, to report the consumer cursor") \
 	AFR_STAT(UPGRADE_TRIED, "attempts to move a connection to RDMA") \
 	AFR_STAT(UPGRADE_DONE, "connections attached to a link") \
-	AFR_STAT(UPGRADE_FAILED, "attempts that ended on TCP, for a reason that smctl shows") \
-	AFR_STAT(MOVE_TX, "directions we moved to a link") \
-	AFR_STAT(MOVE_RX, "directions the peer moved to a link") \
-	AFR_STAT(RESUME_TX, "directions we resumed on TCP after a link was lost") \
-	AFR_STAT(RESUME_RX, "directions the peer was told to resume on TCP") \
+	AFR_STAT(UPGRADE_FAILED, "attempts that failed, for a reason that smctl conn shows") \
+	AFR_STAT(MOVE_TX, "send directions moved to a link") \
+	AFR_STAT(MOVE_RX, "receive directions that the peer moved to a link") \
+	AFR_STAT(RESUME_TX, "send directions resumed on TCP after a link was left or lost") \
+	AFR_STAT(RESUME_RX, "receive directions that the peer was asked to resume on TCP") \
 	AFR_STAT(LINK_CREATED, "links set up") \
 	AFR_STAT(LINK_FAILED, "links that could not be set up") \
-	AFR_STAT(LINK_DIED, "links lost") \
-	AFR_STAT(LINK_REFUSED, "link requests refused: wrong secret, unknown version or limits") \
-	AFR_STAT(LINK_NO_CREDIT, "times a connection waited for receive credits or send slots of a link") \
-	AFR_STAT(PEER_VIOLATION, "connections ended because the peer broke the protocol") \
-	AFR_STAT(RING_PAGES, "pages of ring memory allocated, ever") \
-	AFR_STAT(RING_NO_MEMORY, "ring allocations that failed") \
-	AFR_STAT(LINK_PROBE, "writes of nothing (iWARP: questions) on quiet links, to see that the peer is there") \
-	AFR_STAT(OVER_LIMIT, "times a limit on connections, peers or requests refused one more") \
+	AFR_STAT(LINK_DIED, "established links that were lost") \
+	AFR_STAT(LINK_REFUSED, "link requests of peers that were rejected: wrong secret, other version, or a limit") \
+	AFR_STAT(LINK_NO_CREDIT, "times a connection waited for receive credits or send slots of its link") \
+	AFR_STAT(PEER_VIOLATION, "connections aborted because the peer broke the protocol") \
+	AFR_STAT(RING_PAGES, "pages of ring memory allocated in total, freed ones included") \
+	AFR_STAT(RING_NO_MEMORY, "requests for ring memory that failed, for lack of memory or by a limit") \
+	AFR_STAT(LINK_PROBE, "probes on quiet links (zero-length writes; iWARP: announcements that ask for one)") \
+	AFR_STAT(OVER_LIMIT, "requests refused by a limit on connections, peers, link requests or shares of ring memory") \
 	AFR_STAT(LINK_POSTS, "work requests posted on links, of all kinds") \
-	AFR_STAT(TX_ANNOUNCES, "messages posted only to tell the peer of receives") \
+	AFR_STAT(TX_ANNOUNCES, "messages posted only to announce posted receives to the peer") \
 	AFR_STAT(TX_COMPLETIONS, "completions of signaled work requests") \
 	AFR_STAT(RX_COMPLETIONS, "completions of receives") \
 	AFR_STAT(COPIED_IN, "bytes copied from programs into send rings") \
 	AFR_STAT(COPIED_OUT, "bytes copied from receive rings to programs") \
 	AFR_STAT(WAKES_READ, "times a program that waited was woken to read") \
 	AFR_STAT(WAKES_WRITE, "times a program that waited was woken to write") \
-	AFR_STAT(LINK_PACED, "times bulk waited, to leave room for short messages on its link") \
-	AFR_STAT(LINK_TAIL, "writes of nothing behind a last message, so that the device notices if that was lost") \
-	AFR_STAT(DETACH_LATE, "ended connections that left their link without the peer's DETACH, after detach_timeout_ms")
+	AFR_STAT(LINK_PACED, "times bulk waited, to leave space for short messages of other connections on its link") \
+	AFR_STAT(LINK_TAIL, "probes sent behind a last message, so that the device notices its loss; link_probe counts them, too") \
+	AFR_STAT(DETACH_LATE, "ended connections that left their link after detach_timeout_ms without the peer's DETACH")
 
 #ifndef AFR_NETNS_H
 #define AFR_NETNS_H
@@ -120,8 +120,8 @@ struct afr_net {
 	atomic_t attaching, orphans, orphans_done, link_requests;	/* now; limited by set */
 	struct ctl_table_header *sysctl;	/* of sysctl.c */
 	bool hooks;			/* of handshake_hook.c: netfilter hooks are registered */
-	struct mutex lock;		/* protects hooks and service; a leaf */
-	void *cm_listener;			/* of cm_listener.c: the cm listener */
+	struct mutex lock;		/* protects hooks and cm_listener; a leaf */
+	void *cm_listener;		/* of cm_listener.c: the cm listener */
 };
 
 extern unsigned int afr_netns_id;

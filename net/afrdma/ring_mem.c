@@ -38,7 +38,7 @@
 static unsigned long mem_max;
 module_param(mem_max, ulong, 0644);
 MODULE_PARM_DESC(mem_max,
-		 "pages of ring memory, all namespaces together (default: a quarter of memory)");
+		 "maximum number of pages of ring memory, in all network namespaces together (default: a quarter of memory)");
 
 static atomic_long_t all_pages = ATOMIC_LONG_INIT(0);
 static atomic_long_t all_promised = ATOMIC_LONG_INIT(0);

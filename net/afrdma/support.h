@@ -29,7 +29,7 @@
 	/* blocking calls */ \
 	AFR_OPTION(SOL_SOCKET, SO_RCVLOWAT, STORE, \
 		"up to a bound", "up to a bound", "yes", "rcvlowat", \
-		"the bound is what both rings can hold; poll() keeps to it, too") \
+		"the bound is what both rings can hold; it holds for poll(), too") \
 	AFR_OPTION(SOL_SOCKET, SO_RCVTIMEO_OLD, STORE, "yes", "yes", "yes", "rcvtimeo", \
 		"SO_RCVTIMEO of programs") \
 	AFR_OPTION(SOL_SOCKET, SO_RCVTIMEO_NEW, STORE, "yes", "yes", "yes", "rcvtimeo", "") \
@@ -37,30 +37,30 @@
 		"SO_SNDTIMEO of programs") \
 	AFR_OPTION(SOL_SOCKET, SO_SNDTIMEO_NEW, STORE, "yes", "yes", "yes", "sndtimeo", "") \
 	AFR_OPTION(SOL_SOCKET, SO_LINGER, STORE, "yes", "yes", "yes", "linger", \
-		"close() waits for the peer to have all; 0 s resets") \
+		"close() waits until the peer has received all bytes; 0 s resets the connection") \
 	AFR_OPTION(SOL_SOCKET, SO_BUSY_POLL, LATE, "recv() only", "recv() only", "yes", \
-		"busy_poll", "looks at the ring before it sleeps") \
+		"busy_poll", "recv() polls the ring before it sleeps") \
 	AFR_OPTION(SOL_SOCKET, SO_PEEK_OFF, LATE, "yes", "yes", "yes", "peek_off", \
 		"EOPNOTSUPP on 6.1, as TCP there") \
 	/* buffer space */ \
 	AFR_OPTION(SOL_SOCKET, SO_SNDBUF, STORE, "send ring", "send ring", "yes", "info_rings", \
-		"a power of two from 16384 to ring_max, as set when framing begins") \
+		"rounded up to a power of two, 16384 to ring_max, when framing begins") \
 	AFR_OPTION(SOL_SOCKET, SO_SNDBUFFORCE, STORE, \
 		"send ring", "send ring", "yes", "info_rings", "") \
 	AFR_OPTION(SOL_SOCKET, SO_RCVBUF, STORE, \
 		"receive ring", "receive ring", "yes", "info_rings", \
-		"a power of two from 16384 to ring_max, as set when framing begins") \
+		"rounded up to a power of two, 16384 to ring_max, when framing begins") \
 	AFR_OPTION(SOL_SOCKET, SO_RCVBUFFORCE, STORE, \
 		"receive ring", "receive ring", "yes", "info_rings", "") \
-	AFR_OPTION(SOL_SOCKET, SO_ZEROCOPY, PASS, "copies, and says so", \
-		"copies, and says so", "yes", "zerocopy", \
-		"the notice has SO_EE_CODE_ZEROCOPY_COPIED; EOPNOTSUPP on 6.1") \
+	AFR_OPTION(SOL_SOCKET, SO_ZEROCOPY, PASS, "copies, notification says so", \
+		"copies, notification says so", "yes", "zerocopy", \
+		"the notification has SO_EE_CODE_ZEROCOPY_COPIED; EOPNOTSUPP on 6.1") \
 	/* addresses and ports */ \
 	AFR_OPTION(SOL_SOCKET, SO_REUSEADDR, PASS, "yes", "yes", "yes", "time_wait", "") \
 	AFR_OPTION(SOL_SOCKET, SO_REUSEPORT, PASS, "yes", "yes", "yes", "reuseport", \
-		"EOPNOTSUPP on 6.1, which keeps it to families it knows") \
+		"EOPNOTSUPP on 6.1, which allows it for known families only") \
 	AFR_OPTION(SOL_SOCKET, SO_BINDTODEVICE, PASS, "yes", "yes", "yes", "bind_device", \
-		"RDMA goes by the route that TCP has") \
+		"RDMA uses the device on the route of the TCP connection") \
 	AFR_OPTION(SOL_SOCKET, SO_BINDTOIFINDEX, PASS, "yes", "yes", "yes", "bind_device", "") \
 	AFR_OPTION(SOL_SOCKET, SO_DONTROUTE, PASS, \
 		"TCP packets only", "yes", "yes", "option_table", "") \
@@ -74,7 +74,7 @@
 	AFR_OPTION(SOL_SOCKET, SO_MAX_PACING_RATE, PASS, \
 		"TCP packets only", "yes", "yes", "pacing", "") \
 	AFR_OPTION(SOL_SOCKET, SO_TIMESTAMP_OLD, LATE, "no", "no", "yes", "timestamp", \
-		"SO_TIMESTAMP of programs; kept, and nothing is stamped") \
+		"SO_TIMESTAMP of programs; stored, but nothing is time-stamped") \
 	AFR_OPTION(SOL_SOCKET, SO_TIMESTAMP_NEW, LATE, "no", "no", "yes", "timestamp", "") \
 	AFR_OPTION(SOL_SOCKET, SO_TIMESTAMPNS_OLD, LATE, "no", "no", "yes", "timestamp", "") \
 	AFR_OPTION(SOL_SOCKET, SO_TIMESTAMPNS_NEW, LATE, "no", "no", "yes", "timestamp", "") \
@@ -84,12 +84,13 @@
 		"as set", "as set", "as set", "option_table", \
 		"never the CPU of the last packet") \
 	AFR_OPTION(SOL_SOCKET, SO_ATTACH_FILTER, SHARE, \
-		"goes to TCP", "sees frames", "yes", "option_table", \
-		"keeps a connection on TCP, or takes it there; needs what this kernel asks for TCP (newer ones: CAP_NET_ADMIN)") \
+		"connection moves to TCP", "filter sees frames", "yes", "option_table", \
+		"keeps a connection on TCP, or moves it back to TCP; permission as for TCP (newer kernels: CAP_NET_ADMIN)") \
 	AFR_OPTION(SOL_SOCKET, SO_ATTACH_BPF, SHARE, \
-		"goes to TCP", "sees frames", "yes", "option_table", "") \
+		"connection moves to TCP", "filter sees frames", "yes", "option_table", "") \
 	AFR_OPTION(SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, PASS, "yes", "yes", "yes", \
-		"option_table", "chooses a listener; such listeners agree to no framing") \
+		"option_table", \
+		"chooses a listener; connections of such listeners fall back to TCP (MIGRATION)") \
 	AFR_OPTION(SOL_SOCKET, SO_ATTACH_REUSEPORT_EBPF, PASS, "yes", "yes", "yes", \
 		"option_table", "the same") \
 	AFR_OPTION(SOL_SOCKET, SO_DETACH_REUSEPORT_BPF, PASS, "yes", "yes", "yes", \
@@ -98,60 +99,60 @@
 	AFR_OPTION(SOL_SOCKET, SO_LOCK_FILTER, CORE, "yes", "yes", "yes", "filter_rights", "") \
 	/* peer and keepalive */ \
 	AFR_OPTION(SOL_SOCKET, SO_KEEPALIVE, PASS, \
-		"inner connection", "inner connection", "yes", "options_before_connect", \
-		"it watches the peer, whatever path the bytes take") \
+		"TCP connection", "TCP connection", "yes", "options_before_connect", \
+		"probes the peer over TCP, whatever path the bytes take") \
 	AFR_OPTION(SOL_SOCKET, SO_OOBINLINE, PASS, "yes", "yes", "yes", "urgent_inline", "") \
 	AFR_OPTION(SOL_SOCKET, SO_PEERCRED, CORE, "as TCP", "as TCP", "as TCP", "option_table", \
-		"what TCP answers: nobody") \
+		"the answer of TCP: no credentials") \
 	AFR_OPTION(SOL_SOCKET, SO_PEERGROUPS, CORE, \
 		"as TCP", "as TCP", "as TCP", "option_table", "") \
 	AFR_OPTION(SOL_SOCKET, SO_PEERSEC, CORE, "as TCP", "as TCP", "as TCP", "option_table", \
 		"") \
 	AFR_OPTION(SOL_SOCKET, SO_PASSCRED, CORE, "as TCP", "as TCP", "as TCP", "option_table", \
-		"kept; no message of a stream carries them") \
+		"stored; no message of a stream carries credentials") \
 	/* read-only */ \
 	AFR_OPTION(SOL_SOCKET, SO_ERROR, CORE, "yes", "yes", "yes", "so_error", \
-		"plain: when a call or poll() has told of it") \
+		"in fallback: once a call or poll() has noticed the error") \
 	AFR_OPTION(SOL_SOCKET, SO_TYPE, CORE, "yes", "yes", "yes", "family", "") \
 	AFR_OPTION(SOL_SOCKET, SO_DOMAIN, OWN, "27", "27", "27", "family", \
-		"the family number; TCP's under smctl run") \
+		"the number of the family; under smctl run that of TCP's addresses") \
 	AFR_OPTION(SOL_SOCKET, SO_PROTOCOL, OWN, "0 or 1", "0 or 1", "0 or 1", "family", \
-		"which addresses; TCP's under smctl run") \
+		"AFRDMA_PROTO_INET or AFRDMA_PROTO_INET6; under smctl run IPPROTO_TCP") \
 	AFR_OPTION(SOL_SOCKET, SO_ACCEPTCONN, CORE, "yes", "yes", "yes", "family", "") \
 	AFR_OPTION(SOL_SOCKET, SO_COOKIE, CORE, "yes", "yes", "yes", "cookie", \
-		"of the AF_RDMA socket; the inner one in ss -e has another") \
+		"of the AF_RDMA socket; the TCP socket, which ss -e shows, has another") \
 	AFR_OPTION(SOL_SOCKET, SO_NETNS_COOKIE, CORE, "yes", "yes", "yes", "option_table", "") \
 	/* TCP: when bytes are sent */ \
 	AFR_OPTION(IPPROTO_TCP, TCP_NODELAY, STORE, \
-		"always so", "always so", "yes", "pingpong_byte", "") \
+		"always on", "always on", "yes", "pingpong_byte", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_CORK, STORE, "yes", "yes", "yes", "more_held", \
 		"as MSG_MORE") \
 	AFR_OPTION(IPPROTO_TCP, TCP_QUICKACK, PASS, \
-		"inner connection", "inner connection", "yes", "option_table", "") \
+		"TCP connection", "TCP connection", "yes", "option_table", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_NOTSENT_LOWAT, PASS, "no", "no", "yes", "option_table", \
-		"the send ring bounds what is not sent") \
+		"the size of the send ring limits the bytes that are not sent") \
 	AFR_OPTION(IPPROTO_TCP, TCP_CONGESTION, PASS, \
-		"inner connection", "inner connection", "yes", "congestion", "") \
+		"TCP connection", "TCP connection", "yes", "congestion", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_CC_INFO, PASS, \
-		"inner connection", "inner connection", "yes", "option_table", "") \
+		"TCP connection", "TCP connection", "yes", "option_table", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_THIN_DUPACK, PASS, "as TCP", "as TCP", "as TCP", \
 		"option_table", "without effect, as TCP's") \
 	AFR_OPTION(IPPROTO_TCP, TCP_MD5SIG, PASS, "no", "no", "yes", "option_table", \
-		"its option leaves no room for ours: such a connection is plain") \
+		"its option leaves no space for AF_RDMA's: the connection falls back to TCP") \
 	AFR_OPTION(IPPROTO_TCP, TCP_MD5SIG_EXT, PASS, "no", "no", "yes", "option_table", \
 		"the same") \
 	AFR_OPTION(IPPROTO_TCP, TCP_TX_DELAY, PASS, \
 		"TCP packets only", "yes", "yes", "option_table", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, PASS, \
-		"inner connection", "inner connection", "yes", "option_table", "") \
+		"TCP connection", "TCP connection", "yes", "option_table", "") \
 	/* TCP: handshake and packets */ \
 	AFR_OPTION(IPPROTO_TCP, TCP_DEFER_ACCEPT, PASS, "no", "no", "yes", "defer_accept", \
 		"the client's HELLO counts as data") \
 	AFR_OPTION(IPPROTO_TCP, TCP_SYNCNT, PASS, "yes", "yes", "yes", "option_table", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_MAXSEG, PASS, \
-		"inner connection", "inner connection", "yes", "option_table", "") \
+		"TCP connection", "TCP connection", "yes", "option_table", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_WINDOW_CLAMP, PASS, \
-		"inner connection", "inner connection", "yes", "option_table", "") \
+		"TCP connection", "TCP connection", "yes", "option_table", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_FASTOPEN, REFUSE, "no", "no", "no", "option_table", \
 		"data in a SYN cannot be framed") \
 	AFR_OPTION(IPPROTO_TCP, TCP_FASTOPEN_CONNECT, REFUSE, "no", "no", "no", "option_table", \
@@ -164,24 +165,24 @@
 	AFR_OPTION(IPPROTO_TCP, TCP_SAVED_SYN, REFUSE, "no", "no", "no", "option_table", "") \
 	/* TCP: keepalive, timeout and close */ \
 	AFR_OPTION(IPPROTO_TCP, TCP_KEEPIDLE, PASS, \
-		"inner connection", "inner connection", "yes", "options_before_connect", "") \
+		"TCP connection", "TCP connection", "yes", "options_before_connect", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_KEEPINTVL, PASS, \
-		"inner connection", "inner connection", "yes", "option_table", "") \
+		"TCP connection", "TCP connection", "yes", "option_table", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_KEEPCNT, PASS, \
-		"inner connection", "inner connection", "yes", "option_table", "") \
+		"TCP connection", "TCP connection", "yes", "option_table", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_USER_TIMEOUT, PASS, \
-		"inner connection", "inner connection", "yes", "option_table", "") \
+		"TCP connection", "TCP connection", "yes", "option_table", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_LINGER2, PASS, \
-		"inner connection", "inner connection", "yes", "option_table", "") \
+		"TCP connection", "TCP connection", "yes", "option_table", "") \
 	/* TCP: information, and options that would interfere with the module */ \
 	AFR_OPTION(IPPROTO_TCP, TCP_INFO, PASS, \
-		"inner connection", "inner connection", "yes", "tcp_info", \
-		"the state is that of the stream: a half-close is seen") \
+		"TCP connection", "TCP connection", "yes", "tcp_info", \
+		"tcpi_state is the state of the stream, so that a half-close is visible") \
 	AFR_OPTION(IPPROTO_TCP, TCP_INQ, PASS, "yes", "yes", "yes", "tcp_inq", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_ULP, REFUSE, "no", "no", "no", "option_table", \
 		"no kernel TLS") \
 	AFR_OPTION(IPPROTO_TCP, TCP_REPAIR, REFUSE, "no", "no", "no", "option_table", \
-		"no checkpoint of a connection") \
+		"connections cannot be checkpointed") \
 	AFR_OPTION(IPPROTO_TCP, TCP_REPAIR_QUEUE, REFUSE, "no", "no", "no", "option_table", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_REPAIR_OPTIONS, REFUSE, "no", "no", "no", "option_table", \
 		"") \
@@ -198,8 +199,8 @@
 	AFR_OPTION(IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, PASS, \
 		"yes", "yes", "yes", "option_table", "") \
 	AFR_OPTION(IPPROTO_IP, IP_RECVERR, LATE, "no", "no", "yes", "recverr", \
-		"kept; an ICMP error ends no framed connection") \
-	AFR_OPTION(IPPROTO_IP, IP_MTU, PASS, "inner connection", "yes", "yes", "option_table", \
+		"stored; an ICMP error does not end a framed connection") \
+	AFR_OPTION(IPPROTO_IP, IP_MTU, PASS, "TCP connection", "yes", "yes", "option_table", \
 		"read only") \
 	AFR_OPTION(IPPROTO_IP, IP_MTU_DISCOVER, PASS, "TCP packets only", "yes", "yes", \
 		"option_table", "") \
@@ -210,8 +211,8 @@
 		"option_table", "") \
 	AFR_OPTION(IPPROTO_IP, IP_LOCAL_PORT_RANGE, PASS, "yes", "yes", "yes", "option_table", \
 		"") \
-	AFR_OPTION(IPPROTO_IP, IP_XFRM_POLICY, PASS, "goes to TCP", "yes", "yes", \
-		"option_table", "keeps a connection on TCP, or takes it there") \
+	AFR_OPTION(IPPROTO_IP, IP_XFRM_POLICY, PASS, "connection moves to TCP", "yes", "yes", \
+		"option_table", "keeps a connection on TCP, or moves it back to TCP") \
 	AFR_OPTION(IPPROTO_IP, SO_ORIGINAL_DST, PASS, "yes", "yes", "yes", "option_table", \
 		"read only") \
 	AFR_OPTION(IPPROTO_IPV6, IP6T_SO_ORIGINAL_DST, PASS, "yes", "yes", "yes", \
@@ -235,7 +236,7 @@
 		"option_table", "") \
 	AFR_OPTION(IPPROTO_IPV6, IPV6_DONTFRAG, PASS, "TCP packets only", "yes", "yes", \
 		"option_table", "") \
-	AFR_OPTION(IPPROTO_IPV6, IPV6_XFRM_POLICY, PASS, "goes to TCP", "yes", "yes", \
+	AFR_OPTION(IPPROTO_IPV6, IPV6_XFRM_POLICY, PASS, "connection moves to TCP", "yes", "yes", \
 		"option_table", "as IP_XFRM_POLICY") \
 	AFR_OPTION(IPPROTO_IPV6, IPV6_TCLASS, PASS, \
 		"TCP packets only", "yes", "yes", "option_table", "") \
@@ -243,7 +244,7 @@
 		"TCP packets only", "yes", "yes", "option_table", "") \
 	AFR_OPTION(IPPROTO_IPV6, IPV6_V6ONLY, PASS, "yes", "yes", "yes", "v6only", "") \
 	AFR_OPTION(IPPROTO_IP, IP_OPTIONS, REFUSE, "no", "no", "no", "option_table", \
-		"TCP's SYN needs the room") \
+		"the SYN needs the space for the AF_RDMA option") \
 	AFR_OPTION(IPPROTO_IPV6, IPV6_ADDRFORM, REFUSE, "no", "no", "no", "option_table", \
 		"the socket stays IPv6")
 
@@ -251,31 +252,34 @@
 	AFR_OWN(AFRDMA_INFO, "yes", "yes", "yes", "info_calls", "struct afrdma_info, read only") \
 	AFR_OWN(AFRDMA_RDMA, "yes", "yes", "yes", "rdma_option", "auto, never or always") \
 	AFR_OWN(AFRDMA_SNDRING, "read", "read", "before", "ring_option", \
-		"bytes, a power of two; to be set before connect or listen") \
+		"bytes, a power of two; to be set before connect() or listen()") \
 	AFR_OWN(AFRDMA_RCVRING, "read", "read", "before", "ring_option", "the same") \
 	AFR_OWN(AFRDMA_BUSY_POLL, "recv() only", "recv() only", "no", "busy_poll", \
 		"microseconds; more than 1000 need CAP_NET_ADMIN")
 
 #define AFR_SUPPORT_FLAGS \
 	AFR_FLAG(MSG_PEEK, "yes", "yes", "yes", "peek", \
-		"MSG_WAITALL with it waits for as much as SO_RCVLOWAT may") \
+		"with MSG_WAITALL it waits for at most the bound of SO_RCVLOWAT") \
 	AFR_FLAG(MSG_WAITALL, "yes", "yes", "yes", "waitall", "") \
-	AFR_FLAG(MSG_TRUNC, "yes", "yes", "yes", "trunc", "bytes are thrown away unread") \
+	AFR_FLAG(MSG_TRUNC, "yes", "yes", "yes", "trunc", \
+		"bytes are discarded without being copied") \
 	AFR_FLAG(MSG_DONTWAIT, "yes", "yes", "yes", "dontwait", "") \
 	AFR_FLAG(MSG_MORE, "yes", "yes", "yes", "more_held", \
-		"holds back up to 32 KiB, or an eighth of the smaller ring, for 200 ms") \
+		"holds back less than 32 KiB and an eighth of the smaller ring, for up to 200 ms") \
 	AFR_FLAG(MSG_NOSIGNAL, "yes", "yes", "yes", "sigpipe", "SIGPIPE without it") \
 	AFR_FLAG(MSG_WAITFORONE, "yes", "yes", "yes", "mmsg_one", "") \
 	AFR_FLAG(MSG_OOB, "yes", "yes", "yes", "urgent", "") \
-	AFR_FLAG(MSG_ERRQUEUE, "notices of MSG_ZEROCOPY", "notices of MSG_ZEROCOPY", "yes", \
-		"errqueue", "no time stamps") \
-	AFR_FLAG(MSG_ZEROCOPY, "copies, and says so", "copies, and says so", "yes", "zerocopy", "")
+	AFR_FLAG(MSG_ERRQUEUE, "notifications of MSG_ZEROCOPY", \
+		"notifications of MSG_ZEROCOPY", "yes", "errqueue", "no time stamps") \
+	AFR_FLAG(MSG_ZEROCOPY, "copies, notification says so", \
+		"copies, notification says so", "yes", "zerocopy", "")
 
 #define AFR_SUPPORT_IOCTLS \
 	AFR_IOCTL(SIOCINQ, "yes", "yes", "yes", "inq", "FIONREAD is the same") \
 	AFR_IOCTL(SIOCOUTQ, "yes", "yes", "yes", "outq", \
-		"what the path has not taken; on RDMA also what is held beyond half of the peer's ring") \
-	AFR_IOCTL(SIOCOUTQNSD, "yes", "yes", "yes", "outq", "") \
+		"on TCP what TCP has not accepted; on RDMA what was not posted, or is unread beyond half of the peer's ring") \
+	AFR_IOCTL(SIOCOUTQNSD, "yes", "yes", "yes", "outq", \
+		"bytes that were not passed to the path") \
 	AFR_IOCTL(SIOCATMARK, "yes", "yes", "yes", "urgent", "") \
 	AFR_IOCTL(FIOASYNC, "yes", "yes", "yes", "fioasync", "O_ASYNC of fcntl() is the same")
 
@@ -286,9 +290,9 @@
 	AFR_CALL("connect() refused", "yes", "yes", "yes", "refused", "") \
 	AFR_CALL("connect() twice", "yes", "yes", "yes", "misuse_connected", "EISCONN") \
 	AFR_CALL("connect(AF_UNSPEC)", "no", "no", "yes", "unspec_framed", \
-		"EOPNOTSUPP of a connection that was framed, ended or not") \
+		"EOPNOTSUPP on a framed connection, after its end, too") \
 	AFR_CALL("connect() to itself", "no", "no", "yes", "connect_self", \
-		"such a connection is plain") \
+		"the connection falls back to TCP") \
 	AFR_CALL("connect() without waiting", "yes", "yes", "yes", "connect_epoll_edge", "") \
 	AFR_CALL("connect() and signals", "yes", "yes", "yes", "connect_interrupted", "") \
 	AFR_CALL("dual stack, IPv4-mapped", "yes", "yes", "yes", "mapped_server", "") \
@@ -306,7 +310,7 @@
 	AFR_CALL("sendfile()", "yes", "yes", "yes", "sendfile", "") \
 	AFR_CALL("splice() both ways", "yes", "yes", "yes", "splice_both", "") \
 	AFR_CALL("vmsplice()", "yes", "yes", "yes", "vmsplice", \
-		"pages are copied when the pipe is emptied") \
+		"pages are copied when the pipe is read") \
 	AFR_CALL("tee()", "yes", "yes", "yes", "tee", "") \
 	AFR_CALL("io_uring send, recv", "yes", "yes", "yes", "uring_both", "") \
 	AFR_CALL("io_uring, many rings long", "yes", "yes", "yes", "uring_large", "") \
@@ -322,12 +326,13 @@
 	AFR_CALL("EPOLLPRI, SIGURG", "yes", "yes", "yes", "urgent_signal", "") \
 	AFR_CALL("SIGIO", "yes", "yes", "yes", "sigio", "") \
 	AFR_CALL("shutdown(SHUT_WR), client first", "yes", "yes", "yes", "half_close", \
-		"the end travels in a frame, or on the ring") \
+		"the end is sent in a FIN frame, and the TCP connection stays open") \
 	AFR_CALL("shutdown(SHUT_WR), server first", "yes", "yes", "yes", "half_close_back", "") \
 	AFR_CALL("shutdown(SHUT_RD)", "yes", "yes", "yes", "shutdown_read", "") \
-	AFR_CALL("close() over unread bytes", "yes", "yes", "yes", "close_unread", "reset") \
+	AFR_CALL("close() over unread bytes", "yes", "yes", "yes", "close_unread", \
+		"resets the connection") \
 	AFR_CALL("close(), bytes unsent", "yes", "yes", "yes", "close_with_data", \
-		"delivered; reset when the peer takes nothing for orphan_timeout_ms") \
+		"delivered in the background; reset if the peer takes none for orphan_timeout_ms") \
 	AFR_CALL("fork()", "yes", "yes", "yes", "fork_both", "") \
 	AFR_CALL("dup()", "yes", "yes", "yes", "dup", "") \
 	AFR_CALL("SCM_RIGHTS", "yes", "yes", "yes", "rights_send", "") \

@@ -5,14 +5,14 @@
  *	afr_bench serve
  *	afr_bench stream|rtt|connect|offloads FAMILY ADDRESS [--OPTION=VALUE...]
  *
- *	--size=N	bytes of a message			--seconds=T	how long
- *	--conns=N	at once					--messages=N	instead of seconds
- *	--both		stream: both ways			--beside	rtt: beside a stream
- *	--warm=0|1|2	before: no bytes; a few; until on RDMA	--on=0|1	offloads
- *	--pause		with one connection and with all, say so and wait for a line
+ *	--size=N	bytes of a message			--seconds=T	duration
+ *	--conns=N	connections at once			--messages=N	instead of seconds
+ *	--both		stream: in both directions		--beside	rtt: beside a stream
+ *	--warm=0|1|2	before: no bytes; some; until on RDMA	--on=0|1	offloads
+ *	--pause		after the first and the last connection: print a line and wait for input
  *
- * A client prints lines of JSON. "by_rdma" is the share of the bytes that AFRDMA_INFO says
- * went by RDMA; families other than AF_RDMA do not have it.
+ * A client prints lines of JSON. "by_rdma" is the share of the bytes carried by RDMA according to
+ * AFRDMA_INFO; only AF_RDMA has it.
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -30,7 +30,7 @@
 #define WARM_ROUNDS	4
 #define WARM_SECONDS	5
 #define BESIDE_SIZE	(64 << 10)
-#define BESIDE_HEAD	0.2	/* seconds that the stream beside has to get going */
+#define BESIDE_HEAD	0.2	/* seconds that the other stream runs before the measurement */
 #define STACK_SIZE	(64 << 10)
 
 struct conn {
@@ -52,7 +52,7 @@ static struct {
 	int both, beside, on, pause;
 } opt = { .size = 64 << 10, .conns = 1, .warm = 2, .seconds = 1 };
 
-static volatile bool stop;	/* threads look at it between calls that may sleep */
+static volatile bool stop;	/* threads read it between calls that may sleep */
 static struct conn *conns;
 
 static bool is_rdma(void)
@@ -94,7 +94,7 @@ static void warm_up(struct conn *c)
 		c->before = rdma_info(c->fd);
 }
 
-static void tell_and_wait(unsigned int open, double seconds)
+static void print_and_wait(unsigned int open, double seconds)
 {
 	char line[10];
 
@@ -113,13 +113,13 @@ static void dial_all(void)
 		dial(&conns[i]);
 		warm_up(&conns[i]);
 		if (opt.pause && (i == 0 || i + 1 == opt.conns)) {
-			tell_and_wait(i + 1, now() - begin);
+			print_and_wait(i + 1, now() - begin);
 			begin = now();
 		}
 	}
 }
 
-/* Of what went over the connections since they were warm. */
+/* The share of RDMA in the bytes of all connections since their warm-up. */
 static void print_by_rdma(void)
 {
 	uint64_t rdma = 0, tcp = 0;
@@ -168,7 +168,7 @@ static void *read_stream(void *arg)
 	return NULL;
 }
 
-/* The server ends its half when it has read all of ours. */
+/* The server ends its direction when it has read the whole stream. */
 static void *run_stream(void *arg)
 {
 	struct request r = { .op = OP_STREAM, .back = opt.both, .size = opt.size };
@@ -261,7 +261,7 @@ static void rtt(void)
 	print_by_rdma();
 }
 
-/* Connect, one byte there and back, close. */
+/* Connect, send a byte and receive it back, close. */
 static void *run_connects(void *arg)
 {
 	struct conn *c = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* One program at both ends: what client and server of it share. */
+/* Shared by client and server of afr_bench, which are one program. */
 #ifndef AFR_BENCH_H
 #define AFR_BENCH_H
 
@@ -11,13 +11,13 @@
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define READ_SIZE	(256 << 10)
 
-/* What a connection is for: its first byte, or bytes. A client may say WARM before. */
+/* The first byte of a connection, or of a request. A client may send OP_WARM before another. */
 enum op {
-	OP_ONE,		/* a byte, which comes back: connect + 1 B + close */
-	OP_WARM,	/* the request comes back */
-	OP_STREAM,	/* messages of size bytes until the end; with back in both directions */
-	OP_ECHO,	/* messages of size bytes, each comes back */
-	OP_OFFLOADS,	/* segmentation offloads of eth0: size says on or off; comes back */
+	OP_ONE,		/* a byte, which is sent back: connect + 1 B + close */
+	OP_WARM,	/* the request is sent back */
+	OP_STREAM,	/* messages of size bytes until the end; if back is set, both ways */
+	OP_ECHO,	/* messages of size bytes, each sent back */
+	OP_OFFLOADS,	/* set segmentation offloads of eth0, on if size is 1; sent back */
 };
 
 struct request {
@@ -40,18 +40,21 @@ struct sample {
 	size_t n, room;
 };
 
-/* util.c; what fails ends the program, or when it serves, the thread */
+/* util.c; a failure ends the program; a lost connection ends only the thread of a server */
 extern bool serving;
 double now(void);
 void *memory(size_t size);
 int new_socket(const struct family *family);
 void set_int(int fd, int level, int name, int value);
 void send_all(int fd, const void *from, size_t len);
-/* False at the end of the stream, if that comes before the first byte. */
+/* Returns false if the stream ends before the first byte. */
 bool recv_all(int fd, void *to, size_t len);
-/* Read until the end; the number of bytes. */
+/* Reads until the end of the stream; returns the number of bytes. */
 uint64_t recv_to_end(int fd);
-/* Write messages of @size until *@stop or, unless it is 0, @most of them; then end the stream. */
+/*
+ * Writes messages of @size until *@stop is true, at most @most of them if that is not 0, and ends
+ * the stream. Returns the number of bytes.
+ */
 uint64_t send_messages(int fd, size_t size, uint64_t most, const volatile bool *stop);
 void set_offloads(bool on);
 struct afrdma_info rdma_info(int fd);

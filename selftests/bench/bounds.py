@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the figures are to reach: ratios of medians of one run, and counted costs."""
+"""Bounds of the results: ratios of medians of one run, and counted costs."""
 from dataclasses import dataclass
 
 BULK = "stream one 1 65536"
@@ -7,12 +7,12 @@ TRIP, TRIP_4K, TRIP_P99 = "rtt alone 1 median", "rtt alone 4096 median", "rtt al
 SMALL, CONNECT, GET = "stream one 1 64", "connect 1 rate", "redis GET 1 1 16"
 R, S, T, V = "rdma", "smc", "tcp", "verbs"
 PER_MIB = (1 << 20) / 65536         # messages of 64 KiB
-PER_QUARTER = PER_MIB / 4           # of a ring, which is a MiB
+PER_QUARTER = PER_MIB / 4           # messages of 64 KiB in a quarter of a ring of 1 MiB
 
 
 @dataclass
 class Bound:
-    """A figure of AF_RDMA; over another figure, or less it, or alone; and its bound."""
+    """A figure of AF_RDMA, divided by another figure, minus it, or alone; and its bound."""
     text: str
     figure: str
     other: tuple
@@ -20,10 +20,10 @@ class Bound:
     limit: float
     difference: bool = False
     scale: float = 1
-    guard: float = None     # what --quick fails at, where it is not the bound
+    guard: float = None     # the bound of --quick, if it differs
 
     def value(self, median):
-        """The value, None if this run does not have it."""
+        """The value, or None if this run has not measured it."""
         value = median(self.figure, R)
         other = median(*self.other) if self.other else 1
         if value is None or other is None or not (other or self.difference):
@@ -35,9 +35,9 @@ class Bound:
         return value is not None and (value >= limit if self.relation == ">=" else value <= limit)
 
 
-# A stream begins with a request of its own, which is a write more: hence 1.01, and 1.02 where 64
-# messages are counted. How many of 16 KiB go together, and how often a reader tells what it took,
-# is a matter of timing.
+# A stream begins with a request, which is one more write: hence 1.01, or 1.02 where 64 messages are
+# counted. Timing decides how many writes of 16 KiB are combined, and how often a reader reports its
+# cursor.
 BOUNDS = [
     Bound("1 bulk, to verbs", BULK, (BULK, V), ">=", 0.95),
     Bound("1 bulk, to SMC-R", BULK, (BULK, S), ">=", 1.3),
@@ -72,7 +72,7 @@ BOUNDS = [
     Bound("7 redis GET of 16 clients, to SMC-R", GET, (GET, S), ">=", 1.5),
 ]
 
-# Of other counted costs what --quick fails at: nobody has promised them.
+# Bounds of --quick for further counted costs, which are not targets of the benchmark.
 GUARDS = [
     Bound("posts for 64 KiB, stream", "counts stream posts 65536", None, "<=", 2),
     Bound("completions for 64 KiB, stream", "counts stream completions 65536", None, "<=", 2),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What connections and messages cost: counters of the module, trace events, memory, QPs."""
+"""Costs of connections and messages: counters of the module, trace events, memory, QPs."""
 import glob
 import os
 import time
@@ -13,13 +13,13 @@ MOST_MESSAGES, MOST_BYTES = 2000, 16 << 20
 STATES = {"idle": 0, "tcp": 1, "rdma": 2}
 OWNERS = {"rdma": "rdma_cm", "smc": "smc"}
 HELD = 100
-GROWN, EACH = 1000, 4   # messages of 64 KiB: of all connections together, of each at least
+GROWN, EACH = 1000, 4   # messages of 64 KiB: on all connections together, at least on each
 ACCOUNTED = ["MemFree", "Buffers", "Cached", "AnonPages", "PageTables", "KernelStack", "Slab"]
 PAGE = 4096
 STEADY = 64 << 10
 STEADY_SECONDS = 5
 
-# counter: of whom (the sender of the stream, both) and what is added up
+# figure: whose counters (the sender of the stream, or both ends), and which are added
 COUNTERS = {
     "writes": ("sender", ["tx_writes"]),
     "posts": ("both", ["link_posts"]),
@@ -34,7 +34,7 @@ COUNTERS = {
 
 
 def callbacks():
-    """Of completion queues: entries of the trace, those overwritten too."""
+    """The callbacks of completion queues: entries of the trace, including overwritten ones."""
     total = 0
     for path in glob.glob(f"{EVENTS}/per_cpu/*/stats"):
         with open(path) as file:
@@ -44,7 +44,7 @@ def callbacks():
 
 
 def trace(on):
-    """Count callbacks; false where the kernel has no such event."""
+    """Start or end the trace of callbacks, if the kernel has that event."""
     if on:
         os.makedirs(EVENTS, exist_ok=True)
     if os.path.exists(CQ_EVENT):
@@ -81,7 +81,7 @@ def counts(lab, column, kind, size):
 
 
 def kernel_memory():
-    """Bytes of this host: objects of slabs, and pages that nobody else accounts for."""
+    """Kernel memory of this host in bytes: slab objects, and pages not accounted for elsewhere."""
     for path in glob.glob("/sys/kernel/slab/*/shrink"):
         with open(path, "w") as file:
             file.write("1")
@@ -92,13 +92,13 @@ def kernel_memory():
     with open("/proc/slabinfo") as file:
         slabs = sum(int(words[1]) * int(words[3]) for words in map(str.split, file)
                     if words[1].isdigit())
-    with open("/proc/zoneinfo") as file:        # free pages that a processor has for itself
+    with open("/proc/zoneinfo") as file:        # free pages in per-CPU lists
         kept = sum(int(line.split()[1]) for line in file if line.split()[:1] == ["count:"])
     return slabs + 1024 * (kib["MemTotal"] - sum(kib[name] for name in ACCOUNTED)) - PAGE * kept
 
 
 def steady_memory():
-    """When what connections before this one have left is freed."""
+    """kernel_memory() once memory of earlier connections has been freed."""
     last, now, end = 0, kernel_memory(), time.monotonic() + STEADY_SECONDS
     while abs(now - last) > STEADY and time.monotonic() < end:
         time.sleep(0.2)
@@ -108,7 +108,7 @@ def steady_memory():
 
 def memory(lab, column, state):
     if column == "smc" and state != "idle":
-        return [], ""           # it has its buffers from the beginning, and keeps them for others
+        return [], ""           # SMC allocates buffers at once, and keeps them when it closes
     [(_, first), (_, last)], _ = lab.paused(
         "stream", column, steady_memory, f"--conns={HELD + 1}", "--seconds=0",
         f"--warm={STATES[state]}")
@@ -124,7 +124,7 @@ def growth(lab, column, conns):
     pauses, answer = lab.paused("stream", column, look, f"--conns={conns}",
                                 f"--messages={max(GROWN // conns, EACH)}")
     pairs, end = pauses[-1][1]
-    took = sum(said["seconds"] for said, _ in pauses)
+    took = sum(line["seconds"] for line, _ in pauses)
     name = f"growth {conns}"
     each = (end - begin) / conns
     return [(f"{name} throughput", answer["bytes"] / answer["seconds"] / 1e6, "MB/s"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is measured: for each group its points, its columns and how.
+"""The groups of measurements: points, columns and function of each.
 
-A measurement gives figures (name, value, unit) and a note, which says what is wrong with them.
+A measurement returns figures (name, value, unit) and a note about what is wrong with them, or "".
 """
 from dataclasses import dataclass
 from itertools import product
@@ -53,7 +53,7 @@ def rtt(lab, column, size, beside):
 def connect(lab, column, conns):
     seconds = 2 * lab.seconds
     answer = lab.bench("connect", column, f"--conns={conns}", f"--seconds={seconds}")
-    # AF_RDMA's stay on TCP, as they should
+    # connections of AF_RDMA stay on TCP, as intended
     sent = 2 * PACKET * answer["per_second"] * seconds
     note = way(column, answer, sent) if column == "smc" else ""
     return [(f"connect {conns} rate", answer["per_second"], "/s"),
@@ -64,7 +64,7 @@ def points(**ranges):
     return [dict(zip(ranges, values)) for values in product(*ranges.values())]
 
 
-# Memory first: SMC keeps the buffers of connections for others.
+# Memory comes first, since SMC keeps buffers of closed connections for later ones.
 GROUPS = {
     "memory": Group(["rdma", "smc", "tcp"], costs.memory, points(state=list(costs.STATES))),
     "stream": Group([*SOCKETS, "verbs"], stream,

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""For selftests/lab/run: measure between the two guests.
+"""Run by selftests/lab/run: measure between the two guests.
 
-    guest.py OPTIONS            one JSON object; "run" here makes it
+    guest.py OPTIONS            one JSON object, from "run" in this folder
 
-Guest a does what b asks for; b measures, and writes a line of JSON for each figure
-into $AFR_OUT/figures.
+Guest a executes the requests of b; b measures, and writes a line of JSON for each figure into
+$AFR_OUT/figures.
 """
 import json
 import os
@@ -20,7 +20,7 @@ from peer import serve
 
 
 def one(lab, group, column, point):
-    """The figures of one cell; a cell that fails says why."""
+    """The figures of one cell, or a note with the reason of a failure."""
     try:
         figures, note = group.measure(lab, column, **point)
     except (Failed, subprocess.TimeoutExpired, ValueError, KeyError, OSError) as error:
@@ -39,13 +39,13 @@ def measure(lab, options):
 
 
 def wanted(point, options):
-    """Does the point have the values that were asked for?"""
+    """Does the point have the values that were selected?"""
     return all(str(point[name]) in values.split(",")
                for name, values in options["points"].items() if name in point)
 
 
 def repeat(lab, name, rep, out):
-    """All cells of a group once, the columns of a point one after the other."""
+    """Measure all cells of a group once, the columns of a point one after the other."""
     group, failed, begin = groups.GROUPS[name], [], time.monotonic()
     columns = [column for column in group.columns if lab.has(column)]
     for point in group.points:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The two hosts as a measurement sees them: families, offloads, counters, proofs."""
+"""Access to the two hosts for measurements: families, offloads, counters, checks of the path."""
 import json
 import os
 import subprocess
@@ -15,10 +15,10 @@ SMCTL = f"{SRC}/build/tools/smctl"
 SMC_SO = f"{SRC}/build/programs/smc.so"
 BENCH_PORT = 7501
 PAUSED_SECONDS = 240            # for a thousand connections
-PACKET = 4096                   # bytes that a packet of RoCE carries at most
-SMC_BUFFERS = 262144            # four times its default
+PACKET = 4096                   # maximum payload of a RoCE packet
+SMC_BUFFERS = 262144            # four times the default
 
-# column: family, prefix of a program that is to use it
+# column: family, prefix of the command of a program that uses it
 COLUMNS = {
     "rdma": ("rdma", [SMCTL, "run", "--"]),
     "smc": ("smc", ["env", f"LD_PRELOAD={SMC_SO}"]),
@@ -35,7 +35,7 @@ MEM_MAX = "/sys/module/afrdma/parameters/mem_max"
 
 
 class Failed(Exception):
-    """A program that did not do its work."""
+    """A program has failed."""
 
 
 class Lab:
@@ -48,7 +48,7 @@ class Lab:
         self.smc = run(["python3", f"{SRC}/selftests/programs/smc_eid.py"])["rc"] == 0
         for setting in SYSCTLS:
             run(["sysctl", "-qw", setting])
-        # 1,000 connections have 900 MiB of rings, and one peer gets three eighths of both limits
+        # 1,000 connections have 900 MiB of rings; one peer may use three eighths of either limit
         if os.path.exists(MEM_MAX):
             run(["sh", "-c", f"echo {1 << 20} >{MEM_MAX}"])
 
@@ -60,7 +60,7 @@ class Lab:
         self.peer.close()
 
     def clean_up(self):
-        """SMC keeps its queue pairs for ten minutes, unless their device goes."""
+        """SMC keeps its queue pairs for ten minutes, unless their device is removed."""
         run(["rdma", "link", "del", DEV])
         run(["rdma", "link", "add", DEV, "type", os.environ["AFR_RDMA"], "netdev", "eth0"])
 
@@ -70,7 +70,7 @@ class Lab:
         return {"smc": self.smc, "verbs": os.environ["AFR_ACCEL"] != "uml"}.get(column, True)
 
     def describe(self):
-        """What is true of the whole run: kernel, and whether SMC is on RDMA here."""
+        """Write properties of the whole run: kernel, and whether SMC uses RDMA."""
         smc = "SMC-R: not measured"
         if self.has("smc"):
             packets = self.bench("stream", "smc", "--seconds=0.2")["packets"]
@@ -96,7 +96,7 @@ class Lab:
         return answer["out"]
 
     def server(self, name, argv, port):
-        """Start it at the peer, if it is not there yet."""
+        """Start a server at the peer, unless it runs already."""
         if name in self.servers:
             return
         answer = self.peer.ask("start", argv, port)
@@ -113,7 +113,7 @@ class Lab:
             self.offloads = on
 
     def bench(self, command, column, *words):
-        """afr_bench, and whether its bytes went the way of their column."""
+        """Run afr_bench. Returns its result, with the RoCE packets of this guest."""
         self.set_offloads(column != "tcp-off")
         before = self.packets()
         out = self.local([BENCH, command, COLUMNS[column][0], PEER, *words])
@@ -122,8 +122,8 @@ class Lab:
         return answer
 
     def paused(self, command, column, look, *words):
-        """afr_bench, which tells of its first connection and of all, and waits: look() then.
-        What it said with what was seen, and its result."""
+        """Run afr_bench, which prints a line after its first and its last connection, and waits:
+        call look() then. Returns pairs of line and result of look(), and the result."""
         self.set_offloads(column != "tcp-off")
         before, pauses = self.packets(), []
         argv = [BENCH, command, COLUMNS[column][0], PEER, "--pause", *words]
@@ -146,7 +146,7 @@ class Lab:
 
     @staticmethod
     def packets():
-        """RoCE packets of this guest, both ways."""
+        """RoCE packets of this guest, in both directions."""
         total = 0
         for name in ("sent_pkts", "rcvd_pkts"):
             with open(f"/sys/class/infiniband/{DEV}/ports/1/hw_counters/{name}") as file:
@@ -154,7 +154,7 @@ class Lab:
         return total
 
     def counters(self):
-        """Of the module, at both ends."""
+        """The counters of the module at both ends."""
         ends = (self.local([SMCTL, "stats"]), self.remote([SMCTL, "stats"]))
         return [by_name(end) for end in ends]
 
@@ -163,13 +163,13 @@ class Lab:
 
 
 def by_name(stats):
-    """The lines of "smctl stats": name, value, sentence."""
+    """The counters by name, from the lines of "smctl stats"."""
     words = (line.split() for line in stats.splitlines())
     return {line[0]: int(line[1]) for line in words if len(line) > 1 and line[1].isdigit()}
 
 
 def way(column, answer, size):
-    """A note, if these bytes did not go where the column says: that makes a figure void."""
+    """A note that makes a figure void, if its bytes were not carried as the column says, or ""."""
     if column == "rdma" and answer["by_rdma"] < 0.99:
         return f"void: {1 - answer['by_rdma']:.0%} by TCP"
     if column == "smc" and answer["packets"] < 0.9 * size / PACKET:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What guest b asks guest a to do: programs to run, servers to start and to end."""
+"""Requests of guest b to guest a: run programs, start and end servers."""
 import json
 import os
 import signal
@@ -12,7 +12,7 @@ LISTEN_SECONDS = 20
 
 
 def listens(port):
-    """Sockets of AF_SMC and AF_RDMA have a TCP socket that listens, too."""
+    """Is the port in use by a listener? Those of AF_SMC and AF_RDMA have a listening TCP socket."""
     for name in ("tcp", "tcp6"):
         with open(f"/proc/net/{name}") as table:
             for line in table:
@@ -29,7 +29,7 @@ def run(argv, timeout=60):
 
 
 def start(argv, port):
-    """A server, when it listens."""
+    """Start a server and wait until it listens."""
     log = open(os.path.join(os.environ["AFR_OUT"], f"server.{port}"), "ab")
     child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                              start_new_session=True)
@@ -57,15 +57,15 @@ children = {}
 
 
 def serve(**more):
-    """Guest a: until b has no more wishes; some are functions that the caller has."""
-    what_can = {"run": run, "start": start, "stop": stop, **more}
+    """In guest a: execute requests until b closes the connection. @more: further functions."""
+    functions = {"run": run, "start": start, "stop": stop, **more}
     with socket.create_server(("", PORT)) as listener:
         conn, _ = listener.accept()
         with conn, conn.makefile("rw") as stream:
             for line in stream:
                 what, *words = json.loads(line)
                 try:
-                    answer = what_can[what](*words)
+                    answer = functions[what](*words)
                 except subprocess.TimeoutExpired as error:
                     answer = {"rc": 124, "out": "", "err": str(error)}
                 print(json.dumps(answer), file=stream, flush=True)
@@ -74,7 +74,7 @@ def serve(**more):
 
 
 class Peer:
-    """Guest a, as b sees it."""
+    """In guest b: the connection to guest a."""
 
     def __init__(self, address):
         end = time.monotonic() + 60

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Throughput and latency against the size of messages, as SVG."""
+"""Throughput and latency by message size, as SVG."""
 import math
 
 COLOURS = {"rdma": "#c1272d", "smc": "#0071bc", "tcp": "#39833c", "tcp-off": "#8cc63f",

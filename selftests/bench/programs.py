@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Programs that nobody here wrote, on each family: redis, iperf3, sockperf."""
+"""Third-party programs on each family: redis, iperf3, sockperf."""
 import csv
 import json
 import re
@@ -7,15 +7,15 @@ from itertools import count
 
 from lab import COLUMNS, PEER, SMCTL, Failed, by_name
 
-REQUESTS = 500, 50                  # of redis-benchmark: and for each client; times the pipeline
+REQUESTS = 500, 50                  # of redis-benchmark, and per client; times the pipeline
 LEAST_PACKETS = 100
-LEAST_SHARE = 0.5                   # the first messages of a connection are TCP's
+LEAST_SHARE = 0.5                   # the first messages of a connection are carried by TCP
 ports = count(7700)
-used = {}                           # server: its port
+used = {}                           # port of each server
 
 
 class Way:
-    """Whether what a program moved went by RDMA; its first messages may not."""
+    """Checks whether bytes of a program are carried by RDMA, except for its first messages."""
 
     def __init__(self, lab, column):
         self.lab, self.column = lab, column
@@ -38,7 +38,7 @@ class Way:
 
 
 def run(lab, column, name, server, client):
-    """What the client prints; each server runs until the end, on a port of its own."""
+    """The output of the client, and a note. Each server runs until the end, on its own port."""
     port = used.setdefault((name, column), next(ports))
     under = COLUMNS[column][1]
     lab.set_offloads(column != "tcp-off")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The table, the bounds and the plot of a run."""
+"""The tables, bounds and plot of a run."""
 from collections import defaultdict
 from statistics import median
 
@@ -22,7 +22,7 @@ TITLES = {
 
 
 class Figures:
-    """Values by figure and column, in the order in which they came."""
+    """Values by figure and column, in the order of the measurements."""
 
     def __init__(self, result):
         self.values = defaultdict(list)
@@ -44,12 +44,12 @@ class Figures:
                 self.values[key].append(one["value"])
 
     def asked_for(self, figure):
-        """Was this to be measured?"""
+        """Was this figure to be measured?"""
         return figure.split()[0] in self.groups and (
             not self.points or any(figure in rows for rows in self.rows.values()))
 
     def comparable(self, figure, column):
-        """Was this to be measured, in this column?"""
+        """Was this figure to be measured in this column?"""
         return self.asked_for(figure) and (figure.split()[0], column) in self.columns
 
     def median(self, figure, column):
@@ -57,7 +57,7 @@ class Figures:
         return median(values) if values else None
 
     def spread(self, figure, column):
-        """Half of the way from the least to the most, of the median."""
+        """Half of the range of the values, relative to the median."""
         values = self.values[figure, column]
         middle = median(values)
         return (max(values) - min(values)) / 2 / middle if middle else 0
@@ -93,7 +93,7 @@ def group_table(figures, group):
 
 
 def counts_table(figures, group):
-    """Sizes beside each other: for a message, and for a MiB delivered."""
+    """A table with a column for each size: per message, and per MiB delivered."""
     rows = defaultdict(dict)
     for figure in figures.rows[group]:
         _, kind, name, size = figure.split()
@@ -110,7 +110,7 @@ def counts_table(figures, group):
 
 
 def judged(figures, bounds):
-    """Bounds of figures that were to be measured, theirs as well, with their values."""
+    """Yield bounds whose figures were to be measured, with their values."""
     for bound in bounds:
         if figures.asked_for(bound.figure) and (
                 not bound.other or figures.comparable(*bound.other)):
@@ -127,7 +127,7 @@ def bounds_table(figures):
 
 
 def ktap(result):
-    """For tests: a line for each bound."""
+    """Yield a KTAP line for each bound."""
     for bound, value in judged(Figures(result), BOUNDS + GUARDS):
         word = "ok" if bound.met(value, bound.guard) else "not ok"
         yield f"{word} - bench: {bound.text} # {value} {bound.relation} " \

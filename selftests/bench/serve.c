@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The server: a thread for each connection, taken from those that have had one before. */
+/* The server: one thread per connection. Threads of closed connections are used again. */
 #include <err.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -65,7 +65,7 @@ static void serve_connection(int fd)
 			continue;
 		}
 		if (!recv_all(fd, (char *)&r + 1, sizeof(r) - 1))
-			errx(1, "half a request");
+			errx(1, "incomplete request");
 		if (r.op == OP_OFFLOADS)
 			set_offloads(r.size);
 		if (r.op == OP_STREAM)

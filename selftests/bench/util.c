@@ -28,7 +28,7 @@ const struct family families[3] = {
 
 bool serving;
 
-/* A connection ended in a way that it should not: the end of a client, not of a server. */
+/* A connection has failed: ends a client, but only the thread of a server. */
 static void __attribute__((noreturn)) lost(const char *what)
 {
 	if (!serving)
@@ -125,7 +125,7 @@ uint64_t send_messages(int fd, size_t size, uint64_t most, const volatile bool *
 	return n * size;
 }
 
-/* What a device cannot, its driver refuses: that is off then. */
+/* If the driver does not support an offload, it is off, and the error is ignored. */
 void set_offloads(bool on)
 {
 	static const uint32_t commands[] = { ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO };
@@ -173,7 +173,7 @@ static int by_value(const void *a, const void *b)
 double percentile(struct sample *s, double which)
 {
 	if (!s->n)
-		errx(1, "not one round trip");
+		errx(1, "no round trip completed");
 	qsort(s->at, s->n, sizeof(*s->at), by_value);
 	return s->at[s->n - 1 - (size_t)((1 - which) * s->n)];	/* nearest rank */
 }

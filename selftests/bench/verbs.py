@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The raw fabric: perftest between the two guests."""
+"""Raw verbs: perftest between the two guests."""
 import glob
 import os
 import subprocess
@@ -7,13 +7,13 @@ import subprocess
 from lab import DEV, PEER, Failed
 
 PORT = 7600
-SECONDS, TRIES = 20, 2              # in event mode it stands still now and then
-BYTES, WRITES = 24 << 20, 3000      # of one measurement: what comes first
+SECONDS, TRIES = 20, 2              # in event mode it stalls sometimes
+BYTES, WRITES = 24 << 20, 3000      # limits of one measurement
 TRIP_BYTES, TRIPS, FEWEST = 4 << 20, 500, 10
 
 
 def gid_index():
-    """Of our IPv4 address."""
+    """The index of the GID of the local IPv4 address."""
     want = "ffff:%02x%02x:%02x%02x" % tuple(map(int, os.environ["AFR_ME"].split(".")))
     for path in glob.glob(f"/sys/class/infiniband/{DEV}/ports/1/gids/*"):
         with open(path) as file:
@@ -23,7 +23,7 @@ def gid_index():
 
 
 def perftest(lab, program, *words):
-    """The numbers of the last line of its table."""
+    """The numbers in the last line of the table that perftest prints."""
     command = [program, "-d", DEV, "-x", gid_index(), "-p", str(PORT), "-F", *map(str, words)]
     for left in reversed(range(TRIES)):
         lab.server("perftest", command, PORT)
@@ -42,14 +42,14 @@ def perftest(lab, program, *words):
 
 
 def bandwidth(lab, size, both):
-    """MB/s; perftest says MiB/s."""
+    """MB/s; perftest prints MiB/s."""
     row = perftest(lab, "ib_write_bw", "-s", size, "-n", min(BYTES // size, WRITES),
                    *(["-b"] if both else []))
     return row[3] * 1.048576
 
 
 def round_trip(lab, size):
-    """In event mode; perftest says half of the way there and back."""
+    """Median and p99 in event mode; perftest prints half of the round trip."""
     row = perftest(lab, "ib_send_lat", "-e", "-s", size, "-n",
                    max(min(TRIP_BYTES // size, TRIPS), FEWEST))
     return 2 * row[4], 2 * row[7]

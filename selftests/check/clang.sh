@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# clang as CC for the headers of a kernel that gcc has built: their config
-# names options that only gcc has.  They are dropped or replaced here, so that
-# a second compiler reads the sources; what comes out is not meant to be run.
+# clang as CC, with the headers of a kernel that was built by gcc. The configuration of that kernel
+# contains options that only gcc knows; they are dropped or replaced, so that a second compiler
+# checks the sources. The objects are not meant to be run.
 args=()
 for arg; do
 	case $arg in
@@ -18,6 +18,5 @@ for arg; do
 	*)	args+=("$arg") ;;
 	esac
 done
-# Per-CPU data of kernels since 6.10 is in an address space, which clang before
-# 17 takes for given twice.
+# Since 6.10 per-CPU data has an address space; clang before 17 reports that as a duplicate.
 exec "${CLANG:-clang}" "${args[@]}" -Wno-duplicate-decl-specifier -Wno-gnu

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Read a log, count the KTAP lines in it.  Out come lines that check.sh reads:
-#	pass N		how many passed
-#	fail NAME	one a failure, then "#..." lines: what was said about it
+# Count the KTAP lines in a log. Prints lines for check.sh:
+#	pass N		number of tests that passed
+#	fail NAME	one per failure, followed by "#..." lines, its diagnostics
 #	skip NAME # SKIP WHY
 #
-# Nested KTAP: the line that sums up a block of indented ones is no test of its
-# own, unless it says that something failed which none of them did.
-# The lab prints the lines of two guests with "a: " and "b: " before them: one
-# name in both guests of a run is one test, which fails if it fails in either.  A run
-# that fails without a "not ok" is a failure by the name of its script, with what the
-# lab says of it and the end of that guest's console, which "a| " and "b| " follow.
+# Nested KTAP: the line that summarises a block of indented lines is not a test of its own, unless
+# it reports a failure that none of them reported.
+# The lab prints the lines of the two guests with "a: " and "b: " in front. A name that occurs in
+# both guests of a run is one test, which fails if it fails in either. A run that fails without a
+# "not ok" line is a failure named after its script, with the lab's reason and the end of the
+# console of that guest; console lines begin with "a| " and "b| ".
 
 function settle(	i, name)
 {
 	for (i = 1; i <= guests; i++) {
 		name = guest[i]
-		count(verdict[name], name, told[name])
+		count(verdict[name], name, details[name])
 		delete verdict[name]
-		delete told[name]
+		delete details[name]
 	}
 	guests = 0
 }
@@ -32,8 +32,8 @@ function count(what, name, more)
 	failures += what == "fail"
 }
 
-# What ran is the first word with a slash. Rows of faults have their own line, which follows.
-# The kernel's last words, too: they are long.
+# Report a run that failed without a "not ok" line. Its script is the first word with a slash. Runs
+# of faults.py are left out: their rows have lines of their own, which follow.
 function ran_badly(	i, script)
 {
 	for (i = 1; i <= NF && $i !~ /\//; i++)
@@ -59,17 +59,17 @@ function from_guest(what, name)
 	}
 }
 
-# The end of a console, shown after a failure, says again what was counted.
+# The end of a console that is shown after a failure repeats lines that were counted already.
 /^---- [ab]: end of the console/ { echo = 1 }
 /^lab: ([ab] failed|PASS|FAIL|SKIP)/ { echo = 0 }
 echo { next }
 
 /^[ab]\| / && !/^[ab]\| (ok|#)/ { console[substr($0, 1, 1), heard[substr($0, 1, 1)]++] = $0 }
 
-# A run begins, and whatever was counted before is none of it.
+# A run begins: earlier failures are not its own.
 /^lab: .*\), [12] guests, / { failures = 0 }
 
-# Who was killed because the other one died has nothing to say.
+# A guest that was killed because the other one died is not the cause.
 /^lab: [ab] failed: / && (!why || why ~ /killed: the other guest/) {
 	why = substr($0, 6)
 	loser = substr($0, 6, 1)
@@ -77,13 +77,13 @@ echo { next }
 }
 /^lab: [ab] failed: / && !/killed: the other guest/ { why = why "\n# " substr($0, 6) }
 
-# What is said about a failure stands below it; count() prints in order.
+# Diagnostics follow their failure. Those of a guest are kept until settle() prints the result.
 failing && /^ *([ab]: +)?#/ {
 	line = $0
 	sub(/^ *([ab]: +)?# ?/, "", line)
-	if (said++ < 12) {
+	if (shown++ < 12) {
 		if (in_guest)
-			told[failing] = told[failing] "\n# " line
+			details[failing] = details[failing] "\n# " line
 		else
 			print "# " line
 	}
@@ -99,7 +99,7 @@ failing && /^ *([ab]: +)?#/ {
 	what = line ~ /^not/ ? "fail" : line ~ /# *[Ss][Kk][Ii][Pp]/ ? "skip" : "pass"
 	sub(/^(not )?ok *[0-9]* *(- )?/, "", line)
 	failing = what == "fail" ? line : ""
-	said = 0
+	shown = 0
 	if (in_guest) {
 		from_guest(what, line)
 	} else if (depth < deepest) {

@@ -1,47 +1,48 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What a user does first: "make -j", "make install", and a program of their own. KTAP.
+# Test of "make -j", "make install" and programs compiled against the installed header. Prints KTAP.
 # Nothing is written outside build/ and a temporary folder.
 set -uo pipefail
 # shellcheck source=selftests/lint/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lint/lib.sh"
 cd "$src" || exit 1
 
-# try NAME COMMAND...: ok if it succeeds and prints nothing that is a warning.
+# try NAME COMMAND...: ok if the command succeeds without a warning.
 try() {
 	local name=$1
 	shift
 	: >"$tmp/wrong"
 	if ! "$@" >"$tmp/out" 2>&1 || grep -q 'warning: ' "$tmp/out"; then
 		tail -n 12 "$tmp/out" >"$tmp/wrong"
-		[ -s "$tmp/wrong" ] || echo "failed, without a word: $*" >"$tmp/wrong"
+		[ -s "$tmp/wrong" ] || echo "failed without output: $*" >"$tmp/wrong"
 	fi
 	judge "$name" "$tmp/wrong"
 }
 
-# Two jobs that each wait for the other stand for the build of the kernel.
+# In place of a kernel build: two targets, each of which waits for the other, so they need two jobs.
 mkdir "$tmp/kernel"
 cat >"$tmp/kernel/Makefile" <<'END'
 modules: one other
 one other:
 	touch $@.runs
-	for i in $$(seq 100); do [ ! -e one.runs ] || [ ! -e other.runs ] || exit 0; sleep 0.1; done; exit 1
+	for i in $$(seq 100); do [ ! -e one.runs ] || [ ! -e other.runs ] || exit 0; \
+		sleep 0.1; done; exit 1
 END
 try "install: make -j2 gives the module's build two jobs" make -j2 KDIR="$tmp/kernel" modules
 
 dest=$tmp/dest
 try "install: make install" make install DESTDIR="$dest"
 
-# The manual's programs, as they stand there, and nothing but the installed header.
+# The example programs of afrdma.rst, unchanged, with only the installed header.
 awk -v to="$tmp/manual" '
 	/^\.\. code-block:: c$/ { out = to (++n) ".c"; next }
 	/^[^ ]/ { out = "" }
 	out { sub(/^  /, ""); print >out }' Documentation/networking/afrdma.rst
 for cc in gcc clang; do
 	for file in "$tmp"/manual*.c; do
-		try "install: $(basename "$file" .c) of afrdma.rst, $cc" "$cc" -Wall -Wextra -Werror \
-			-I"$dest/usr/local/include" -c -o "${file%.c}.o" "$file"
+		try "install: $(basename "$file" .c) of afrdma.rst, $cc" "$cc" -Wall -Wextra \
+			-Werror -I"$dest/usr/local/include" -c -o "${file%.c}.o" "$file"
 	done
 	try "install: tools/examples, $cc" make -s -B -C tools/examples CC=$cc O="$tmp/$cc" \
 		CPPFLAGS="-Werror -I$dest/usr/local/include"

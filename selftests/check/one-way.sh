@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab, in both guests: rows of the socket table from a to b.  The guests
-# are equal, so the way back is the same code again, at the other end of the link.
+# Run by the lab in both guests: rows of the socket table with the client in a and the server in b.
+# The guests are equal, so the other direction would run the same code again.
 #
 #	one-way.sh SUBSET [-- SUBSET]...
 #	SUBSET: [quick|full] [--no-rogue] [OPTIONS OF afr_test]
 #
-# With PAGES in the environment rings may have so many in all: with many, each is as
-# large as on a host with much memory.
+# PAGES in the environment sets mem_max, the limit on the pages of all rings. With a high limit each
+# ring is as large as on a host with much memory.
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"

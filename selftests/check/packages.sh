@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What the tests install leaves alone what the machine boots. KTAP. Nothing is installed:
-# apt simulates, for a machine that has no package at all.
+# The packages that the tests install must not change what the machine boots. Prints KTAP. Nothing
+# is installed: apt simulates the installation on a machine without any package.
 set -uo pipefail
 # shellcheck source=selftests/lint/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lint/lib.sh"
@@ -14,7 +14,7 @@ echo "Dir::State::status \"$tmp/dpkg/status\";" >"$tmp/apt.conf"
 export APT_CONFIG=$tmp/apt.conf DPKG_ADMINDIR=$tmp/dpkg
 export PATH=$tmp/bin:$PATH
 
-# The real apt-get for what changes nothing; all else is only written down.
+# Calls of apt-get that change nothing are passed on; all others are only recorded.
 cat >"$tmp/bin/apt-get" <<END
 #!/bin/bash
 case " \$* " in
@@ -22,14 +22,14 @@ case " \$* " in
 *)	echo "apt-get \$*" >>"$tmp/calls" ;;
 esac
 END
-# shellcheck disable=SC2016 # its own words
+# shellcheck disable=SC2016 # expanded by the script that is written
 printf '#!/bin/bash\n[ "$1" = -n ] && shift\nexec "$@"\n' >"$tmp/bin/sudo"
 chmod 755 "$tmp/bin"/*
 
 deps=selftests/lab/deps.sh
 boots='linux-image|initramfs|dracut|dkms|grub|busybox'
 for list in selftests/*/packages.txt; do
-	name="packages: $list brings nothing of the boot to an empty machine"
+	name="packages: $list installs nothing that changes the boot"
 	mapfile -t names < <(sed 's/[#[:space:]].*//' "$list" | grep .)
 	if ! apt-get -s install --no-install-recommends "${names[@]}" >"$tmp/plan" 2>&1; then
 		skip "$name" "$(grep -m 1 '^E:' "$tmp/plan")"
@@ -39,17 +39,17 @@ for list in selftests/*/packages.txt; do
 	judge "$name" "$tmp/wrong"
 done
 
-# refused PACKAGE WHAT: a sentence that says what would come along, and nothing is called
+# refused PACKAGE WHAT: deps.sh must fail, name WHAT as the reason, and install nothing
 refused() {
-	local name="packages: deps.sh does not install $1, for $2" rc
+	local name="packages: deps.sh does not install $1, because of $2" rc
 	apt-cache show "$1" >/dev/null 2>&1 || { skip "$name" "apt does not know it"; return; }
 	: >"$tmp/calls"
-	"$deps" "$1" >"$tmp/said" 2>&1
+	"$deps" "$1" >"$tmp/output" 2>&1
 	rc=$?
 	{
 		[ $rc -ne 0 ] || echo "status 0"
-		grep -q "^deps: not installed, because .*$2.* would come with it" "$tmp/said" ||
-			cat "$tmp/said"
+		grep -q "^deps: not installed, because .*$2.* would be installed as well" \
+			"$tmp/output" || cat "$tmp/output"
 		cat "$tmp/calls"
 	} >"$tmp/wrong"
 	judge "$name" "$tmp/wrong"

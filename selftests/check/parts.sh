@@ -1,63 +1,65 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# The parts of "make check-full", which check.sh sources after the stages: all that the
-# stages leave out, cut so that each part takes some ten minutes at most and can be had alone.
+# The parts of "make check-full", sourced by check.sh after the stages: all tests that the stages
+# leave out, in parts of at most about ten minutes that can be run one by one.
 #
-# The name of a part says what it does: part_KIND gets the words behind KIND, and last the
-# slice I/N (1/1 of what is not cut).
+# The name of a part is KIND_ARGUMENT..., with _IofN if the kind is split: it runs part_KIND with
+# these arguments and the slice I/N, which is 1/1 if the kind is not split.
 : "${src:?}" "${check:?}"	# from check.sh
 
-# name, slices, seconds that each takes on two cores without KVM, how often "rotate" comes to it
-# (once in so many commits; "-": never), kernels, what it is.  The most valuable first.
+# Name, number of slices, seconds of each on two cores without KVM, period of "rotate" (the part
+# runs once in so many commits; "-": never), guest kernels, description. The most valuable come
+# first.
 kinds_of_parts() {
 	cat <<-'END'
-	table_uml		2	400	10	uml	all rows of the socket table
-	lies_uml		4	150	10	uml	all lies of a peer's module, against clients and servers
-	faults			10	280	10	uml uml-debug vm-6.12	all faults under streams, at both ends
-	forged_uml		1	600	10	uml	10,000 malformed handshakes in each role, 100,000 forged messages
-	mutations		6	450	50	uml-debug	bugs put into the module: each has to turn a test red
-	programs		3	420	50	uml	programs of others between two guests: TCP, AF_SMC, AF_RDMA
-	rogue_uml		1	400	50	uml	a hostile peer without RDMA, all its rows
-	table_vm-6.12		10	400	100	vm-6.12	the socket table with two CPUs, Debian's 6.12
-	table_vm-6.1		10	400	100	vm-6.1	the socket table on Debian's 6.1
-	table_uml-debug		10	400	100	uml-debug	the socket table with KASAN, lockdep and kmemleak
-	lies_uml-debug		6	540	-	uml-debug	all lies with KASAN, lockdep and kmemleak
-	table_siw		2	400	50	uml	the socket table over iWARP
-	rogue_uml-debug		1	900	-	uml-debug	a hostile peer without RDMA, with KASAN
-	scripts_uml		1	450	50	uml	smctl, dying devices, limits, pacing, dumps, loopback, mass resets
+	table_uml	2	400	10	uml	all rows of the socket table
+	lies_uml	4	150	10	uml	injections of a Byzantine peer, both roles
+	faults		10	280	10	uml uml-debug vm-6.12	all faults, at both ends
+	forged_uml	1	600	10	uml	10,000 bad handshakes per role, 10^5 cursors
+	mutations	6	450	50	uml-debug	does a test find each of these bugs?
+	programs	3	420	50	uml	third-party programs: TCP, AF_SMC, AF_RDMA
+	rogue_uml	1	400	50	uml	a hostile peer without RDMA, all rows
+	table_vm-6.12	10	400	100	vm-6.12	socket table, two CPUs, Debian's 6.12
+	table_vm-6.1	10	400	100	vm-6.1	socket table on Debian's 6.1
+	table_uml-debug	10	400	100	uml-debug	socket table, KASAN/lockdep/kmemleak
+	lies_uml-debug	6	540	-	uml-debug	injections, KASAN/lockdep/kmemleak
+	table_siw	2	400	50	uml	socket table over iWARP
+	rogue_uml-debug	1	900	-	uml-debug	a hostile peer, no RDMA; with KASAN
+	scripts_uml	1	450	50	uml	smctl, failing devices, limits, pacing, ...
 	scripts_uml-debug	1	900	-	uml-debug	the same with KASAN
-	scripts_vm-6.12		1	900	-	vm-6.12	the same in VMs
-	scripts_vm-6.1		1	900	-	vm-6.1	the same on 6.1
-	suite_python		1	450	50	uml	Python's tests of sockets, as on TCP
-	suite_redis		1	400	50	uml	test suite of redis
-	suite_memcached		1	600	50	uml	test suite of memcached
-	suite_libuv		1	300	50	uml	test suite of libuv
-	suite_socat		1	600	50	uml	test suite of socat
-	suite_stress-ng		1	300	50	uml	stressors of sockets
-	suite_vsock		1	300	50	uml	the kernel's suite of AF_VSOCK, on TCP addresses
-	fuzz_option		1	120	50	-	the TCP option: 35 million executions
-	fuzz_hello		1	360	50	-	HELLO: 35 million executions
-	fuzz_frame		2	350	50	-	frames: 35 million executions in all
-	oracle			2	60	50	-	all rows of the socket table over TCP alone
-	lab			1	300	-	uml	whether the lab notices faults
-	demo			1	240	-	vm-6.12	make demo
-	bench_stream		1	900	-	vm-6.12	benchmark, one repetition: streams
-	bench_rtt		1	900	-	vm-6.12	round trips
+	scripts_vm-6.12	1	900	-	vm-6.12	the same in VMs
+	scripts_vm-6.1	1	900	-	vm-6.1	the same on 6.1
+	suite_python	1	450	50	uml	Python's socket tests, compared with TCP
+	suite_redis	1	400	50	uml	test suite of redis
+	suite_memcached	1	600	50	uml	test suite of memcached
+	suite_libuv	1	300	50	uml	test suite of libuv
+	suite_socat	1	600	50	uml	test suite of socat
+	suite_stress-ng	1	300	50	uml	socket stressors of stress-ng
+	suite_vsock	1	300	50	uml	the kernel's AF_VSOCK suite, on TCP
+	fuzz_option	1	120	50	-	the TCP option: 35 million executions
+	fuzz_hello	1	360	50	-	HELLO: 35 million executions
+	fuzz_frame	2	350	50	-	frames: 35 million executions in all
+	oracle		2	60	50	-	all rows of the socket table over TCP
+	lab		1	300	-	uml	faults that the lab itself must detect
+	demo		1	240	-	vm-6.12	make demo
+	bench_stream	1	900	-	vm-6.12	benchmark, one repetition: streams
+	bench_rtt	1	900	-	vm-6.12	the same: round trips
 	bench_connect,counts,memory	1	600	-	vm-6.12	connections, costs, memory
-	bench_redis,iperf3,sockperf	1	900	-	vm-6.12	programs
-	bench_growth		1	900	-	vm-6.12	up to 1,000 connections
+	bench_redis,iperf3,sockperf	1	900	-	vm-6.12	the same: programs
+	bench_growth	1	900	-	vm-6.12	the same: up to 1,000 connections
 	END
 }
 
-# What "make check-full" leaves out, as it runs the same rows with KASAN, lockdep and kmemleak.
+# Parts that "make check-full" leaves out, since others run the same rows with KASAN, lockdep and
+# kmemleak.
 covered='table_uml rogue_uml scripts_uml'
 
 parts_in_full() {
 	parts | cut -f 1 | grep -vE "^(${covered// /|})(_[0-9]+of[0-9]+)?\$"
 }
 
-# A line each: name, seconds, period, kernels, what it is.
+# One line per part: name, seconds, period, kernels, description.
 parts() {
 	kinds_of_parts | awk -F '\t+' '{
 		for (i = 1; i <= $2; i++)
@@ -65,21 +67,20 @@ parts() {
 	}'
 }
 
-# The parts as lines of the table of stages. A part that takes three times as long as it
-# should has come to a halt.
+# The parts as lines of the table of stages, with their maximum duration.
 parts_as_stages() {
 	parts | awk -F '\t' '{
 		print $1 "\t" 3 * $2 + 300 "\t" $5 ($4 == "-" ? "" : "\t+" $4)
 	}'
 }
 
-# Where in its period each part comes: lines of period, place, seconds, name. Often before
-# seldom and long before short, each where the longest commit that it comes to is shortest.
+# The slot of each part in its period: lines of period, slot, seconds, name. Parts with a short
+# period and long parts are placed first, each in the slot that keeps the longest commit shortest.
 slots() {
 	parts | awk -F '\t' '$3 != "-" { print $3 "\t" $2 "\t" $1 }' | sort -k 1,1n -k 2,2nr -k 3 |
 		awk -v all=100 '
-		function longest(place, period,	i, most) {
-			for (i = place; i < all; i += period)
+		function longest(slot, period,	i, most) {
+			for (i = slot; i < all; i += period)
 				if (seconds[i] > most)
 					most = seconds[i]
 			return most + 0
@@ -95,7 +96,7 @@ slots() {
 		}'
 }
 
-# A number that the next commit has one more of; of a clone without history only its hash.
+# The number of the commit in the history; in a clone without history, a number from its hash.
 commit_number() {
 	if [ "$(git rev-parse --is-shallow-repository 2>/dev/null)" = false ]; then
 		git rev-list --count HEAD
@@ -143,7 +144,8 @@ run_part_named() {
 ### The functions
 
 # shellcheck disable=SC2034 # rdma, cpus and more are read by in_guests()
-# on GUEST: sets guest; "siw" is uml with the other kind of device. Two CPUs where they work.
+# on GUEST: set guest and its options; "siw" is uml with the other type of device. Guests of 6.12
+# get two CPUs.
 on() {
 	guest=$1
 	case $1 in
@@ -152,7 +154,7 @@ on() {
 	esac
 }
 
-# shellcheck disable=SC2034 # the same
+# shellcheck disable=SC2034 # as above
 part_table() {
 	on "$1"
 	programs || return
@@ -166,12 +168,12 @@ part_rogue() {
 
 part_lies() {
 	programs || return
-	against_liar "$1" 1700 selftests/net/rogue-module.sh --slice "$2"
+	against_byzantine "$1" 1700 selftests/net/rogue-module.sh --slice "$2"
 }
 
 part_forged() {
 	programs || return
-	against_liar "$1" 1700 selftests/net/forged.sh full
+	against_byzantine "$1" 1700 selftests/net/forged.sh full
 }
 
 # shellcheck disable=SC2034 # more is read by in_guests()
@@ -183,7 +185,7 @@ part_scripts() {
 		in_guests "$guest" 1000 "selftests/$script.sh"
 	done
 	in_guests "$guest" 300 selftests/lab/smoke.sh
-	more=(--mem 3000)	# both ends are in one guest; many connections
+	more=(--mem 3000)	# many connections with both ends in one guest
 	in_guests "$guest" 1000 selftests/net/loopback.sh quick --no-rogue
 	in_guests "$guest" 600 selftests/net/mass.sh
 	return "${failures:?}"
@@ -211,13 +213,13 @@ part_suite() {
 	esac
 }
 
-# In ten runs with seeds of their own, so that it is seen to go on.
+# Ten runs with different seeds, so that the log shows progress.
 part_fuzz() {
 	local seed
 	for ((seed = 1; seed <= 10; seed++)); do
 		((seed % ${2#*/} == ${2%/*} % ${2#*/})) || continue
-		verdict "fuzz_$1, seed $seed: 3,500,000 executions" make -C selftests/unit fuzz-long \
-			FUZZERS="$1" RUNS=3500000 SEED=$seed
+		verdict "fuzz_$1, seed $seed: 3,500,000 executions" make -C selftests/unit \
+			fuzz-long FUZZERS="$1" RUNS=3500000 SEED=$seed
 	done
 }
 

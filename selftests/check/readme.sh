@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The list of packages in README.md is selftests/lab/packages.txt, and the
-# README names no file or make target that is not there.
+# The list of packages in README.md must be that of selftests/lab/packages.txt, and all files and
+# make targets that the README names must exist.
 #
 #	readme.sh		check: KTAP
 #	readme.sh --write	write the list
@@ -39,14 +39,14 @@ fi
 
 failed=0
 if diff -u README.md "$tmp/README.md" >"$tmp/diff"; then
-	echo "ok 1 README: the packages are those of packages.txt"
+	echo "ok 1 README: the list of packages is that of packages.txt"
 else
-	echo "not ok 1 README: the packages are those of packages.txt"
+	echo "not ok 1 README: the list of packages is that of packages.txt"
 	sed 's/^/# /' "$tmp/diff"
 	failed=1
 fi
 
-# Whatever stands in backquotes and looks like a path of the tree, or follows make.
+# In backquotes: paths of the tree, and "make TARGET".
 # shellcheck disable=SC2016 # backquotes of Markdown
 {
 	grep -oE '`[A-Za-z._]+/[A-Za-z0-9._/-]*`' README.md | tr -d '`' | grep -v '^build/' |
@@ -57,10 +57,10 @@ fi
 		done
 } >"$tmp/wrong"
 if [ -s "$tmp/wrong" ]; then
-	echo "not ok 2 README: names what is there"
+	echo "not ok 2 README: all paths and make targets exist"
 	sed 's/^/# /' "$tmp/wrong"
 	failed=1
 else
-	echo "ok 2 README: names what is there"
+	echo "ok 2 README: all paths and make targets exist"
 fi
 exit $failed

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""What every stage and part of check.sh came to, and on which commit.
+"""Results of the stages and parts of check.sh, and the commits that they belong to.
 
-    results.py add NAME COMMIT PASSED FAILED SKIPPED SECONDS LOG    after each of them
-    results.py holds NAME       exit status 0 if the last result of NAME is a pass of this tree
-    results.py status NAME...   a table; exit status 1 if a last result is a failure
+    results.py add NAME COMMIT PASSED FAILED SKIPPED SECONDS LOG    add a result
+    results.py holds NAME       exit status 0 if NAME last passed, and that is valid for this tree
+    results.py status NAME...   print a table; exit status 1 if a last result is a failure
     results.py keep NAME...     write the last results into the tree, for readers of a clone
 
-A result belongs to a commit: it is "dirty", and never holds, if files that git knows were
-changed, or another commit was checked out meanwhile. It holds as well for a later commit that
-differs from it in nothing but documents, and what only other stages and parts use (PRIVATE).
+A result belongs to a commit. It is "dirty", and never valid, if tracked files were modified, or if
+another commit was checked out while it ran. It is also valid for a later commit that differs only
+in documents and in files that only other stages and parts use (PRIVATE).
 
-Results are lines of ~/.cache/afrdma/check-results.tsv (AFRDMA_CACHE), which all trees of this
-machine share and "make clean" leaves alone. What "keep" has written is read before it.
+Results are lines of ~/.cache/afrdma/check-results.tsv (AFRDMA_CACHE), which all trees on this
+machine share and "make clean" does not delete. The file that "keep" writes is read first.
 """
 import calendar
 import functools
@@ -29,11 +29,11 @@ FILE = CACHE / "check-results.tsv"
 KEPT = SRC / "Documentation/test-results.tsv"
 FIELDS = ("date", "name", "commit", "dirty", "passed", "failed", "skipped", "seconds", "guests",
           "kernel", "seed")
-# Which stages and parts depend on a file or folder, by the beginnings of their names; of lint all
-# is done each time. A path can be within another one here: both lines have to name the stage.
+# The stages and parts that depend on a file or folder, by the beginnings of their names. lint
+# always runs. If a path is inside another one of this table, both lines must name the stage.
 GUESTS = "siw|uml|vm|table|lies|forged|rogue|scripts|mutations"     # run selftests/net in guests
 SCRIPTS = "siw|uml back|uml debug|vm|scripts|mutations"
-LIES = "uml|lies|forged|mutations"
+BYZANTINE = "uml|lies|forged|mutations"
 PRIVATE = {
     ".ci": "-",
     "Documentation": "-",
@@ -45,7 +45,7 @@ PRIVATE = {
     "selftests/check/readme.sh": "-",
     "selftests/check/results.py": "-",
     "selftests/check/watch.sh": "-",
-    "selftests/lint": "build",
+    "selftests/lint": "build|unit|mutations",
     "selftests/unit": "unit|fuzz|oracle|mutations",
     "selftests/net": f"unit|build|oracle|faults|{GUESTS}",
     "selftests/net/README.rst": "-",
@@ -69,13 +69,13 @@ PRIVATE = {
     "selftests/net/tail.sh": SCRIPTS,
     "selftests/net/tunnel.py": SCRIPTS,
     "selftests/net/tunnel.sh": SCRIPTS,
-    "selftests/net/forged.sh": LIES,
-    "selftests/net/rogue-module.py": LIES,
-    "selftests/net/rogue-module.sh": LIES,
-    "selftests/net/rogue_rows.py": LIES,
-    "selftests/net/rogue_stream.py": LIES,
+    "selftests/net/forged.sh": BYZANTINE,
+    "selftests/net/rogue-module.py": BYZANTINE,
+    "selftests/net/rogue-module.sh": BYZANTINE,
+    "selftests/net/rogue_rows.py": BYZANTINE,
+    "selftests/net/rogue_stream.py": BYZANTINE,
     "selftests/faults": "faults",
-    "selftests/programs": "programs|suite",
+    "selftests/programs": "programs|suite|bench",
     "selftests/mutations": "mutations",
     "selftests/mutations.py": "mutations",
     "selftests/bench": "bench",
@@ -86,7 +86,7 @@ PRIVATE = {
 
 
 def git(*words):
-    """What it says, or "" where this is no clone."""
+    """The output of git; "" if it fails, for example outside a clone."""
     done = subprocess.run(["git", "-C", SRC, *words], check=False, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     return done.stdout.strip() if done.returncode == 0 else ""
@@ -112,7 +112,7 @@ def all_of(pattern, text):
 
 
 def about(log):
-    """The guests with their accelerators, the kernels and the seeds that a log names."""
+    """The guests with their accelerators, the kernels and the seeds in a log."""
     text = pathlib.Path(log).read_text(errors="replace")
     guests = all_of(r"^lab: (\S+ \(\w+\)), [12] guests", text).replace(" (", "/").replace(")", "")
     kernels = all_of(r"Linux version (\S+)", text)
@@ -125,7 +125,7 @@ def add(name, commit, passed, failed, skipped, seconds, log):
     line = [time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), name, commit,
             "dirty" if is_dirty(commit) else "clean", passed, failed, skipped, seconds, *about(log)]
     CACHE.mkdir(parents=True, exist_ok=True)
-    # One write of one line: checks of other trees append, too.
+    # One write per line: checks of other trees append to the same file.
     with open(FILE, "a", encoding="utf-8") as file:
         file.write("\t".join(line) + "\n")
 
@@ -133,8 +133,8 @@ def add(name, commit, passed, failed, skipped, seconds, log):
 # --- reading --------------------------------------------------------------
 
 def last_results():
-    """By name. Neither a tree with changes nor a commit that is not in the history of this one
-    hides what came before."""
+    """The last result of each name. A result of a dirty tree, or of a commit that is not in the
+    history of this one, does not replace a better one."""
     last, ago = {}, functools.cache(commits_ago)
 
     def weight(one):
@@ -153,7 +153,7 @@ def last_results():
 
 
 def of_this_tree(one):
-    """Does it say something about what is checked out here?"""
+    """Is the result valid for the commit that is checked out?"""
     if one["dirty"] == "dirty" or git("status", "--porcelain", "--untracked-files=no"):
         return False
     others = [f":(exclude){path}" for path, names in PRIVATE.items()
@@ -163,7 +163,7 @@ def of_this_tree(one):
 
 
 def verdict(one):
-    """What has only skipped proves nothing, and fails nothing."""
+    """A result with nothing but skipped tests is neither a pass nor a failure."""
     if one["failed"] != "0":
         return "FAILED"
     return "passed" if one["passed"] != "0" else "skipped"
@@ -209,14 +209,14 @@ def status(names):
     seen = [last[name] for name in names if name in last]
     failed = [one["name"] for one in seen if one["failed"] != "0"]
     here = sum(of_this_tree(one) for one in seen)
-    print(f"{len(names)} in all, {here} hold for this commit, {len(names) - len(seen)} never run here, "
+    print(f"{len(names)} in all, {here} valid for this commit, {len(names) - len(seen)} never run, "
           f"{len(failed)} failed{': ' if failed else ''}{' '.join(failed)}")
-    print("+: files were changed that git knows")
+    print("+: tracked files were modified")
     return not failed
 
 
 def worth_keeping(one):
-    """It holds, or is of one of the last ten commits: nothing older stands in a document."""
+    """Is the result clean, and valid or of one of the last ten commits?"""
     ago = commits_ago(one["commit"])
     return one["dirty"] == "clean" and (of_this_tree(one) or (ago.isdigit() and int(ago) <= 10))
 

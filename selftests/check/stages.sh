@@ -1,36 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# The stages of check.sh, which sources this: a table, and a function for each
-# line of it.  A function prints KTAP among whatever else its commands print;
-# it runs in a process of its own, in the source tree, without a terminal.
+# The stages of check.sh, which sources this file: a table, and a function for each line of it. A
+# function prints KTAP among the output of its commands; it runs in a process of its own, in the
+# source tree, without a terminal.
 : "${src:?}" "${lab:?}" "${check:?}" "${logs:?}"	# from check.sh
 
-# name, seconds it takes at most where nothing else runs (see watch), what it is; "+" marks which guest kernel it needs,
-# all of which are made in the background from the beginning.
+# Name, maximum duration in seconds on an idle machine (see watch() in check.sh), description; "+"
+# and the guest kernel that it needs. The kernels are built in the background from the beginning.
 stages() {
 	cat <<-'END'
 	deps		3600	Debian packages that are missing
-	unit		900	the pure layer in user space: tests, model, fuzzers; tools; the socket tests over TCP
-	unit-quick	120	the same without fuzzers, with a shorter model
-	build		1800	{6.12, 6.1} x {gcc with W=1 and sparse, clang with W=1}; the tools with both
+	unit		900	proto layer in user space, model, fuzzers; tools; socket tests
+	unit-quick	120	the same without fuzzers, and with fewer schedules of the model
+	build		1800	{6.12, 6.1} x {gcc W=1 and sparse, clang W=1}; the tools with both
 	build-quick	300	6.12 with gcc and W=1, the tools
 	lint		600	layers, style, symbols, scripts, documents
 	lint-quick	120	layers, scripts, documents
-	kernels		2400	guest kernels: built while the above ran
-	uml		900	two User-Mode Linux guests: the socket table, quick; a module that lies	+uml
-	uml-debug	3600	the same with KASAN, lockdep and kmemleak; 1,000 connections in a row	+uml-debug
-	siw		600	the socket table, quick, and devices that die, over iWARP	+uml
-	uml-back	800	rows that quick leaves out: the server has the client's part; rings of 1 MiB; smctl run; tools/examples	+uml
-	programs-quick	400	four programs between two guests, as on TCP and by RDMA	+uml
+	kernels		2400	guest kernels, built in the background meanwhile
+	uml		900	two UML guests: the socket table, quick; fault injection	+uml
+	uml-debug	3600	with KASAN, lockdep, kmemleak; 1,000 connections	+uml-debug
+	siw		600	the socket table, quick, and failing devices, over iWARP	+uml
+	uml-back	800	roles exchanged; rings of 1 MiB; smctl run; tools/examples	+uml
+	programs-quick	400	four third-party programs on TCP and on AF_RDMA	+uml
 	bench-quick	300	what a message costs, counted in two UML guests	+uml
 	faults		600	faults under streams, those that take little time	+uml
-	vm-6.12		3600	two VMs with 2 CPUs, Debian's 6.12: table, 1,000 in a row, 200 at once	+vm-6.12
-	vm-6.1		3600	the table and smctl on Debian's 6.1, with one CPU	+vm-6.1
+	vm-6.12		3600	Debian's 6.12, 2 CPUs: socket table, 1,000 connections	+vm-6.12
+	vm-6.1		3600	socket table and smctl on Debian's 6.1, with one CPU	+vm-6.1
 	END
 }
-# shellcheck disable=SC2034 # for check.sh
-all="deps unit build lint kernels uml-debug siw uml-back bench-quick faults programs-quick vm-6.12 vm-6.1"
+# shellcheck disable=SC2034 # used by check.sh
+all="deps unit build lint kernels uml-debug siw uml-back bench-quick faults programs-quick
+	vm-6.12 vm-6.1"
 # shellcheck disable=SC2034
 quick="deps unit-quick build-quick lint-quick kernels uml"
 
@@ -38,7 +39,7 @@ quick="deps unit-quick build-quick lint-quick kernels uml"
 
 stage_deps() { "$lab/deps.sh"; }
 
-# step COMMAND...: go on after a failure, but remember it.
+# step COMMAND...: record a failure and continue.
 failures=0
 step() {
 	"$@" || failures=1
@@ -60,7 +61,7 @@ stage_unit_quick() { unit_tests SEEDS=5000; }
 
 stage_unit() {
 	unit_tests
-	# No findings is what fuzzers are to have, and no KTAP is what they print.
+	# Fuzzers print no KTAP; they pass if they find nothing.
 	if make -C selftests/unit fuzz; then
 		echo "ok - fuzzers"
 	else
@@ -69,8 +70,7 @@ stage_unit() {
 	return "$failures"
 }
 
-# verdict NAME COMMAND...: one KTAP line; what it printed below, if it failed or
-# if it warned.
+# verdict NAME COMMAND...: print one KTAP line, and below it the errors or warnings of the command.
 verdict() {
 	local name=$1 out
 	shift
@@ -87,7 +87,7 @@ verdict() {
 	rm -f "$out"
 }
 
-# Compilers warn about what they compile: an emptied folder makes that all.
+# The build folder is emptied first, so that every file is compiled and can cause warnings.
 module_with() {
 	local kernel=$1 name=$2
 	shift 2
@@ -108,8 +108,7 @@ tests_with() {
 stage_build() {
 	local kernel cc
 	for kernel in vm-6.12 vm-6.1; do
-		# clang: its objects are of no use to objtool, which looks for
-		# what this kernel's gcc was told to emit.
+		# Without objtool, which expects what the gcc of this kernel emits.
 		verdict "build: clang W=1 on $kernel" module_with "$kernel" clang \
 			CC="$check/clang.sh" CONFIG_OBJTOOL= CONFIG_DEBUG_INFO_BTF_MODULES=
 	done
@@ -126,12 +125,13 @@ stage_build_quick() {
 }
 
 stage_lint_quick() {
-	step selftests/lint/lint.sh layers ynl shell docs wire_doc gen_reference gen_support doc_names internals mutations
+	step selftests/lint/lint.sh layers ynl shell docs wire_doc gen_reference gen_support \
+		doc_names internals mutations
 	step selftests/check/readme.sh
 	step selftests/demo/selfcheck.sh
 }
 
-# Without sparse: that is a build.
+# Without sparse, which needs a build: it is part of the stage build.
 stage_lint() {
 	step selftests/lint/lint.sh style symbols
 	step selftests/check/packages.sh
@@ -139,35 +139,36 @@ stage_lint() {
 	stage_lint_quick
 }
 
-# in_guests GUEST SECONDS SCRIPT...; $rdma is the kind of device, $cpus and $more are words for
-# the lab
+# in_guests GUEST SECONDS SCRIPT...; $rdma is the type of device, $cpus and $more are further
+# options of lab/run
 rdma=rxe
 cpus=()
 more=()
 in_guests() {
 	local guest=$1 seconds=$2 rc=0
 	shift 2
-	# Verbose: the end of the log is what is shown of a stage that is at work.
+	# --verbose, since the last line of the log is shown as progress.
 	"$lab/run" --guest "$guest" --rdma $rdma --build --verbose --timeout "$seconds" \
 		"${cpus[@]}" "${more[@]}" -- "$@" || rc=$?
-	# 4 is a script that could not do its work here, and has said so.
+	# Status 4: the script has skipped and printed why.
 	[ $rc -eq 0 ] || [ $rc -eq 4 ] || failures=1
-	[ $rc -ne 2 ] || echo "not ok - the lab for $1"
+	[ $rc -ne 2 ] || echo "not ok - the lab failed to run $1"
 	return "$failures"
 }
 
-# The same, and guest b has the module that lies.
-against_liar() {
-	local liar
-	liar=$(AFRDMA_BUILD=$src/build/rogue "$lab/build-module.sh" "$1" CONFIG_AFRDMA_BYZANTINE=y) ||
-		{ failures=1; return 1; }
-	more=(--module-b "$liar")
+# The same; guest b has a module with fault injection.
+against_byzantine() {
+	local module
+	module=$(AFRDMA_BUILD=$src/build/rogue "$lab/build-module.sh" "$1" \
+		CONFIG_AFRDMA_BYZANTINE=y) || { failures=1; return 1; }
+	more=(--module-b "$module")
 	in_guests "$@"
 	more=()
 	return "$failures"
 }
 
-# Rows of the table in full: 1,000 times connect, 64 KiB, close; 200 at once.
+# Rows that run with their full amounts: 1,000 times connect, 64 KiB, close; 200 connections at
+# once.
 many='cycles.cold,cycles.rdma,many_poll.*,connect_storm.cold'
 
 programs() { make -s -C selftests/net && make -s tools; }
@@ -176,14 +177,15 @@ examples() { make -s -C tools/examples O="$src/build/examples" CPPFLAGS="-I$src/
 stage_uml() {
 	programs || return
 	in_guests uml 400 selftests/check/one-way.sh quick --no-rogue
-	against_liar uml 200 selftests/net/forged.sh quick
+	against_byzantine uml 200 selftests/net/forged.sh quick
 }
 
 stage_uml_back() {
 	programs || return
 	in_guests uml 300 selftests/check/one-way.sh full --no-rogue --variants cold --only '*_back'
 	in_guests uml 300 selftests/tools/run.sh
-	examples && in_guests uml 200 selftests/tools/examples.sh
+	examples || return
+	in_guests uml 200 selftests/tools/examples.sh
 	in_guests uml 200 selftests/net/tunnel.sh
 	in_guests uml 200 selftests/net/tail.sh
 	in_guests uml 300 selftests/net/hole.sh
@@ -192,7 +194,7 @@ stage_uml_back() {
 	return "$failures"
 }
 
-# siw is in no kernel of Debian's.
+# In UML only: Debian's kernels do not contain siw.
 stage_siw() {
 	rdma=siw
 	programs || return
@@ -215,7 +217,7 @@ stage_uml_debug() {
 	in_guests uml-debug 200 selftests/net/arrival.sh
 	in_guests uml-debug 400 selftests/net/pace.sh
 	in_guests uml-debug 200 selftests/net/dumps.sh
-	against_liar uml-debug 900 selftests/net/rogue-module.sh --quick
+	against_byzantine uml-debug 900 selftests/net/rogue-module.sh --quick
 	return "$failures"
 }
 
@@ -223,10 +225,10 @@ stage_bench_quick() {
 	selftests/bench/run --guest uml --only counts --reps 1 --quick --out build/bench-quick
 }
 
-# With a seed of its own each time: the log has it.
+# Each run chooses a new seed, which is in the log.
 stage_faults() { selftests/faults/run --quick; }
 
-# Two CPUs: what races does so for real.
+# With two CPUs, so that races are real.
 stage_vm_6.12() {
 	cpus=(--smp 2)
 	programs || return
@@ -237,7 +239,7 @@ stage_vm_6.12() {
 	return "$failures"
 }
 
-# What a peer can do, and pacing, hang on nothing that is different in 6.1; netlink does.
+# Without the hostile peer and pacing, which do not depend on differences of 6.1; netlink does.
 stage_vm_6.1() {
 	programs || return
 	in_guests vm-6.1 1500 selftests/check/one-way.sh quick --no-rogue
@@ -246,7 +248,7 @@ stage_vm_6.1() {
 	return "$failures"
 }
 
-# Made in the background; this waits for the rest of it.
+# Waits until the kernels that are built in the background are complete.
 stage_kernels() {
 	local kernel
 	for kernel in ${kernels:?}; do

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# check.sh ends a stage that stands still, and lets one that goes on take its time: its
-# watch(), with stages of a few seconds. KTAP.
+# Test of watch() in check.sh with stages of a few seconds: a stage without output is ended, a slow
+# stage that makes progress is not. Prints KTAP.
 set -uo pipefail
 # shellcheck source=selftests/lint/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lint/lib.sh"
@@ -13,24 +13,26 @@ done
 # shellcheck disable=SC2034 # for watch()
 patience=2
 
-# stage NAME LIMIT STATUS SAYS SCRIPT: what watch() makes of it, and writes into its log
+# stage NAME LIMIT STATUS LINE SCRIPT: run SCRIPT under watch(), which must return STATUS; its log
+# must contain LINE.
 stage() {
-	local name="watch: $1" limit=$2 want=$3 says=$4 rc=0 log=$tmp/log
+	local name="watch: $1" limit=$2 want=$3 line=$4 rc=0 log=$tmp/log
 	: >"$tmp/wrong"
 	setsid bash -c "$5" >"$log" 2>&1 &
-	watch $! "$log" "$limit" "$1" >"$tmp/told" || rc=$?
+	watch $! "$log" "$limit" "$1" >"$tmp/progress" || rc=$?
 	[ $rc -eq "$want" ] || echo "status $rc, not $want" >>"$tmp/wrong"
-	grep -qx "$says" "$log" || sed 's/^/it says: /' "$log" >>"$tmp/wrong"
+	grep -qx "$line" "$log" || sed 's/^/log: /' "$log" >>"$tmp/wrong"
 	judge "$name" "$tmp/wrong"
 }
 
-# shellcheck disable=SC2016 # for another shell
+# shellcheck disable=SC2016 # expanded by the shell of the stage
 count='for i in $(seq 30); do echo $i; sleep 0.2; done'	# six seconds
-stage "one that goes on may take longer than it should" 3 0 30 "$count"
-stage "one that stands still is ended" 4 124 "check: nothing was said for 2 seconds" "echo begun; sleep 60"
-stage "one that goes on without end is ended" 1 124 "check: no end after 4 seconds" \
+stage "a stage with output may exceed its time" 3 0 30 "$count"
+stage "a stage without output is ended" 4 124 "check: no output for 2 seconds" \
+	"echo begun; sleep 60"
+stage "a stage that never ends is ended" 1 124 "check: still running after 4 seconds" \
 	"while :; do echo on; sleep 0.2; done"
-stage "who waits for others' guests stands still for no fault of its own" 1 0 ended \
+stage "waiting for the guests of another run does not count" 1 0 ended \
 	"echo 'lab: waiting for the guests of another run'; sleep 6; echo ended"
-stage "one that fails keeps its status" 3 7 no "echo no; exit 7"
+stage "the status of a failed stage is kept" 3 7 no "echo no; exit 7"
 finish

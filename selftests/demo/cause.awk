@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# What went wrong first, in words, from the log of a run and then, as a second file, the
-# story that the guests told. What the kernels said is no cause: each says much that is
-# harmless, such as "module verification failed". The ranks: a guest that ended without a
-# verdict, what the script in a guest has found, what the lab has, an error of a command,
-# the last words of a script of ours.
+# Print the first cause of a failure. Input: the log of a run, and then the report of the guests.
+# Kernel messages are not considered, since many are harmless, such as "module verification failed".
+# By rank: a guest without a verdict, a failure of the script in a guest, a failure found by the
+# lab, an error of a command; otherwise the last line of one of our scripts.
 
 function is(rank, what)
 {
@@ -37,5 +36,5 @@ END {
 			print cause[rank]
 			exit
 		}
-	print last ? last : final ? final : "nothing was said"
+	print last ? last : final ? final : "no output"
 }

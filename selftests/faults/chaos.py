@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Row X4: faults of many kinds at the same time, at both guests, as the seed has it.
+"""Row X4: faults of many kinds at the same time, at both guests, chosen by the seed.
 
-Streams whose two programs live through it are verified to their last byte; beside them
-programs are killed and started again. Nobody may be reset that was not killed, and when all
-faults are undone, bytes have to go by RDMA again.
+The streams of two programs that are not killed are verified to their last byte; beside them
+programs are killed and started again. Only connections of killed programs may be reset, and
+after all faults are undone, bytes must be carried by RDMA again.
 """
 import json
 import os
@@ -16,8 +16,8 @@ from stream import PORT, SLOW, Streams, error_names, over
 SMCTL = SRC / "build/tools/smctl"
 NETEM = "tc qdisc add dev eth0 root netem {} limit 100000"
 
-# What a fault takes for itself, so that no two of a guest are at odds; what it does; what
-# undoes it; for how long at most, in seconds.
+# By name: the resource that only one fault of a guest may use at a time; the fault; the commands
+# that undo it; the longest time between, in seconds.
 FAULTS = {
     "loss": ("queue", NETEM.format("loss 3%"), NO_NETEM, 4),
     "delay": ("queue", NETEM.format("delay 30ms 10ms"), NO_NETEM, 4),
@@ -34,25 +34,25 @@ FAULTS = {
 
 
 class Faults:
-    """What is broken at the moment, and how often what was."""
+    """The faults that are active, and how often each was injected."""
 
     def __init__(self, ctx):
         self.ctx = ctx
-        self.active = {}        # (guest, what it takes) -> (name, undo, when)
+        self.active = {}        # (guest, resource) -> (name, undo, until)
         self.count = {}
         self.most = 0
 
-    def did(self, name):
+    def record(self, name):
         self.count[name] = self.count.get(name, 0) + 1
 
     def begin(self, host, name):
-        takes, fault, undo, longest = FAULTS[name]
-        if (host.role, takes) in self.active:
+        resource, fault, undo, longest = FAULTS[name]
+        if (host.role, resource) in self.active:
             return
         self.ctx.do(host, fault)
-        self.did(name)
+        self.record(name)
         until = time.monotonic() + longest * self.ctx.rng.random() * SLOW
-        self.active[host.role, takes] = (name, undo, until)
+        self.active[host.role, resource] = (name, undo, until)
         self.most = max(self.most, len(self.active))
 
     def end(self, all_of_them=False):
@@ -66,10 +66,10 @@ class Faults:
 
 
 def ids(ctx, host, what):
-    """Of all connections or links. A dump is whole, whatever comes and goes meanwhile."""
+    """The ids in a dump of connections or links; none may occur twice."""
     found = [one["id"] for one in json.loads(ctx.do(host, f"{SMCTL} -j {what}"))]
     if len(found) != len(set(found)):
-        raise RowFailed(f"smctl {what} at {host.role}: an id is there twice")
+        raise RowFailed(f"smctl {what} at {host.role}: an id occurs twice")
     return found
 
 
@@ -80,7 +80,7 @@ def dump(ctx, host):
 
 def drain(ctx, host):
     for link in ids(ctx, host, "link"):
-        ctx.do(host, f"{SMCTL} link drain {link} || :")     # it may be gone by now
+        ctx.do(host, f"{SMCTL} link drain {link} || :")     # it may have ended meanwhile
 
 
 def move(ctx, host):
@@ -93,12 +93,12 @@ def rmmod(ctx, host):
     ctx.do(host, "! rmmod afrdma 2>/dev/null")
 
 
-# What is over at once.
+# Actions without an end.
 ACTS = {"dumps": dump, "links drained": drain, "connections moved": move, "rmmod refused": rmmod}
 
 
 class Victims:
-    """Streams of which one program is killed, and what its peer then sees."""
+    """Streams of which one program is killed, and the check of what its peer sees."""
 
     def __init__(self, ctx, faults):
         self.ctx, self.faults, self.port = ctx, faults, PORT + 1
@@ -107,16 +107,16 @@ class Victims:
 
     def start(self):
         self.port += 1
-        # A listener's port and its clients' may be in TIME_WAIT: another each time.
+        # Another port each time: sockets in TIME_WAIT may hold the old one.
         self.streams = Streams(self.ctx, port=self.port, conns=3, words=["--rate", 200])
         self.killed = None
 
     def step(self):
-        """Kill one, or see whether the other has noticed and begin anew."""
+        """Kill one program; or start new ones, if the peer of the last one has ended."""
         if self.killed is None:
             self.killed = self.ctx.rng.choice("ab")
             self.streams.of(self.killed).signal("SIGKILL")
-            self.faults.did(f"killed at {self.killed}")
+            self.faults.record(f"killed at {self.killed}")
         elif self.ended():
             self.start()
 
@@ -131,13 +131,13 @@ class Victims:
 
 
 def by_rdma(ctx):
-    """Bytes that RDMA has brought into both guests, as they count them."""
+    """The counters rx_bytes_rdma of both guests."""
     return [int(ctx.do(host, f"{SMCTL} stats | awk '$1 == \"rx_bytes_rdma\" {{ print $2 }}'"))
             for host in ctx.hosts.values()]
 
 
 def chaos(ctx, row):
-    """Faults for row.cycles seconds, or CHAOS_SECONDS; then all has to be well again."""
+    """Inject faults for CHAOS_SECONDS, or row.cycles; then the streams must recover."""
     seconds = int(os.environ.get("CHAOS_SECONDS") or row.cycles)
     ctx.streams = streams = Streams(ctx, conns=row.conns, words=["--rate", 500])
     wait("on RDMA before the faults", 40 * SLOW, streams.on_rdma)
@@ -151,7 +151,7 @@ def chaos(ctx, row):
             faults.begin(host, name)
         elif name in ACTS:
             ACTS[name](ctx, host)
-            faults.did(name)
+            faults.record(name)
         else:
             victims.step()
         time.sleep(ctx.rng.random() * 0.5)
@@ -159,13 +159,14 @@ def chaos(ctx, row):
         for load in streams.both:
             ctx.log(f"{load.host.role} {load.status()}")
             if load.state["open"] != row.conns:
-                raise RowFailed(f"{faults}: connections of programs that live ended: {load.state}")
+                raise RowFailed(f"{faults}: connections ended, though no program of theirs was "
+                                f"killed: {load.state}")
     faults.end(all_of_them=True)
     ctx.seen(note=f"{seconds} s: {faults}; up to {faults.most} at once")
-    wait("streams go on", 60 * SLOW, streams.moving)
+    wait("streams continue", 60 * SLOW, streams.moving)
     wait("back on RDMA", 90 * SLOW, streams.on_rdma)
     before = by_rdma(ctx)
-    wait("bytes come by RDMA again", 20 * SLOW,
+    wait("bytes arrive by RDMA again", 20 * SLOW,
          lambda: all(now > then + (1 << 16) for now, then in zip(by_rdma(ctx), before)))
     streams.end()
     missing = [name for name in [*FAULTS, *ACTS] if name not in faults.count]

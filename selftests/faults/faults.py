@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The fault rows, in the guests: started by selftests/faults/run in both.
+"""Run fault rows; selftests/faults/run starts this in both guests.
 
     faults.py DRIVER SEED ROW@ROLE...
 
-DRIVER is the guest that drives, a or b; the other one runs an agent. A row is
-run with its fault at ROLE. Each writes one line of JSON into $AFR_OUT/results
-of the driver when it begins and one when it has ended, and one KTAP line.
+DRIVER is the guest that runs the rows, a or b; the other one runs an agent. The
+fault of a row is injected at ROLE. For each row the driver writes one line of
+JSON to $AFR_OUT/results when it begins and one when it has ended, and prints
+one KTAP line.
 """
 import json
 import os
@@ -25,7 +26,7 @@ from hosts import ADDRESS, ADDRESS6, OTHER, ROLE, SRC, Broken, Local, Remote, Ro
 OUT = pathlib.Path(os.environ["AFR_OUT"])
 MTU = os.environ["AFR_MTU"]
 
-# As at the beginning, whatever a row has left; and it tells whether that worked.
+# Undoes whatever a row may have left behind. RESTORED checks the result.
 RESTORE = """
 set +e
 nft flush ruleset
@@ -65,7 +66,7 @@ echo 1 >tcp/tcp_send_reset/enable || :
 echo 1 >tcp/tcp_receive_reset/enable || :
 """
 
-# The part of the kernel log that was not there at the last look.
+# Checks the part of the kernel log that is new since the last call.
 NEW_SPLATS = """
 cd /run/afr
 dmesg >log.new
@@ -76,7 +77,7 @@ wc -l <log.new >log.lines
 
 
 class Context:
-    """What a row has at hand, and what it has seen."""
+    """What a row uses, and its results."""
 
     def __init__(self, both, role, rng, name):
         self.hosts = both
@@ -97,12 +98,12 @@ class Context:
         self.bytes += verified
 
     def log(self, text):
-        """For who wants to know more: a file per row."""
+        """Write to the log file of this row."""
         with open(self.log_path, "a", encoding="utf-8") as file:
             file.write(f"{time.monotonic():.2f} {text}\n")
 
     def watch(self, seconds):
-        """Sleep, and write down how the streams fare meanwhile."""
+        """Sleep, and log the state of the streams meanwhile."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             time.sleep(min(left, 0.5))
@@ -127,7 +128,7 @@ class Context:
                 "smctl": SRC / "build/tools/smctl", "link_timeout": rows.LINK_TIMEOUT_MS}
 
     def do(self, host, command, seconds=60):
-        """Commands of a row, which must succeed."""
+        """Run commands of a row, which must succeed; returns their output."""
         if not command:
             return ""
         for name, value in self.words(host).items():
@@ -138,17 +139,15 @@ class Context:
             raise Broken(f"at {host.role}: {command!r} ended with {rc}: {out}")
         return out
 
-
-    def look_at_log(self):
-        """A splat is the row's that was there when it came."""
+    def check_kernel_log(self):
+        """Fail if a guest has a new report: the row that was running caused it."""
         for host in self.hosts.values():
             rc, out = host.sh(NEW_SPLATS)
             if rc:
                 raise RowFailed(f"kernel log of {host.role}: {out.splitlines()[0]}")
 
-
     def restore(self):
-        """Both guests as at the beginning; programs are left alone."""
+        """Restore the initial state of both guests, except for programs."""
         for command in RESTORE, RESTORED:
             for host in self.hosts.values():
                 self.do(host, command)
@@ -166,7 +165,7 @@ def ktap(line):
 
 
 def one(both, row, role, seed):
-    """Run it; True when guests can be used for more."""
+    """Run a row; returns whether the guests can be used for others."""
     what = f"{row.name} {row.what}, at {role}"
     ctx = Context(both, role, random.Random(f"{seed} {row.name} {role}"),
                   f"{row.name}.{role}")
@@ -176,26 +175,27 @@ def one(both, row, role, seed):
     usable = True
     try:
         (getattr(special, row.how) if row.how else stream.run)(ctx, row)
-        ctx.look_at_log()
+        ctx.check_kernel_log()
         outcome = "pass"
     except RowFailed as why:
         outcome = "FAIL"
         ctx.note = str(why)
     except Broken as why:
         outcome = "FAIL"
-        ctx.note = f"broken: {why}"
+        ctx.note = f"cannot go on: {why}"
     if ctx.streams:
         ctx.seen(verified=ctx.streams.verified())
     if outcome == "FAIL":
         ctx.log_state()
-        ctx.note += "".join(f"; afr_load at {load.host.role}: {load.state}" for load in ctx.loads[-4:])
+        ctx.note += "".join(f"; afr_load at {load.host.role}: {load.state}"
+                            for load in ctx.loads[-4:])
     try:
         for host in both.values():
             host.kill_all()
         ctx.restore()
     except (Broken, RowFailed) as why:
         usable = False
-        ctx.note += f" and then: {why}"
+        ctx.note += f"; the guests cannot be restored: {why}"
         outcome = "FAIL"
     write({**line, "outcome": outcome, "stall": ctx.stall, "bytes": ctx.bytes,
            "note": ctx.note, "seconds": round(time.monotonic() - start, 1)})

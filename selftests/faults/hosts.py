@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The two guests, seen from the one that drives.
+"""Commands and programs in the two guests.
 
-One guest runs the driver; in the other one an agent does what it is told, by
-files in the folder that both see: the network between them is what is broken.
+One guest runs the driver; an agent in the other one executes its requests. These
+are files in a folder that both guests see, since the network between them is what
+fails.
 """
 import json
 import os
@@ -22,15 +23,15 @@ POLL = 0.01
 
 
 class RowFailed(Exception):
-    """The program saw what it must not see: a verdict on the row."""
+    """The row has failed: a program saw something that it must not see."""
 
 
 class Broken(Exception):
-    """The driver cannot go on in these guests."""
+    """The driver cannot continue in these guests."""
 
 
 def wait(what, seconds, condition):
-    """The first true value of condition(); the row fails after so long."""
+    """Return the first true value of condition(); after @seconds the row fails."""
     end = time.monotonic() + seconds
     while True:
         value = condition()
@@ -49,20 +50,20 @@ class Local:
         self.started = {}
 
     def sh(self, command, seconds=60):
-        """Run shell commands; exit status and output."""
+        """Run shell commands; returns exit status and output."""
         try:
             done = subprocess.run(["bash", "-c", command], stdin=subprocess.DEVNULL, check=False,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                   timeout=seconds, encoding="utf-8", errors="replace")
         except subprocess.TimeoutExpired as late:
-            said = late.stdout or ""
-            if isinstance(said, bytes):
-                said = said.decode(errors="replace")
-            return 124, f"{said}\nno end after {seconds} s"
+            output = late.stdout or ""
+            if isinstance(output, bytes):
+                output = output.decode(errors="replace")
+            return 124, f"{output}\nnot finished after {seconds} s"
         return done.returncode, done.stdout
 
     def start(self, argv):
-        """A program with its input open; a number names it."""
+        """Start a program with a pipe as stdin; returns its number for other calls."""
         number = len(self.started)
         out = f"/tmp/started.{number}"
         with open(out, "wb") as to:
@@ -75,10 +76,10 @@ class Local:
         try:
             self.started[number][0].stdin.write(line.encode() + b"\n")
         except BrokenPipeError:
-            pass        # its end shows in read()
+            pass        # it has ended: read() returns the exit status
 
     def read(self, number, at):
-        """What it has printed from there on, and its exit status or None."""
+        """Returns its output from offset @at on, and its exit status or None."""
         proc, out = self.started[number]
         rc = proc.poll()
         with open(out, encoding="utf-8", errors="replace") as file:
@@ -100,21 +101,21 @@ class Local:
 
 
 class Remote:
-    """The other guest: each method of Local is a request and its reply."""
+    """The other guest: each method of Local as a request to the agent."""
 
     def __init__(self):
         self.role = OTHER
         self.number = 0
 
     def call(self, method, *args, patience=30):
-        """Ask the agent, and wait for its answer."""
+        """Send a request to the agent, and wait for its answer."""
         self.number += 1
         put(f"ask.{self.number}", [method, *args])
         answer = SHARED / f"answer.{self.number}"
         end = time.monotonic() + patience
         while not answer.exists():
             if time.monotonic() > end:
-                raise Broken(f"the agent does not answer to {method} {args}")
+                raise Broken(f"no answer from the agent to {method} {args}")
             time.sleep(POLL)
         for old in (f"ask.{self.number - 1}", f"answer.{self.number - 1}"):
             (SHARED / old).unlink(missing_ok=True)
@@ -143,15 +144,17 @@ class Remote:
 
 
 def put(name, value):
-    """A file that appears whole."""
+    """Create a file atomically."""
     part = SHARED / f"tmp.{name}"
     part.write_text(json.dumps(value))
     part.rename(SHARED / name)
 
 
 def agent():
-    """Do what the driver says, until it says end. After a reboot of this guest
-    what was answered before is no affair of ours."""
+    """Execute requests of the driver until "end".
+
+    After a reboot of this guest, requests that were answered before it are skipped.
+    """
     local = Local()
     number = max([int(path.suffix[1:]) for path in SHARED.glob("ask.*")], default=1)
     if (SHARED / f"answer.{number}").exists():
@@ -171,12 +174,12 @@ def agent():
 
 
 def lab(request, seconds=60):
-    """Have the lab do something to a guest: "kill b" (see selftests/lab/run)."""
+    """Request something like "kill b" from the lab, see selftests/lab/run."""
     name = f"{os.getpid()}.{time.monotonic_ns()}"
     part = SHARED / f"tmp.lab.{name}"
     part.write_text(request + "\n")
     part.rename(SHARED / f"lab.request.{name}")
-    wait(f"the lab does: {request}", seconds, (SHARED / f"lab.done.{name}").exists)
+    wait(f"the lab's answer to: {request}", seconds, (SHARED / f"lab.done.{name}").exists)
 
 
 class Load:
@@ -188,13 +191,13 @@ class Load:
         self.at = 0
         self.rest = ""
         self.state = {}
-        self.words = 0          # of a kind that were seen
+        self.words = 0          # status and result lines that were read
         self.result = None
         self.rc = None
         self.listening = False
 
     def look(self):
-        """Read what it has said since."""
+        """Read and parse its new output."""
         if self.rc is not None:
             return self
         text, rc = self.host.read(self.number, self.at)
@@ -222,7 +225,7 @@ class Load:
             self.result = self.state
 
     def tell(self, line):
-        """A command, and the status that answers it."""
+        """Send a command; returns the state after its answer."""
         before = self.look().words
         self.host.tell(self.number, line)
         wait(f"afr_load at {self.host.role} answers to {line}", 20,
@@ -233,7 +236,7 @@ class Load:
         return self.tell("status") if self.result is None else self.state
 
     def gone(self):
-        """True after the result; a program that ended without one has failed."""
+        """Has it printed its result? If it ended without one, the row fails."""
         if self.result is None and self.look().rc is not None and self.result is None:
             raise RowFailed(f"afr_load at {self.host.role} ended with {self.rc}")
         return self.result is not None

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Load for the fault rows: many two-way position-coded connections, each byte
- * checked when it is read. Its driver tells it when the fault begins, and asks
- * what it has seen.
+ * The load of fault rows: many connections with a position-coded stream each way,
+ * of which every byte is checked when it is read.
  *
- * On standard input, a line each:
- *	mark	from now on the longest pause of a direction counts
- *	status	print a line of that name
- *	end	no new bytes: each of our directions ends, then its connection
- *	quit	end the program, whatever is open
- * On standard output: "listening", "status KEY=VALUE...", "result KEY=VALUE..."
- * as the last line, and "FAIL why" when a byte is wrong: that ends the program.
+ * Commands on standard input, one per line; each is answered by a status line:
+ *	mark	measure the longest pause of any direction from now on
+ *	status	nothing else
+ *	end	send no new bytes: shut down each direction, then close its connection
+ *	quit	end the program, also if connections are open
+ * On standard output: "listening", "status KEY=VALUE...", "result KEY=VALUE..." as the
+ * last line; "FAIL why" when a byte is wrong, after which the program ends.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -22,16 +21,8 @@
 
 #define TICK_MS		20
 
-/* What flow.c wants to know of a row; there are no others. */
+/* The only row; flow.c needs one. */
 static const struct row the_row = { .name = "faults" };
-const struct row *const tables[] = { NULL };
-const char *const variant_names[VAR_COUNT];
-
-struct load_options opt = { .seed = "0", .conns = 1, .chunk = CHUNK_MAX, .backlog = 1024 };
-struct conn *conns[SLOTS];
-bool ending;
-int begun;
-pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int epoll_fd, listener = -1;
 static bool quitting;
@@ -100,9 +91,9 @@ static bool connect_now(struct conn *c)
 	return false;
 }
 
-/* ---- connections that block: two threads each ---- */
+/* ---- with --blocking: two threads per connection ---- */
 
-static void *rest_of(void *arg);
+static void *thread_end(void *arg);
 
 static void *tx_thread(void *arg)
 {
@@ -111,8 +102,8 @@ static void *tx_thread(void *arg)
 	rnd_start(c->head.conn);
 	while (!c->tx.over)
 		if (!push(c) && !c->tx.over)
-			poll(NULL, 0, 1);	/* the rate, not the socket, says no */
-	return rest_of(c);
+			poll(NULL, 0, 1);	/* limited by the rate, not by the socket */
+	return thread_end(c);
 }
 
 static void *rx_thread(void *arg)
@@ -122,7 +113,7 @@ static void *rx_thread(void *arg)
 	rnd_start(c->head.conn + SLOTS);
 	while (!c->rx.over)
 		pull(c);
-	return rest_of(c);
+	return thread_end(c);
 }
 
 static void *first_thread(void *arg)
@@ -130,11 +121,11 @@ static void *first_thread(void *arg)
 	struct conn *c = arg;
 
 	if (!run.server && !connect_now(c))
-		return rest_of(c);
+		return thread_end(c);
 	while (!c->started && !c->err)
 		header_step(c);
 	if (c->err)
-		return rest_of(c);
+		return thread_end(c);
 	pthread_mutex_lock(&lock);
 	c->threads++;
 	pthread_mutex_unlock(&lock);
@@ -142,7 +133,7 @@ static void *first_thread(void *arg)
 	return tx_thread(c);
 }
 
-static void *rest_of(void *arg)
+static void *thread_end(void *arg)
 {
 	struct conn *c = arg;
 
@@ -152,7 +143,7 @@ static void *rest_of(void *arg)
 	return NULL;
 }
 
-/* ---- connections that do not: epoll ---- */
+/* ---- otherwise: epoll ---- */
 
 static void wait_for(struct conn *c)
 {
@@ -184,7 +175,7 @@ static void connected(struct conn *c)
 	}
 }
 
-/* A few calls, then others have their turn. */
+/* Handles events; makes at most a few calls, so that other connections are not delayed. */
 static void serve(struct conn *c, uint32_t events)
 {
 	if (c->connecting)
@@ -199,7 +190,7 @@ static void serve(struct conn *c, uint32_t events)
 			break;
 }
 
-/* ---- their beginning and end ---- */
+/* ---- beginning and end of connections ---- */
 
 static void adopt(int slot, int fd, bool is_new)
 {
@@ -226,7 +217,7 @@ static void adopt(int slot, int fd, bool is_new)
 	wait_for(c);
 }
 
-/* No descriptor, no file, no memory: another time. */
+/* Did a call fail for lack of descriptors, files or memory? Then it is repeated later. */
 static bool scarce(void)
 {
 	if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS)
@@ -294,7 +285,10 @@ static bool more_to_begin(void)
 	return !run.server && !ending && begun < (opt.cycles ? opt.cycles : opt.conns);
 }
 
-/* Look at all connections; returns how many there are or will be. */
+/*
+ * Ends and begins connections, and updates the events that each waits for. Returns how many
+ * there are, plus one if more are to begin.
+ */
 static int tick(void)
 {
 	int open = 0;
@@ -377,7 +371,7 @@ static void loop(void)
 			if (c != (void *)&listener && c != (void *)&opt && !c->err)
 				wait_for(c);
 		}
-		/* with few connections at once, a new one must not wait for the tick */
+		/* with --cycles, a new connection must not wait for the next tick */
 		if (now() >= next || opt.cycles) {
 			open = tick();
 			next = now() + TICK_MS / 1000.0;
@@ -385,7 +379,7 @@ static void loop(void)
 	}
 }
 
-/* Where the value of an option goes; one that is a bool takes none. */
+/* The variable that an option sets; a bool takes no argument. */
 static const struct setting {
 	const char *name;
 	const char **text;

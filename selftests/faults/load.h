@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Between the parts of afr_load. */
+/* The interfaces between the files of afr_load. */
 #ifndef AFR_LOAD_H
 #define AFR_LOAD_H
 
@@ -9,27 +9,27 @@
 #define CHUNK_MAX	(64 * KIB)
 #define MAGIC		0x6661756cU
 
-/* The first bytes of a connection, from the client; not part of the stream. */
+/* The first bytes that a client sends; not part of the stream. */
 struct header {
 	uint32_t magic;
 	uint32_t conn;
 	uint64_t limit;
 };
 
-/* One direction. Times are of now(). */
+/* One direction. Times are those of now(). */
 struct dir {
 	struct flow flow;
-	double last;		/* when a byte came last */
-	double worst;		/* longest pause since the mark */
+	double last;		/* time of the last byte */
+	double worst;		/* longest pause since the command "mark" */
 	bool over;
 };
 
 struct conn {
 	int fd;
-	int threads;		/* of a blocking connection */
+	int threads;		/* with --blocking */
 	bool connecting, started;
 	bool peer_ended;
-	uint32_t events;	/* as epoll knows them */
+	uint32_t events;	/* registered with epoll */
 	double begin;
 	struct header head;
 	size_t head_done;
@@ -40,37 +40,35 @@ struct conn {
 struct load_options {
 	const char *host, *seed;
 	int port, conns, user_timeout, buf, backlog;
-	int cycles;		/* connections one after the other, 0: only the first ones */
-	int limit;		/* bytes each way, 0: until told */
-	int rate;		/* KiB a second, each way and connection; 0: no limit */
-	int chunk;		/* most bytes of a call */
+	int cycles;		/* connections in all; 0: as many as conns */
+	int limit;		/* bytes each way; 0: until the command "end" */
+	int rate;		/* KiB per second, each way and connection; 0: no limit */
+	int chunk;		/* maximum bytes per call */
 	bool tcp, blocking;
-	bool half;		/* go on after the peer's end */
+	bool half;		/* keep sending after the peer's end of stream */
 };
 
 extern struct load_options opt;
 extern struct conn *conns[SLOTS];
-extern bool ending;		/* told to end: no new bytes, no new connections */
-extern int begun;		/* connections, ever */
-/* Over what other threads see: conns, the ends and accounts of each, and sums. */
-extern pthread_mutex_t lock;
+extern bool ending;		/* "end" was read: no new bytes, no new connections */
+extern int begun;		/* connections begun so far */
+extern pthread_mutex_t lock;	/* conns, sums, and what threads share in a connection */
 
-/* ---- accounts (load_sum.c) ---- */
+/* ---- statistics (load_sum.c) ---- */
 
-void moved(struct dir *d, size_t len);		/* so many bytes have passed */
-void failed(struct conn *c);			/* by errno: both directions are over */
+void moved(struct dir *d, size_t len);
+void failed(struct conn *c);
 void set_mark(void);
 void count_scarce(void);
-void add_to_sums(struct conn *c);		/* it is over */
+void add_to_sums(struct conn *c);
 void report(const char *word);
 
 /* ---- calls (load_call.c) ---- */
 
-size_t allowance(const struct conn *c);		/* bytes that may be sent now */
+size_t allowance(const struct conn *c);
 bool tx_at_end(const struct conn *c);
-/* One send(), one recv(); false: it would block, there is nothing to do, or it is over. */
 bool push(struct conn *c);
 bool pull(struct conn *c);
-bool header_step(struct conn *c);		/* true when the header has passed */
+bool header_step(struct conn *c);
 
 #endif /* AFR_LOAD_H */

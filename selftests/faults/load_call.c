@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* One call of one direction of a connection of afr_load. */
+/* The socket calls of afr_load, one per function call. */
 #define _GNU_SOURCE
 #include "load.h"
 
-/* Bytes that may be sent now. */
+/* How many bytes one call may send now, by limit, rate and chunk. */
 size_t allowance(const struct conn *c)
 {
 	uint64_t off = c->tx.flow.off, most = CHUNK_MAX;
@@ -23,6 +23,7 @@ size_t allowance(const struct conn *c)
 	return most < (size_t)opt.chunk ? most : (size_t)opt.chunk;
 }
 
+/* Has the program nothing more to send? */
 bool tx_at_end(const struct conn *c)
 {
 	if (c->head.limit)
@@ -37,7 +38,7 @@ static void end_tx(struct conn *c)
 	c->tx.over = true;
 }
 
-/* False: the call would block, or there is nothing to be sent now. */
+/* One send(), or shutdown() at the end. Returns true if bytes were sent. */
 bool push(struct conn *c)
 {
 	static __thread uint8_t buf[CHUNK_MAX];
@@ -62,6 +63,7 @@ bool push(struct conn *c)
 	return true;
 }
 
+/* One recv() and the check of its bytes. Returns true if bytes were read. */
 bool pull(struct conn *c)
 {
 	static __thread uint8_t buf[CHUNK_MAX];
@@ -76,7 +78,7 @@ bool pull(struct conn *c)
 		c->peer_ended = true;
 		c->rx.over = true;
 		if (c->head.limit && c->rx.flow.off != c->head.limit) {
-			errno = ENODATA;	/* its program was killed */
+			errno = ENODATA;	/* the peer's program was killed */
 			failed(c);
 		}
 		return false;
@@ -86,7 +88,7 @@ bool pull(struct conn *c)
 	return true;
 }
 
-/* Both directions may begin: who we are is known to both. */
+/* Starts both directions: both ends know the number of the connection now. */
 static void start(struct conn *c)
 {
 	c->tx.flow = flow_out(c->head.conn);
@@ -96,7 +98,7 @@ static void start(struct conn *c)
 	c->started = true;
 }
 
-/* True when the header has passed. */
+/* Sends or receives the header, or a part of it. Returns true when it is complete. */
 bool header_step(struct conn *c)
 {
 	char *at = (char *)&c->head + c->head_done;
@@ -109,7 +111,7 @@ bool header_step(struct conn *c)
 			failed(c);
 		return false;
 	}
-	if (!done) {		/* the client is gone before it began */
+	if (!done) {		/* the client ended before it sent the header */
 		errno = ENODATA;
 		failed(c);
 		return false;

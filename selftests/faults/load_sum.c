@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the connections of afr_load have come to. */
+/* The statistics of afr_load, and the lines that report them. */
 #define _GNU_SOURCE
 #include "load.h"
 
 #define ERRNO_MAX	200
 
-/* Of connections that are over. */
+struct load_options opt = { .seed = "0", .conns = 1, .chunk = CHUNK_MAX, .backlog = 1024 };
+struct conn *conns[SLOTS];
+bool ending;
+int begun;
+pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Sums over connections that have ended. */
 static struct {
 	long clean, failed, scarce, errors[ERRNO_MAX];
 	uint64_t tx, rx;
 	double stall, error_at;
 } sum;
 
-static double mark;
+static double mark;	/* time of the last command "mark" */
 
 static void pause_ends(struct dir *d, double t)
 {
@@ -21,6 +27,7 @@ static void pause_ends(struct dir *d, double t)
 	d->last = t;
 }
 
+/* A call has sent or received @len bytes. */
 void moved(struct dir *d, size_t len)
 {
 	pthread_mutex_lock(&lock);
@@ -29,14 +36,15 @@ void moved(struct dir *d, size_t len)
 	pthread_mutex_unlock(&lock);
 }
 
-static long *errors_like(int err)
+static long *error_count(int err)
 {
 	return &sum.errors[err < ERRNO_MAX ? err : 0];
 }
 
 /*
- * A socket tells of an error once, to one of the two threads; the other one's EPIPE, which
- * may be here first, says no more than that.
+ * A call failed with errno: ends both directions, and counts the error. A socket reports an error
+ * once, to one of the two threads. The other thread may fail with EPIPE before that; then its EPIPE
+ * is replaced.
  */
 void failed(struct conn *c)
 {
@@ -44,12 +52,12 @@ void failed(struct conn *c)
 
 	pthread_mutex_lock(&lock);
 	if (c->err == EPIPE && err != EPIPE) {
-		--*errors_like(EPIPE);
+		--*error_count(EPIPE);
 		c->err = 0;
 	}
 	if (!c->err) {
 		c->err = err;
-		++*errors_like(err);
+		++*error_count(err);
 		sum.error_at = now();
 	}
 	c->tx.over = true;
@@ -57,6 +65,7 @@ void failed(struct conn *c)
 	pthread_mutex_unlock(&lock);
 }
 
+/* The command "mark": forgets all pauses until now. */
 void set_mark(void)
 {
 	pthread_mutex_lock(&lock);
@@ -77,6 +86,7 @@ void count_scarce(void)
 	pthread_mutex_unlock(&lock);
 }
 
+/* Adds a connection that has ended to the sums. */
 void add_to_sums(struct conn *c)
 {
 	pthread_mutex_lock(&lock);
@@ -89,6 +99,7 @@ void add_to_sums(struct conn *c)
 	pthread_mutex_unlock(&lock);
 }
 
+/* Sums over connections that are open. */
 struct tally {
 	int alive, open, rdma, framed, plain, half, half_closed;
 	uint64_t tx, rx, moves;
@@ -155,6 +166,7 @@ static void print_lists(const struct tally *t)
 	fflush(stdout);
 }
 
+/* Prints a line that begins with @word. */
 void report(const char *word)
 {
 	struct tally t = { 0 };

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The table of fault rows: what happens, what the program must see, and when.
+"""The table of fault rows: the fault, what programs may see of it, and within what time.
 
-Names are those of the fault matrix, F1 to F40, with a number behind the dot
-where a fault has several strengths.
+Names are those of the fault matrix, F1 to F40, with a number after the dot where a
+fault has several strengths or stages.
 """
 import dataclasses
 
 LINK_TIMEOUT_MS = 2000          # net.afrdma.link_timeout_ms of the rows
-# A dead link is to be noticed in this time, whatever is silent about it.
+# Milliseconds within which a dead link must be detected, whichever part of it is silent.
 NOTICED = 2 * LINK_TIMEOUT_MS + 1000
-RTO = 1000                      # what a lost segment of TCP may add
+RTO = 1000                      # milliseconds that a lost segment of TCP may add
 
 
 @dataclasses.dataclass
 class Row:
-    """Commands are for bash; {me}, {peer}, {mtu} are replaced. "fault" is for the
-    guest at fault, "other" for the other one, at the same time."""
+    """A fault row.
+
+    Commands are for bash; {me}, {peer}, {mtu} and the other words of Context.words() are
+    replaced. "fault" is run in the guest at fault, "other" in the other one at the same time.
+    """
     name: str
     what: str
     fault: str = ""
@@ -24,52 +27,56 @@ class Row:
     other_undo: str = ""
     hold: float = 3             # seconds between fault and undo
     stall: int = NOTICED        # milliseconds; emulation and checkers get more
-    back: float = 40            # seconds until all is on RDMA again; 0: not asked
-    errors: frozenset = frozenset()     # the streams end so, instead of going on
+    back: float = 40            # seconds until all are on RDMA again; 0: not checked
+    errors: frozenset = frozenset()     # errors with which the streams must end; none: continue
     within: int = 0             # milliseconds from the fault to that error
-    load: tuple = ()            # more words for afr_load
+    load: tuple = ()            # more options for afr_load
     moves: bool = False         # the fault must make the streams leave their link
-    quick: bool = False
-    how: str = ""               # function in special.py of rows that are not of this kind
-    guest: str = "uml"          # where it is run unless another is asked for
-    not_in: tuple = ()          # guests that cannot do this, and why: (("uml", "..."),)
-    roles: str = "ab"           # guests that it can be the fault of
+    quick: bool = False         # part of "make check"
+    how: str = ""               # function in special.py, for rows that stream.run() cannot run
+    guest: str = "uml"          # the kind of guest, unless another one is asked for
+    not_in: tuple = ()          # guests that cannot run this, and why: (("uml", "..."),)
+    roles: str = "ab"           # guests that can be at fault
     conns: int = 4
-    before: str = ""            # in both guests, before the load
-    net: str = ""               # other addresses for the load: this and .1, .2
-    cycles: int = 0             # how often, for rows that count
-    modes: tuple = ()           # handshakes: ("mode at fault a", "at fault b")
-    reasons: tuple = ()         # ((client, server) at fault a, (client, server) at fault b)
-    prefix: tuple = ()          # words before afr_load at the guest at fault
+    before: str = ""            # run in both guests before the load starts
+    net: str = ""               # network of the load's addresses, which end in .1 and .2
+    cycles: int = 0             # repetitions, for rows that count
+    modes: tuple = ()           # handshakes: (mode with the fault at a, at b)
+    reasons: tuple = ()         # ((client, server) with the fault at a, (client, server) at b)
+    prefix: tuple = ()          # command that runs afr_load in the guest at fault
     faults: tuple = ()          # ((fault, undo), ...) of a storm
-    survivor: bool = False      # the guest at fault cannot drive
-    seconds: int = 15           # what it takes, about
+    survivor: bool = False      # the guest at fault cannot run the driver
+    seconds: int = 15           # its approximate duration
 
     def driver(self, role):
-        """The guest that drives this row."""
+        """The guest that runs the driver of this row."""
         return "b" if self.survivor and role == "a" else "a"
 
 
 def arrivals(rule):
-    """A rule of nft for packets that arrive."""
+    """An nft command with a rule for incoming packets."""
     return ("nft -f - <<'END'\ntable inet faults {\n\tchain in {\n"
             f"\t\ttype filter hook prerouting priority -300;\n\t\t{rule}\n\t}}\n}}\nEND\n")
 
 
 NO_DROP = "nft delete table inet faults"
 NO_NETEM = "tc qdisc del dev eth0 root"
-PARTITION = arrivals('iifname "eth0" drop') + "tc qdisc add dev eth0 root netem loss 100% limit 100000"
+PARTITION = (arrivals('iifname "eth0" drop')
+             + "tc qdisc add dev eth0 root netem loss 100% limit 100000")
 TOGETHER = NO_DROP + "\n" + NO_NETEM
 
 
 def netem(name, what, words, **more):
-    """A queue that is never full: a device of rxe whose packet a queue refuses gives up
-    the queue pair, and QP 1 of its port does not come back from that."""
+    """A row with a netem queue, which must never be full.
+
+    When a queue refuses a packet of rxe, the queue pair goes to the error state, which QP 1
+    of the port never leaves.
+    """
     return Row(name, what, f"tc qdisc add dev eth0 root {words} limit 100000", NO_NETEM, **more)
 
 
 def both_sides(row):
-    """The same at the other guest, too."""
+    """The row with the same fault in the other guest as well."""
     row.other, row.other_undo = row.fault, row.undo
     return row
 
@@ -83,8 +90,11 @@ def set_to(name, value):
 
 
 def handshake(name, what, fault, undo, modes, reasons, **more):
-    """New connections under a fault of their handshake. A reason of None is not asked
-    for; of several, it depends on who repeats its segment first."""
+    """A row in which a fault affects the handshake of new connections.
+
+    A reason of None is not checked. Where there are several, the reason depends on which end
+    retransmits its segment first.
+    """
     return Row(name, what, fault, undo, hold=more.pop("hold", 0), modes=modes, reasons=reasons,
                how="handshake", **more)
 
@@ -92,7 +102,7 @@ def handshake(name, what, fault, undo, modes, reasons, **more):
 PLAIN = ("plain", "plain")
 FRAMED = ("framed", "framed")
 
-# Both guests have the same keys, and the same policy for these connections alone.
+# The same keys in both guests, and policies for nothing but the new connections.
 ESP = "".join(f"ip xfrm state add src {{{a}}} dst {{{b}}} proto esp spi {spi} mode transport "
               "enc 'cbc(aes)' 0x00112233445566778899aabbccddeeff\n"
               for a, b, spi in (("me", "peer", "0x10{number}"), ("peer", "me", "0x10{other}")))
@@ -106,8 +116,9 @@ HANDSHAKES = [
               (("PEER_PLAIN", "NO_HELLO"), ("PEER_PLAIN", "CLIENT_PLAIN")), quick=True),
     handshake("F11.1", "option mangled", arrivals("tcp option @254,64,32 set 0x12345678"), NO_DROP,
               PLAIN, (("OPTION_BAD", "NO_HELLO"), ("OPTION_BAD", "NO_HELLO"))),
-    handshake("F11.2", "version of the option changed", arrivals("tcp option @254,48,16 set 0x0900"),
-              NO_DROP, PLAIN, (("OPTION_BAD", "NO_HELLO"), ("PEER_PLAIN", "OPTION_BAD"))),
+    handshake("F11.2", "version of the option changed",
+              arrivals("tcp option @254,48,16 set 0x0900"), NO_DROP, PLAIN,
+              (("OPTION_BAD", "NO_HELLO"), ("PEER_PLAIN", "OPTION_BAD"))),
     handshake("F36.1", "segments with the option dropped",
               arrivals("tcp flags syn tcp option 254 exists drop"), NO_DROP, PLAIN,
               (("OPTION_DROPPED|PEER_PLAIN", "NO_HELLO|OPTION_DROPPED|CLIENT_PLAIN"),
@@ -118,23 +129,24 @@ HANDSHAKES = [
               arrivals("tcp flags & psh == psh tcp dport 7301 drop\n"
                        "\t\ttcp flags & psh == psh tcp sport 7301 drop"), NO_DROP,
               ("rdma", "half"), ((None, None), ("HALF_FRAMED", "HALF_FRAMED")), hold=4.5),
-    handshake("F36.4", "upgrade forbidden", set_to("upgrade", 0), set_to("upgrade", 1), FRAMED,
+    handshake("F36.4", "upgrade denied", set_to("upgrade", 0), set_to("upgrade", 1), FRAMED,
               (("UPGRADE_OFF", None), ("UPGRADE_OFF", None))),
     handshake("F36.5", "no device", LINK_DEL, LINK_ADD, FRAMED,
               (("NO_ROUTE", None), ("PEER_NO_SERVICE", None))),
     handshake("F36.6", "UDP 4791 blocked", arrivals("udp dport 4791 drop"), NO_DROP, FRAMED,
               (("CONNECT_TIMEOUT", None), ("CONNECT_TIMEOUT", None)), quick=True),
-    both_sides(handshake("F36.7", "an IPsec policy", ESP, "ip xfrm policy flush; ip xfrm state flush",
-                         FRAMED, (("XFRM_POLICY", None), ("XFRM_POLICY", None)))),
+    both_sides(handshake("F36.7", "an IPsec policy", ESP,
+                         "ip xfrm policy flush; ip xfrm state flush", FRAMED,
+                         (("XFRM_POLICY", None), ("XFRM_POLICY", None)))),
     handshake("F36.8", "no ring memory for more",
               "cd /proc/sys/net/afrdma; echo $((4 * 128 + 100)) >mem_max",
               "echo 1000000 >/proc/sys/net/afrdma/mem_max", FRAMED,
               (("RING_LIMIT", None), ("RING_LIMIT", None)), conns=1),
 ]
 
-# The device below knows the addresses above it as well, and would be taken for these,
-# but rxe gives what arrives to the device of the interface: so there is only one device,
-# and the interface below does not answer for the one above.
+# rxe0 on eth0 would also have the addresses of mv0 in its GID table, and rdma_cm might choose it
+# for them; but rxe delivers packets to the device of the interface that they arrive on. So rxe0 is
+# deleted, and eth0 must not answer ARP requests for addresses of mv0.
 MV_ADD = ("rdma link del rxe0 2>/dev/null || :\nsysctl -qw net.ipv4.conf.eth0.arp_ignore=1\n"
           "ip link add mv0 address 02:af:01:00:00:0{number} link eth0 type macvlan mode bridge\n"
           "ip addr add 10.78.0.{number}/24 dev mv0; ip link set mv0 up\n"
@@ -144,7 +156,8 @@ GONE = RESETS | {"ECONNREFUSED", "ENODATA", "ENOTCONN"}
 HOGS = """for i in 1 2 3 4 5 6; do timeout 6 sh -c 'while :; do :; done' >/dev/null 2>&1 & done
 renice 19 -p $(pgrep kworker) >/dev/null 2>&1 || :"""
 SS_KILL = "ss -K state established '( sport = 7300 or dport = 7300 )' | grep -q 7300"
-# It knows the queue pairs that come after it: links of the row before must have gone.
+# verbfault knows only queue pairs that are created after it was loaded, so links of the row before
+# must have ended.
 VERBS_IN = ("insmod {verbfault}; echo 100 >/proc/sys/net/afrdma/link_linger_ms\n"
             "for i in {1..150}; do [ -n \"$({smctl} link)\" ] || break; sleep 0.1; done")
 NO_VERBFAULT = (("vm-6.12", "verbfault.ko is for User-Mode Linux"),
@@ -166,7 +179,7 @@ ROWS = [
         quick=True),
     Row("F7.2", "partition of 20 s", PARTITION, TOGETHER, hold=20, stall=2 * 20000 + RTO,
         back=70),
-    Row("F7.3", "partition for ever", PARTITION, TOGETHER, errors=frozenset({"ETIMEDOUT"}),
+    Row("F7.3", "permanent partition", PARTITION, TOGETHER, errors=frozenset({"ETIMEDOUT"}),
         load=("--user-timeout", 3000), within=NOTICED + 2 * 3000 + RTO, quick=True),
     Row("F8.1", "UDP 4791 blocked at one end, TCP open", arrivals("udp dport 4791 drop"), NO_DROP,
         hold=8, moves=True, quick=True),
@@ -176,27 +189,27 @@ ROWS = [
                    hold=6)),
     Row("F12", "interface down, up", "ip link set eth0 down", "ip link set eth0 up; {address6}",
         hold=2, stall=2 * 2000 + RTO + NOTICED, moves=True, quick=True),
-    Row("F13", "MTU falls, rises", "ip link set eth0 mtu 1000",
+    Row("F13", "MTU lowered, raised", "ip link set eth0 mtu 1000",
         "ip link set eth0 mtu {mtu}; {address6}", hold=3,
         stall=2 * 3000 + RTO + NOTICED, guest="uml-debug",
-        not_in=(("uml", "its network driver refuses an MTU above 1500 later"),)),
+        not_in=(("uml", "its network driver does not accept an MTU above 1500 again"),)),
     Row("F14", "address removed, added", "ip addr del {me}/24 dev eth0",
         "ip addr add {me}/24 dev eth0", hold=2, stall=2 * 2000 + RTO + NOTICED, moves=True,
         quick=True),
     Row("F15.1", "rdma link del, add", LINK_DEL, LINK_ADD, moves=True, quick=True),
-    Row("F15.2", "device deleted, another is there", "rdma link del {dev}",
+    Row("F15.2", "device deleted, another one exists", "rdma link del {dev}",
         how="another_device", before="rdma link add siw0 type siw netdev eth0", stall=2000,
-        roles="a",      # the client's rdma_cm chooses: it would go on to ask b's rxe0
+        roles="a",      # rdma_cm of the client chooses the device: a would go on to ask b's rxe0
         not_in=(("vm-6.12", "no siw in Debian's kernels"),
                 ("vm-6.1", "no siw in Debian's kernels"),
-                ("uml-debug", "lockdep complains of siw's own use of sk_callback_lock"))),
-    Row("F16", "interface deleted, made again", "ip link del mv0", MV_ADD, before=MV_ADD,
+                ("uml-debug", "lockdep reports siw's own use of sk_callback_lock"))),
+    Row("F16", "interface deleted, created again", "ip link del mv0", MV_ADD, before=MV_ADD,
         net="10.78.0", stall=2 * 3000 + RTO + NOTICED, moves=True),
     Row("F17", "rmmod rdma_rxe", "rmmod rdma_rxe", "modprobe rdma_rxe; " + LINK_ADD,
         guest="vm-6.12", moves=True, not_in=(("uml", "rxe is built in"),
                                              ("uml-debug", "rxe is built in"))),
-    Row("F18", "rmmod of ours", how="module_of_ours",
-        not_in=(("uml-debug", "KASAN there takes a module for the one that was at its place"),)),
+    Row("F18", "rmmod afrdma", how="module_of_ours",
+        not_in=(("uml-debug", "KASAN there mistakes a module for the one before at its address"),)),
     Row("F19", "SIGKILL of the program in any state", how="killed_program", errors=GONE,
         within=6000, seconds=60),
     Row("F20", "SIGSTOP of the program, SIGCONT", how="stopped_program", hold=60, stall=2000,
@@ -208,9 +221,9 @@ ROWS = [
         errors=RESETS, within=20000, seconds=40),
     Row("F23", "the TCP connection is killed, its peer gets RST", SS_KILL, errors=RESETS,
         within=5000, quick=True),
-    Row("F24", "half-closed, then the link dies", how="half_closed", stall=2000),
+    Row("F24", "half-closed, then the link is lost", how="half_closed", stall=2000),
     Row("F25", "listener closed in the middle of handshakes", how="listener_churn", seconds=25),
-    # With SYN cookies TCP resets a client whose first data finds the backlog full.
+    # With SYN cookies TCP resets a client when its first data arrives while the backlog is full.
     Row("F26", "accept backlog full", "sysctl -qw net.ipv4.tcp_syncookies=0",
         "sysctl -qw net.ipv4.tcp_syncookies=1", how="full_backlog", roles="b", seconds=40),
     Row("F27.1", "no file descriptors: EMFILE", how="no_descriptors",
@@ -236,26 +249,26 @@ ROWS = [
     Row("F33", "CPU offline, online", "echo 0 >/sys/devices/system/cpu/cpu1/online",
         "echo 1 >/sys/devices/system/cpu/cpu1/online", guest="vm-6.12",
         not_in=(("uml", "one CPU"), ("uml-debug", "one CPU"))),
-    Row("F34", "host stands still, goes on", how="frozen_host", hold=5, survivor=True),
+    Row("F34", "host stopped, continued", how="frozen_host", hold=5, survivor=True),
     Row("F35", "namespaces end with open sockets", how="dead_namespace", seconds=60,
         not_in=(("uml-debug", "UML panics in flush_tlb_mm() when a fork is killed"),)),
     *HANDSHAKES,
-    Row("F37", "flood of SYNs, with our option and without", how="flood", seconds=40),
+    Row("F37", "flood of SYNs, with the AF_RDMA option and without", how="flood", seconds=40),
     Row("F38", "both ends connect to each other", how="both_connect", roles="a"),
-    Row("F39", "10,000 connections while devices die", how="storm", cycles=10000,
+    Row("F39", "10,000 connections while devices are deleted", how="storm", cycles=10000,
         faults=((LINK_DEL, LINK_ADD),), seconds=120),
     Row("F40", "work queues starved", HOGS, "renice 0 -p $(pgrep kworker) >/dev/null 2>&1 || :",
         hold=6, stall=8000),
     Row("X1", "the only link killed 100 times", how="link_kills", cycles=100, stall=2000,
         before=set_to("attach_retry_ms", 1), seconds=300),
-    # one peer gets half of what rings may have: by default that is less than these take
+    # one peer gets half of the memory for pinned rings, which by default is too little for these
     Row("X2", "1,000 connections at once", how="many_at_once", conns=1000, roles="a",
         before=set_to("mem_max", 1000000), seconds=60),
     Row("X3", "20,000 connections under faults of many kinds", how="storm", cycles=20000,
         errors=frozenset({"ENETUNREACH"}),
         faults=((LINK_DEL, LINK_ADD), LOSS, UDP, ("ip link set eth0 down",
                 "ip link set eth0 up; {address6}")), seconds=240),
-    # cycles: seconds
+    # here "cycles" is seconds
     Row("X4", "faults of many kinds at the same time", how="chaos", roles="a", conns=6, cycles=240,
         seconds=360),
 ]

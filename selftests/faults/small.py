@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Small programs of fault rows that afr_load is not made for.
+"""Small programs for fault rows that afr_load cannot serve.
 
-    small.py churn PORT SECONDS SEED        listen, close in the middle of handshakes, again
-    small.py knock HOST PORT SECONDS SEED   connect to that: an answer each time, in time
-    small.py echo PORT                      give each client its bytes back
+    small.py churn PORT SECONDS SEED        listen, close in the middle of handshakes, repeat
+    small.py knock HOST PORT SECONDS SEED   connect to that; each attempt must end in time
+    small.py echo PORT                      echo the bytes of one client after the other
     small.py served HOST PORT N [framed]    N clients of echo, one after the other
     small.py flood HOST PORT SECONDS plain|option
-                                            SYNs from addresses that nobody has
-    small.py open HOST PORT ROLE SEED TIME  connect to who connects to us at that time
-    small.py namespace SEED COMMAND...      sockets in namespaces that COMMAND makes, and its end
+                                            send SYNs from unused addresses
+    small.py open HOST PORT ROLE SEED TIME  simultaneous open: both ends connect at TIME
+    small.py namespace SEED COMMAND...      kill programs with sockets in namespaces that COMMAND
+                                            creates; the namespaces must end
 
-The last line that they print is what they have seen; exit status 0 if it may be.
+The last line of the output is the result. The exit status is 0 if it is as expected.
 """
 import errno
 import os
@@ -31,7 +32,7 @@ from death import info, rdma_socket     # noqa: E402
 
 LOAD = pathlib.Path(os.environ.get("AFR_SRC", ".")) / "build/faults/afr_load"
 MODES = ("none", "undecided", "plain", "half", "framed")
-IN_TIME = 15            # seconds a call may take to answer
+IN_TIME = 15            # seconds that a call may take
 
 
 def listening(port, backlog):
@@ -65,15 +66,15 @@ def churn(port, seconds, seed):
 
 
 def one_knock(host, port, rng):
-    """What one connect() and what follows has come to."""
+    """Connect, send, and read to the end; returns "end", an error, or where it hung."""
     with rdma_socket() as sock:
         sock.settimeout(IN_TIME)
         phase = "connect"
         try:
             sock.connect((host, port))
             phase = "send"
-            # Who sends nothing may wait for ever, on TCP as well: when the accept queue
-            # was full, the server may have forgotten this connection without a word.
+            # Without data a client may wait for ever, with TCP as well: a server whose accept
+            # queue was full may have dropped this connection without sending a reset.
             sock.sendall(bytes(rng.choice((1, 3000, 20000))))
             phase = "recv"
             while sock.recv(100):
@@ -105,7 +106,7 @@ def knock(host, port, seconds, seed):
     print(" ".join(f"{what} {count}" for what, count in sorted(seen.items())))
     wrong = set(seen) - {"end", "ECONNREFUSED", "ECONNRESET", "EPIPE"}
     if wrong or len(seen) < 2:
-        sys.exit(f"not as it should be: {seen}")
+        sys.exit(f"unexpected results: {seen}")
 
 
 def echo(port):
@@ -134,7 +135,7 @@ def served(host, port, count, framed=False):
             modes.add(MODES[info(sock)["mode"]])
         worst = max(worst, time.monotonic() - start)
         if got != data:
-            sys.exit(f"client {number}: other bytes came back")
+            sys.exit(f"client {number}: the echo is wrong")
     print(f"{count} served, {' '.join(sorted(modes))}, slowest {worst * 1000:.0f} ms")
     if framed and modes != {"framed"}:
         sys.exit(f"not framed: {modes}")
@@ -148,9 +149,9 @@ def checksum(data):
 
 
 def syn(source, target, port, rng, with_option):
-    """A TCP segment; the header before it is the kernel's."""
-    option = b"\x02\x04\x05\xb4"        # a usual MSS
-    if with_option:     # as wire.h has it: a client of version 1
+    """A TCP SYN segment, without IP header."""
+    option = b"\x02\x04\x05\xb4"        # MSS 1460
+    if with_option:     # of a client of version 1, see proto/wire.h
         option += struct.pack("!BBIBBI", 254, 12, 0xaf4d41d7, 1, 0, rng.getrandbits(32))
     head = struct.pack("!HHIIBBHHH", rng.randrange(1024, 65536), port, rng.getrandbits(32), 0,
                        (20 + len(option)) // 4 << 4, 2, 65535, 0, 0) + option
@@ -184,8 +185,10 @@ def receive(sock, size):
 
 
 def both_open(host, port, role, seed, at):
-    """One after the other: when both send at once, TCP itself comes to a halt after a
-    simultaneous open (seen on 6.12)."""
+    """Simultaneous open, and then a stream each way, one after the other.
+
+    When both ends send at once after a simultaneous open, TCP itself stalls (seen on 6.12).
+    """
     streams = {r: random.Random(f"{seed} {r}").randbytes(1 << 18) for r in "ab"}
     mine, theirs = streams.pop(role), streams.popitem()[1]
     with rdma_socket() as sock:
@@ -201,13 +204,13 @@ def both_open(host, port, role, seed, at):
             sock.sendall(mine)
         print(f"{MODES[info(sock)['mode']]}, {len(got)} bytes")
         if got != theirs:
-            sys.exit("other bytes came than were sent")
+            sys.exit("the bytes received differ from those sent")
         sock.shutdown(socket.SHUT_WR)
         sock.recv(1)
 
 
 def namespaces():
-    """How many there are, those that wait for their end included."""
+    """The number of network namespaces, including those whose cleanup is pending."""
     cache = pathlib.Path("/sys/kernel/slab/net_namespace/shrink")
     if cache.exists():
         cache.write_text("1")
@@ -219,23 +222,23 @@ def namespaces():
 
 def namespace(seed, *command):
     rng = random.Random(seed)
-    # The kernel frees the last one that ended when the next one ends.
+    # The kernel frees a namespace only when the next one ends.
     subprocess.run(["unshare", "-n", "true"], check=True)
     time.sleep(1)
     before = namespaces()
     for _ in range(8):
-        # Their input stays open for as long as they live.
+        # "sleep" keeps the stdin of afr_load open.
         script = (f"ip link set lo up; sleep 100 | {LOAD} --listen 127.0.0.1 --port 7000 &"
                   f"sleep 0.3; sleep 100 | {LOAD} --connect 127.0.0.1 --port 7000 --conns 10")
         with subprocess.Popen([*command, "bash", "-c", script], start_new_session=True,
                               stdout=subprocess.DEVNULL) as inside:
-            # When all are there: a fork() that a signal ends ends User-Mode Linux, too.
+            # Not before all have started: a signal during fork() crashes User-Mode Linux.
             time.sleep(1 + rng.random() * 2)
             os.killpg(inside.pid, signal.SIGKILL)
     end = time.monotonic() + 60
     while namespaces() > before:
         if time.monotonic() > end:
-            sys.exit(f"{namespaces() - before} namespaces of 8 did not end")
+            sys.exit(f"{namespaces() - before} of 8 namespaces did not end")
         time.sleep(0.2)
     print("8 namespaces of each kind ended")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Rows that are not "a fault comes and goes under streams": a function each."""
+"""Rows that stream.run() cannot run: one function each."""
 import json
 import os
 import shlex
@@ -15,7 +15,7 @@ SMALL = SRC / "selftests/faults/small.py"
 
 
 def streams_on_rdma(ctx, **more):
-    """The streams of a row, moved to RDMA."""
+    """Start the streams of a row, and wait until they are on RDMA."""
     streams = Streams(ctx, words=["--rate", 1000, *more.pop("words", ())], **more)
     ctx.streams = streams
     wait("on RDMA before the fault", 40 * SLOW, streams.on_rdma)
@@ -24,7 +24,7 @@ def streams_on_rdma(ctx, **more):
 
 
 def still_fine(streams, ctx, bound):
-    """Bystanders: they go on, and never stood still for long."""
+    """End bystander streams: they must still be moving, and must not have stalled for long."""
     wait("streams go on", bound * SLOW / 1000 + 2, streams.moving)
     streams.end()
     ctx.seen(stall=streams.stall())
@@ -32,7 +32,7 @@ def still_fine(streams, ctx, bound):
         raise RowFailed(f"stood still for {streams.stall()} ms, bound {bound * SLOW}")
 
 
-# --- F10, F11, F36: a handshake that is interfered with --------------------
+# --- F10, F11, F36: faults of the handshake ---------------------------------
 
 def reasons(load):
     return {name for name in str(load.status()["reasons"]).split(",") if name}
@@ -43,8 +43,8 @@ def says(load, reason):
 
 
 def handshake(ctx, row):
-    """New connections carry every byte, in the mode and for the reason of the row;
-    those that were there go on."""
+    """New connections deliver every byte, in the mode and with the reasons of the row, and older
+    ones continue."""
     role = ctx.at_fault.role
     old = streams_on_rdma(ctx)
     ctx.do(ctx.at_fault, row.fault)
@@ -52,6 +52,8 @@ def handshake(ctx, row):
     new = Streams(ctx, port=PORT + 1, conns=row.conns, words=["--rate", 100, *row.load])
     mode = row.modes["ab".index(role)]
     if row.hold:
+        wait("the new connections exist", 30 * SLOW,
+             lambda: all(load.status()["begun"] == new.conns for load in new.both))
         time.sleep(row.hold)
         ctx.do(ctx.at_fault, row.undo)
     for load, reason in zip(new.both, row.reasons["ab".index(role)]):
@@ -71,8 +73,8 @@ def handshake(ctx, row):
 # --- F15: devices -----------------------------------------------------------
 
 def another_device(ctx, row):
-    """Two devices on one interface: the streams move from the one that goes to the other,
-    and back again."""
+    """Two devices on one interface: when the one in use is deleted, the streams move to the
+    other one, and later back."""
     here = ctx.at_fault
     for host in ctx.hosts.values():
         ctx.do(host, row.before)
@@ -89,7 +91,7 @@ def another_device(ctx, row):
             raise RowFailed(f"on {new}, which was deleted")
         ctx.seen(stall=max(ctx.stall or 0, streams.stall()), note=f"{ctx.note} {old} to {new};")
         ctx.do(here, LINK_ADD if old == "rxe0" else row.before)
-        time.sleep(11)          # a link that carried streams so long is replaced at once
+        time.sleep(11)          # a link that carried streams for so long is replaced at once
     still_fine(streams, ctx, row.stall)
     for host in ctx.hosts.values():
         ctx.do(host, "rdma link del siw0")
@@ -107,7 +109,7 @@ def in_use(ctx, host):
 # --- F17, F18: modules ------------------------------------------------------
 
 def module_of_ours(ctx, row):
-    """rmmod is refused under streams, and done right after the last close."""
+    """rmmod is refused while there are streams, and succeeds soon after the last close."""
     here = ctx.at_fault
     streams = streams_on_rdma(ctx)
     for _ in range(3):
@@ -126,7 +128,7 @@ def module_of_ours(ctx, row):
 # --- F19, F20: the program ---------------------------------------------------
 
 def killed_program(ctx, row):
-    """SIGKILL in every state: 25 times, from the first SYN to the last FIN."""
+    """SIGKILL of a program in every state, 25 times, from the first SYN to the last FIN."""
     role = ctx.at_fault.role
     worst = 0
     for number in range(25):
@@ -150,7 +152,7 @@ def killed_program(ctx, row):
 
 
 def stopped_program(ctx, row):
-    """SIGSTOP of one end: flow control holds the other, and nothing is lost."""
+    """SIGSTOP of one program: flow control stops its peer, and no byte is lost."""
     streams = streams_on_rdma(ctx, words=row.load)
     victim = streams.of(ctx.at_fault.role)
     victim.signal("SIGSTOP")
@@ -163,7 +165,7 @@ def stopped_program(ctx, row):
 # --- F21, F22, F34: the peer's host -----------------------------------------
 
 def dead_host(ctx, row):
-    """SIGKILL of a guest; it is booted at once, or when the survivor knows."""
+    """SIGKILL of a guest, which is booted again at once, or after the survivor's error."""
     role = ctx.at_fault.role
     streams = streams_on_rdma(ctx, words=row.load)
     left = streams.of(ctx.not_at_fault.role)
@@ -171,7 +173,7 @@ def dead_host(ctx, row):
     left.tell("mark")
     if row.hold == 0:
         lab(f"boot {role}")
-    ctx.streams = None          # half of it is gone
+    ctx.streams = None          # one of its two programs no longer exists
     try:
         expect_error(left, row)
     finally:
@@ -185,7 +187,7 @@ def dead_host(ctx, row):
 
 
 def frozen_host(ctx, row):
-    """A guest stands still: its clock jumps, or all others' do."""
+    """A guest is stopped and continued: its clock jumps, or lags behind all others from then on."""
     streams = streams_on_rdma(ctx, words=row.load)
     lab(f"stop {ctx.at_fault.role}")
     time.sleep(row.hold)
@@ -198,7 +200,7 @@ def frozen_host(ctx, row):
 # --- F24: half-close ---------------------------------------------------------
 
 def half_closed(ctx, row):
-    """One end has shut down its direction; then the link dies under the other."""
+    """One direction is shut down; then the link that carries the other one is lost."""
     first = ctx.at_fault.role
     streams = streams_on_rdma(ctx, words=["--half", *row.load])
     ender, other = streams.of(first), streams.of("b" if first == "a" else "a")
@@ -213,11 +215,11 @@ def half_closed(ctx, row):
     ctx.seen(stall=ender.state["stall_ms"])
 
 
-# --- F26, F27: scarce things -------------------------------------------------
+# --- F26 to F28: scarce resources --------------------------------------------
 
 def full_backlog(ctx, row):
-    """8 clients, a backlog of one, and a server that does not accept for a while: less
-    than it takes TCP to forget one of so many handshakes, and to reset its client."""
+    """8 clients, a backlog of one, and a server that does not accept for a while, which is too
+    short for TCP to give up one of so many handshakes and to reset its client."""
     ctx.do(ctx.at_fault, row.fault)
     streams = Streams(ctx, conns=8, words=["--limit", 50000], server=["--backlog", 1])
     ctx.streams = streams
@@ -230,8 +232,8 @@ def full_backlog(ctx, row):
 
 
 def no_descriptors(ctx, row):
-    """One end may have 20 descriptors (EMFILE), or is an ordinary user of a host
-    with few files (ENFILE): others wait for their turn, nobody is cut."""
+    """One end may have 20 descriptors (EMFILE), or is an ordinary user on a host that allows
+    few files (ENFILE): connections wait until there are some, and none is lost."""
     old = streams_on_rdma(ctx)
     role = ctx.at_fault.role
     prefix = {role: row.prefix}
@@ -252,9 +254,9 @@ def no_descriptors(ctx, row):
 
 
 def little_memory(ctx, row):
-    """One end in a memory cgroup that is too small for its rings: its connections end with an
-    error, or its program with the kernel's OOM killer; what was read is a prefix of what was
-    sent; nobody else leaves RDMA for it; and a program with memory is on RDMA again."""
+    """One end is in a memory cgroup that is too small for its rings: its connections end with an
+    error, or the OOM killer ends its program; what was read is a prefix of what was sent; other
+    connections stay on RDMA; and a program whose cgroup has memory gets on RDMA again."""
     role = ctx.at_fault.role
     old = streams_on_rdma(ctx)
     ctx.do(ctx.at_fault, row.fault)
@@ -273,7 +275,7 @@ def little_memory(ctx, row):
     if not events["max"]:
         raise RowFailed(f"memory was not scarce: {events}")
     mine, theirs = new.client.state, new.server.state
-    # Without a state a program was killed for want of memory, as it may be.
+    # A program without a state was killed by the OOM killer, which is allowed.
     if mine and theirs and (mine["rx"] > theirs["tx"] or theirs["rx"] > mine["tx"]):
         raise RowFailed(f"more was read than sent: a {mine} b {theirs}")
     if not old.on_rdma():
@@ -297,8 +299,8 @@ def small(ctx, host, words, seconds):
 
 
 def listener_churn(ctx, row):
-    """Listeners that close in the middle of handshakes: refused, reset or served,
-    each connect() with an answer in time."""
+    """Listeners that close in the middle of handshakes: each client is refused, reset or served,
+    in time."""
     here, there = ctx.at_fault, ctx.not_at_fault
     old = streams_on_rdma(ctx)
     seed = ctx.rng.getrandbits(30)
@@ -313,7 +315,7 @@ def listener_churn(ctx, row):
 
 
 def dead_namespace(ctx, row):
-    """Namespaces end while sockets in them are open: nothing keeps them alive."""
+    """Programs with open sockets are killed in network namespaces, which must end, too."""
     old = streams_on_rdma(ctx)
     for words in ("unshare -n", "unshare -Urn"):
         note = small(ctx, ctx.at_fault, f"namespace {ctx.rng.getrandbits(30)} {words}", 120 * SLOW)
@@ -322,11 +324,11 @@ def dead_namespace(ctx, row):
 
 
 def flood(ctx, row):
-    """SYNs without end, with our option and without; who means it is served."""
+    """A flood of SYNs, with the option of AF_RDMA and without: real clients are still served."""
     here, there = ctx.at_fault, ctx.not_at_fault
     old = streams_on_rdma(ctx)
     listener = here.start(["python3", str(SMALL), "echo", str(PORT + 1)])
-    # A flood could keep a slow host from getting so far.
+    # A flood could keep a program on a slow host from reaching listen().
     wait("the listener is there", 30 * SLOW, lambda: here.read(listener, 0)[0])
     for kind in ("plain", "option"):
         number = there.start(["python3", str(SMALL), "flood", ctx.address[here.role],
@@ -341,9 +343,9 @@ def flood(ctx, row):
 
 
 def both_connect(ctx, row):
-    """TCP's simultaneous open: both call connect() and nobody listens."""
+    """Simultaneous open: both ends call connect(), and none listens."""
     words = f"open {{peer}} {PORT + 1} {{role}} {ctx.rng.getrandbits(30)}"
-    # Slow enough that both SYNs are on their way at once.
+    # A delay that is long enough for both SYNs to be in flight at the same time.
     for host in ctx.hosts.values():
         ctx.do(host, "tc qdisc add dev eth0 root netem delay 200ms")
     start = time.time() + 1.5 * SLOW
@@ -360,7 +362,7 @@ def both_connect(ctx, row):
         ctx.seen(note=f"{host.role}: {text.strip()}", verified=1 << 18)
 
 
-# --- F29 to F32: what fails below us -----------------------------------------
+# --- F29 to F31: failures of the kernel and of verbs -------------------------
 
 INJECT = """
 for kind in failslab fail_page_alloc fail_usercopy; do
@@ -373,15 +375,15 @@ done
 """
 
 
-# rxe's queue pair for connection requests never leaves the error state into which it
-# goes when one of its own packets has no memory (ib_core does not reset it).
+# rxe's queue pair 1, which carries connection requests, goes to the error state when there is no
+# memory for one of its packets, and stays there, since ib_core does not reset it.
 REPAIR = ("rdma res show qp | grep -q 'rxe0.*type GSI.*state ERR' || exit 0; rdma link del rxe0; "
           "rdma link add rxe0 type rxe netdev eth0")
 
 
 def sweep(ctx, row):
-    """Every point of every call fails once; then the workers' points. A link that has failed
-    is tried again soon, so that most lives have one."""
+    """Each point of failure of each call fails once; then those of the kernel's workers.
+    attach_retry_ms is small, so that most connections get a link."""
     points = failed = 0
     address = ctx.address[ctx.at_fault.role]
     seed = ctx.rng.getrandbits(40)
@@ -411,13 +413,13 @@ def arm(ctx, verb, nth, times=1, swallow=0):
 
 
 def disarm(ctx):
-    """Whether the fault has been there."""
+    """Disarm verbfault; returns whether the fault was injected."""
     return ctx.do(ctx.at_fault, f"cat {VERBFAULT}/nth; echo 0 >{VERBFAULT}/nth").strip() == "0"
 
 
 def failing_verbs(ctx, row):
-    """Each call of each verb fails once while a connection moves to RDMA, and under
-    its stream: it goes on, on TCP meanwhile."""
+    """Single calls of each verb fail while connections move to RDMA, and under their streams,
+    which must continue, meanwhile on TCP."""
     ctx.do(ctx.at_fault, row.fault)
     points = 0
     for verb in VERBS:
@@ -442,14 +444,14 @@ def failing_verbs(ctx, row):
 
 
 def links_gone(ctx):
-    """The next connection makes a link anew."""
+    """Wait until there is no link, so that the next connection creates one."""
     for host in ctx.hosts.values():
         wait("links end", 20 * SLOW,
              lambda: not host.sh(f"{SRC}/build/tools/smctl link")[1].strip())
 
 
 def no_receives(ctx, row):
-    """Receives that are announced and never were posted: the peer's sends find none."""
+    """Receives are announced to the peer but not posted: its sends get RNR NAKs."""
     ctx.do(ctx.at_fault, row.fault)
     streams = streams_on_rdma(ctx, words=row.load)
     moves = streams.client.status()["moves"]
@@ -465,13 +467,13 @@ def no_receives(ctx, row):
 # --- F39 and the counts ------------------------------------------------------
 
 def upgrades(ctx):
-    """How often a connection has come to a link, at the client."""
+    """The counter upgrade_done of the client."""
     return int(ctx.do(ctx.hosts["a"], "{smctl} stats name upgrade_done").split()[1])
 
 
 def storm(ctx, row):
-    """Connect, a few bytes, close, many times, while faults of the row come and go.
-    Errors that the row allows are of connect(): no byte was sent."""
+    """Many short connections while faults of the row are injected and removed. The errors that
+    the row allows are those of connect(), after which no byte was sent."""
     role_host = ctx.at_fault
     cycles = row.cycles
     before = upgrades(ctx)
@@ -506,7 +508,7 @@ def storm(ctx, row):
 
 
 def many_at_once(ctx, row):
-    """Connections that are all open at once, with bytes in all of them."""
+    """Connections that are all open at the same time, with data on all of them."""
     for host in ctx.hosts.values():
         ctx.do(host, row.before)
     streams = Streams(ctx, conns=row.conns, blocking=False, words=["--buf", 16384, "--rate", 8])
@@ -519,11 +521,11 @@ def many_at_once(ctx, row):
 
 
 def link_kills(ctx, row):
-    """The only link dies under a stream, again and again; each time the stream
-    goes on, and comes back to RDMA."""
+    """The only link is lost under streams, again and again; each time the streams continue, and
+    return to RDMA."""
     here = ctx.at_fault
     for host in ctx.hosts.values():
-        ctx.do(host, row.before)        # a link that dies soon again is replaced at once, too
+        ctx.do(host, row.before)        # replaces a link at once even if it was lost soon
     streams = streams_on_rdma(ctx)
     stalls = []
     for _ in range(row.cycles):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Rows of one kind: a fault comes and goes under two-way streams.
+"""Rows in which a fault is injected and removed under two-way streams.
 
-Either the streams go on, or they end with an error of a given kind in a given
-time. Every byte is checked either way, and nothing is proved by connections
-that were not on RDMA when the fault came.
+The streams must either continue, or end with one of the errors of the row within
+its time. Every byte is checked in either case. All connections must be on RDMA when
+the fault is injected.
 """
 import os
 import time
@@ -15,7 +15,7 @@ PORT = 7300
 
 
 class Streams:
-    """The load of a row: clients in a, a server in b."""
+    """The load of a row: a client program in a, a server program in b."""
 
     def __init__(self, ctx, *, conns=4, port=PORT, blocking=None, words=(), client=(), server=(),
                  prefix=None):
@@ -47,7 +47,7 @@ class Streams:
             load.tell("mark")
 
     def end(self):
-        """All ends in order, and what one has sent the other has read."""
+        """End all streams in order, and compare the bytes sent with those read."""
         self.client.tell("end")
         wait("streams end at the client", 60 * SLOW, self.client.gone)
         self.server.tell("end")
@@ -71,25 +71,25 @@ def error_names(state):
 
 
 def over(load):
-    """All of its connections have ended, in whatever way."""
+    """Have all of its connections ended, in whatever way?"""
     return load.result is not None or (load.status()["alive"] == 0 and load.state["begun"])
 
 
 def expect_error(load, row):
-    """Its connections end with one of the row's errors, in time."""
+    """Wait until its connections have ended; they must fail in time with errors of the row."""
     wait(f"an error at {load.host.role}", row.within / 1000 * SLOW + 5, lambda: over(load))
     state = load.state
     if not state["failed"] or not error_names(state) <= row.errors:
         raise RowFailed(f"at {load.host.role}: {state}, expected {sorted(row.errors)}")
     if state["error_ms"] > row.within * SLOW:
         raise RowFailed(f"at {load.host.role}: error after {state['error_ms']} ms, "
-                        f"not {row.within * SLOW}")
+                        f"bound {row.within * SLOW}")
 
 
 def run(ctx, row):
-    """One row at one role; what it has seen is left in ctx."""
+    """Run one row with its fault at one role; the results are stored in ctx."""
     here, there = ctx.at_fault, ctx.not_at_fault
-    # RDMA without limits on a device that drops packets starves TCP, for seconds
+    # RDMA at full rate on a device that drops packets starves TCP for seconds
     rates = (500, 2000) if "--user-timeout" in row.load else (0, 500, 2000)
     words = ["--rate", ctx.rng.choice(rates), *row.load]
     if row.net:
@@ -115,12 +115,12 @@ def run(ctx, row):
     ctx.watch(row.hold)
     ctx.do(here, row.undo)
     ctx.do(there, row.other_undo)
-    wait("streams go on", row.stall * SLOW / 1000 + 2, streams.moving)
+    wait("streams continue", row.stall * SLOW / 1000 + 2, streams.moving)
     if row.back:
         wait("back on RDMA", row.back * SLOW, streams.on_rdma)
     if row.moves and moves == [load.status()["moves"] for load in streams.both]:
-        raise RowFailed("the link did not notice")
+        raise RowFailed("the streams did not leave their link")
     streams.end()
     ctx.seen(stall=streams.stall())
     if streams.stall() > row.stall * SLOW:
-        raise RowFailed(f"stood still for {streams.stall()} ms, bound {row.stall * SLOW}")
+        raise RowFailed(f"stalled for {streams.stall()} ms, bound {row.stall * SLOW}")

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fail every allocation and every user copy of every call, one at a time.
+ * Fails every allocation and every user copy of every call, one at a time.
  *
  *	afr_sweep --address A [--port N] [--seed S] [--only CALL]
  *		  [--workers STEPS [--repair COMMAND]]
  *
- * One process is both ends of a connection to this host itself, which goes by
- * the device as well as any. A pass does all the calls of a connection's life;
- * in pass n of a call its nth point of failure (/proc/PID/fail-nth of a kernel
- * with fault injection) fails. The call must succeed all the same, or fail with
- * an error that names scarcity; done again it must work, and every byte must
- * arrive, in order, once. With --workers the kernel's workers are made to fail
- * instead, for STEPS passes at growing n: then a connection may end, by an error.
- * Before that so for its last calls alone. COMMAND is run behind each of these, for what the
- * kernel itself does not get over. Behind each pass both sockets are closed,
- * and no TCP connection of theirs may stay: /proc/net/tcp must not show one for long.
+ * One process is both ends of a connection to its own host, which uses the RDMA device like any
+ * other connection. A pass makes all calls of the life of a connection. In pass n for a call its
+ * nth point of failure (/proc/PID/fail-nth of a kernel with fault injection) fails. The call must
+ * succeed nevertheless, or fail with an error that means lack of a resource, and then succeed when
+ * it is repeated; and every byte must arrive in order, once.
  *
- * KTAP, a line each call. What leaks is for the ledger of the lab to find.
+ * With --workers the kernel's workers fail instead, in STEPS passes with growing n, after
+ * WORKERS_END passes in which they fail only during the last calls. In these passes a connection
+ * may end with an error. COMMAND is run after each of them, for failures from which the kernel
+ * does not recover by itself.
+ *
+ * After each pass both sockets are closed, and their TCP connections must soon disappear from
+ * /proc/net/tcp. Leaks are detected by the ledger of the lab. The output is KTAP, a line per call.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -28,16 +29,14 @@
 
 #define NTH_MAX		2000
 #define PIECE		20000
-#define HANG		60	/* seconds, after which a call is interrupted, and fails */
-#define ROUNDS_MAX	2000	/* of PIECE both ways, until the connection is on RDMA */
-#define WORKERS_TIME	3	/* seconds for that, when it need not get there */
-#define WORKERS_END	20	/* points of the workers while a connection ends */
-#define GONE		15	/* seconds that TCP may take for a connection closed at both ends */
+#define HANG		60	/* seconds that a pass may take before SIGALRM interrupts a call */
+#define ROUNDS_MAX	2000	/* of PIECE bytes each way, until the connection is on RDMA */
+#define WORKERS_TIME	3	/* seconds for that with --workers, where it may fail */
+#define WORKERS_END	20	/* passes in which workers fail during the last calls */
+#define GONE		15	/* seconds until TCP ends a connection closed at both ends */
 
-/* What flow.c wants to know of a row; there are no others. */
+/* The only row; flow.c needs one. */
 static const struct row the_row = { .name = "sweep" };
-const struct row *const tables[] = { NULL };
-const char *const variant_names[VAR_COUNT];
 
 static union addr address;
 static const char *only = "";
@@ -45,16 +44,16 @@ static int fail_nth_fd;
 static int port = 7400;
 static const char *repair;
 
-/* What is being swept: @nth of @call; 0: nothing, all must succeed. */
+/* The point that fails in this pass: @nth of @call; 0: none, all calls must succeed. */
 static struct {
 	const char *call;
 	int nth;
 	bool met;		/* the call has been made in this pass */
-	bool fired;		/* and its nth point was there */
-	int err;		/* what it returned then */
+	bool fired;		/* the call has an nth point, which failed */
+	int err;		/* the error of the call then, if it failed */
 } sweep;
 
-/* Of --workers. */
+/* With --workers. */
 static bool workers;
 static int upgraded;
 
@@ -65,13 +64,13 @@ static void set_nth(int fd, int nth)
 	char text[16];
 	int len = snprintf(text, sizeof(text), "%d", nth);
 
-	/* Reading our text is a point of failure, too. */
+	/* When the kernel copies the text, that is a point of failure, too. */
 	while (pwrite(fd, text, len, 0) != len)
 		if (errno != EFAULT && errno != ENOMEM)
 			fail("fail-nth: %s", strerror(errno));
 }
 
-/* Disarm; true when the fault had already been fired. */
+/* Disarms the fault; returns true if it was injected before. */
 static bool was_fired(void)
 {
 	char text[16] = "";
@@ -89,8 +88,8 @@ static bool is_scarcity(int err)
 }
 
 /*
- * One call of a pass, by its name: @step(arg) returns -1 and errno, or less. If it
- * is the one that is swept, it is made with the fault armed, and again if it failed.
+ * Makes the call @name of a pass by step(arg), which returns -1 and sets errno if it fails. If it
+ * is the swept call, the fault is armed for it, and a failed call is repeated without the fault.
  */
 static long call(const char *name, long (*step)(void *arg), void *arg)
 {
@@ -124,8 +123,8 @@ static long call(const char *name, long (*step)(void *arg), void *arg)
 struct life {
 	int listener, client, server;
 	struct flow out[2], in[2];	/* of client and server */
-	bool dead;			/* a worker's failure has ended it */
-	int err;			/* by this error, 0: by an end of stream */
+	bool dead;			/* ended by the failure of a worker */
+	int err;			/* with this error; 0: with an end of stream */
 };
 
 struct io {
@@ -167,7 +166,7 @@ static long do_listen(void *arg)
 	return listen(*(int *)arg, 8);
 }
 
-/* A connect() that failed for want of something leaves a socket of no use. */
+/* A socket whose connect() failed cannot be used again, so the next attempt takes a new one. */
 static long do_connect(void *arg)
 {
 	int *fd = arg;
@@ -227,7 +226,7 @@ static long do_close(void *arg)
 	return close(*(int *)arg);
 }
 
-/* @len bytes from one end to the other; the names are those of its calls. */
+/* Sends @len bytes from one end to the other; the names are those of the calls. */
 static void carry(struct life *l, int from, size_t len, const char *send_name,
 		  const char *recv_name)
 {
@@ -277,7 +276,10 @@ static struct afrdma_info info_of(int fd)
 	return info;
 }
 
-/* Where it will get: on RDMA; or it is plain, because its SYN had no memory for the option. */
+/*
+ * Has the connection reached its final path: RDMA; or fallback, when there was no memory for the
+ * option in its SYN?
+ */
 static bool settled(int fd)
 {
 	struct afrdma_info info = info_of(fd);
@@ -321,7 +323,10 @@ static void begin(struct life *l)
 	l->dead = l->client < 0 || l->server < 0;
 }
 
-/* The state of a TCP connection of ours in @path, 0 for none; TIME-WAIT holds nothing of us. */
+/*
+ * Returns the state of a TCP connection of this program in @path, or 0 if there is none. TIME-WAIT
+ * does not count: it uses nothing of the module.
+ */
 static int tcp_state(const char *path)
 {
 	FILE *file = fopen(path, "r");
@@ -373,7 +378,7 @@ static void end(struct life *l)
 	wait_gone();
 }
 
-/* A whole life; the fault of sweep is somewhere in it. */
+/* The whole life of a connection, with the fault of @sweep in one of its calls. */
 static void pass(void)
 {
 	struct life l;
@@ -462,7 +467,10 @@ static void set_workers(int nth)
 		closedir(proc);
 }
 
-/* A connection's life while workers fail; or, @at_end, its last calls. */
+/*
+ * The life of a connection while workers fail; with @at_end they fail only during its last calls.
+ * Returns whether it lived until then.
+ */
 static bool workers_life(int nth, bool at_end)
 {
 	struct life l;
@@ -485,7 +493,7 @@ static bool workers_life(int nth, bool at_end)
 	return !l.dead;
 }
 
-/* No call may wait for ever for what a worker could not do. */
+/* No call may wait for ever because a worker has failed. */
 static void sweep_workers(int steps, bool at_end)
 {
 	int dead = 0;
@@ -544,7 +552,7 @@ int main(int argc, char **argv)
 	}
 	if (!address.sa.sa_family)
 		fail("usage: afr_sweep --address A [...]");
-	address.in.sin_port = htons(port);	/* where in6 has it, too */
+	address.in.sin_port = htons(port);	/* at the same offset as sin6_port */
 	fail_nth_fd = open("/proc/thread-self/fail-nth", O_RDWR);
 	if (fail_nth_fd < 0) {
 		printf("ok - sweep # SKIP this kernel has no fault injection\n");
@@ -552,7 +560,7 @@ int main(int argc, char **argv)
 	}
 	on_signal(SIGALRM, 0);
 	sweep.call = "";
-	pass();		/* all works when nothing fails; modules and caches are there */
+	pass();		/* without a fault: must succeed; loads modules and fills caches */
 	for (size_t i = 0; !steps && i < ARRAY_SIZE(calls); i++)
 		if (!*only || !strcmp(only, calls[i]))
 			sweep_call(calls[i]);

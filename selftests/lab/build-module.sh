@@ -5,11 +5,10 @@
 #
 #   build-module.sh NAME [MAKE ARGUMENT...]
 #
-# NAME as in kernels.sh.  The source tree is not written to: Kbuild, net/ and
-# include/ are copied to build/NAME, and only files whose content changed, so
-# that a second run has nothing to do.  ${AFRDMA_BUILD:-build} is where builds
-# go: give another one to keep a variant (W=1, LLVM=1) apart.
-# AFRDMA_SRC is the tree to build, by default the one this script is in.
+# NAME as in kernels.sh. The source tree is not written to: Kbuild, net/ and include/ are copied to
+# build/NAME, but only files whose content has changed, so that a second run has nothing to do.
+# AFRDMA_BUILD is the folder for builds, build by default; use another one for a variant (W=1,
+# LLVM=1). AFRDMA_SRC is the tree to build, by default the one that contains this script.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -27,14 +26,14 @@ out=$(cd "$out" && pwd)
 exec 9>"$out/.lock"
 flock 9
 
-# Objects of another kernel do not link with this one.
+# Objects built for another kernel cannot be used.
 if [ "$(cat "$out/.kdir" 2>/dev/null)" != "$kdir" ]; then
 	find "$out" -mindepth 1 ! -name .lock -delete
 	echo "$kdir" >"$out/.kdir"
 fi
 
-# Without times, by content: what git checks out may be older than the object.
-# Of what is in build/NAME only sources that are gone are deleted.
+# Compare contents, not times: a file that git checks out may be older than its object. In
+# build/NAME only sources that no longer exist are deleted.
 parts=()
 for part in Kbuild net include; do
 	if [ -e "$src/$part" ]; then parts+=("$src/$part"); fi
@@ -47,14 +46,13 @@ args=(-C "$kdir" "M=$out" "-j$(nproc)")
 case $name in
 uml*)	args+=(ARCH=um) ;;
 esac
-# With the checkers of the kernel go those of the module.
+# A debug kernel gets a module with its own checks.
 case $name in
 *debug*)	args+=(CONFIG_AFRDMA_DEBUG=y) ;;
 esac
-# The headers package wants the compiler its kernel was built with; that is
-# the default gcc of the release, so nothing needs to be said here.
+# The headers need the compiler of their kernel, which is the default gcc of the release.
 nice -n 5 make "${args[@]}" "$@" modules >&2
 
 ko=$(find "$out" -name afrdma.ko | head -n 1)
-[ -n "$ko" ] || { echo "build-module: the build made no afrdma.ko" >&2; exit 1; }
+[ -n "$ko" ] || { echo "build-module: the build produced no afrdma.ko" >&2; exit 1; }
 echo "$ko"

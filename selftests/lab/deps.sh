@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Install what packages.txt names and is missing, with apt-get.
+# Install the packages of packages.txt that are missing, with apt-get.
 #
 #   deps.sh [PACKAGE...]	PACKAGEs instead of the list
-#   deps.sh --check		only say what is missing
-#   deps.sh --plan		say how much would be downloaded: "PACKAGES BYTES"
+#   deps.sh --check		only print which are missing
+#   deps.sh --plan		print the size of the download: "PACKAGES BYTES"
 #
-# What would change what this machine boots is not installed, nor is anything removed.
+# Packages that would change what this machine boots are not installed, and none is removed.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -18,7 +18,7 @@ wanted() { sed 's/#.*//' "$here/packages.txt" | xargs -n 1; }
 
 missing() {
 	local p
-	# One query for all: this runs before every build.
+	# One query for all packages, since this runs before every build.
 	dpkg-query -W -f='${db:Status-Status} ${Package}\n' 2>/dev/null |
 		sed -n 's/^installed //p' | sort -u >"$tmp/have"
 	for p in "$@"; do
@@ -37,7 +37,7 @@ as_root() {
 	fi
 }
 
-# Another apt may be at work (unattended upgrades, a second run): wait for it.
+# Waits for another apt (unattended upgrades, a second run).
 apt() {
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
 		-o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 "$@"
@@ -68,16 +68,17 @@ mapfile -t need < <(missing "${want[@]}")
 say "missing: ${need[*]}"
 [ "$what" != check ] || exit 1
 
-# Kernels, what builds an initramfs or is in each, modules built at each boot, boot loaders.
-boot='linux-image-[^ ]*|initramfs-tools[^ ]*|dracut[^ ]*|busybox[^ ]*|dkms|[^ ]*-dkms|grub[^ ]*|systemd-boot[^ ]*'
+# Kernels, tools that build an initramfs or are in it, DKMS modules, boot loaders.
+boot='linux-image-[^ ]*|initramfs-tools[^ ]*|dracut[^ ]*|busybox[^ ]*|dkms|[^ ]*-dkms|grub[^ ]*'
+boot+='|systemd-boot[^ ]*'
 options=(install --no-install-recommends --no-remove)
 
-# With its dependencies: what apt-get would do now.
+# Fail if the planned installation, with all dependencies, contains one of them.
 spare_the_boot() {
 	local names
 	names=$(sed -nE "s/^Inst ($boot) .*/\1/p" "$tmp/plan" | xargs)
 	[ -z "$names" ] || {
-		say "not installed, because $names would come with it and change" \
+		say "not installed, because $names would be installed as well and change" \
 		    "what this machine boots: ${need[*]}"
 		exit 1
 	}
@@ -85,7 +86,7 @@ spare_the_boot() {
 
 simulate() { apt-get -q -s "${options[@]}" "${need[@]}" >"$tmp/plan" 2>"$tmp/wrong"; }
 
-# Package lists may be absent (fresh container) or too old to fetch from.
+# Package lists may be missing (new container) or outdated.
 simulate || { apt update >&2 && simulate; } || {
 	cat "$tmp/wrong" >&2
 	say "apt-get cannot install: ${need[*]}"

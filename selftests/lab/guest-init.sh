@@ -1,22 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Process 1 of a guest: set the host up, run the test, look for what it left
-# behind, say so in files, power off.  Started by "run" (see there), directly
-# by a UML kernel or through the initramfs of a VM.  The root file system is
-# the host's, read-only.  From the kernel command line come
-#   afr_run=DIR	  folder of this run, shared by the guests and the host; a busybox is in it
+# Process 1 of a guest: sets up the guest, runs the test, checks what it left behind, writes the
+# results into files, and powers off. "run" starts it, directly by a UML kernel or through the
+# initramfs of a VM. The root file system is that of the host, read-only. Variables from the kernel
+# command line:
+#   afr_run=DIR	  folder of this run, shared by the guests and the host; contains a busybox
 #   afr_role=a|b
-# and from DIR/ROLE/env, which "run" wrote, everything else.
-set -uo pipefail	# not -e: process 1 must get to the end
+# All others are in DIR/ROLE/env, which "run" has written.
+set -uo pipefail	# without -e: process 1 must not exit early
 
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 run=${afr_run:?}
 role=${afr_role:?}
 
 "$run/busybox" mount -t proc proc /proc
-# Root is all there is here; and when the host's user is not root, the host's
-# set-user-ID programs (mount!) would turn it into somebody else.
+# Everything here runs as root. If the user on the host is not root, set-user-ID programs of the
+# host (mount, for example) would change to another user: nosuid.
 "$run/busybox" mount -o remount,bind,ro,nosuid /
 # shellcheck source=/dev/null
 . "$run/$role/env"
@@ -25,15 +25,15 @@ role=${afr_role:?}
 
 ### Verdict
 
-# The host takes the run as failed unless this file appears and says 0.
+# The host counts the run as failed unless this file appears and contains 0 or 4.
 power_off() {
 	sync
 	echo "$1" >"$AFR_OUT/exit.tmp" && sync "$AFR_OUT/exit.tmp"
 	mv "$AFR_OUT/exit.tmp" "$AFR_OUT/exit"
 	sync
 	echo o >/proc/sysrq-trigger
-	# UML has no power-off by sysrq; reboot(2) works in both.
-	"$run/busybox" poweroff -f 2>/dev/null	# VMs may have lost their files by now
+	# UML cannot power off by sysrq; reboot(2) works in both.
+	"$run/busybox" poweroff -f 2>/dev/null	# a VM may have lost its file systems by now
 	while :; do sleep 1; done
 }
 
@@ -60,8 +60,8 @@ mount_all() {
 	mount -t debugfs debugfs /sys/kernel/debug
 	mount -t tracefs tracefs /sys/kernel/tracing
 	mount -t cgroup2 cgroup2 /sys/fs/cgroup
-	# A tree under /tmp or the like would vanish below the tmpfs: keep a
-	# second view of the root while these are mounted, and bind it back.
+	# The tmpfs mounts would hide trees below /tmp and the like: keep a second mount of the root
+	# meanwhile, and bind them back.
 	mount --bind / /mnt
 	for path in /tmp /run /var/tmp /var/log /media; do
 		mount -t tmpfs -o mode=1777 tmpfs "$path"
@@ -73,7 +73,7 @@ mount_all() {
 	umount /mnt
 	if [ "$AFR_ACCEL" = uml ]; then
 		mount -t hostfs none "$run" -o "$run"
-		# What is written must not be lost with a crashing guest.
+		# Write back soon, so that logs are not lost if the guest crashes.
 		sysctl -qw vm.dirty_writeback_centisecs=50 vm.dirty_expire_centisecs=50
 	else
 		mount -t 9p -o trans=virtio,version=9p2000.L,cache=none,msize=262144 \
@@ -84,16 +84,16 @@ mount_all() {
 }
 
 load_modules() {
-	[ "$AFR_ACCEL" != uml ] || return 0	# all built in
+	[ "$AFR_ACCEL" != uml ] || return 0	# everything is built in
 	local m
-	# They are not in /lib/modules, which the host need not have: neither for scripts
-	# nor for the kernel when it asks itself.
+	# The modules are not in the /lib/modules of the host: tell that to scripts, and to the
+	# kernel when it calls modprobe.
 	export MODPROBE_OPTIONS="-d $AFR_ROOT"
 	printf '#!/bin/sh\nexec /sbin/modprobe -d "%s" "$@"\n' "$AFR_ROOT" >/run/afr/modprobe
 	chmod 755 /run/afr/modprobe
 	sysctl -qw kernel.modprobe=/run/afr/modprobe
 	modprobe -q virtio_net || give_up "no virtio_net"
-	# Either of the crc32 drivers will do for rxe; it does not ask for one.
+	# rxe needs one of the crc32 drivers, but does not request it.
 	modprobe -q crc32-pclmul || modprobe -q crc32_generic
 	for m in ib_core ib_uverbs rdma_rxe ib_cm iw_cm rdma_cm rdma_ucm; do
 		modprobe "$m" || give_up "modprobe $m failed"
@@ -110,12 +110,12 @@ set_up_network() {
 	ip addr add "$AFR_ME/24" dev eth0
 	ip addr add "$AFR_ME6/64" dev eth0 nodad
 	ip link set eth0 up
-	# siw's callbacks of TCP sockets take sk_callback_lock with softirqs on: lockdep
-	# says so within seconds, and is of no use to others from then on.
+	# siw's callbacks on TCP sockets take sk_callback_lock with softirqs enabled. lockdep would
+	# report that within seconds, and then be off.
 	[ "$AFR_RDMA" != siw ] || sysctl -qw kernel.prove_locking=0 2>/dev/null
 	rdma link add "$AFR_DEV" type "$AFR_RDMA" netdev eth0 || give_up "no $AFR_RDMA over eth0"
 	[ "$AFR_GUESTS" = 2 ] || return 0
-	# The other guest may boot later: wait, within reason, for an answer.
+	# The other guest may boot later: wait for an answer, up to two minutes.
 	for ((t = 0; t < 120; t++)); do
 		ping -c 1 -W 1 -q "$AFR_PEER" >/dev/null 2>&1 && return 0
 		[ ! -e "$run/shared/done.$AFR_OTHER" ] || break
@@ -125,7 +125,7 @@ set_up_network() {
 
 load_afrdma() {
 	[ -n "$AFR_MODULE" ] || return 0
-	# Words on purpose: one X=Y each.
+	# Split into words: one X=Y each.
 	# shellcheck disable=SC2086
 	insmod "$AFR_MODULE" $AFR_MODULE_ARGS || give_up "insmod $AFR_MODULE failed"
 }
@@ -142,7 +142,7 @@ unload_afrdma() {
 
 ### The test
 
-# Its output is the console's, so that it is in order with kernel messages.
+# The output goes to the console, so that it is in order with kernel messages.
 run_script() {
 	local rc=0
 	cd "$AFR_SRC" || give_up "no $AFR_SRC"
@@ -154,7 +154,7 @@ run_script() {
 	return $rc
 }
 
-# Nobody counts, and nobody unloads, while the other one is still at it.
+# Counting and unloading wait until the other guest has come as far.
 meet_other() {
 	[ "$AFR_GUESTS" = 2 ] || return 0
 	: >"$run/shared/$1.$role"

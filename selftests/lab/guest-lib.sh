@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# For test scripts that "run" starts in the guests:
+# Functions for test scripts that "run" starts in the guests:
 #
 #	. "$AFR_LAB/guest-lib.sh"
 #
-# barrier NAME [SECONDS]	both guests meet; false when the other one has ended
-# wait_for SECONDS CMD...	true as soon as CMD is; false when time is over
-# say WORDS			a line on the console
+# barrier NAME [SECONDS]	wait for the other guest; false if it has ended
+# wait_for SECONDS CMD...	true as soon as CMD succeeds; false after SECONDS
+# say WORDS			print a line on the console
 # ok NAME, not_ok NAME WHY, skip NAME WHY
-#				one KTAP line each; any not_ok fails the run
+#				print one KTAP line; any not_ok fails the run
 # check NAME CMD...		ok if CMD succeeds, else not_ok
 # put KEY VALUE, get KEY [SECONDS]
 #				pass a small value to the other guest
+# cut_network, mend_network	drop all packets of this guest, and end that
 #
-# Where a failure matters, give "set -euo pipefail" too.  A NAME is used once
-# in a script: barriers and keys are files in a folder both guests see.
+# Scripts that must stop at a failure use "set -euo pipefail". A NAME or KEY is used only once in a
+# script: barriers and keys are files in a folder that both guests share.
 
 say() { echo "# $AFR_ROLE: $*"; }
 
@@ -38,23 +39,23 @@ wait_for() {
 	local end=$((SECONDS + $1 + 1))
 	shift
 	until "$@"; do
-		((SECONDS < end)) || { say "gave up waiting for: $*"; return 1; }
+		((SECONDS < end)) || { say "timeout waiting for: $*"; return 1; }
 		sleep 0.1
 	done
 }
 
-# True when FILE is there; ends the waiting when the other guest has ended.
-afr_there() {
+# True if FILE exists, or if the other guest has ended without it.
+afr_exists() {
 	[ ! -e "$1" ] || return 0
 	[ ! -e "$AFR_SHARED/done.$AFR_OTHER" ] && return 1
-	# It may have been there and gone on to its end between the two looks.
+	# The other guest may have written it and ended between the two checks.
 	[ -e "$1" ] && return 0
 	afr_other_ended=yes
 }
 
 afr_wait_file() {
 	afr_other_ended=no
-	wait_for "$2" afr_there "$1" || return 1
+	wait_for "$2" afr_exists "$1" || return 1
 	[ $afr_other_ended = no ] || { say "the other guest has ended"; return 1; }
 }
 
@@ -62,7 +63,7 @@ barrier() {
 	[ "$AFR_GUESTS" = 2 ] || return 0
 	: >"$AFR_SHARED/barrier.$1.$AFR_ROLE"
 	afr_wait_file "$AFR_SHARED/barrier.$1.$AFR_OTHER" "${2:-120}" ||
-		{ say "nobody at barrier $1"; return 1; }
+		{ say "no peer at barrier $1"; return 1; }
 }
 
 put() {
@@ -75,9 +76,8 @@ get() {
 	cat "$AFR_SHARED/key.$1.$AFR_OTHER"
 }
 
-# From here on this host is gone, as far as the network can tell, and back again.
-# Not by "ip link set eth0 down": QEMU then takes no more frames from the link, and
-# the other guest's, which cannot get rid of its own, stands still until it does.
+# Drop all packets, so that this host is unreachable. Not by "ip link set eth0 down": QEMU then
+# reads no more frames from the link, and the QEMU of the other guest stalls, since it cannot send.
 cut_network() {
 	tc qdisc add dev eth0 clsact &&
 		tc filter add dev eth0 ingress matchall action drop &&

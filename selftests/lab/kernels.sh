@@ -1,32 +1,31 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Make guest kernels available, and say where they are.
+# Build or download guest kernels, and print where they are.
 #
-#   kernels.sh make  NAME...   build or fetch; quick when it is there already
-#   kernels.sh dir   NAME      the KDIR that external modules build against
+#   kernels.sh make  NAME...   build or download, unless that has been done
+#   kernels.sh dir   NAME      the KDIR to build external modules with
 #   kernels.sh image NAME      the kernel to boot
 #   kernels.sh initrd NAME     the initramfs to boot it with (VMs only)
-#   kernels.sh root  NAME      a folder with lib/modules/RELEASE in it
-#   kernels.sh release NAME    what uname -r will say in the guest
-#   kernels.sh source          the sources of uml and uml-debug, unpacked
-#   kernels.sh busybox         a busybox without libraries, for guests to begin with
-#   kernels.sh need  NAME...   what "make" would download, a line each: PACKAGE BYTES
+#   kernels.sh root  NAME      the folder that contains lib/modules/RELEASE
+#   kernels.sh release NAME    the output of uname -r in the guest
+#   kernels.sh source          the unpacked sources of uml and uml-debug
+#   kernels.sh busybox         a static busybox, for the guests to boot with
+#   kernels.sh need  NAME...   the downloads of "make", one per line: PACKAGE BYTES
 #   kernels.sh list            the names
 #
-# NAME is uml, uml-debug (User-Mode Linux, from package linux-source-6.12),
-# vm-6.12 or vm-6.1 (Debian's own kernels).
+# NAME is uml or uml-debug (User-Mode Linux, from package linux-source-6.12), vm-6.12 or vm-6.1
+# (Debian's kernels).
 #
-# Debian's kernels, their headers and busybox-static are downloaded and unpacked, never
-# installed: as packages they change what this machine boots. The headers of 6.12 depend
-# on its image, whose scripts make it the next kernel to boot; busybox-static puts itself
-# into each initramfs.
+# Debian's kernels, their headers and busybox-static are downloaded and unpacked, but not
+# installed, because as packages they change what this machine boots: the headers of 6.12 depend on
+# its image, whose scripts make it the default kernel, and busybox-static is added to each
+# initramfs.
 #
-# Everything lives in ${AFRDMA_CACHE:-$HOME/.cache/afrdma}, under names that
-# hold the source version and a hash of the configs, so that an entry is never
-# stale.  An entry counts only once its file "complete" exists, which is
-# written last; whatever a killed run left behind is taken up again.
-# Makers are called through with_lock, which shellcheck does not follow.
+# Everything is stored in ${AFRDMA_CACHE:-$HOME/.cache/afrdma}. The names contain the version of the
+# sources and a hash of the configs, so that an entry is never stale. An entry is valid once its
+# file "complete" exists, which is written last; an incomplete entry is continued or made again.
+# Functions are called through with_lock, which shellcheck does not follow.
 # shellcheck disable=SC2317
 set -euo pipefail
 
@@ -38,8 +37,8 @@ series=6.12		# of the UML source
 say() { echo "kernels: $*" >&2; }
 die() { say "$*"; exit 1; }
 
-# Run a long command with its output in a log; show a line now and then.
-# Usage: progress LOG WHAT COMMAND...
+# progress LOG WHAT COMMAND...: run a long command with its output in a log; print a line every 20
+# seconds.
 progress() {
 	local log=$1 what=$2 pid start=$SECONDS next=20
 	shift 2
@@ -58,8 +57,8 @@ progress() {
 	say "$what: done in $((SECONDS - start)) s"
 }
 
-# One maker at a time for each entry; the others wait and then find it done.
-# Usage: with_lock NAME COMMAND...
+# with_lock NAME COMMAND...: only one process makes an entry; the others wait and then find it
+# complete.
 with_lock() {
 	local lock=$cache/$1.lock
 	shift
@@ -103,11 +102,11 @@ unpack_source() {
 	touch "$dir/complete"
 }
 
-# Kconfig drops what it cannot satisfy without a word; we want that word.
+# Kconfig silently drops options whose dependencies are not met: report them.
 check_config() {
 	local config=$1 line bad=0
 	shift
-	# Of two lines for one option the last one counts.
+	# If an option has two lines, the last one counts.
 	while read -r line; do
 		case $line in
 		*=n)	line="# ${line%=n} is not set" ;;
@@ -141,12 +140,12 @@ build_uml() {
 		cat "${configs[@]}" >>"$dir/.config"
 		progress "$dir.log" "configure $name" make -C "$src" O="$dir" ARCH=um olddefconfig
 		check_config "$dir/.config" "${configs[@]}" ||
-			die "the config of $name is not what its files ask for"
+			die "the kernel config of $name does not contain all requested options"
 		touch "$dir/configured"
 	fi
 	progress "$dir.log" "build $name (4 to 15 minutes on two cores)" \
 		make -C "$dir" ARCH=um -j"$jobs" all
-	# External modules need headers, scripts and Module.symvers, no objects.
+	# External modules need headers, scripts and Module.symvers, but no objects.
 	find "$dir" -path "$dir/scripts" -prune -o \
 		\( -name '*.o' -o -name '*.a' -o -name '.*.cmd' \) -type f -print0 |
 		xargs -0 rm -f
@@ -173,7 +172,7 @@ make_uml() {
 
 declare -A vm_packages
 
-# The metapackage of a series names the newest kernel of it.
+# The metapackage of a series depends on its newest kernel.
 vm_metapackage() {
 	case $1 in
 	vm-6.12) echo linux-image-6.12-amd64 ;;
@@ -183,7 +182,7 @@ vm_metapackage() {
 
 vm_package() {
 	local meta pkg
-	# Asking apt takes half a second: once a run is enough.
+	# apt takes half a second: call it only once.
 	if [ -n "${vm_packages[$1]:-}" ]; then
 		echo "${vm_packages[$1]}"
 		return
@@ -191,7 +190,7 @@ vm_package() {
 	meta=$(vm_metapackage "$1")
 	pkg=$(apt-cache depends --no-recommends --no-suggests "$meta" 2>/dev/null |
 		sed -n 's/^ *Depends: \(linux-image-[0-9].*\)$/\1/p' | head -n 1)
-	# Without package lists: what has been fetched before is good enough.
+	# Without package lists, use the kernel that was downloaded before.
 	if [ -z "$pkg" ] && [ -e "$cache/$1.package" ]; then
 		pkg=$(cat "$cache/$1.package")
 	fi
@@ -205,15 +204,15 @@ vm_release() {
 	echo "${pkg#linux-image-}"
 }
 
-# Download PACKAGEs and unpack them below ENTRY/root, then run COMMAND there.
-# Usage: fetch ENTRY "PACKAGE..." COMMAND...
+# fetch ENTRY "PACKAGE..." COMMAND...: download the packages, unpack them below ENTRY/root, and run
+# the command there.
 fetch() {
 	local dir=$1 packages deb
 	read -r -a packages <<<"$2"
 	shift 2
 	[ ! -e "$dir/complete" ] || return 0
 	rm -rf "$dir" && mkdir -p "$dir/root"
-	# apt drops to a user who may not write here, and says so: harmless.
+	# As root: the user that apt changes to by default may not write here.
 	(cd "$dir" && progress "$dir.log" "download ${packages[*]}" \
 		apt-get -o APT::Sandbox::User=root download "${packages[@]}")
 	for deb in "$dir"/*.deb; do
@@ -233,7 +232,7 @@ fetch_image() {
 
 headers_entry() { echo "$cache/linux-headers-$(vm_release "$1")"; }
 
-# The headers of a kernel, and those of their dependencies that are files of the kernel's.
+# The headers of a kernel, and those of their dependencies that belong to the kernel.
 headers_packages() {
 	local pkg
 	pkg=linux-headers-$(vm_release "$1")
@@ -242,8 +241,10 @@ headers_packages() {
 		sed -nE 's/^ *Depends: (linux-(headers|kbuild)-.*)$/\1/p'
 }
 
-# One of their Makefiles names another's place, from the root; all else is relative.
-relocate_headers() { sed -i "s|^include /usr/|include $PWD/usr/|" usr/src/linux-headers-*/Makefile; }
+# One of their Makefiles includes another by its absolute path; all other paths are relative.
+relocate_headers() {
+	sed -i "s|^include /usr/|include $PWD/usr/|" usr/src/linux-headers-*/Makefile
+}
 
 make_vm() {
 	local name=$1 pkg headers
@@ -260,8 +261,8 @@ make_busybox() {
 		with_lock busybox fetch "$cache/busybox" busybox-static test -x bin/busybox
 }
 
-# The initramfs of a VM: busybox, what it takes to mount the host's root, no
-# more.  Keyed by what is in it.
+# The initramfs of a VM: busybox, and the modules to mount the root of the host. Its name contains a
+# hash of the contents.
 initrd_vm() {
 	local name=$1 root release init busybox hash out tmp module n=0
 	init=$here/vm-init.sh
@@ -276,7 +277,7 @@ initrd_vm() {
 		mkdir -p "$tmp/tree"/{bin,dev,proc,sys,modules,host}
 		cp "$busybox" "$tmp/tree/bin/"
 		cp "$init" "$tmp/tree/init"
-		# In the order of their dependencies; some series have one built in.
+		# In the order of their dependencies. Some kernels have one of them built in.
 		for module in virtio_pci 9pnet_virtio 9p; do
 			modprobe -d "$root" -S "$release" --show-depends "$module"
 		done | sed -n 's/^insmod \([^ ]*\).*/\1/p' | awk '!seen[$0]++' |
@@ -299,10 +300,12 @@ initrd_vm() {
 
 list() { printf '%s\n' uml uml-debug vm-6.12 vm-6.1; }
 
-# Not grep -q: it would be gone before "list" has written all, which pipefail takes for a no.
-known() { list | grep -xF -- "$1" >/dev/null || die "no such kernel: '$1' (there are: $(list | xargs))"; }
+# Without grep -q, which could exit before "list" has written all: a failure, with pipefail.
+known() {
+	list | grep -xF -- "$1" >/dev/null || die "no such kernel: '$1' (known: $(list | xargs))"
+}
 
-# What is still to be downloaded for NAMEs: packages, one a line.
+# The packages that still have to be downloaded for NAMEs, one per line.
 wanted_packages() {
 	local name
 	[ -e "$cache/busybox/complete" ] || echo busybox-static
@@ -334,7 +337,7 @@ make_one() {
 }
 
 main() {
-	local command=${1:-help} name
+	local command=${1:-help} name dir
 	[ $# -eq 0 ] || shift
 	case $command in
 	list)	list ;;
@@ -344,7 +347,9 @@ main() {
 		make_one "$1"
 		case $1 in
 		uml*)	uml_entry "$1" ;;
-		vm-*)	echo "$(headers_entry "$1")/root/usr/src/linux-headers-$(vm_release "$1")" ;;
+		vm-*)
+			dir=$(headers_entry "$1")/root/usr/src
+			echo "$dir/linux-headers-$(vm_release "$1")" ;;
 		esac ;;
 	image)
 		make_one "$1"
@@ -360,7 +365,7 @@ main() {
 	root)
 		make_one "$1"
 		case $1 in
-		uml*)	uml_entry "$1" ;;	# all built in: nothing to modprobe
+		uml*)	uml_entry "$1" ;;	# everything is built in: no modules
 		vm-*)	echo "$cache/$(vm_package "$1")/root" ;;
 		esac ;;
 	release)
@@ -382,5 +387,5 @@ main() {
 	esac
 }
 
-# In one line, so that editing this file during a long build does no harm.
+# On one line, so that this file can be edited during a long build.
 main "$@"; exit

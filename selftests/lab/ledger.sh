@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# What a test must give back, counted before and after it by guest-init.sh.
-# Each account is one KTAP line "ledger: ...": a difference fails the run.
+# Objects that a test must release, counted before and after it by guest-init.sh. Each comparison
+# prints one KTAP line "ledger: ..."; a difference fails the run.
 #
-#   load	before afrdma.ko is loaded and after it is gone
-#   test	around the test, with the module in place
+#   load	before afrdma.ko is loaded and after it is unloaded
+#   test	before and after the test, with the module loaded
 
 ledger_dir=/run/afr
-ledger_patience=20	# seconds that deferred work has to finish
+ledger_patience=20	# seconds for deferred work to finish
 
 ledger_ok() { echo "ok - ledger: $1" | tee -a "$AFR_OUT/ktap"; }
 ledger_not_ok() { echo "not ok - ledger: $1 # $2" | tee -a "$AFR_OUT/ktap"; }
 ledger_skip() { echo "ok - ledger: $1 # SKIP $2" | tee -a "$AFR_OUT/ktap"; }
 
-# "rxe0.qp 1" and so on, one a line.
+# One line per type of object, such as "rdma:rxe0.qp 1".
 rdma_counts() {
 	rdma res 2>/dev/null | awk '{
 		sub(/:$/, "", $2)
@@ -23,7 +23,7 @@ rdma_counts() {
 	}'
 }
 
-# TIME_WAIT holds nothing of ours and lasts a minute: end it, do not wait.
+# Sockets in TIME_WAIT are ended first: they hold nothing of the module, and would last a minute.
 socket_counts() {
 	ss -K state time-wait >/dev/null 2>&1
 	awk '/^TCP6?:/ {
@@ -47,7 +47,7 @@ module_counts() {
 	[ ! -e $refs ] || echo "module:afrdma.refcnt $(cat $refs)"
 }
 
-# None of a thing and no account of it are the same.
+# All counts that are not 0.
 ledger_counts() {
 	{
 		rdma_counts
@@ -61,7 +61,7 @@ ledger_counts() {
 
 ledger_take() { ledger_counts "$1" >"$ledger_dir/$1.before"; }
 
-# A device that the test has deleted (and not made again) owes nothing.
+# Are the counts equal? Counts of a device that the test has deleted are ignored.
 ledger_same() {
 	local device
 	ledger_counts "$1" >"$ledger_dir/$1.after"
@@ -87,8 +87,8 @@ ledger_differences() {
 }
 
 ledger_compare() {
-	local what="counts back to those before the test" end=$((SECONDS + ledger_patience))
-	[ "$1" = test ] || what="counts back to those before the module"
+	local what="counts are as before the test" end=$((SECONDS + ledger_patience))
+	[ "$1" = test ] || what="counts are as before the module was loaded"
 	until ledger_same "$1"; do
 		if ((SECONDS >= end)); then
 			ledger_not_ok "$what" "$(ledger_differences "$1")"
@@ -108,13 +108,13 @@ ledger_refcount() {
 	if [ "$refs" = 0 ]; then
 		ledger_ok "module references"
 	else
-		ledger_not_ok "module references" "afrdma is still used $refs times"
+		ledger_not_ok "module references" "afrdma has $refs references left"
 	fi
 }
 
-### Trace: each X_create has its X_destroy
+### Trace: each X_create must have an X_destroy
 
-# An instance of our own, so that tests can trace what they like.
+# In a separate instance, so that tests can use the others.
 trace=/sys/kernel/tracing/instances/ledger
 
 trace_start() {
@@ -133,13 +133,14 @@ trace_start() {
 trace_pairs() {
 	local lost left end=$((SECONDS + ledger_patience))
 	[ -d $trace ] || return 0
-	# Destruction may be deferred (RCU, work): leave it the usual time.
+	# Destruction may be deferred (RCU, work): wait for it.
 	until left=$(trace_unpaired) && [ -z "$left" ]; do
 		((SECONDS < end)) || break
 		sleep 0.2
 	done
 	cp $trace/trace "$AFR_OUT/trace"
-	lost=$(cat $trace/per_cpu/cpu*/stats | awk '/^(commit )?overrun:/ { n += $NF } END { print n + 0 }')
+	lost=$(cat $trace/per_cpu/cpu*/stats |
+		awk '/^(commit )?overrun:/ { n += $NF } END { print n + 0 }')
 	if [ "$lost" -gt 0 ]; then
 		ledger_skip "created is destroyed" "the trace lost $lost events"
 	elif [ -n "$left" ]; then
@@ -151,8 +152,8 @@ trace_pairs() {
 	rmdir $trace
 }
 
-# Events "PREFIX_create: ... id=NUMBER ..." and "PREFIX_destroy: ...": prints
-# what is out of balance, at most ten of them.
+# Print objects without balanced events "PREFIX_create: ... id=NUMBER ..." and "PREFIX_destroy:
+# ...", at most ten.
 trace_unpaired() {
 	awk 'match($0, /[a-z0-9_]+_(create|destroy): /) {
 		event = substr($0, RSTART, RLENGTH - 2)
@@ -167,7 +168,8 @@ trace_unpaired() {
 		for (k in count) {
 			if (!count[k] || ++n > 10)
 				continue
-			d = d sep k (count[k] > 0 ? " never destroyed" : " destroyed, never created")
+			d = d sep k
+			d = d (count[k] > 0 ? " never destroyed" : " destroyed, never created")
 			sep = "; "
 		}
 		if (n > 10)
@@ -176,20 +178,20 @@ trace_unpaired() {
 	     }' $trace/trace
 }
 
-### Memory that nobody points to any more
+### Memory leaks
 
 kmemleak=/sys/kernel/debug/kmemleak
 
 kmemleak_start() {
 	[ -e $kmemleak ] || return 0
 	echo scan=off >$kmemleak
-	# Reports of what boot left, so that "clear" can forget them.
+	# Find the leaks of the boot, so that "clear" discards them.
 	echo scan >$kmemleak
 	echo clear >$kmemleak
 }
 
-# An object counts only when it is five seconds old, and a second scan weeds
-# out what was moving during the first.
+# kmemleak reports only objects that are five seconds old. The second scan drops those whose
+# pointers moved during the first one.
 kmemleak_scan() {
 	[ -e $kmemleak ] || return 0
 	sleep 5.5
@@ -206,12 +208,12 @@ kmemleak_scan() {
 	fi
 }
 
-# The log may wrap; these bits do not: bad page, oops, warning, soft lockup.
+# Unlike the log, the taint bits are never lost: bad page, oops, warning, soft lockup.
 taint_check() {
 	local taint
 	taint=$(cat /proc/sys/kernel/tainted)
 	if ((taint & (1 << 5 | 1 << 7 | 1 << 9 | 1 << 14))); then
-		ledger_not_ok "taint" "the kernel has flagged a bug: taint $taint"
+		ledger_not_ok "taint" "the kernel has recorded a bug: taint $taint"
 	else
 		ledger_ok "taint"
 	fi

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Prove that "run" tells good from bad: cases that must pass, and cases that
-# must fail for the reason given.
+# Self-test of "run": cases that must pass, and cases that must fail for a given reason.
 #
 #   selfcheck.sh GUEST [CASE...]
 set -euo pipefail
@@ -16,7 +15,7 @@ trap 'rm -f "$log"' EXIT
 passed=0
 failed=0
 
-# case | exit code of "run" | what it says
+# case | exit code of "run" | text in its output
 cases() {
 	cat <<-'END'
 	pass|0|PASS
@@ -45,7 +44,7 @@ cases() {
 ko=$(AFRDMA_SRC=$here/selfcheck AFRDMA_BUILD=$top/build/selfcheck \
 	"$here/build-module.sh" "$guest" 2>"$log") || { cat "$log"; exit 1; }
 
-while IFS='|' read -r name want says; do
+while IFS='|' read -r name want text; do
 	[ $# -eq 0 ] || [[ " $* " == *" $name "* ]] || continue
 	options=(--guest "$guest" --module "$ko")
 	case $guest-$name in
@@ -53,12 +52,13 @@ while IFS='|' read -r name want says; do
 	vm*-hang)	options+=(--timeout 60) ;;
 	esac
 	rc=0
-	"$here/run" "${options[@]}" -- "$here/selfcheck/case.sh" "$name" >"$log" 2>&1 </dev/null || rc=$?
-	if [ $rc -eq "$want" ] && grep -qF -- "$says" "$log"; then
+	"$here/run" "${options[@]}" -- "$here/selfcheck/case.sh" "$name" >"$log" 2>&1 </dev/null ||
+		rc=$?
+	if [ $rc -eq "$want" ] && grep -qF -- "$text" "$log"; then
 		echo "ok - $guest $name"
 		passed=$((passed + 1))
 	else
-		echo "not ok - $guest $name # exit code $rc (not $want), or without '$says'"
+		echo "not ok - $guest $name # exit code $rc (not $want), or without '$text'"
 		sed 's/^/    /' "$log"
 		failed=$((failed + 1))
 	fi

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For "run": prove that the lab itself is sound, without the module.
+# Run by "run": a test of the guests, without the module.
 set -uo pipefail
 . "$AFR_LAB/guest-lib.sh"
 
@@ -36,15 +36,21 @@ else
 fi
 barrier rping
 
-# perftest computes with the CPU's clock rate, which UML does not have.
+# perftest needs the clock rate of the CPU, which UML does not report.
 if [ "$AFR_ACCEL" = uml ]; then
 	skip "ib_write_bw" "perftest does not work in UML"
 	exit 0
 fi
 # shellcheck disable=SC2120 # the server has no more arguments
-bw() { ib_write_bw -d "$AFR_DEV" -x "$(gid4)" -m 4096 -s 65536 -n 200 -F "$@" >"$AFR_OUT/ib_write_bw" 2>&1; }
-# The index of the GID that is the IPv4 address, mapped.
-gid4() { grep -ln ffff: /sys/class/infiniband/"$AFR_DEV"/ports/1/gids/* | head -n 1 | xargs basename; }
+bw() {
+	ib_write_bw -d "$AFR_DEV" -x "$(gid4)" -m 4096 -s 65536 -n 200 -F "$@" \
+		>"$AFR_OUT/ib_write_bw" 2>&1
+}
+# The index of the GID that is the IPv4-mapped address.
+gid4() {
+	grep -ln ffff: /sys/class/infiniband/"$AFR_DEV"/ports/1/gids/* | head -n 1 |
+		xargs basename
+}
 tcp_open() { ss -tln | grep -q ":18515 "; }
 
 if [ "$AFR_ROLE" = a ]; then

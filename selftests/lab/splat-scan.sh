@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Look through a kernel log for what must never be in one.
+# Search a kernel log for reports of bugs.
 #
 #   splat-scan.sh LOGFILE
 #
-# Prints each report found, with the lines around it, the line that gave it
-# away first, and exits 1; silent and 0 otherwise.
+# Prints each report, from its first line on, and exits with 1; prints nothing and exits with 0 if
+# there is none.
 set -euo pipefail
 
 if [ $# -ne 1 ] || [ ! -r "$1" ]; then
@@ -15,7 +15,7 @@ if [ $# -ne 1 ] || [ ! -r "$1" ]; then
 fi
 
 exec awk '
-# The text without its time stamp: reports begin the line.
+# The text without its time stamp, as reports begin the line.
 {
 	text = $0
 	sub(/^<[0-9]+>/, "", text)
@@ -33,22 +33,24 @@ function bad(s) {
 	       s ~ /(scheduling while atomic|sleeping function called from invalid)/ ||
 	       s ~ /(blocked for more than|hung_task|soft lockup|hard LOCKUP)/ ||
 	       s ~ /rcu:? .*(stall|starved)/ || s ~ /self-detected stall/ ||
-	       s ~ /refcount_t: / || s ~ /ODEBUG: / || s ~ /ref_tracker: .*(leak|unreferenc|refs)/ ||
+	       s ~ /refcount_t: / || s ~ /ODEBUG: / ||
+	       s ~ /ref_tracker: .*(leak|unreferenc|refs)/ ||
 	       s ~ /unregister_netdevice: waiting/ ||
 	       s ~ /list_(add|del) corruption/ ||
 	       s ~ /kmemleak: [0-9]+ new suspected/ ||
 	       s ~ /(Objects remaining|Slab .*still in use|kmem_cache_destroy)/ ||
 	       s ~ /(Bad page state|double free|Poison overwritten|Redzone overwritten)/ ||
-	       s ~ /(Attempt to release alive inet|sk_stream_kill_queues|page_pool_release_retry)/ ||
+	       s ~ /(Attempt to release alive inet|sk_stream_kill_queues)/ ||
+	       s ~ /page_pool_release_retry/ ||
 	       s ~ /(---\[ cut here|segfault at .*afr)/
 }
 
-# The foreign reports that are known. Two belong to User-Mode Linux, not to what is under
-# test, and show in the lines right after the headline:
-#  - its vector network driver takes a lock in and out of interrupts;
-#  - power-off closes devices with interrupts off, after the test has ended.
-# One is of rdma_cm: without memory for the id of a new connection it destroys that id under
-# the mutex of the listening one, which is of the same class, without saying so.
+# Known reports that are not about the module. Two are about User-Mode Linux, and are recognised by
+# the lines after the headline:
+#  - its vector network driver takes a lock both in interrupts and with interrupts enabled;
+#  - power-off closes devices with interrupts disabled, after the test has ended.
+# One is about rdma_cm: without memory for the id of a new connection, it destroys that id under the
+# mutex of the listening id, which has the same lock class, without a nesting annotation.
 function foreign(from,    i, destroys) {
 	for (i = from; i <= from + 45 && i <= NR; i++) {
 		if (line[i] ~ /(vector_poll|vector_rx|vector_net_|close_devices)/)
@@ -65,7 +67,7 @@ END {
 	for (i = 1; i <= NR; i++) {
 		if (!bad(line[i]))
 			continue
-		# A report opens with a headline and has more of them: skip to its end.
+		# A report may contain more lines that match: skip to its end.
 		if (line[i] ~ /cut here/ && i < NR && bad(line[i + 1]))
 			i++
 		if (!foreign(i)) {

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash disable=SC2093
 #
-# /init of a VM's initramfs: mount the host's root file system over 9p, go on
-# with guest-init.sh there.  With afr_probe=1 only tell that it got this far,
-# which is how "run" finds out whether an accelerator is of any use.
+# /init in the initramfs of a VM: mounts the root file system of the host over 9p and starts
+# guest-init.sh there. With afr_probe=1 it only prints that it was reached, by which "run" finds out
+# whether KVM works.
 export PATH=/bin
 /bin/busybox --install -s /bin
 mount -t proc proc /proc

@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A look at C in kernel style: enough for layers.py and functions.py.
+"""A minimal parser of C in kernel style, for the scripts in this folder and mutations.py.
 
-It relies on what checkpatch demands anyway: a function's braces stand alone in
-the first column.
+It relies on a rule that checkpatch enforces: the braces of a function are alone in the first
+column.
 """
 
 import re
 
-# One of: comment, string, character. Replaced by blanks, so that lines stay.
+# A comment, string or character constant. quiet() replaces it by blanks and keeps line breaks.
 NOISE = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'",
                    re.S)
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*([<\"])([^>\"]+)[>\"]", re.M)
 
 
 def quiet(text):
-    """The text without comments and strings, line for line."""
+    """The text without comments and strings; line numbers do not change."""
     def blank(match):
         return re.sub(r"[^\n]", " ", match.group())
     return NOISE.sub(blank, text)
 
 
 def includes(text):
-    """(line, "<" or '"', name) of every include."""
+    """Yield (line, "<" or '"', name) of every include."""
     kept = re.sub(r"/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m.group()), text,
                   flags=re.S)
     for match in INCLUDE.finditer(kept):
@@ -30,17 +30,17 @@ def includes(text):
 
 class Function:
     def __init__(self, name, static, void, head, first, last, body):
-        self.name = name        # of the function
+        self.name = name
         self.static = static
         self.void = void        # returns nothing
-        self.head = head        # line where its declaration begins
+        self.head = head        # line where the declaration begins
         self.first = first      # line of "{"
         self.last = last        # line of "}"
-        self.body = body        # its lines, without comments and strings
+        self.body = body        # lines, without comments and strings
 
 
 def functions(text):
-    """Every function that is defined in the text."""
+    """Yield every function that is defined in the text."""
     lines = quiet(text).split("\n")
     start = 0
     while start < len(lines):
@@ -62,3 +62,67 @@ def functions(text):
                            bool(re.search(r"\bvoid\s+(__\w+\s+)*$", before)),
                            head + 1, start + 1, end + 1, lines[start:end + 1])
         start = end + 1
+
+
+# The beginning of a variable's definition at the level of the file.
+VARIABLE = re.compile(r"^(?!static\b|extern\b|typedef\b)[a-z][\w \t*]*?\b(\w+)(\[[^;=]*\])*\s*(?:=|;)")
+
+
+def definitions(text):
+    """(line, name) of each function and variable that other files can use."""
+    lines = quiet(text).split("\n")
+    for function in functions(text):
+        if not function.static and not function.name.isupper():    # TEST(...) and the like
+            yield function.head, function.name
+        for number in range(function.head - 1, function.last):
+            lines[number] = ""
+    depth = 0
+    for number, line in enumerate(lines, 1):
+        match = VARIABLE.match(re.sub(r"\b__\w+", "", line)) if depth == 0 else None
+        if match:
+            yield number, match.group(1)
+        depth += line.count("{") - line.count("}")
+
+
+def mentions(name, text):
+    """(line, word) of what could be a use of something of another file. The prototypes of a
+    header are none; its macros and inline functions may be."""
+    lines = quiet(text).split("\n")
+    kept = range(len(lines))
+    if name.endswith(".h"):
+        inline = {number for function in functions(text)
+                  for number in range(function.first - 1, function.last)}
+        macro, more = set(), False
+        for number, line in enumerate(lines):
+            more = more or bool(re.match(r"\s*#\s*define\b", line))
+            if more:
+                macro.add(number)
+            more = more and line.rstrip().endswith("\\")
+        kept = sorted(inline | macro)
+    own = {function.name for function in functions(text) if function.static}
+    if name.endswith(".h"):     # a macro with what the header itself declares: a use of who expands it
+        rest = "\n".join(line for number, line in enumerate(lines) if number not in set(kept))
+        own |= set(re.findall(r"[A-Za-z_]\w+", rest))
+    for number in kept:
+        line = re.sub(r"\b(struct|enum|union)\s+\w+", "", lines[number])
+        for word in re.findall(r"(?<![.>\w])[A-Za-z_]\w+", line):
+            if word not in own:
+                yield number + 1, word
+
+
+def stem(name):
+    return name.rsplit(".", 1)[0]
+
+
+def uses(texts):
+    """For {file: text}: {name: .c file that defines it}, and {file: {other: (line, name)}} of what
+    each mentions first. An inline function of a header may use what its own .c file has."""
+    owner = {word: name for name, text in texts.items() if name.endswith(".c")
+             for _, word in definitions(text) if word != "main"}
+    wanted = {name: {} for name in texts}
+    for name, text in texts.items():
+        for line, word in mentions(name, text):
+            other = owner.get(word)
+            if other and stem(other) != stem(name):
+                wanted[name].setdefault(other, (line, word))
+    return owner, wanted

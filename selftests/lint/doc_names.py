@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""What afrdma.rst and afrdma-internals.rst name exists, and what they list is whole.
+"""Check that the names in afrdma.rst and afrdma-internals.rst exist, and that lists are complete.
 
     doc_names.py            check, KTAP
 
-Names are looked up in the sources without their comments; settings and reasons are
-those that gen_reference.py knows.
+Names are looked up in the sources without their comments; settings and reasons are those that
+gen_reference.py finds.
 """
 
 import pathlib
@@ -22,13 +22,12 @@ FOLDER = ROOT / "Documentation/networking"
 USERS, ENGINEERS = "afrdma.rst", "afrdma-internals.rst"
 COLUMNS = 100
 
-# Whose names count as known: the module, its uapi, what describes the module to
-# others, and the tools.
+# Sources whose names are known: the module, the uapi and the tools.
 CODE = ["net/afrdma/**/*.[ch]", "include/uapi/linux/*.h", "tools/*/*.c"]
-# Calls of programs, which the module implements under other names.
+# System calls, which the module implements under other names.
 CALLS = {"accept", "bind", "close", "connect", "getsockopt", "listen", "poll", "recv", "send",
          "setsockopt", "shutdown", "socket"}
-ENUMS = ["afr_mode", "afr_where", "afr_attach_state", "afr_pending", "afr_link_state"]
+ENUMS = ["afr_mode", "afr_where", "afr_attach_state", "afr_link_state"]
 
 
 def words(text):
@@ -41,12 +40,12 @@ class Sources:
         raw = {path: path.read_text() for path in files}
         self.code = "\n".join(csource.quiet(text) for text in raw.values())
         self.words = words(self.code) | words(gen_reference.read("proto/reason.h"))
-        # smctl's keys, formats and arguments are strings.
+        # Keys, formats and arguments of smctl are strings.
         self.words |= {word for path, text in raw.items() if "tools" in path.parts
                        for word in words(text)}
         self.words |= {word for name in ("Makefile", "Kconfig")
                        for word in words((SOURCES / name).read_text())}
-        # Lies of a module made for tests are rows of its tests.
+        # Injections of fault injection are rows of its tests.
         self.words |= words((ROOT / "selftests/net/rogue_rows.py").read_text())
         # Names of workqueues and the like.
         self.words |= {word for text in raw.values() for word in re.findall(r'"(afr\w+)"', text)}
@@ -61,14 +60,14 @@ class Sources:
                         gen_reference.REASON.findall(gen_reference.read("proto/reason.h")) if name}
 
 
-# Checks: each yields what is wrong.
+# Checks: each yields the errors that it finds.
 
 def check_functions(sources, docs):
     for name, text in docs.items():
         for word in sorted(set(re.findall(r"\bafr_\w+", text))):
             if word not in sources.words:
                 yield f"{name}: {word} does not exist"
-    # In the other document a program calls, too.
+    # Only in afrdma-internals.rst: the manual names functions of programs.
     for word in sorted(set(re.findall(r"\b(\w+)\(\)", docs[ENGINEERS]))):
         if word not in sources.words and word not in CALLS:
             yield f"{ENGINEERS}: nothing defines or calls {word}()"
@@ -79,7 +78,7 @@ def check_files(sources, docs):
         pattern = r"(?<![\w/<])\w[\w./-]*\.(?:[ch]|py|sh|rst|yaml|mutation)\b"
         for path in sorted(set(re.findall(pattern, text))):
             if not (ROOT / path).exists() and ("/" in path or path not in sources.files):
-                yield f"{name}: there is no {path}"
+                yield f"{name}: {path} does not exist"
     for path in sorted(SOURCES.glob("*.c")):
         if path.name not in docs[ENGINEERS] and not (SOURCES / (path.stem + ".h")).exists() and \
                 not path.name.endswith(".mod.c"):
@@ -90,7 +89,7 @@ def check_settings(sources, docs):
     for name, text in docs.items():
         for word in sorted(set(re.findall(r"net\.afrdma\.(\w+)", text))):
             if word not in sources.settings:
-                yield f"{name}: there is no sysctl net.afrdma.{word}"
+                yield f"{name}: sysctl net.afrdma.{word} does not exist"
     table = docs[USERS].split("\n.. settings\n", 1)[-1].split("\n.. settings end\n", 1)[0]
     cells = [re.split(r"\s{2,}", line) for line in table.split("\n") if line.startswith("``")]
     rows = {row[0].strip("`"): row[2:] for row in cells}
@@ -101,11 +100,11 @@ def check_settings(sources, docs):
         if rows.get(setting) != want:
             yield f"{USERS}: the row of {setting} is {rows.get(setting)}, not {want}"
     for name in sorted(set(rows) - set(sources.settings)):
-        yield f"{USERS}: there is no sysctl {name}"
+        yield f"{USERS}: sysctl {name} does not exist"
 
 
 def check_names(sources, docs):
-    """Words in literals that look like names: counters, reasons, flags, fields."""
+    """Look up words in literals that look like names: counters, reasons, flags, fields."""
     known = sources.words | sources.counters | set(sources.settings)
     for name, text in docs.items():
         for literal in sorted(set(re.findall(r"``([^`\n]+)``", text))):
@@ -116,17 +115,17 @@ def check_names(sources, docs):
                 yield f"{name}: ``{literal}`` does not exist"
 
 
-def check_whole(sources, docs):
+def check_complete(sources, docs):
     for reason, number in sources.reasons.items():
         if 0 < number < 50 and f"``{reason}``" not in docs[USERS]:
-            yield f"{USERS}: what to do about {reason} is missing"
+            yield f"{USERS}: reason {reason} is missing"
     for enum in ENUMS:
         found = re.search(rf"enum {enum} \{{(.*?)\}}", sources.code, re.S)
         for entry in re.findall(r"\bAFR_\w+", found[1] if found else ""):
             if f"``{entry}``" not in docs[ENGINEERS]:
                 yield f"{ENGINEERS}: {entry} of enum {enum} is missing"
         if not found:
-            yield f"there is no enum {enum}"
+            yield f"enum {enum} does not exist"
 
 
 def check_columns(_, docs):
@@ -137,11 +136,11 @@ def check_columns(_, docs):
 
 
 CHECKS = [
-    ("functions named exist", check_functions),
-    ("files named exist, and all are named", check_files),
+    ("functions in the documents exist", check_functions),
+    ("files in the documents exist, and all sources are named", check_files),
     ("settings exist, and are listed with default and bounds", check_settings),
     ("counters, reasons and other names exist", check_names),
-    ("reasons and states are all there", check_whole),
+    ("all reasons and states are described", check_complete),
     (f"lines have at most {COLUMNS} columns", check_columns),
 ]
 

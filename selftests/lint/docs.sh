@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The documents are well formed: every .rst for docutils, every man page for groff.
+# Check the syntax of the documents: every .rst file with docutils, every man page with groff.
 set -uo pipefail
 # shellcheck source=selftests/lint/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -25,4 +25,8 @@ for page in Documentation/man/*.[1-9]; do
 	groff -man -Tutf8 -ww -z "$page" >"$tmp/wrong" 2>&1
 	judge "$page" "$tmp/wrong"
 done
+
+version=$(sed -n 's/^#define AFRDMA_VERSION[[:blank:]]*"\(.*\)"$/\1/p' include/uapi/linux/af_rdma.h)
+grep -L "\"AF_RDMA $version\"" Documentation/man/*.[1-9] >"$tmp/wrong"
+judge "the manual pages are of version $version, as af_rdma.h" "$tmp/wrong"
 finish

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Sizes of functions and files, and a kernel-doc for each function others call.
+"""Check the sizes of functions and files, and that non-static functions have a kernel-doc.
 
     functions.py FILE...
 
-Prints KTAP. The sizes are those that readable code falls into; a file or
-function beyond them wants to be two.
+Prints KTAP. A file or function that is larger should be split.
 """
 
 import pathlib
@@ -19,7 +18,7 @@ FILE_MAX = 600
 
 
 def documented(lines, function):
-    """Is there a kernel-doc above the function, and with Return?"""
+    """None if the function has a kernel-doc, with Return unless it is void; else what is wrong."""
     end = function.head - 1
     while end and not lines[end - 1].strip():
         end -= 1
@@ -32,12 +31,12 @@ def documented(lines, function):
     if not re.match(r"/\*\*\n \* " + function.name + r"\(\)", text):
         return "has no kernel-doc"
     if not function.void and not re.search(r"Returns?:", text):
-        return "does not say what it returns (Return:)"
+        return "has no Return: in its kernel-doc"
     return None
 
 
 def main():
-    long_files, long_functions, silent = [], [], []
+    long_files, long_functions, undocumented = [], [], []
     for name in sys.argv[1:]:
         text = pathlib.Path(name).read_text()
         lines = text.split("\n")
@@ -52,11 +51,11 @@ def main():
                 continue
             missing = documented(lines, function)
             if missing:
-                silent.append(f"{name}:{function.head}: {function.name} {missing}")
+                undocumented.append(f"{name}:{function.head}: {function.name} {missing}")
 
     checks = ((f"style: no function has more than {FUNCTION_MAX} lines", long_functions),
               (f"style: no file has more than {FILE_MAX} lines", long_files),
-              ("style: functions that others call have a kernel-doc", silent))
+              ("style: non-static functions have a kernel-doc", undocumented))
     print("KTAP version 1")
     print(f"1..{len(checks)}")
     for number, (title, wrong) in enumerate(checks, 1):

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Documentation/networking/afrdma-reference.rst, made from the sources.
+"""Generate Documentation/networking/afrdma-reference.rst from the sources.
 
-    gen_reference.py            check that it is what would be made: KTAP
-    gen_reference.py --write    make it
+    gen_reference.py            check that the file is up to date: KTAP
+    gen_reference.py --write    write it
 
-Reasons come from reason.h, counters from netns.h, settings from sysctl.c (name,
-bounds, the comment above) and netns.c (defaults).
+Reasons come from reason.h, counters from netns.h, settings from sysctl.c (name, bounds, the comment
+above) and netns.c (defaults).
 """
 
 import pathlib
@@ -38,25 +38,26 @@ REASONS = """
 Reasons
 =======
 
-Why a connection is not on RDMA, why a link or a connection has ended. ``smctl conn``
-and ``smctl link`` show name, number and sentence, the tracepoints the name;
-numbers also go over the wire. ``smctl reasons`` prints this list.
+Why a connection is not on RDMA, and why a link or a connection has ended. ``smctl conn``
+and ``smctl link`` show name, number and sentence, the tracepoints the name; numbers are
+also sent to the peer. ``smctl reasons`` prints this list. Where smctl prints ``peer:``
+before a sentence, the peer has sent the reason, and the sentence is about the peer's end.
 """
 
 COUNTERS = """
 Counters
 ========
 
-Per network namespace, since the namespace or the module came into being. ``smctl
-stats`` shows them.
+Per network namespace, counted since the module was loaded or the namespace was created.
+``smctl stats`` shows them.
 """
 
 SETTINGS = """
 Settings
 ========
 
-Sysctls ``net.afrdma.*``, per network namespace. They hold for what begins after
-the change.
+Sysctls ``net.afrdma.*``, per network namespace. A change applies to what begins after it,
+unless the text says otherwise.
 """
 
 
@@ -71,7 +72,7 @@ def item(term, text):
 
 
 def sentence(text):
-    """Upper-case start, full stop."""
+    """The text on one line, with a capital letter and a full stop."""
     text = re.sub(r"\s*\n\s*\*?\s*", " ", text).strip()
     return text[0].upper() + text[1:] + ("" if text[-1] in ".?" else ".")
 
@@ -96,7 +97,7 @@ def counters():
 
 
 def number(word):
-    """A bound in digits, if it is a constant of the protocol."""
+    """A bound in digits or words, if it is a constant."""
     found = re.search(rf"#define {word}\s+\(?(\d+)u?(?: << (\d+)\))?", read("proto/wire.h"))
     if found:
         return str(int(found[1]) << int(found[2] or 0))
@@ -123,8 +124,8 @@ def generate():
     return HEAD + reasons() + counters() + settings()
 
 
-def check_all_there(text):
-    """Count by other means than the patterns that made it."""
+def check_complete(text):
+    """Find the rows without the patterns that generate the text."""
     for name in ("proto/reason.h", "netns.h"):
         macro = {"proto/reason.h": "AFR_REASON(", "netns.h": "AFR_STAT("}[name]
         lines = [line for line in read(name).split("\n") if line.startswith("\t" + macro)]
@@ -135,7 +136,7 @@ def check_all_there(text):
     rows = re.findall(r"^\tSETTING_\w+\((\w+)", read("sysctl.c"), re.M)
     for name in rows:
         if f"``{name}``" not in text:
-            yield f"sysctl.c: {name} is missing: a comment above it is needed"
+            yield f"sysctl.c: {name} is missing: it needs a comment above it"
 
 
 def check_same(text):
@@ -145,8 +146,8 @@ def check_same(text):
 
 
 CHECKS = [
-    ("every reason, counter and setting is in the reference", check_all_there),
-    ("afrdma-reference.rst is what the sources say", check_same),
+    ("every reason, counter and setting is in the reference", check_complete),
+    ("afrdma-reference.rst is up to date", check_same),
 ]
 
 

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Documentation/networking/afrdma-support.rst, made from net/afrdma/support.h.
+"""Generate Documentation/networking/afrdma-support.rst from net/afrdma/support.h.
 
-    gen_support.py            check that it is what would be made, that every row names a
-                              test that "make check" runs, and that afrdma(7) names every
-                              row: KTAP
-    gen_support.py --write    make it
+    gen_support.py            check that the file is up to date, that every row names a test that
+                              "make check" runs, and that afrdma(7) names every row: KTAP
+    gen_support.py --write    write it
 """
 
 import pathlib
@@ -22,7 +21,7 @@ MAN = ROOT / "Documentation/man/afrdma.7"
 TESTS = ROOT / "selftests/net"
 
 RULES = ("PASS", "STORE", "LATE", "SHARE", "REFUSE", "CORE", "OWN")
-CELLS = ("rdma", "framed", "plain")
+CELLS = ("rdma", "framed", "fallback")
 CELL_WORDS = 5
 ITEM = re.compile(r'/\* (?P<group>[^*]*) \*/|AFR_(?P<kind>\w+)\((?P<row>(?:"[^"]*"|[^")])*)\)')
 FIELD = re.compile(r'"([^"]*)"|(\w+)')
@@ -37,21 +36,22 @@ HEAD = """\
 AF_RDMA: what is supported
 ==========================
 
-A connection is *on RDMA*, *framed* and still on TCP, or *plain*: then the peer is a TCP
-program. "Yes" is as TCP. *Test* is the row of selftests/net that proves it: it passes over
-plain TCP, too. ``make check`` runs it; ``option_table`` compares what setting and reading give
-with a TCP socket, and not the effect.
+A connection is *on RDMA*, *framed* and still on TCP, or has fallen back to TCP (*fallback*),
+for example because the peer is a TCP program. "Yes" means: as with TCP. *Test* is the row of
+selftests/net that shows it; it passes with TCP sockets, too, and ``make check`` runs it.
+``option_table`` compares the results of setting and reading an option with those of a TCP
+socket, but not the effect of the option.
 """
 
 PARTS = {
     "OPTION": ("Socket options", """
-The rule says what setting an option does. PASS: it is set on the inner socket, and SOL_SOCKET
-on both. STORE: of a framed connection the AF_RDMA socket alone keeps it; before, and of a plain
-connection, it is passed as well. LATE: the AF_RDMA socket keeps it, and the inner one gets it
-when the connection is plain. SHARE: both use the same object. REFUSE: EOPNOTSUPP, for
-getsockopt() as well except at SOL_SOCKET. CORE: the AF_RDMA socket keeps it and answers. OWN:
-the answer is that of this family. Options that are not in this table are CORE at SOL_SOCKET, and
-unknown (ENOPROTOOPT) at other levels.
+The rule says what setting an option does. PASS: it is set on the TCP socket, and at level
+SOL_SOCKET on both sockets. STORE: the AF_RDMA socket stores it, and unless the connection is
+framed it is set on the TCP socket, too. LATE: the AF_RDMA socket stores it, and it is set on the
+TCP socket when the connection has fallen back to TCP. SHARE: both sockets use the same object.
+REFUSE: EOPNOTSUPP, for getsockopt() as well except at SOL_SOCKET. CORE: the AF_RDMA socket has
+it, as a TCP socket would. OWN: getsockopt() returns a value of this family. Options that are not
+in this table are CORE at SOL_SOCKET, and unknown (ENOPROTOOPT) at other levels.
 """),
     "OWN": ("Options of level SOL_AFRDMA", ""),
     "FLAG": ("Message flags", ""),
@@ -106,7 +106,7 @@ def section(title, mark, part):
     lines = [[row.literal()] + ([row.rule] if row.rule else []) + row.cells +
              [f"``{row.test}``"] for row in part]
     head = ["Name"] + (["Rule"] if part[0].rule else []) + \
-        ["On RDMA", "Framed, on TCP", "Plain", "Test"]
+        ["On RDMA", "Framed, on TCP", "Fallback", "Test"]
     return f"\n{title}\n{mark * len(title)}\n\n" + table(head, lines) + notes(part)
 
 
@@ -124,20 +124,20 @@ def generate():
     return text
 
 
-# Checks: each yields what is wrong.
+# Checks: each yields the errors that it finds.
 
 def check_rows(_):
-    # Counted by other means than the pattern that finds them.
+    # Counted without the pattern that finds the rows.
     count = len(re.findall(r"^\tAFR_", SOURCE.read_text(), re.M))
     there = list(rows())
     if count != len(there):
-        yield f"{SOURCE.name}: {len(there)} rows are understood, of {count}"
+        yield f"{SOURCE.name}: only {len(there)} of {count} rows match the pattern"
     names = [row.name for row in there]
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield f"{SOURCE.name}: {name} has two rows"
     for row in there:
         if row.kind == "OPTION" and row.rule not in RULES:
-            yield f"{SOURCE.name}: {row.name}: {row.rule} is no rule"
+            yield f"{SOURCE.name}: {row.name}: {row.rule} is not a rule"
         for cell in row.cells:
             if not 1 <= len(cell.split()) <= CELL_WORDS:
                 yield f"{SOURCE.name}: {row.name}: \"{cell}\" is not one to five words"
@@ -146,8 +146,8 @@ def check_rows(_):
 
 
 def known_tests():
-    """Each row of selftests/net, and whether it is of the subset that "make check" runs: of two
-    rows that BOTH makes only the first can be."""
+    """Each row of selftests/net, and whether it is in the subset that "make check" runs. Of the two
+    rows that BOTH defines, only the first can be."""
     text = "\n".join(path.read_text() for path in sorted(TESTS.glob("*.c")))
     known = {name + "_back": False for name, _ in TWO_TESTS.findall(text)}
     for name, rest in TEST.findall(text) + TWO_TESTS.findall(text):
@@ -167,7 +167,7 @@ def check_tests(_):
 def check_man(_):
     text = MAN.read_text().replace("\\-", "-")
     for row in rows():
-        # Programs write SO_RCVTIMEO; which of the two it is, their libc knows.
+        # Programs write SO_RCVTIMEO; libc selects one of the two.
         name = re.sub(r"_(OLD|NEW)$", "", row.name)
         if row.kind != "CALL" and not re.search(rf"\b{name}\b", text):
             yield f"{MAN.name}: {name} is not named"
@@ -180,10 +180,10 @@ def check_same(text):
 
 
 CHECKS = [
-    ("the rows of support.h are whole", check_rows),
-    ("each names a test that make check runs", check_tests),
+    ("the rows of support.h are complete", check_rows),
+    ("each row names a test that make check runs", check_tests),
     ("afrdma(7) names every option, flag and ioctl", check_man),
-    ("afrdma-support.rst is what support.h says", check_same),
+    ("afrdma-support.rst is up to date", check_same),
 ]
 
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""What afrdma-internals.rst says of the code is so. KTAP.
+"""Compare afrdma-internals.rst with the code. Prints KTAP.
 
-- call lists: each function is where the list says, and is called by the one above it; or a
-  line in brackets says how it is reached
-- rule labels (PM3, B10, I7 ...): each that a comment or a document uses is defined there
-- upcalls: each struct of function pointers, each function pointer that is set at run time, each
+- call lists: each function is in the file that the list names, and is called by the function above
+  it, unless a line in brackets explains how it is reached
+- rule labels (PM3, B10, I7 ...): every label that a comment or a document uses is defined there
+- upcalls: each struct of function pointers, each function pointer that is set at run time, and each
   work item and timer of net/afrdma is named in that section
-- names: what a file offers to others begins with afr_ and the name of the file, or of the
-  header that declares it
+- names: non-static functions begin with afr_ and the name of their file, or of the header that
+  declares them
 """
 
 import pathlib
@@ -23,27 +23,29 @@ DOCUMENT = ROOT / "Documentation/networking/afrdma-internals.rst"
 COMMENTED = ("net/afrdma/**/*.[ch]", "include/**/*.h", "selftests/net/*.[ch]",
              "selftests/unit/*.c",
              "Documentation/networking/*.rst")
-# Names that say what they convert, or that replace one of an older kernel.
+# Conversions between objects.
 SHORT_NAMES = {"afr_net", "afr_sk", "afr_tcp"}
 UNCHECKED = {"compat.h"}
 
 
 class Code:
-    """All functions of the module: where they are, and what they mention."""
+    """All functions of the module: their files, and the words in their bodies."""
 
     def __init__(self):
         self.texts = {path.relative_to(SOURCES).as_posix(): path.read_text()
                       for path in sorted(SOURCES.rglob("*.[ch]"))
                       if not path.name.endswith(".mod.c")}
-        self.functions = {}     # (file name, function): its words
+        self.functions = {}     # (file name, function): words of its body
         self.public = []        # (file, function)
         self.declared = {}      # function: stem of the header that declares it
         for file, text in self.texts.items():
             if file.endswith(".h"):
-                for name in re.findall(r"^(?!static)\w[\w \*]*?\b(afr_\w+)\(", csource.quiet(text), re.M):
+                for name in re.findall(r"^(?!static)\w[\w \*]*?\b(afr_\w+)\(",
+                                       csource.quiet(text), re.M):
                     self.declared[name] = pathlib.PurePath(file).stem
                 for name, body in re.findall(r"#define (afr_\w+)\([^)]*\)((?:.*\\\n)*.*)", text):
-                    self.functions[pathlib.PurePath(file).name, name] = set(re.findall(r"\w+", body))
+                    self.functions[pathlib.PurePath(file).name, name] = \
+                        set(re.findall(r"\w+", body))
             for function in csource.functions(text):
                 name = pathlib.PurePath(file).name
                 words = set(re.findall(r"\w+", " ".join(function.body)))
@@ -53,14 +55,14 @@ class Code:
 
 
 def section(text, title, underline):
-    """From a heading up to the next one with the same underline."""
+    """The text from a heading to the next one with the same underline."""
     pattern = rf"^{re.escape(title)}\n{underline}+\n(.*?)(?=^[^\n]+\n{underline}{{3,}}\n|\Z)"
     found = re.search(pattern, text, re.M | re.S)
     return found[1] if found else ""
 
 
 def call_lists(text):
-    """Lines of the literal blocks: (number, indentation, what)."""
+    """Yield the lines of the literal blocks as (number, indentation, text)."""
     start = text.index("\nCall lists\n===")
     end = re.search(r"^[^\n]+\n={3,}\n", text[start + 20:], re.M)
     first = text.count("\n", 0, start) + 1
@@ -77,7 +79,7 @@ def call_lists(text):
 
 
 def check_calls(code, text):
-    above = []          # (indentation, words of that function, or None: anything may follow)
+    above = []          # (indentation, words of the function, or None if anything may follow)
     for number, indent, line in call_lists(text):
         if indent is None:
             above = []
@@ -88,7 +90,7 @@ def check_calls(code, text):
                 above = [entry for entry in above if entry[0] < indent] + [(indent, None)]
             continue
         name, file = found.groups()
-        # a line in brackets stands for the way to all lines beside it
+        # a line in brackets explains how the lines next to it are reached
         parents = [entry for entry in above if entry[0] <= indent]
         beside = [entry for entry in parents if entry[0] == indent]
         outer = [entry for entry in parents if entry[0] < indent]
@@ -118,7 +120,7 @@ def check_labels(text):
 
 
 def routes(code):
-    """(file, name) of all that code is reached by without being called by name."""
+    """Yield (file, name) of everything through which code is called other than by name."""
     for file, text in code.texts.items():
         quiet = csource.quiet(text)
         for struct in re.finditer(r"struct (\w+) \{\n(.*?)\n\}", quiet, re.S):
@@ -149,9 +151,9 @@ def check_names(code):
 
 def main():
     code, text = Code(), DOCUMENT.read_text()
-    checks = (("call lists are what the code does", check_calls(code, text)),
+    checks = (("call lists agree with the code", check_calls(code, text)),
               ("each rule label is defined", check_labels(text)),
-              ("each way that code is called up is listed", check_routes(code, text)),
+              ("all upcalls are listed", check_routes(code, text)),
               ("functions are named after their file", check_names(code)))
     print(f"KTAP version 1\n1..{len(checks)}")
     failed = False

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What lint programs print: a line each check, and below it what is wrong."""
+"""The output of lint programs: one line per check, followed by the errors that it has found."""
 
 
 def run(checks, *args):
-    """Each check is a name and a function of @args that yields what is wrong. 1 if any did."""
+    """Run the checks. Each is a name and a function of @args that yields errors. Returns 1 if there
+    were any."""
     failed = False
     print(f"KTAP version 1\n1..{len(checks)}")
     for number, (name, check) in enumerate(checks, 1):

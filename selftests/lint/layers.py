@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The module's files form a list, and each uses only what stands above it.
+"""Check that each file of the module uses only files named before it in LAYERS.
 
     layers.py [DIR]     DIR is net/afrdma by default
 
-DIR/LAYERS has one line per layer, "name: files"; a bare name stands for its .h
-and its .c. Prints KTAP; what is wrong follows as "# file:line: ...".
+DIR/LAYERS has one line per layer, "name: files"; a bare name stands for its .h and .c files. Prints
+KTAP; errors follow as "# file:line: ...".
 
-Checked are includes and every mention of a function that another file defines;
-a mention is a call, or a pointer taken, which is a call later. Calls down the
-list go through tables of functions that the lower file hands up.
+Includes are checked, and every mention of a function that another file defines: a call, or its
+address, which may be called later. Calls in the other direction go through tables of function
+pointers that the later file registers.
 """
 
 import os
@@ -24,7 +24,7 @@ RDMA_LAYERS = ("verbs", "groups")
 
 
 def read_layers(path):
-    """The position of each file, counted from 0, and its layer."""
+    """The position of each file, counted from 0, its layer, and errors."""
     place, layer = {}, {}
     missing = []
     lines = enumerate(path.read_text().split("\n"), 1)
@@ -40,7 +40,7 @@ def read_layers(path):
             if not there:
                 missing.append(f"{path.name}:{number}: {item} does not exist")
             for one in there:
-                # "x.h ... x": the second stands for what is left of x.
+                # After "x.h", a bare "x" stands for x.c.
                 if one in place and one != item:
                     continue
                 if one in place:
@@ -62,50 +62,27 @@ def check_includes(name, text, place, layer):
         elif what not in place:
             yield f"{name}:{line}: \"{what}\" is not in LAYERS"
         elif place[what] > place[name]:
-            yield f"{name}:{line}: includes {what}, which stands below it"
+            yield f"{name}:{line}: includes {what}, which comes later in LAYERS"
 
 
-def stem(name):
-    return name.rsplit(".", 1)[0]
+def check_uses(name, wanted, place):
+    """@wanted: {file: (line, word)} that this file uses."""
+    for other, (line, word) in sorted(wanted.items()):
+        if place[other] > place[name]:
+            yield f"{name}:{line}: uses {word} of {other}, which stands below it"
 
 
-def words(line, pattern):
-    """What the pattern finds in a line; types may share names with functions."""
-    return re.findall(pattern, re.sub(r"\b(struct|enum|union)\s+\w+", "", line))
-
-
-def below(home, name, place):
-    """An inline function of a header may use its own .c."""
-    return home and stem(home) != stem(name) and place[home] > place[name]
-
-
-def check_uses(name, functions, owner, place):
-    for function in functions:
-        for number, line in enumerate(function.body, function.first):
-            for word in words(line, r"\bafr\w+"):
-                home = owner.get(word)
-                if below(home, name, place):
-                    yield (f"{name}:{number}: {function.name} uses {word} of {home}, "
-                           "which stands below it")
-
-
-def check_tables(name, text, functions, owner, place):
-    """Outside functions: initialisers. Prototypes have a parenthesis behind the name."""
-    lines = csource.quiet(text).split("\n")
-    for function in functions:
-        for number in range(function.head - 1, function.last):
-            lines[number] = ""
-    for number, line in enumerate(lines, 1):
-        for word in words(line, r"\bafr\w+\b(?!\s*\()"):
-            home = owner.get(word)
-            if below(home, name, place):
-                yield f"{name}:{number}: names {word} of {home}, which stands below it"
+def check_names(name, text):
+    """What other files can use has the prefix, by which a reader knows it."""
+    for line, word in csource.definitions(text):
+        if not re.match(r"_*afr", word):
+            yield f"{name}:{line}: {word} has no prefix afr_"
 
 
 def main():
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "net/afrdma"
     place, layer, wrong_list = read_layers(folder / "LAYERS")
-    texts, functions, owner = {}, {}, {}
+    texts = {}
     for path in sorted(folder.rglob("*.[ch]")):
         name = str(path.relative_to(folder))
         if name.endswith(".mod.c"):
@@ -114,20 +91,19 @@ def main():
             wrong_list.append(f"{name}:1: not in LAYERS")
             continue
         texts[name] = path.read_text()
-        functions[name] = list(csource.functions(texts[name]))
-        for function in functions[name]:
-            if not function.static and path.suffix == ".c":
-                owner[function.name] = name
 
-    includes, uses = [], []
+    owner, wanted = csource.uses(texts)
+    includes, uses, names = [], [], []
     for name, text in texts.items():
         includes += check_includes(name, text, place, layer)
-        uses += check_uses(name, functions[name], owner, place)
-        uses += check_tables(name, text, functions[name], owner, place)
+        uses += check_uses(name, wanted[name], place)
+        if name.endswith(".c"):
+            names += check_names(name, text)
 
     checks = ((f"layers: {len(texts)} files are listed", wrong_list),
               ("layers: includes go up, <rdma/*> stays in its layers", includes),
-              (f"layers: uses of {len(owner)} functions go up", uses))
+              (f"layers: uses of {len(owner)} functions and variables go up", uses),
+              ("layers: functions and variables of other files have the prefix", names))
     print("KTAP version 1")
     print(f"1..{len(checks)}")
     for number, (title, wrong) in enumerate(checks, 1):

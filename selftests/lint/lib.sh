@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# For the scripts here: KTAP lines, and where the kernel's own tools are.
+# Functions for the scripts of this folder and others: KTAP lines, and the scripts of the kernel.
 #
-# ok NAME, not_ok NAME [FILE], skip NAME WHY	one line each; FILE: what is wrong
-# finish		the plan, and the exit status
-# kernel_scripts	a folder with checkpatch.pl and kernel-doc, or status 1
+# ok NAME, not_ok NAME [FILE], skip NAME WHY	print one line; FILE contains the errors
+# judge NAME FILE	ok if FILE is empty, otherwise not_ok
+# finish		print the plan and return the exit status
+# kernel_scripts	print a folder with checkpatch.pl and kernel-doc, or return 1
 
-# shellcheck disable=SC2034 # for those who source this
+# shellcheck disable=SC2034 # used by the scripts that source this file
 src=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 lint_count=0
 lint_failed=0
@@ -33,7 +34,6 @@ skip() {
 	echo "ok $lint_count $1 # SKIP $2"
 }
 
-# Judge by a file that lists what is wrong.
 judge() {
 	if [ -s "$2" ]; then not_ok "$1" "$2"; else ok "$1"; fi
 }
@@ -43,8 +43,7 @@ finish() {
 	[ $lint_failed -eq 0 ]
 }
 
-# The unpacked kernel source of the lab has them; else they come out of the
-# source package, once.
+# From the kernel source that the lab has unpacked, or unpacked once from the source package.
 kernel_scripts() {
 	local cache=${AFRDMA_CACHE:-$HOME/.cache/afrdma} dir tarball
 	for dir in ${AFRDMA_KERNEL_SOURCE:+"$AFRDMA_KERNEL_SOURCE/scripts"} \

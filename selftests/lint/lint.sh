@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# All that can be said about the sources without running them.
+# Static checks of the sources.
 #
-#   lint.sh [NAME...]	layers style shell ynl symbols sparse mutations, and of the documents
-#			docs wire_doc gen_reference gen_support doc_names internals; all by default
+#   lint.sh [NAME...]	layers planted circles style shell ynl symbols sparse mutations, and for the
+#			documents docs wire_doc gen_reference gen_support doc_names internals;
+#			default: all
 #
-# KTAP: one line per script, its own lines indented before it.
+# Prints KTAP: the lines of each script, indented, and a line with its result.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-[ $# -gt 0 ] || set -- layers style shell ynl symbols sparse \
+[ $# -gt 0 ] || set -- layers planted circles style shell ynl symbols sparse \
 	docs wire_doc gen_reference gen_support doc_names internals mutations
 
 echo "KTAP version 1"

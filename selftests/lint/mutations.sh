@@ -1,5 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Each bug of selftests/mutations/ still fits the code that it is for. KTAP.
+# Check that each bug of selftests/mutations/ can still be applied to the code. Prints KTAP.
 exec "$(dirname "${BASH_SOURCE[0]}")/../mutations.py" --check

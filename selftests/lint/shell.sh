@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Every shell script through shellcheck, and Python's compiler over every Python file.
+# Run shellcheck over every shell script, and parse every Python file.
 set -euo pipefail
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$src"
 
-# Scripts are known by their first line, libraries by their directive.
+# Scripts are recognised by their first line, libraries by their shellcheck directive.
 scripts() {
 	git ls-files -co --exclude-standard | while IFS= read -r file; do
 		[ -f "$file" ] || continue
-		head -n 3 "$file" | grep -qE "^#!.*\b$1|^# shellcheck shell=" 2>/dev/null && echo "$file"
+		head -n 3 "$file" | grep -qE "^#!.*\b$1|^# shellcheck shell=" 2>/dev/null &&
+			echo "$file"
 	done || true
 }
 
@@ -24,7 +25,8 @@ else
 fi
 
 mapfile -t files < <(git ls-files -co --exclude-standard | while IFS= read -r file; do
-	[ -f "$file" ] && head -n 1 "$file" 2>/dev/null | tr -d '\0' | grep -q '^#!.*python' && echo "$file"
+	[ -f "$file" ] && head -n 1 "$file" 2>/dev/null | tr -d '\0' |
+		grep -q '^#!.*python' && echo "$file"
 	case $file in *.py) echo "$file" ;; esac
 done | sort -u)
 python3 - "${files[@]}" >"$tmp/python" 2>&1 <<'END' || true

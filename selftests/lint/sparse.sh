@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# sparse (byte order, address spaces, contexts) and the compiler's W=1 have
-# nothing to say about the module, for each kernel we support.
+# sparse (byte order, address spaces, contexts) and gcc with W=1 must not warn about the module,
+# with each supported kernel.
 #
 #   sparse.sh [KERNEL...]	names as in selftests/lab/kernels.sh
 set -euo pipefail
@@ -21,7 +21,7 @@ for kernel; do
 		skip "$name" "no headers of $kernel"
 		continue
 	fi
-	# A folder of its own, and emptied: what is not compiled is not checked.
+	# In an empty folder of its own, so that every file is compiled and checked.
 	rm -rf "$src/build/sparse/$kernel"
 	if ! AFRDMA_BUILD=$src/build/sparse "$lab/build-module.sh" "$kernel" \
 		W=1 C=2 CF=-D__CHECK_ENDIAN__ >"$tmp/log" 2>&1; then
@@ -29,7 +29,7 @@ for kernel; do
 		not_ok "$name" "$tmp/wrong"
 		continue
 	fi
-	# Only what is said about our files; paths without the build folder.
+	# Only warnings about files of the module; without the build folder in their paths.
 	grep -E 'afrdma/[^ ]*:[0-9]+:[0-9]+: ' "$tmp/log" |
 		sed "s|$src/build/sparse/$kernel/||" >"$tmp/wrong" || true
 	judge "$name" "$tmp/wrong"

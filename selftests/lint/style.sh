@@ -1,37 +1,38 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Kernel style: checkpatch --strict, kernel-doc, sizes, SPDX lines, and words
-# that do not belong into a finished file.
+# Kernel style: checkpatch --strict, kernel-doc, sizes, SPDX lines, and words that must not be in a
+# finished file.
 #
-#   style.sh [FILE...]	FILEs for checkpatch and kernel-doc instead of all
+#   style.sh [FILE...]	checkpatch and kernel-doc for these FILEs only
 set -euo pipefail
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$src"
 
-# Types of checkpatch that a file is excused from, and why.
+# Types of checkpatch messages that are ignored in a file.
 excused() {
-	# A macro that expands a list does not use each column of it.
+	# A macro that expands a list need not use all of its columns.
 	echo MACRO_ARG_UNUSED
 	case ${1##*/} in
-	# Tracepoints have a layout of their own.
+	# Tracepoints have a different layout.
 	trace.h)	echo PARENTHESIS_ALIGNMENT OPEN_ENDED_LINE ;;
-	# Rows of a table name a member twice: its place and its size.
+	# A row of the table uses a member for its offset and its size.
 	byzantine_frame.c)	echo MACRO_ARG_REUSE ;;
-	# A list in a macro is no expression, and its sentences are not broken.
+	# A list in a macro is not an expression, and its sentences are not split.
 	netns.h | reason.h | support.h)
 			echo COMPLEX_MACRO LONG_LINE LONG_LINE_STRING ;;
 	netns.c | reason.c)
-			echo BRACKET_SPACE COMPLEX_MACRO MACRO_WITH_FLOW_CONTROL TRAILING_SEMICOLON ;;
-	# A parameter that one kernel has and another has not.
+			echo BRACKET_SPACE COMPLEX_MACRO MACRO_WITH_FLOW_CONTROL \
+				TRAILING_SEMICOLON ;;
+	# Parameters that only some kernels have.
 	compat.h)	echo COMPLEX_MACRO SPACING ;;
-	# It takes a function for a loop when for_each_ is in its name.
+	# checkpatch takes a function with for_each_ in its name for a loop.
 	group.c)	echo OPEN_BRACE ;;
 	# sk_err is positive.
 	close.c | wait.c | sendmsg.c)	echo USE_NEGATIVE_ERRNO ;;
 	esac
-	# User space compiles these too, without the kernel's macros.
+	# These files are also compiled in user space, without the macros of the kernel.
 	[[ $1 != */proto/* ]] ||
 		echo BIT_MACRO ARRAY_SIZE MINMAX STRING_FRAGMENTS PREFER_KERNEL_TYPES \
 			PREFER_DEFINED_ATTRIBUTE_MACRO CAMELCASE CONSTANT_COMPARISON MACRO_ARG_REUSE
@@ -75,26 +76,30 @@ while IFS= read -r line; do
 	esac
 done <"$tmp/functions"
 
-# Two that are written by two contexts would share a word.
-git grep -nE '^[[:space:]]+(bool|u8|u16|u32|u64|int|unsigned( int| long)?)[[:space:]]+\w+[[:space:]]*:[[:space:]]*[0-9]' \
+# Bit-fields that two contexts write would share a word.
+type='(bool|u8|u16|u32|u64|int|unsigned( int| long)?)'
+git grep -nE "^[[:space:]]+${type}[[:space:]]+\w+[[:space:]]*:[[:space:]]*[0-9]" \
 	-- 'net/afrdma/*.[ch]' >"$tmp/bit-fields" || true
 judge "style: no bit-fields" "$tmp/bit-fields"
 
 # Every text file with a comment syntax names its license in the first lines.
 git ls-files -co --exclude-standard | while IFS= read -r file; do
 	case $file in
-	*.[chS] | *.py | *.sh | *.rst | *.yaml | *.yml | *.config | *.pml | */Makefile | */Kconfig | */Kbuild | Makefile | Kbuild)
+	*.[chS] | *.py | *.sh | *.rst | *.yaml | *.yml | *.config | *.pml | */Makefile | \
+	*/Kconfig | */Kbuild | Makefile | Kbuild)
 		[ -e "$file" ] || continue
-		head -n 3 "$file" | grep -q 'SPDX-License-Identifier: ' || echo "$file:1: no SPDX line" ;;
+		head -n 3 "$file" | grep -q 'SPDX-License-Identifier: ' ||
+			echo "$file:1: no SPDX line" ;;
 	esac
 done >"$tmp/spdx"
 judge "style: SPDX lines" "$tmp/spdx"
 
-# Brackets keep this list from finding itself.
+# The brackets keep the pattern from matching itself.
 git ls-files -co --exclude-standard | grep -v -e '^COPYING$' | tr '\n' '\0' |
 	xargs -0 grep -nIE \
-	'\b(TO[D]O|FIX[M]E|XX[X]|HA[C]K)\b|\b(white|black)[l]ist|\bBUG_O[N]\b|(^|[[:space:]"=:(])/(root|wor[k]|home)/[a-z]' \
+	-e '\b(TO[D]O|FIX[M]E|XX[X]|HA[C]K)\b|\b(white|black)[l]ist|\bBUG_O[N]\b' \
+	-e '(^|[[:space:]"=:(])/(root|wor[k]|home)/[a-z]' \
 	>"$tmp/words" || true
-judge "style: no unfinished business, machine paths or banned words" "$tmp/words"
+judge "style: no open tasks, local paths or banned words" "$tmp/words"
 
 finish

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Every symbol that afrdma.ko takes from the kernel is exported by it, on each
-# kernel we support. The headers of a newer kernel may declare what an older one
-# keeps to itself, and the other way round: stable updates withdraw exports too.
+# Every kernel symbol that afrdma.ko uses must be exported by each supported kernel. An older kernel
+# may not export a symbol that its headers declare, and stable updates withdraw exports.
 #
-#   symbols.sh			vm-6.1 and vm-6.12 of selftests/lab
+#   symbols.sh			for vm-6.1 and vm-6.12 of selftests/lab
 #   symbols.sh KO SYMVERS	a module and the Module.symvers of its kernel
 set -euo pipefail
 # shellcheck source=lib.sh
@@ -27,14 +26,15 @@ fi
 
 lab=$src/selftests/lab
 for kernel in vm-6.1 vm-6.12; do
-	name="symbols: what the module needs is exported by $kernel"
+	name="symbols: $kernel exports all symbols that the module uses"
 	if ! kdir=$("$lab/kernels.sh" dir "$kernel" 2>"$tmp/log"); then
 		skip "$name" "no headers of $kernel"
 		continue
 	fi
-	# modpost refuses first, and says what is missing.
+	# If a symbol is missing, modpost fails and names it.
 	if ! ko=$("$lab/build-module.sh" "$kernel" 2>"$tmp/log"); then
-		grep -E 'error|ERROR|undefined' "$tmp/log" >"$tmp/missing" || tail -n 20 "$tmp/log" >"$tmp/missing"
+		grep -E 'error|ERROR|undefined' "$tmp/log" >"$tmp/missing" ||
+			tail -n 20 "$tmp/log" >"$tmp/missing"
 		not_ok "$name" "$tmp/missing"
 		continue
 	fi

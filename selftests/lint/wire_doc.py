@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The tables and byte diagrams of the wire document are those of wire.h.
+"""Generate the tables and byte diagrams of afrdma-wire.rst from wire.h.
 
-    wire_doc.py             check, KTAP
+    wire_doc.py             check that they are up to date, KTAP
     wire_doc.py --write     write them into the document
 
-The document marks where one belongs, and prose stands between:
+A line in the document marks the place of each of them:
 
     .. wire: struct afr_wire_frame
     .. wire: enum afr_frame_type
     .. wire: constants AFR_OPT_KIND AFR_OPT_LEN
 
-What follows such a line, up to a line ".. wire: end", is made here from the
-header: sizes and offsets are computed, meanings are the header's comments.
-Nothing of the header may be missing from the document.
+The text between such a line and a line ".. wire: end" is generated: sizes and offsets are computed,
+meanings are the comments of the header. Every definition of the header must be in the document.
 """
 
 import pathlib
@@ -51,7 +50,7 @@ class Field:
 
 
 class Header:
-    """What wire.h says."""
+    """The definitions of wire.h, and errors found in them."""
 
     def __init__(self, text):
         self.constants = {name: (value, words(comment))
@@ -77,20 +76,20 @@ class Header:
             offset += one.size
             found.append(one)
         if offset != size:
-            self.wrong.append(f"struct {name}: fields are {offset} bytes, asserted are {size}")
+            self.wrong.append(f"struct {name}: fields have {offset} bytes, the assertion {size}")
         if len(found) != len([line for line in body.split("\n") if ";" in line]):
-            self.wrong.append(f"struct {name}: a field is not understood")
+            self.wrong.append(f"struct {name}: a field has an unknown format")
         return found
 
 
 def words(text):
-    """A comment in one line."""
+    """A comment on one line."""
     return re.sub(r"\s*\n\s*\*?\s*", " ", text).strip()
 
 
 def table(head, rows):
-    """A simple table of reStructuredText; a cell is never empty."""
-    # "AFR_OPT_*" would be a reference by name.
+    """A simple table of reStructuredText; empty cells are filled."""
+    # "AFR_OPT_*" would be a reference.
     rows = [[cell.replace("_*", r"\_\*") or "\\" for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in [head] + rows) for i in range(len(head))]
 
@@ -101,7 +100,7 @@ def table(head, rows):
 
 
 def owner(fields, position):
-    """The field that a byte belongs to, and None beyond the end."""
+    """The field that a byte belongs to, or None beyond the end."""
     for field in fields:
         if field.offset <= position < field.offset + field.size:
             return field
@@ -109,7 +108,8 @@ def owner(fields, position):
 
 
 def label_of(field, row):
-    """Its name in the middle row; a rest that does not lie below it is named again."""
+    """The name of the field in its middle row; it is repeated where a row begins with another
+    field."""
     first, last = field.offset // ROW, (field.offset + field.size - 1) // ROW
     if (first + last) // 2 == row:
         return field.name
@@ -130,7 +130,7 @@ def diagram_row(fields, row):
 
 
 def diagram_rule(fields, row):
-    """The line above a row: open where a field goes on."""
+    """The line above a row: open where a field continues."""
     text = "+"
     for column in range(ROW):
         position = row * ROW + column
@@ -186,7 +186,7 @@ def fill(header, document):
     return BLOCK.sub(block, document)
 
 
-# Checks: each yields what is wrong.
+# Checks: each yields the errors that it finds.
 
 def check_header(header, _):
     yield from header.wrong
@@ -202,7 +202,7 @@ def check_same(header, document):
         if there != want:
             for a, b in zip((there + "\n" * 99).split("\n"), want.split("\n")):
                 if a != b:
-                    yield f"{kind} {what}: the document says '{a.strip()}', not '{b.strip()}'"
+                    yield f"{kind} {what}: '{a.strip()}' instead of '{b.strip()}'"
                     break
 
 
@@ -212,30 +212,30 @@ def check_complete(header, document):
     every = {**header.structs, **header.enums, **header.constants}
     for name in every:
         if name not in there:
-            yield f"{name} is in {HEADER.name} and not in the document"
+            yield f"{name} is in {HEADER.name}, but not in the document"
 
 
 def check_frames(header, document):
     for entry, _, _ in header.enums["afr_frame_type"]:
         name = entry.removeprefix("AFR_FRAME_")
         if not re.search(rf"^{name}\n-+$", document, re.M):
-            yield f"frame {name} has no section of its own"
+            yield f"frame {name} has no section"
 
 
 def check_names(header, document):
-    """Names in capitals that the prose uses exist."""
+    """Names in capitals in the text must exist."""
     reasons = set(re.findall(r"AFR_REASON\(\d+, (\w+),", REASONS.read_text()))
     frames = {entry.removeprefix("AFR_FRAME_") for entries in header.enums.values()
               for entry, _, _ in entries}
     known = reasons | frames | set(header.constants) | {"HELLO"}
     for name in sorted(set(re.findall(r"``([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*)``", document))):
         if name not in known:
-            yield f"``{name}`` is neither a reason nor a frame nor a constant"
+            yield f"``{name}`` is not a reason, a frame or a constant"
 
 
 CHECKS = [
-    ("wire.h is packed, asserted and understood", check_header),
-    ("tables and diagrams of the document are those of wire.h", check_same),
+    ("structures of wire.h are packed, and their sizes asserted", check_header),
+    ("tables and diagrams of the document are up to date", check_same),
     ("everything in wire.h is in the document", check_complete),
     ("every frame has a section", check_frames),
     ("names in the document exist", check_names),

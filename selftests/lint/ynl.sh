@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# include/uapi/linux/af_rdma_netlink.h is made from the netlink spec by the
-# kernel's generator: make it again and compare.
+# Compare include/uapi/linux/af_rdma_netlink.h with the header that the kernel's generator makes
+# from the netlink specification.
 #
 #   ynl.sh            check: KTAP
 #   ynl.sh --write    write the header
 #
-# The generator is looked for in $AFRDMA_KERNEL_SOURCE, in the kernel source that
-# selftests/lab/kernels.sh unpacks, and in the package linux-source-6.12.
+# The generator is taken from $AFRDMA_KERNEL_SOURCE, from the kernel source that
+# selftests/lab/kernels.sh unpacks, or from the package linux-source-6.12.
 set -uo pipefail
 # shellcheck source=selftests/lint/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 spec=Documentation/netlink/specs/afrdma.yaml
 header=include/uapi/linux/af_rdma_netlink.h
-name="ynl: $header is what the generator makes of $spec"
+name="ynl: $header is up to date with $spec"
 
-# Print a folder that holds tools/net/ynl and Documentation/netlink.
+# Print a folder that contains tools/net/ynl and Documentation/netlink.
 find_kernel() {
 	local dir tarball
 	for dir in ${AFRDMA_KERNEL_SOURCE:+"$AFRDMA_KERNEL_SOURCE"} \
@@ -38,7 +38,7 @@ find_kernel() {
 	return 1
 }
 
-# The generator takes paths from a kernel tree, which it knows by this file.
+# The generator needs the paths of a kernel tree, which it recognises by the file MAINTAINERS.
 generate() {
 	local kernel=$1 tree=$tmp/tree
 	mkdir -p "$tree/Documentation/netlink/specs"
@@ -57,7 +57,7 @@ elif ! generate "$kernel"; then
 	not_ok "$name" "$tmp/wrong"
 else
 	[ "${1:-}" != --write ] || cp "$tmp/header.h" "$src/$header"
-	# A difference means: run ynl.sh --write and commit the result.
+	# If they differ, run ynl.sh --write and commit the result.
 	diff -u "$src/$header" "$tmp/header.h" >"$tmp/wrong"
 	judge "$name" "$tmp/wrong"
 fi

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Out of the ordinary: one's own address, those of one link, one interface only; getaddrinfo(). */
+/* A socket connected to itself, link-local addresses, binding to an interface, getaddrinfo(). */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -10,9 +10,9 @@
 
 #define LEN	10000
 
-/* ---- a socket that calls itself ---- */
+/* ---- a socket connected to itself ---- */
 
-/* Two SYNs cross, and meet in one socket: what it sends it receives. */
+/* A simultaneous open with a single socket, which then receives what it sends. */
 static void connect_self(void)
 {
 	struct flow out = flow_out(0), in = out;
@@ -36,7 +36,7 @@ static void connect_self(void)
 
 /* ---- link-local addresses ---- */
 
-/* The interface that the control connection uses here. */
+/* Index and name of this host's interface that has the address of the control connection. */
 static unsigned int control_interface(char *name)
 {
 	struct sockaddr_in own;
@@ -98,7 +98,7 @@ static void link_local_server(void)
 	path_exchange(SYS(accept(fd, NULL, NULL)), LEN);
 }
 
-/* Without its scope such an address names nobody. */
+/* Without sin6_scope_id, connect() to a link-local address fails. */
 static void link_local_client(void)
 {
 	struct sockaddr_in6 addr = { .sin6_family = AF_INET6 }, own;
@@ -121,7 +121,7 @@ static void link_local_client(void)
 
 /* ---- bound to an interface ---- */
 
-/* The one that leads to the server leads there still; one that is not there cannot. */
+/* Works with the interface that leads to the server; one that does not exist is an error. */
 static void bind_device(void)
 {
 	int fd = new_socket(0), other = new_socket(0);
@@ -166,8 +166,8 @@ static int socket_of(const struct addrinfo *ai, int family, int protocol)
 }
 
 /*
- * A socket of ai_protocol is of IPv4: an IPv6 address is refused, and an IPv4 one works still.
- * By AFRDMA_PROTOCOL() there is a socket for each.
+ * A socket created with ai_protocol is an IPv4 socket: it refuses IPv6 addresses, and still
+ * connects to an IPv4 address after that. AFRDMA_PROTOCOL() gives the protocol for either family.
  */
 static void getaddrinfo_client(void)
 {

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab, in both guests: a connection that began without an RDMA device at one
-# end moves to RDMA within seconds of the device's coming, whatever the back-off of
-# the client is, which is a minute here. The bytes are counted. And a port that goes
-# down while a link is made is named as the reason.
+# For the lab, in both guests: a connection that was opened while one end had no RDMA
+# device moves to RDMA within seconds after the device was added, although attach_retry_ms
+# is a minute here. AFRDMA_INFO must show that its bytes are then carried by RDMA. When the
+# RDMA port goes down while a link is being connected, that is the reason for TCP.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -24,8 +24,9 @@ serve() {
 has_reason() { smctl conn mode framed role server reason "$1" >/dev/null 2>&1; }
 no_device() { ! rdma link show "$AFR_DEV/1" >/dev/null 2>&1; }
 
-# arrives WHERE CLIENT SERVER: without a device in guest WHERE a connection from a to b is
-# on TCP, for reasons CLIENT and SERVER; it is on RDMA when the device is there again.
+# arrives WHERE CLIENT SERVER: while guest WHERE has no device, a connection from a to b is
+# on TCP, for CLIENT (a number) at a and SERVER (a name) at b; it moves to RDMA when the
+# device is added again.
 arrives() {
 	local where=$1 client=$2 server=$3
 	port=$((port + 1))
@@ -42,14 +43,15 @@ arrives() {
 		timeout 60 python3 "$death" late "$AFR_PEER" $port "$client" "$work/tcp.$where" \
 			>"$work/late.$where" 2>&1 &
 		pid=$!
-		check "$where without device: on TCP, $client" \
+		check "$where without device: on TCP for reason $client" \
 			wait_for 30 test -e "$work/tcp.$where"
 	fi
 	barrier "on TCP $where"
-	[ "$AFR_ROLE" = a ] || check "$where without device: the server says $server" has_reason "$server"
-	barrier "told $where"
+	[ "$AFR_ROLE" = a ] ||
+		check "$where without device: the server reports $server" has_reason "$server"
+	barrier "reported $where"
 	[ "$AFR_ROLE" != "$where" ] || rdma link add "$AFR_DEV" type "$AFR_RDMA" netdev eth0
-	check "$where has a device: the connection moves to RDMA" wait "$pid"
+	check "$where has its device again: the connection moves to RDMA" wait "$pid"
 	[ "$AFR_ROLE" = b ] || sed 's/^/# /' "$work/late.$where"
 	barrier "over $where"
 }
@@ -57,14 +59,16 @@ arrives() {
 no_link() { [ "$(smctl -j link)" = "[]" ]; }
 is_upgrading() { smctl conn mode framed role client reason UPGRADING >/dev/null 2>&1; }
 
-# The peer does not answer by RDMA, and while a waits for it a's port goes down.
-port_goes() {
+# port_down REASON: b drops all RDMA packets, and a's port goes down while a link waits for b.
+port_down() {
 	port=$((port + 1))
 	check "no link is left" wait_for 20 no_link
 	barrier "no link"
 	if [ "$AFR_ROLE" = b ]; then
-		nft "add table inet arrival; add chain inet arrival in { type filter hook input priority 0; }
-			add rule inet arrival in udp dport 4791 drop; add rule inet arrival in tcp dport 4791 drop"
+		nft "add table inet arrival
+			add chain inet arrival in { type filter hook input priority 0; }
+			add rule inet arrival in udp dport 4791 drop
+			add rule inet arrival in tcp dport 4791 drop"
 		serve
 		barrier "listens port"
 		barrier "no port"
@@ -81,14 +85,17 @@ port_goes() {
 		barrier "no port"
 		barrier "answers"
 		ip link set eth0 up
-		check "the port goes down: on TCP, and it is the reason" \
+		check "the port goes down: on TCP for that reason" \
 			wait_for 20 test -e "$work/tcp.port"
 	fi
-	check "the port is up: the connection moves to RDMA" wait "$pid"
+	check "the port is up again: the connection moves to RDMA" wait "$pid"
 	[ "$AFR_ROLE" = b ] || sed 's/^/# /' "$work/late.port"
 }
 
-reason() { smctl -j reason name "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["number"])'; }
+reason() {
+	smctl -j reason name "$1" |
+		python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["number"])'
+}
 
 retry=$(cat /proc/sys/net/afrdma/attach_retry_ms)
 echo 60000 >/proc/sys/net/afrdma/attach_retry_ms
@@ -98,7 +105,7 @@ arrives a "$(reason NO_ROUTE)" CLIENT_BEGINS
 echo 5000 >/proc/sys/net/afrdma/attach_retry_ms
 linger=$(cat /proc/sys/net/afrdma/link_linger_ms)
 echo 0 >/proc/sys/net/afrdma/link_linger_ms
-port_goes "$(reason LINK_PORT_DOWN)"
+port_down "$(reason LINK_PORT_DOWN)"
 barrier end
 echo "$linger" >/proc/sys/net/afrdma/link_linger_ms
 echo "$retry" >/proc/sys/net/afrdma/attach_retry_ms

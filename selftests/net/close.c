@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* How connections end, in order and not. */
+/* How connections end: half-close, reset, linger, killed processes. Which end sends first. */
 #define _GNU_SOURCE
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
@@ -11,7 +11,7 @@
 
 /* ---- half-close ---- */
 
-/* The end that ends its direction first still receives. */
+/* The end that ends its direction first can still receive. */
 static void ends_first(void)
 {
 	struct flow in = flow_in(0), out = flow_out(0);
@@ -38,7 +38,7 @@ static void ends_second(void)
 	SYS(close(fd));
 }
 
-/* Not one byte in one direction. */
+/* One direction ends without a byte. */
 static void ends_unspoken(void)
 {
 	struct flow in = flow_in(0);
@@ -87,8 +87,8 @@ static void shutdown_twice(void)
 	barrier("both ended");
 }
 
-/* Not reading any more is nothing the peer sees; data comes and is readable. */
-static void reads_no_more(void)
+/* SHUT_RD is not visible to the peer, which receives what this end sends. */
+static void shuts_read(void)
 {
 	struct flow out = flow_out(0);
 	int fd = open_conn();
@@ -102,7 +102,7 @@ static void reads_no_more(void)
 	path_check(fd, LEN, 0);
 }
 
-static void read_by_peer(void)
+static void shuts_read_peer(void)
 {
 	struct flow in = flow_in(0);
 	int fd = open_conn();
@@ -113,7 +113,7 @@ static void read_by_peer(void)
 	path_check(fd, 0, LEN);
 }
 
-/* Both directions shut while the socket stays open: bytes that come then reset it. */
+/* After SHUT_RDWR, bytes that arrive reset the connection, although the socket is still open. */
 static void shuts_both(void)
 {
 	int fd = open_conn();
@@ -134,7 +134,7 @@ static void writes_to_shut(void)
 	barrier("reset");
 }
 
-/* ---- threads asleep in calls ---- */
+/* ---- threads that sleep in calls ---- */
 
 static void *recv_sleeper(void *arg)
 {
@@ -176,7 +176,7 @@ static void *send_sleeper(void *arg)
 	return (void *)(long)errno;
 }
 
-/* Wait until the sender has stopped: nothing moves in its queue. */
+/* Waits until the socket is full and stays full for 50 ms. */
 static void await_full(int fd)
 {
 	EVENTUALLY(!(poll_one(fd, POLLOUT, 0) & POLLOUT));
@@ -240,8 +240,8 @@ static void send_is_reset(void)
 }
 
 /*
- * Closing with bytes unread tells the peer that they were lost. What the peer
- * had received before, it may read first.
+ * close() with unread bytes resets the connection, so that the peer sees that they were lost. The
+ * peer may first read what it had received before.
  */
 static void closes_unread(void)
 {
@@ -254,7 +254,7 @@ static void closes_unread(void)
 	SYS(close(fd));
 }
 
-static void is_told(void)
+static void closes_unread_peer(void)
 {
 	struct flow in = flow_in(0), out = flow_out(0);
 	int fd = open_conn(), queued;
@@ -292,7 +292,7 @@ static void is_closed_hard(void)
 	WANT_EQ(in.off, 5000);
 }
 
-/* The same in full flight: a prefix, whole, and then the reset. */
+/* A reset while bytes are in flight: the peer reads an intact prefix, then ECONNRESET. */
 static void closes_hard_in_flight(void)
 {
 	struct flow out = flow_out(0);
@@ -312,7 +312,10 @@ static void is_closed_hard_in_flight(void)
 	WANT(in.off <= amount(20 * MIB, 4 * MIB));
 }
 
-/* Bytes to a socket nobody has any more: reset, EPIPE after its end of stream. */
+/*
+ * Bytes sent to a closed socket are answered by a reset. Its FIN has come before, so send() then
+ * fails with EPIPE.
+ */
 static void closes_in_order(void)
 {
 	int fd = open_conn();
@@ -334,7 +337,7 @@ static void writes_to_closed(void)
 	barrier("noticed");
 }
 
-/* Who reads after that still hears of the end; who writes, of the reset. */
+/* After such a reset, recv() still returns the end of the stream, and send() EPIPE. */
 static void reads_behind_reset(void)
 {
 	int fd = open_conn();
@@ -352,94 +355,94 @@ static void reads_behind_reset(void)
 
 /* ---- close with bytes still to send ---- */
 
-static size_t farewell(unsigned int i)
+static size_t close_len(unsigned int i)
 {
 	static const size_t sizes[] = { 1, 100, 16384, 16385, 100000, 1000000, 3000000 };
 
 	return sizes[i % ARRAY_SIZE(sizes)];
 }
 
-static size_t farewells(void)
+static size_t close_count(void)
 {
 	return amount(70, 7);
 }
 
-static void says_and_goes(void)
+static void sends_and_closes(void)
 {
 	int port = server_port();
 
-	for (unsigned int i = 0; i < farewells(); i++) {
+	for (unsigned int i = 0; i < close_count(); i++) {
 		struct flow out = flow_out(i);
 		int fd = connect_conn(port);
 
-		flow_send(fd, &out, farewell(i), farewell(i));
+		flow_send(fd, &out, close_len(i), close_len(i));
 		SYS(close(fd));
 	}
 }
 
-static void hears_all(void)
+static void reads_all(void)
 {
 	int listener = open_listener(8);
 
-	for (unsigned int i = 0; i < farewells(); i++) {
+	for (unsigned int i = 0; i < close_count(); i++) {
 		struct flow in = flow_in(i);
 		int fd = accept_conn(listener);
 
-		WANT_EQ(flow_recv_to_eof(fd, &in), farewell(i));
+		WANT_EQ(flow_recv_to_eof(fd, &in), close_len(i));
 		SYS(close(fd));
 	}
 }
 
-static void says_and_goes_server(void)
+static void sends_and_closes_server(void)
 {
 	int listener = open_listener(8);
 
-	for (unsigned int i = 0; i < farewells(); i++) {
+	for (unsigned int i = 0; i < close_count(); i++) {
 		struct flow out = flow_out(i);
 		int fd = accept_conn(listener);
 
-		flow_send(fd, &out, farewell(i), farewell(i));
+		flow_send(fd, &out, close_len(i), close_len(i));
 		SYS(close(fd));
 	}
 }
 
-static void hears_all_client(void)
+static void reads_all_client(void)
 {
 	int port = server_port();
 
-	for (unsigned int i = 0; i < farewells(); i++) {
+	for (unsigned int i = 0; i < close_count(); i++) {
 		struct flow in = flow_in(i);
 		int fd = connect_conn(port);
 
-		WANT_EQ(flow_recv_to_eof(fd, &in), farewell(i));
+		WANT_EQ(flow_recv_to_eof(fd, &in), close_len(i));
 		SYS(close(fd));
 	}
 }
 
-/* Nobody reads while the closer leaves; all of it must still come. */
-static void goes_with_full_buffers(void)
+/* The peer does not read until the socket is closed; it must still receive all bytes. */
+static void closes_full(void)
 {
 	struct flow out = flow_out(0);
 	int fd = open_conn();
 
 	control_send_number("SENT", flow_send_full(fd, &out, 10000));
 	SYS(close(fd));
-	barrier("gone");
+	barrier("sender closed");
 }
 
-static void reads_when_gone(void)
+static void reads_after_close(void)
 {
 	struct flow in = flow_in(0);
 	int fd = open_conn();
 	uint64_t sent = control_get_number("SENT");
 
-	barrier("gone");
+	barrier("sender closed");
 	WANT_EQ(flow_recv_to_eof(fd, &in), sent);
 }
 
 /* ---- SO_LINGER ---- */
 
-/* More room at the writer than at the reader: what is written cannot all be there. */
+/* The send side holds more than the receive side: not all bytes written can have arrived. */
 static const struct sizes uneven = { .sndbuf = 256 * KIB, .rcvbuf = 16 * KIB };
 
 struct closer {
@@ -459,7 +462,7 @@ static void *linger_close(void *arg)
 	return NULL;
 }
 
-/* close() waits until the peer has the bytes, no longer. */
+/* close() waits until the peer has received the bytes, and no longer. */
 static void lingers(void)
 {
 	struct flow out = flow_out(0);
@@ -469,7 +472,7 @@ static void lingers(void)
 	control_send_number("SENT", flow_fill_up(closer.fd, &out));
 	set_linger(closer.fd, 60);
 	thread = thread_start(linger_close, &closer);
-	poll(NULL, 0, 200);	/* whether it waits shows only in time */
+	poll(NULL, 0, 200);	/* time for close() to return if it did not wait */
 	WANT(!closer.done);
 	barrier("read now");
 	pthread_join(thread, NULL);
@@ -489,7 +492,7 @@ static void reads_slowly(void)
 	barrier("read");
 }
 
-/* ... and not longer than it was told; what is left goes on in the background. */
+/* close() waits no longer than the linger time; what is left is sent in the background. */
 static void lingers_in_vain(void)
 {
 	struct flow out = flow_out(0);
@@ -505,7 +508,7 @@ static void lingers_in_vain(void)
 	barrier("read");
 }
 
-/* With bytes that nobody has read it is a reset, at once. */
+/* With unread bytes close() resets at once, whatever the linger time. */
 static void linger_unread(void)
 {
 	int fd = open_conn(), queued;
@@ -518,7 +521,7 @@ static void linger_unread(void)
 	WANT(now() - start < 10);
 }
 
-static void is_not_read(void)
+static void linger_unread_peer(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);
 	int fd = open_conn();
@@ -527,7 +530,10 @@ static void is_not_read(void)
 	WANT_EQ(flow_recv_to_end(fd, &in), ECONNRESET);
 }
 
-/* Who sends without looking is told, and then reads what had come before. */
+/*
+ * The server answers and closes with unread bytes. The client sends without reading until it gets
+ * the error, and then reads the answer.
+ */
 static void answers_and_goes(void)
 {
 	struct flow out = flow_out(0);
@@ -538,7 +544,7 @@ static void answers_and_goes(void)
 	SYS(close(fd));
 }
 
-static void sends_and_hears(void)
+static void answers_and_goes_client(void)
 {
 	static const char bytes[64 * KIB];
 	struct flow in = flow_in(0);
@@ -548,7 +554,7 @@ static void sends_and_hears(void)
 		;
 	WANT(errno == ECONNRESET || errno == EPIPE);
 	flow_recv_to_end(fd, &in);
-	/* on RDMA the reset may overtake them */
+	/* on RDMA the reset may overtake the answer */
 	WANT(in.off == 5000 || (run.variant == VAR_RDMA && !in.off));
 }
 
@@ -567,7 +573,7 @@ static void linger_nothing(void)
 	WANT(now() - start < 10);
 }
 
-/* ---- killed ---- */
+/* ---- killed processes ---- */
 
 static void stream_for_ever(int fd)
 {
@@ -591,7 +597,7 @@ static void killed_while_sending(void)
 	barrier("killed");
 }
 
-static void reads_the_killed(void)
+static void reads_from_killed(void)
 {
 	struct flow in = flow_in(0);
 	int fd = open_conn();
@@ -621,24 +627,24 @@ static void killed_while_receiving(void)
 	}
 	SYS(close(fd));
 	WANT_EQ(SYS(read(ends[0], &byte, 1)), 1);
-	barrier("reads no more");
+	barrier("stopped reading");
 	barrier("full");
 	SYS(kill(pid, SIGKILL));
 	SYS(waitpid(pid, NULL, 0));
 }
 
-static void writes_to_the_killed(void)
+static void writes_to_killed(void)
 {
 	int fd = open_conn();
 	struct flow out = flow_out(0);
 	uint8_t byte = 0;
 
 	flow_send(fd, &out, 3 * MIB, 64 * KIB);
-	barrier("reads no more");
+	barrier("stopped reading");
 	flow_send_full(fd, &out, 64 * KIB);
 	barrier("full");
 	await(fd, POLLERR | POLLHUP);
-	/* If the killed had read all that had come, its end of stream is ahead of the reset. */
+	/* If the killed process had read all bytes that arrived, the FIN comes before the reset. */
 	WANT(send(fd, &byte, 1, MSG_NOSIGNAL) < 0);
 	WANT(errno == ECONNRESET || errno == EPIPE);
 	SYS_ERRNO(send(fd, &byte, 1, MSG_NOSIGNAL), EPIPE);
@@ -671,9 +677,9 @@ static void sees_the_end(void)
 	barrier("killed");
 }
 
-/* ---- who speaks when ---- */
+/* ---- which end sends first ---- */
 
-static void speaks_first(void)
+static void sends_first(void)
 {
 	struct flow in = flow_in(0), out = flow_out(0);
 	int fd = open_conn();
@@ -683,7 +689,7 @@ static void speaks_first(void)
 	path_check(fd, LEN, LEN);
 }
 
-static void listens_first(void)
+static void receives_first(void)
 {
 	struct flow in = flow_in(0), out = flow_out(0);
 	int fd = open_conn();
@@ -693,7 +699,7 @@ static void listens_first(void)
 	path_check(fd, LEN, LEN);
 }
 
-/* Longer than every timer of the handshake. */
+/* Neither end sends for longer than every timer of the handshake. */
 static void silence_then_both(void)
 {
 	struct flow in = flow_in(0), out = flow_out(0);
@@ -706,7 +712,7 @@ static void silence_then_both(void)
 	path_check(fd, 60000, 60000);
 }
 
-/* Each fills what it was promised before it reads: TCP does not deadlock here. */
+/* Each end sends as much as SO_SNDBUF before it reads: TCP does not deadlock here. */
 static void both_send_first(void)
 {
 	static const struct sizes sizes = { .sndbuf = 128 * KIB, .rcvbuf = 128 * KIB };
@@ -720,7 +726,7 @@ static void both_send_first(void)
 	path_check(fd, out.off, in.off);
 }
 
-/* Both close at the same moment. */
+/* Both ends close at the same time. */
 static void both_close(void)
 {
 	int end = run.server ? open_listener(8) : server_port();
@@ -740,12 +746,13 @@ static void both_close(void)
 	{ name, first, second, flags },			\
 	{ name "_back", second, first, (flags) & ~(QUICK | QUICK_ALL) }
 
-/* ---- a closed socket whose peer reads slowly ---- */
+/* ---- a closed socket whose peer reads slowly: progress restarts the orphan timeout ---- */
 
 #define SLOW_BYTES	240000
 #define SLOW_CHUNK	6000
 #define SLOW_PAUSE	100	/* ms */
-#define SLOW_TIMEOUT	600	/* ms: what is left in the send ring at close() takes four times as long */
+/* ms; reading what is left in the send ring at close() takes four times as long */
+#define SLOW_TIMEOUT	600
 
 static const struct sizes slow_rings = { .sndbuf = 131072, .rcvbuf = 16384 };
 
@@ -757,16 +764,16 @@ static void slow_reader_server(void)
 
 	if (before >= 0)
 		path_set_sysctl("orphan_timeout_ms", SLOW_TIMEOUT);
-	/* the last bytes have to wait for the reader behind close() */
+	/* nonblocking, so that the last bytes are still in the send ring at close() */
 	nonblocking(fd, true);
-	barrier("reads");
+	barrier("reading");
 	while (out.off < SLOW_BYTES) {
 		await(fd, POLLOUT);
 		flow_send_full(fd, &out, SLOW_CHUNK);
 	}
 	control_send_number("SENT", out.off);
 	SYS(close(fd));
-	barrier("has read");
+	barrier("all read");
 	if (before >= 0)
 		path_set_sysctl("orphan_timeout_ms", before);
 }
@@ -791,12 +798,12 @@ static void slow_reader_client(void)
 	pthread_t reader;
 	void *got;
 
-	barrier("reads");
+	barrier("reading");
 	reader = thread_start(read_slowly, &fd);
 	long long sent = control_get_number("SENT");
 	WANT(!pthread_join(reader, &got));
 	WANT_EQ((uintptr_t)got, sent);
-	barrier("has read");
+	barrier("all read");
 }
 
 const struct row close_rows[] = {
@@ -807,30 +814,30 @@ const struct row close_rows[] = {
 	BOTH("half_close_unspoken", ends_unspoken, answers_silence, ON_ALL | QUICK),
 	{ "half_close_both", both_end, both_end, ON_ALL },
 	{ "shutdown_twice", shutdown_twice, shutdown_twice, ON_ALL },
-	BOTH("shutdown_read", reads_no_more, read_by_peer, ON_ALL | QUICK),
+	BOTH("shutdown_read", shuts_read, shuts_read_peer, ON_ALL | QUICK),
 	BOTH("shutdown_both", shuts_both, writes_to_shut, ON_ALL),
 	BOTH("shutdown_wakes_recv", wakes_recv, stays_quiet, ON_ALL | QUICK),
 	BOTH("shutdown_wakes_send", wakes_send, stays_quiet, ON_ALL),
 	BOTH("reset_wakes_recv", recv_is_reset, resets_recv, ON_ALL | QUICK | UNFRAMED),
 	BOTH("reset_wakes_send", send_is_reset, resets_recv, ON_ALL),
-	BOTH("close_unread", closes_unread, is_told, ON_ALL | QUICK),
+	BOTH("close_unread", closes_unread, closes_unread_peer, ON_ALL | QUICK),
 	BOTH("close_hard", closes_hard, is_closed_hard, ON_ALL | QUICK | UNFRAMED),
 	BOTH("close_hard_in_flight", closes_hard_in_flight, is_closed_hard_in_flight, ON_ALL),
 	BOTH("write_to_closed", closes_in_order, writes_to_closed, ON_ALL),
 	BOTH("end_behind_reset", reads_behind_reset, closes_in_order, ON_ALL | QUICK),
-	{ "close_with_data", says_and_goes, hears_all, ON_ALL | QUICK },
-	{ "close_with_data_back", hears_all_client, says_and_goes_server, ON_ALL },
-	BOTH("close_full", goes_with_full_buffers, reads_when_gone, ON_ALL | QUICK),
+	{ "close_with_data", sends_and_closes, reads_all, ON_ALL | QUICK },
+	{ "close_with_data_back", reads_all_client, sends_and_closes_server, ON_ALL },
+	BOTH("close_full", closes_full, reads_after_close, ON_ALL | QUICK),
 	BOTH("linger", lingers, reads_slowly, ON_ALL | QUICK),
 	BOTH("linger_in_vain", lingers_in_vain, reads_slowly, ON_ALL),
-	{ "linger_unread", linger_unread, is_not_read, ON_ALL | QUICK },
-	{ "answers_and_goes", sends_and_hears, answers_and_goes, ON_ALL | QUICK },
+	{ "linger_unread", linger_unread, linger_unread_peer, ON_ALL | QUICK },
+	{ "answers_and_goes", answers_and_goes_client, answers_and_goes, ON_ALL | QUICK },
 	{ "linger_nothing", linger_nothing, linger_nothing, ON_ALL },
-	BOTH("killed_sending", killed_while_sending, reads_the_killed, ON_ALL | QUICK),
-	BOTH("killed_receiving", killed_while_receiving, writes_to_the_killed, ON_ALL),
+	BOTH("killed_sending", killed_while_sending, reads_from_killed, ON_ALL | QUICK),
+	BOTH("killed_receiving", killed_while_receiving, writes_to_killed, ON_ALL),
 	BOTH("killed_idle", killed_while_idle, sees_the_end, ON_ALL),
-	{ "server_first", listens_first, speaks_first, ON_ALL | QUICK },
-	{ "client_first", speaks_first, listens_first, ON_ALL },
+	{ "server_first", receives_first, sends_first, ON_ALL | QUICK },
+	{ "client_first", sends_first, receives_first, ON_ALL },
 	{ "silence_then_both", silence_then_both, silence_then_both, ON_ALL | QUICK },
 	{ "both_send_first", both_send_first, both_send_first, ON_ALL | QUICK },
 	{ "both_close", both_close, both_close, ON_ALL },

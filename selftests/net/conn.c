@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The connection of a row, in the state that its variant asks for. */
+/* Connections of rows, in the state that the variant requires. */
 #define _GNU_SOURCE
 #include "test.h"
 
+/* One side of open_conn(), for rows with several connections; accept_conn() is the other. */
 int connect_conn_sized(int port, const struct sizes *sizes)
 {
 	int fd = connect_sized(port, sizes);
@@ -26,6 +27,10 @@ int accept_conn(int listener)
 	return fd;
 }
 
+/*
+ * The usual beginning of a row: opens one connection, and in variant rdma moves both
+ * directions to RDMA.
+ */
 int open_conn_sized(const struct sizes *sizes)
 {
 	int fd;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Making connections from the client's end: addresses, waiting, refusals, errors. */
+/* Connecting: addresses, waiting for connect(), refused connections, misuse compared with TCP. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <sys/epoll.h>
@@ -10,7 +10,7 @@
 
 #define LEN	1000
 
-/* A few bytes each way: the connection is whole. The server speaks when spoken to. */
+/* LEN bytes in each direction, from the client first. */
 static void exchange(int fd)
 {
 	struct flow out = flow_out(0), in = flow_in(0);
@@ -56,7 +56,7 @@ static void match_name(int fd, int (*get)(int, struct sockaddr *, socklen_t *))
 	addr_text(&addr, text, sizeof(text));
 	control_readline(line, sizeof(line));
 	if (strcmp(text, line))
-		fail("this side says \"%s\", the other \"%s\"", text, line);
+		fail("the address is \"%s\" on this side, \"%s\" on the other", text, line);
 }
 
 static void names(void)
@@ -161,7 +161,7 @@ static void bound_server(void)
 	exchange(fd);
 }
 
-/* A short buffer gets as much of the name as fits, and the true length. */
+/* A short buffer gets as much of the address as fits, and its full length. */
 static void short_name(void)
 {
 	int fd = open_conn();
@@ -180,7 +180,7 @@ static void short_name(void)
 	exchange(fd);
 }
 
-/* ---- waiting for connect ---- */
+/* ---- waiting for connect() ---- */
 
 static void wait_poll(int fd)
 {
@@ -230,7 +230,7 @@ static int start_connect(int port, union addr *addr)
 	int fd = new_socket(SOCK_NONBLOCK);
 	socklen_t len = addr_server(addr, port);
 
-	/* Linux TCP does not connect at once even to itself. */
+	/* On Linux, TCP does not connect at once even to the same host. */
 	SYS_ERRNO(connect(fd, &addr->sa, len), EINPROGRESS);
 	return fd;
 }
@@ -242,7 +242,7 @@ static void connect_waiting(void (*wait)(int fd))
 
 	wait(fd);
 	WANT_EQ(get_int(fd, SOL_SOCKET, SO_ERROR), 0);
-	/* The call that finds the connection made says so once. */
+	/* The first connect() after the handshake returns 0, the next one EISCONN. */
 	SYS(connect(fd, &addr.sa, addr_len()));
 	SYS_ERRNO(connect(fd, &addr.sa, addr_len()), EISCONN);
 	nonblocking(fd, false);
@@ -269,7 +269,7 @@ static void connect_edge(void)
 	connect_waiting(wait_epoll_edge);
 }
 
-/* The waiter is there before the connect: it must not sleep for ever. */
+/* epoll watches the socket before connect(): it must get the wake-up. */
 static void connect_waiter_first(void)
 {
 	int fd = new_socket(SOCK_NONBLOCK);
@@ -290,7 +290,7 @@ static void connect_waiter_first(void)
 	exchange(fd);
 }
 
-/* Send and receive on a blocking socket wait for a connect under way. */
+/* send() and recv() on a blocking socket wait for a connect in progress. */
 static void connect_then_blocking(void)
 {
 	union addr addr;
@@ -300,14 +300,14 @@ static void connect_then_blocking(void)
 	exchange(fd);
 }
 
-/* ---- a connect that stays under way: the server's backlog is full ---- */
+/* ---- a connect that stays in progress, as the server's backlog is full ---- */
 
 static void full_backlog_server(void)
 {
 	int listener = open_listener(0);
 	int fd;
 
-	/* One in the queue fills a backlog of 0. */
+	/* One connection in the queue fills a backlog of 0. */
 	await(listener, POLLIN);
 	barrier("full");
 	barrier("seen");
@@ -375,13 +375,13 @@ static void connect_interrupted(void)
 	timer = (struct itimerval) { 0 };
 	SYS(setitimer(ITIMER_REAL, &timer, NULL));
 	barrier("seen");
-	/* A second call waits for the first one's connection. */
+	/* A second connect() waits for the connection that the first one began. */
 	SYS(connect(fd, &addr.sa, len));
 	SYS_ERRNO(connect(fd, &addr.sa, len), EISCONN);
 	exchange(fd);
 }
 
-/* Shut on its way: it is none, and the socket may try again. */
+/* shutdown() aborts a connect in progress, and the socket can connect again. */
 static void connect_shut(void)
 {
 	int port = fill_backlog();
@@ -405,7 +405,7 @@ static void *recv_nothing(void *arg)
 	return NULL;
 }
 
-/* Connected, and the server's program does not know yet: who reads is to be stopped. */
+/* Before the server calls accept(), shutdown(SHUT_RD) wakes a thread in recv(). */
 static void shut_before_accept(void)
 {
 	int fd = connect_port(server_port());
@@ -432,7 +432,7 @@ static void shut_before_accept_server(void)
 	barrier("read");
 }
 
-/* Gone before the answer: nothing of it may be left, and nobody minds. */
+/* Sockets are closed before their connect completes; a later connection must work. */
 static void connect_abandoned(void)
 {
 	int port = fill_backlog();
@@ -453,7 +453,7 @@ static void connect_abandoned_server(void)
 	barrier("full");
 	barrier("seen");
 	SYS(close(SYS(accept(listener, NULL, NULL))));
-	/* Some of the abandoned may have come through; the one that speaks counts. */
+	/* Some of the abandoned connections may be established; the one that sends is the last. */
 	for (;;) {
 		char byte;
 
@@ -465,9 +465,9 @@ static void connect_abandoned_server(void)
 	exchange(fd);
 }
 
-/* ---- refused ---- */
+/* ---- refused connections ---- */
 
-/* A port nobody listens on, kept from others while the row runs. */
+/* A port without a listener, bound so that no other program takes it while the row runs. */
 static void closed_port_server(void)
 {
 	union addr addr;
@@ -507,7 +507,7 @@ static void refused_second_connect(void)
 	union addr addr;
 	int fd = start_connect(server_port(), &addr);
 
-	/* told once each time, and the socket is as good as new */
+	/* each refusal is reported once, then the socket can connect again */
 	await(fd, POLLERR);
 	SYS_ERRNO(connect(fd, &addr.sa, addr_len()), ECONNREFUSED);
 	SYS_ERRNO(connect(fd, &addr.sa, addr_len()), EINPROGRESS);
@@ -556,8 +556,8 @@ static void refused_then_good_server(void)
 /* ---- misuse, compared with TCP ---- */
 
 /*
- * Do the same to a TCP socket and to one of the row's family. Equal results are
- * what "behaves as TCP" means; a table of numbers here would only repeat it.
+ * A call that is made on a TCP socket and on one of the row's family, with the same result. So the
+ * expected results need not be listed here.
  */
 struct misuse {
 	const char *name;
@@ -795,12 +795,12 @@ static const struct misuse misuses[] = {
 	{ "connect, AF_UNSPEC", act_unspec },
 	{ "bind, short address", act_bind_short },
 	{ "bind, other family", act_bind_family },
-	{ "bind, address of nobody here", act_bind_not_local },
+	{ "bind, address of another host", act_bind_not_local },
 	{ "bind, no address", act_bind_null },
 	{ "bind twice", act_bind_twice },
 	{ "accept without listen", act_accept },
 	{ "send without connect", act_send },
-	{ "send nothing without connect", act_send_nothing },
+	{ "send of 0 bytes without connect", act_send_nothing },
 	{ "recv without connect", act_recv },
 	{ "nonblocking recv without connect", act_recv_nonblocking },
 	{ "urgent recv without connect", act_recv_urgent },
@@ -819,7 +819,7 @@ static const struct misuse misuses[] = {
 	{ "poll after shutdown of a listener", act_poll_shut_listener },
 	{ "listen again", act_listen_again },
 	{ "accept4 with unknown flags", act_accept_flags },
-	{ "accept when nobody comes", act_accept_empty },
+	{ "nonblocking accept without a client", act_accept_empty },
 	{ "accept until the timeout", act_accept_timeout },
 };
 
@@ -848,7 +848,7 @@ static void misuse(void)
 	}
 }
 
-/* The same on a connected socket. */
+/* ---- misuse of a connected socket ---- */
 static long act_listen(int fd)
 {
 	return listen(fd, 5);
@@ -885,7 +885,7 @@ static long act_recvfrom(int fd)
 	char byte;
 	long ret = recvfrom(fd, &byte, 1, MSG_WAITALL, &addr.sa, &len);
 
-	/* TCP tells no address: the length becomes 0. */
+	/* TCP returns no address: the length becomes 0. */
 	return ret < 0 ? ret : ret * 1000 + len;
 }
 
@@ -955,7 +955,7 @@ static void family(void)
 {
 	int fd = new_socket(SOCK_NONBLOCK | SOCK_CLOEXEC);
 	int domain = speaks_rdma() ? AF_RDMA : run.inet6 ? AF_INET6 : AF_INET;
-	int plain;
+	int no_flags;
 
 	WANT(fcntl(fd, F_GETFL) & O_NONBLOCK);
 	WANT(fcntl(fd, F_GETFD) & FD_CLOEXEC);
@@ -970,14 +970,14 @@ static void family(void)
 	} else {
 		WANT_EQ(get_int(fd, SOL_SOCKET, SO_PROTOCOL), IPPROTO_TCP);
 	}
-	plain = new_socket(0);
-	WANT(!(fcntl(plain, F_GETFL) & O_NONBLOCK));
-	WANT(!(fcntl(plain, F_GETFD) & FD_CLOEXEC));
-	SYS(listen(plain, 1));
-	WANT_EQ(get_int(plain, SOL_SOCKET, SO_ACCEPTCONN), 1);
+	no_flags = new_socket(0);
+	WANT(!(fcntl(no_flags, F_GETFL) & O_NONBLOCK));
+	WANT(!(fcntl(no_flags, F_GETFD) & FD_CLOEXEC));
+	SYS(listen(no_flags, 1));
+	WANT_EQ(get_int(no_flags, SOL_SOCKET, SO_ACCEPTCONN), 1);
 }
 
-/* Both ends are over, and TCP with them; the socket still does not connect again. */
+/* After both directions and the TCP connection have ended, the socket does not connect again. */
 static void connect_ended(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);
@@ -1002,7 +1002,7 @@ static void connect_ended(void)
 	want_eof(fd);
 }
 
-/* connect(AF_UNSPEC) takes a connection down, and the socket connects again. */
+/* connect(AF_UNSPEC) disconnects a fallback connection, and the socket can connect again. */
 static void unspec(void)
 {
 	struct sockaddr none = { .sa_family = AF_UNSPEC };
@@ -1034,7 +1034,7 @@ static void unspec_server(void)
 	exchange(accept_conn(listener));
 }
 
-/* A framed connection is not taken apart under its socket: an honest refusal, and it goes on. */
+/* connect(AF_UNSPEC) fails on a framed connection, which goes on. */
 static void unspec_framed(void)
 {
 	struct sockaddr none = { .sa_family = AF_UNSPEC };
@@ -1049,7 +1049,7 @@ static void accept_exchange_conn(void)
 	exchange(accept_conn(open_listener(8)));
 }
 
-/* ---- at once ---- */
+/* ---- close right after connect() or accept(), bytes before accept() ---- */
 
 static void close_at_once(void)
 {
@@ -1062,7 +1062,7 @@ static void close_at_once(void)
 
 static void close_at_once_server(void)
 {
-	/* Room for all: TCP may forget a client that left while it had no place. */
+	/* Room for all: without it, TCP may drop a client that has closed. */
 	int listener = open_listener(256);
 	char byte;
 
@@ -1097,7 +1097,7 @@ static void accept_close_at_once_client(void)
 	barrier("closed");
 }
 
-/* Data and FIN may be there before accept() is called. */
+/* Data and FIN may arrive before accept() is called. */
 static void spoken_before_accept(void)
 {
 	struct flow out = flow_out(0);
@@ -1106,7 +1106,7 @@ static void spoken_before_accept(void)
 
 	flow_send(fd, &out, LEN, LEN);
 	SYS(shutdown(fd, SHUT_WR));
-	barrier("spoken");
+	barrier("sent");
 	want_eof(fd);
 }
 
@@ -1116,7 +1116,7 @@ static void spoken_before_accept_server(void)
 	int listener = open_listener(8);
 	int fd;
 
-	barrier("spoken");
+	barrier("sent");
 	fd = SYS(accept(listener, NULL, NULL));
 	WANT_EQ(flow_recv_to_eof(fd, &in), LEN);
 	SYS(close(fd));
@@ -1128,7 +1128,8 @@ const struct row connect_rows[] = {
 	{ "family", family, family, ON_COLD | QUICK | UNFRAMED },
 	{ "names", names, names, ON_ALL | QUICK_ALL },
 	{ "names_v6", names_v6, names_v6, ON_ALL | NEEDS_V6 | QUICK },
-	{ "mapped_server", mapped_server_peer, mapped_server, ON_COLD | ON_PLAIN | NEEDS_V6 | QUICK },
+	{ "mapped_server", mapped_server_peer, mapped_server,
+	  ON_COLD | ON_PLAIN | NEEDS_V6 | QUICK },
 	{ "mapped_client", mapped_client, SERVED, ON_COLD | ON_PLAIN },
 	{ "v6only", v6only, v6only, ON_COLD | NEEDS_V6 | QUICK | UNFRAMED },
 	{ "bound_client", bound_client, bound_server, ON_COLD | ON_PLAIN },
@@ -1144,11 +1145,14 @@ const struct row connect_rows[] = {
 	{ "shut_before_accept", shut_before_accept, shut_before_accept_server,
 	  ON_COLD | ON_PLAIN | QUICK | UNFRAMED },
 	{ "connect_shut", connect_shut, full_backlog_server, ON_COLD | ON_PLAIN },
-	{ "connect_interrupted", connect_interrupted, full_backlog_server, ON_COLD | ON_PLAIN | QUICK },
+	{ "connect_interrupted", connect_interrupted, full_backlog_server,
+	  ON_COLD | ON_PLAIN | QUICK },
 	{ "connect_abandoned", connect_abandoned, connect_abandoned_server, ON_COLD | ON_PLAIN },
 	{ "refused", refused, closed_port_server, ON_COLD | QUICK | UNFRAMED },
-	{ "refused_nonblocking", refused_nonblocking, closed_port_server, ON_COLD | QUICK | UNFRAMED },
-	{ "refused_second_connect", refused_second_connect, closed_port_server, ON_COLD | UNFRAMED },
+	{ "refused_nonblocking", refused_nonblocking, closed_port_server,
+	  ON_COLD | QUICK | UNFRAMED },
+	{ "refused_second_connect", refused_second_connect, closed_port_server,
+	  ON_COLD | UNFRAMED },
 	{ "refused_epoll", refused_epoll, closed_port_server, ON_COLD | UNFRAMED },
 	{ "refused_then_good", refused_then_good, refused_then_good_server, ON_COLD },
 	{ "misuse", misuse, misuse, ON_COLD | QUICK | UNFRAMED },

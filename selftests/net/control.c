@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The control channel: lines over plain TCP, one connection for each row. What
- * is under test must not carry the words by which the test is steered.
+ * The control channel: lines of text on a TCP connection, one for each row. It does
+ * not use AF_RDMA, so that what is under test cannot disturb the test itself.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -20,6 +20,8 @@ void control_writef(const char *format, ...)
 	va_start(args, format);
 	len = vsnprintf(line, sizeof(line) - 1, format, args);
 	va_end(args);
+	if (len > (int)sizeof(line) - 2)
+		len = sizeof(line) - 2;
 	line[len++] = '\n';
 	if (send(run.control, line, len, MSG_NOSIGNAL) != len)
 		fail("control channel: %s", strerror(errno));
@@ -30,6 +32,10 @@ static bool starts_with(const char *line, const char *word)
 	return !strncmp(line, word, strlen(word));
 }
 
+/*
+ * Reads the next line. Fails if the other side has failed or is gone, and ends as skipped
+ * if the other side did.
+ */
 void control_readline(char *line, size_t size)
 {
 	size_t len = 0;
@@ -61,7 +67,7 @@ static void expect(const char *want)
 
 	control_readline(line, sizeof(line));
 	if (strcmp(line, want))
-		fail("the other side says \"%s\", this one waits for \"%s\"", line, want);
+		fail("the other side sent \"%s\", this side expected \"%s\"", line, want);
 }
 
 void control_send_number(const char *name, long long number)
@@ -76,10 +82,11 @@ long long control_get_number(const char *name)
 
 	control_readline(line, sizeof(line));
 	if (strncmp(line, name, len) || line[len] != ' ')
-		fail("the other side says \"%s\", this one waits for \"%s\"", line, name);
+		fail("the other side sent \"%s\", this side expected \"%s\"", line, name);
 	return atoll(line + len);
 }
 
+/* Waits until the other side has called barrier() with the same @name. */
 void barrier(const char *name)
 {
 	char line[100];
@@ -103,7 +110,7 @@ int control_listen(int port)
 	return fd;
 }
 
-static int prepared(int fd)
+static int set_nodelay(int fd)
 {
 	int one = 1;
 
@@ -111,16 +118,17 @@ static int prepared(int fd)
 	return fd;
 }
 
+/* Returns -1 if no client connects within @seconds. */
 int control_accept(int listener, double seconds)
 {
 	struct pollfd p = { .fd = listener, .events = POLLIN };
 
 	if (poll(&p, 1, seconds * 1000) <= 0)
 		return -1;
-	return prepared(accept4(listener, NULL, NULL, SOCK_CLOEXEC));
+	return set_nodelay(accept4(listener, NULL, NULL, SOCK_CLOEXEC));
 }
 
-/* The other process may not have started yet: try for a while. */
+/* Tries for @seconds, as the server may not have started yet; returns -1 after that. */
 int control_connect(const char *host, int port, double seconds)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(port) };
@@ -134,7 +142,7 @@ int control_connect(const char *host, int port, double seconds)
 		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 		if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
-			return prepared(fd);
+			return set_nodelay(fd);
 		close(fd);
 		if (now() > end)
 			return -1;

@@ -1,31 +1,33 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""One end of the connections that death.sh breaks.
+"""One end of the connections of death.sh, limits.sh, arrival.sh and tunnel.sh.
 
-    death.py serve PORT          one connection: echo it all, tell its sum
+    death.py serve PORT          accept one connection, echo all bytes, print its AFRDMA_INFO
     death.py stream HOST PORT MIB MARK
-                                 send and check the echo; on RDMA make the file MARK, and go on
-                                 for MIB after the file MARK.done is there
+                                 send and check the echo; create the file MARK when on RDMA, and
+                                 send MIB more once the file MARK.done exists
     death.py orphaned HOST PORT SECONDS
-                                 send until the peer's host is given up: ETIMEDOUT within SECONDS
+                                 send until the connection fails because the peer's host is
+                                 unreachable, for at most SECONDS
     death.py limited HOST PORT REASON peer|own
-                                 an echo of 1 MiB is right, all by TCP, for the reason of this number,
-                                 the peer's or our own
+                                 check an echo of 1 MiB, all of it on TCP, for the reason with the
+                                 number REASON, reported by the peer or found at this end
     death.py late HOST PORT REASON MARK
-                                 on TCP for the reason of this number: make the file MARK; then on RDMA
-                                 within 20 s, and all that is sent from then on goes there
-    death.py starved HOST PORT   with the least of pages: EAGAIN, or a sleep, until the peer reads
+                                 when on TCP for the reason with this number, create the file MARK;
+                                 must be on RDMA within 20 s, and then send everything there
+    death.py starved HOST PORT   with mem_max 0, send until EAGAIN; continue when the echo is read
     death.py flood PORT reset|read
-                                 send until nothing goes; then reset the connection, or read it
+                                 accept, send until EAGAIN; then reset the connection, or read it
     death.py unread HOST PORT reset|read
-                                 with the least of pages, to a flood: send until nothing goes, and
-                                 read nothing; hear of the reset, or go on when there are pages
-    death.py deaf PORT           accept, read nothing until the peer has closed: a reset is right
-    death.py stuffed HOST PORT   fill all buffers of a peer that does not read, and close
-    death.py keep PORT COUNT     read so many connections to their ends, and close none
+                                 with mem_max 0, connect to "flood" and send without reading until
+                                 send() blocks; it must fail at the reset, or continue when there
+                                 are pages again
+    death.py deaf PORT           accept, read nothing until the peer has closed; expect ECONNRESET
+    death.py stuffed HOST PORT   fill all buffers towards a peer that does not read, and close
+    death.py keep PORT COUNT     read COUNT connections to their ends, one by one, and close none
     death.py leave HOST PORT COUNT
-                                 send as much on so many, one after the other, and close each
-    death.py hold                keep one socket open until stdin ends
+                                 open COUNT connections, one by one, send on each and close it
+    death.py hold                keep one socket open until the end of stdin
 """
 import ctypes
 import errno
@@ -43,8 +45,8 @@ AF_RDMA = int(os.environ.get("AFR_FAMILY", "27"))
 SOL_AFRDMA, AFRDMA_INFO = 427, 1
 PATH_RDMA = 1
 CHUNK = 1 << 15
-LEFT = 100000
-PAGES = 8                       # seconds that a sender sleeps before its ring may grow
+LEFT = 100000                   # bytes on each connection of "leave"
+PAGES = 8                       # seconds until "unread" lets the send ring grow again
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -82,7 +84,7 @@ def serve(port):
 
 
 class Echo(threading.Thread):
-    """Reads what comes back of the bytes that random.Random(@seed) makes."""
+    """Read the echo, and compare it with the bytes of random.Random(@seed)."""
 
     def __init__(self, conn, seed):
         super().__init__(daemon=True)
@@ -94,7 +96,7 @@ class Echo(threading.Thread):
         try:
             while part := self.conn.recv(CHUNK, socket.MSG_WAITALL):
                 if not self.wrong and part != self.source.randbytes(CHUNK):
-                    self.wrong = f"other bytes came back within {len(part)} at {self.count}"
+                    self.wrong = f"the echo differs within {len(part)} bytes at {self.count}"
                 self.count += len(part)
         except OSError as err:
             self.wrong = self.wrong or f"{err} at {self.count}"
@@ -124,9 +126,9 @@ def stream(host, port, mib, mark):
     if echo.is_alive() or echo.count != sent:
         sys.exit(f"sent {sent} bytes, {echo.count} came back")
     if more != 0:
-        sys.exit("within 60 s never on RDMA, or nobody said that the fault was made")
+        sys.exit(f"not finished within 60 s: never on RDMA, or {mark}.done was not created")
     if info(conn)["moves"] < 2:
-        sys.exit("the stream never left RDMA: nothing was proved")
+        sys.exit("the stream never left RDMA: the fault had no effect")
 
 
 def orphaned(host, port, seconds):
@@ -141,7 +143,7 @@ def orphaned(host, port, seconds):
         conn.sendall(bytes(4096))
         conn.recv(4096, socket.MSG_WAITALL)
     print("ready", flush=True)
-    sys.stdin.readline()        # the peer's host is gone now
+    sys.stdin.readline()        # now the peer's host is unreachable
     start = time.monotonic()
     try:
         while True:
@@ -150,7 +152,7 @@ def orphaned(host, port, seconds):
         took = time.monotonic() - start
         print(f"{err} after {took:.1f} s: {info(conn)}")
         if err.errno not in (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ECONNRESET):
-            sys.exit(f"not an error of a dead host: {err!r}")
+            sys.exit(f"not an error that an unreachable host causes: {err!r}")
 
 
 def limited(host, port, reason, whose):
@@ -191,20 +193,20 @@ def late(host, port, reason, mark):
     until(conn, source, lambda: info(conn)["reason"] == reason)
     print(before := info(conn))
     if before["tx_rdma"] or before["rx_rdma"]:
-        sys.exit("it was on RDMA")
+        sys.exit("it has been on RDMA")
     pathlib.Path(mark).touch()
     until(conn, source, lambda: on_rdma(conn))
     before = info(conn)
     ping(conn, source, 32)
     print(now := info(conn))
     if (now["tx_tcp"], now["rx_tcp"]) != (before["tx_tcp"], before["rx_tcp"]):
-        sys.exit("bytes went by TCP")
+        sys.exit("bytes were carried by TCP")
     if now["tx_rdma"] - before["tx_rdma"] != 32 * CHUNK:
-        sys.exit("bytes are missing")
+        sys.exit("AFRDMA_INFO counts too few bytes on RDMA")
 
 
 def starved(host, port):
-    """With the least of pages: both directions stand still, no poll spins, then all goes on."""
+    """With mem_max 0, both directions stall, poll() does not spin, and reading ends the stall."""
     limit = pathlib.Path("/proc/sys/net/afrdma/mem_max")
     before = limit.read_text()
     conn = rdma_socket()
@@ -212,8 +214,8 @@ def starved(host, port):
     limit.write_text("0")
     try:
         source = random.Random(port)
-        stood, left = fill(conn, source)
-        sent = stood + len(left) + 32 * CHUNK
+        stalled, left = fill(conn, source)
+        sent = stalled + len(left) + 32 * CHUNK
         echo = Echo(conn, port)
         conn.sendall(left)
         for _ in range(32):
@@ -222,7 +224,7 @@ def starved(host, port):
         echo.join(30)
     finally:
         limit.write_text(before)
-    print(f"stood still at {stood} of {sent} bytes: {info(conn)}")
+    print(f"stalled at {stalled} of {sent} bytes: {info(conn)}")
     if echo.wrong:
         sys.exit(echo.wrong)
     if echo.is_alive() or echo.count != sent:
@@ -232,21 +234,24 @@ def starved(host, port):
 
 
 def fill(conn, source):
-    """Send until nothing goes for a second: bytes sent, and the rest of the last chunk."""
+    """Send until the socket is not writable for a second.
+
+    Returns the number of bytes sent and the unsent rest of the last chunk.
+    """
     poll = select.poll()
     poll.register(conn, select.POLLOUT)
-    sent, vain, left = 0, 0, b""
+    sent, spurious, left = 0, 0, b""
     conn.setblocking(False)
     while True:
         left = left or source.randbytes(CHUNK)
         try:
             part = conn.send(left)
-            sent, vain, left = sent + part, 0, left[part:]
+            sent, spurious, left = sent + part, 0, left[part:]
             continue
         except BlockingIOError:
-            vain += 1
-        if vain > 20:
-            sys.exit(f"woken in vain {vain} times")
+            spurious += 1
+        if spurious > 20:
+            sys.exit(f"POLLOUT {spurious} times in a row, each time followed by EAGAIN")
         if not poll.poll(1000):
             conn.setblocking(True)
             return sent, left
@@ -259,7 +264,7 @@ def flood(port, then):
     print("listening", flush=True)
     conn, _ = listener.accept()
     sent, _ = fill(conn, random.Random(port))
-    time.sleep(3)               # the other end is full, too
+    time.sleep(3)               # meanwhile the buffers of the other direction fill up
     print(f"{sent} bytes sent, then {then}")
     if then == "reset":
         conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -270,7 +275,7 @@ def flood(port, then):
 
 
 def unread(host, port, then):
-    """All the while TCP holds bytes of the flood, which have no page."""
+    """Meanwhile bytes of "flood" wait in the TCP socket, since the receive ring gets no page."""
     limit = pathlib.Path("/proc/sys/net/afrdma/mem_max")
     before = limit.read_text()
     limit.write_text("0")
@@ -278,20 +283,22 @@ def unread(host, port, then):
         conn = rdma_socket()
         conn.connect((host, port))
         sent, left = fill(conn, random.Random(port))
-        print(f"{sent} bytes went: {info(conn)}")
+        print(f"{sent} bytes sent: {info(conn)}")
         conn.settimeout(20)
         begin = time.monotonic()
-        if then == "read":      # behind what the peer tells when it has read, and between probes of TCP
+        # Later than the window credit for what the peer has read, and between two window probes
+        # of TCP, so that nothing but the new limit can wake the connection worker.
+        if then == "read":
             threading.Timer(PAGES, limit.write_text, [before]).start()
         conn.sendall(left + bytes(1 << 20))
         if then == "reset":
             sys.exit("no reset")
         took = time.monotonic() - begin - PAGES
-        print(f"all went {took:.1f} s after there were pages")
+        print(f"send() returned {took:.1f} s after there were pages")
         if took > 3:
-            sys.exit("it went on by chance")
+            sys.exit("that is too late: something else has woken it")
     except TimeoutError:
-        sys.exit(f"send() slept on: {info(conn)}")
+        sys.exit(f"send() still blocks: {info(conn)}")
     except ConnectionResetError:
         if then == "read":
             raise
@@ -312,14 +319,14 @@ def deaf(port):
     poll = select.poll()
     poll.register(conn, 0)      # errors only
     if not poll.poll(20000):
-        sys.exit("nothing happened")
+        sys.exit("no error within 20 s")
     try:
         while conn.recv(1 << 16):
             pass
     except ConnectionResetError:
         print("reset")
         return
-    sys.exit("the stream had an end")
+    sys.exit("end of stream, expected a reset")
 
 
 def stuffed(host, port):
@@ -350,16 +357,16 @@ def keep(port, count):
             sys.exit(f"connection {number} ended after {got} bytes: {err}")
         if got != LEFT:
             sys.exit(f"connection {number} ended after {got} bytes")
-    print(f"{count} connections are whole")
+    print(f"{count} connections delivered all bytes")
 
 
 def leave(host, port, count):
     for _ in range(count):
         with rdma_socket() as conn:
             conn.connect((host, port))
-            conn.recv(1)        # the one before has been read
+            conn.recv(1)        # accepted, so the connection before has been read to its end
             conn.sendall(bytes(LEFT))
-        time.sleep(0.2)         # that it has come is told with the next words, or a little later
+        time.sleep(0.2)         # for FINACK, which may wait for another frame for a moment
 
 
 def hold():

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab (selftests/lab/run), in both guests: what a connection lives on
-# must be able to die. The device under a stream, at either end, or the path of
-# RDMA alone: the stream goes on, on TCP, and not one byte is lost or repeated. The
-# peer's host: an error within a bounded time. And the module does not go while a
-# socket lives.
+# For the lab (selftests/lab/run), in both guests: loss of what a connection depends on.
+# When the RDMA device of either end is deleted, or RDMA packets alone are dropped, the
+# stream continues on TCP, and no byte is lost or repeated. When the peer's host becomes
+# unreachable, the connection fails within a bounded time. And the module cannot be
+# unloaded while a socket is open.
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"
@@ -22,7 +22,7 @@ serve() {
 	wait_for 20 listening "serve.$1"
 }
 
-# verdict NAME PID FILE: how the process ended, and what it had to say in its last line
+# verdict NAME PID FILE: wait for a process; the last line of its output says why it failed
 verdict() {
 	if wait "$2"; then ok "$1"; else not_ok "$1" "$(tail -n 1 "$3")"; fi
 	sed 's/^/# /' "$3"
@@ -30,7 +30,8 @@ verdict() {
 
 delete_device() { rdma link del "$AFR_DEV"; }
 new_device() { rdma link add "$AFR_DEV" type "$AFR_RDMA" netdev eth0; }
-# Our TCP goes on: only the path of RDMA is shut. iWARP is TCP with other ports.
+# Drops RDMA packets, and leaves the TCP connections of the tests alone. iWARP uses TCP with
+# ports of its own.
 block_rdma() {
 	local what='udp dport 4791'
 	[ "$AFR_RDMA" != siw ] || what='tcp dport != 7100-7199 tcp sport != 7100-7199'
@@ -39,14 +40,18 @@ block_rdma() {
 }
 unblock_rdma() { nft 'delete table inet death'; }
 
-ids() { smctl -j "$@" | python3 -c 'import json, sys; print(*[x["id"] for x in json.load(sys.stdin)])'; }
+ids() {
+	smctl -j "$@" |
+		python3 -c 'import json, sys; print(*[x["id"] for x in json.load(sys.stdin)])'
+}
 drain_links() { for id in $(ids link); do smctl link drain "$id"; done; }
 move_to_tcp() { for id in $(ids conn path rdma); do smctl conn move "$id" tcp; done; }
 
 ended() { ! kill -0 "$1" 2>/dev/null; }
 
-# What stands still when process $1 should be through: ours, TCP, or the wire?
-still_there() {
+# If process $1 does not end in time: the state of connections, links, TCP and the interface,
+# to tell which of them stalls.
+show_stall() {
 	wait_for 40 ended "$1" && return
 	smctl conn
 	smctl link
@@ -55,17 +60,18 @@ still_there() {
 	grep -i virtio /proc/interrupts
 }
 
-# In the middle of a stream from a to b, guest $2 does $3, and $4 when all is over.
+# stream_survives WHAT GUEST FAULT UNDO PORT: while a stream from a to b is on RDMA, GUEST
+# calls FAULT, and UNDO after the end of the stream.
 stream_survives() {
-	local what=$1 who=$2 fault=$3 undo=$4 port=$5
+	local what=$1 guest=$2 fault=$3 undo=$4 port=$5
 	if [ "$AFR_ROLE" = b ]; then
 		serve "$port"
 		barrier "listens $port"
 		barrier "on RDMA $port"
-		[ "$who" != b ] || "$fault"
+		[ "$guest" != b ] || "$fault"
 		barrier "fault $port"
-		still_there "$server" >"$work/still"
-		verdict "$what: the server has seen it all" "$server" "$work/serve.$port"
+		show_stall "$server" >"$work/stall"
+		verdict "$what: the server ended without an error" "$server" "$work/serve.$port"
 	else
 		barrier "listens $port"
 		timeout 120 python3 "$death" stream "$AFR_PEER" "$port" "$mib" "$work/mark" \
@@ -73,24 +79,24 @@ stream_survives() {
 		local client=$!
 		wait_for 60 test -e "$work/mark"
 		barrier "on RDMA $port"
-		[ "$who" != a ] || "$fault"
+		[ "$guest" != a ] || "$fault"
 		barrier "fault $port"
 		touch "$work/mark.done"
-		still_there "$client" >"$work/still"
+		show_stall "$client" >"$work/stall"
 		verdict "$what: every byte came back once" "$client" "$work/stream"
 		rm -f "$work/mark" "$work/mark.done"
 	fi
-	sed 's/^/# /' "$work/still"
+	sed 's/^/# /' "$work/stall"
 	barrier "streamed $port"
-	[ "$AFR_ROLE" != "$who" ] || check "$what, and back again" "$undo"
+	[ "$AFR_ROLE" != "$guest" ] || check "$what: undone" "$undo"
 	barrier "device $port"
 }
 
 resumed() { smctl stats name resume_tx | grep -qE 'resume_tx +[1-9]'; }
 smctl() { "$AFR_SRC/build/tools/smctl" "$@"; }
 
-# b's host is gone, as far as a can tell: the watch over the link notices, the stream
-# goes on by TCP, and there TCP_USER_TIMEOUT ends it.
+# b becomes unreachable: keepalive declares the link dead, the stream moves to TCP, and there
+# TCP_USER_TIMEOUT ends it.
 host_dies() {
 	local port=7102
 	if [ "$AFR_ROLE" = b ]; then
@@ -99,7 +105,7 @@ host_dies() {
 		barrier "ready $port"
 		cut_network
 		barrier "down $port"
-		# a writes nothing into the shared folder before it has given up
+		# until a's connection has failed, a creates no file in the shared folder
 		barrier "gave up $port" 180
 		kill "$server"
 		wait "$server"
@@ -108,14 +114,15 @@ host_dies() {
 	else
 		barrier "listens $port"
 		mkfifo "$work/go"
-		timeout 150 python3 "$death" orphaned "$AFR_PEER" $port 100 <"$work/go" >"$work/orphaned" 2>&1 &
+		timeout 150 python3 "$death" orphaned "$AFR_PEER" $port 100 \
+			<"$work/go" >"$work/orphaned" 2>&1 &
 		local client=$!
 		exec 5>"$work/go"
 		wait_for 40 grep -q ready "$work/orphaned"
 		barrier "ready $port"
 		barrier "down $port"
 		echo >&5
-		verdict "peer's host gone: an error, in time" "$client" "$work/orphaned"
+		verdict "peer's host unreachable: an error in time" "$client" "$work/orphaned"
 		exec 5>&-
 		barrier "gave up $port"
 	fi
@@ -130,7 +137,7 @@ module_stays() {
 	local holder=$!
 	exec 6>"$work/hold"
 	wait_for 20 grep -q open "$work/held"
-	check "rmmod is refused while a socket lives" refused
+	check "rmmod is refused while a socket is open" refused
 	exec 6>&-
 	wait "$holder"
 }

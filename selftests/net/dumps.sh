@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab, in both guests: smctl asks for connections and links, over and over,
-# while connections are made, moved and ended in every way.
+# For the lab, in both guests: smctl dumps connections and links, over and over, while
+# connections are opened, moved and closed in every way.
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"
@@ -12,8 +12,8 @@ set -uo pipefail
 smctl=$AFR_SRC/build/tools/smctl
 rows='random_ends.cold,close_hard_in_flight*,close_at_once.cold,cycles.rdma'
 
-# Prints how often it has asked, and how many connections, connections that were on RDMA and
-# links it was told of; or what was wrong with an answer.
+# Prints the number of dumps, and the sums of connections, connections on RDMA and links in
+# them; or what is wrong with a dump.
 dump() {
 	python3 -c '
 import json, os, subprocess, sys
@@ -21,7 +21,7 @@ def ask(what):
     out = subprocess.run([sys.argv[1], "-j", what], check=True, stdout=subprocess.PIPE).stdout
     ids = [one["id"] for one in json.loads(out)]
     if len(ids) != len(set(ids)):
-        sys.exit(print(f"an id of {what} is there twice"))
+        sys.exit(print(f"smctl {what}: an id occurs twice"))
     return json.loads(out)
 seen = [0, 0, 0, 0]
 while not os.path.exists("/tmp/enough"):
@@ -47,9 +47,9 @@ barrier "dumps end" 3600
 : >/tmp/enough
 wait $dumper
 read -r dumps conns moved links <<<"$(tail -n 1 /tmp/dumps)"
-# cycles.rdma has some on RDMA at any time, and so at least one of the dumps.
+# Row cycles.rdma always has connections on RDMA, so some dump must have shown one.
 # shellcheck disable=SC2317 # "check" calls it
-dumps_tell() { [[ $dumps =~ ^[0-9]+$ ]] && ((dumps >= 3 && conns && moved && links)); }
-check "$dumps dumps while connections come and go: $conns of them, $moved on RDMA, $links links" \
-	dumps_tell || cat /tmp/dumps
+dumps_complete() { [[ $dumps =~ ^[0-9]+$ ]] && ((dumps >= 3 && conns && moved && links)); }
+found="$conns connections, $moved on RDMA, $links links"
+check "$dumps dumps while connections come and go: $found" dumps_complete || cat /tmp/dumps
 exit "$failures"

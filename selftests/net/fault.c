@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Preloaded under afr_test by selfcheck.sh: spoil the bytes of one recv(), in
- * the way AFR_FAULT names. What the tests cannot see they cannot test.
+ * Preloaded into afr_test by selfcheck.sh: corrupts the bytes of one recv() in the way
+ * that AFR_FAULT names, to prove that the tests detect it.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#define AFTER	10	/* calls that are left alone */
+#define AFTER	10	/* the first recv() to corrupt, of those with enough bytes */
 #define PIECE	64
 
 static void lose(char *buf, size_t len)
@@ -47,7 +47,7 @@ static void flip(char *buf, size_t len)
 static char other[PIECE];
 static int other_fd = -1;
 
-/* Bytes of the connection that was read before this one. */
+/* Inserts bytes of another connection, the first that was read. */
 static void mix(char *buf, size_t len)
 {
 	memcpy(buf + len / 2, other, PIECE);
@@ -55,30 +55,31 @@ static void mix(char *buf, size_t len)
 
 static const struct {
 	const char *name;
-	void (*spoil)(char *buf, size_t len);
+	void (*corrupt)(char *buf, size_t len);
 } faults[] = {
 	{ "lose", lose }, { "repeat", repeat }, { "reorder", reorder },
 	{ "zero", zero }, { "flip", flip }, { "mix", mix },
 };
 
-static bool ready(int fd, void (*spoil)(char *buf, size_t len), size_t len)
+static bool ready(int fd, void (*corrupt)(char *buf, size_t len), size_t len)
 {
 	static int calls;
 
 	if (len < 4 * PIECE || ++calls < AFTER)
 		return false;
-	return spoil != mix || (other_fd >= 0 && other_fd != fd);
+	return corrupt != mix || (other_fd >= 0 && other_fd != fd);
 }
 
-static void consider(int fd, char *buf, size_t len)
+/* Corrupts the buffer once, and keeps bytes of the first connection for mix(). */
+static void corrupt_once(int fd, char *buf, size_t len)
 {
 	const char *name = getenv("AFR_FAULT");
 	static bool done;
 
 	for (size_t i = 0; name && i < sizeof(faults) / sizeof(faults[0]) && !done; i++) {
-		if (strcmp(name, faults[i].name) || !ready(fd, faults[i].spoil, len))
+		if (strcmp(name, faults[i].name) || !ready(fd, faults[i].corrupt, len))
 			continue;
-		faults[i].spoil(buf, len);
+		faults[i].corrupt(buf, len);
 		done = true;
 	}
 	if (len >= PIECE && other_fd < 0) {
@@ -96,6 +97,6 @@ ssize_t recv(int fd, void *buf, size_t len, int flags)
 		real = dlsym(RTLD_NEXT, "recv");
 	got = real(fd, buf, len, flags);
 	if (got > 1 && buf)
-		consider(fd, buf, got);
+		corrupt_once(fd, buf, got);
 	return got;
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Position-coded streams. Every byte is a function of seed, row, connection,
- * direction and offset, so that a lost, repeated, reordered or foreign byte is
- * seen at once, and the bytes that came instead say where they belong.
+ * Position-coded streams. Every byte is a function of seed, row, variant, connection,
+ * direction and offset. A lost, repeated, reordered or foreign byte is detected at once,
+ * and a search finds the stream and offset to which the wrong bytes belong.
  */
 #define _GNU_SOURCE
 #include <endian.h>
 
 #include "test.h"
 
-#define LOCATE_NEAR	MIB		/* own stream, both directions */
-#define LOCATE_FAR	(64 * KIB)	/* other connections, other rows */
+#define LOCATE_NEAR	MIB		/* search range in the same connection */
+#define LOCATE_FAR	(64 * KIB)	/* ... in other connections and rows */
 #define LOCATE_CONNS	256
 
 static uint64_t hash_name(const char *name)
@@ -39,17 +39,19 @@ static struct flow flow_of(unsigned int conn, bool from_server)
 	};
 }
 
+/* The stream that this side sends. */
 struct flow flow_out(unsigned int conn)
 {
 	return flow_of(conn, run.server);
 }
 
+/* The stream that this side receives. */
 struct flow flow_in(unsigned int conn)
 {
 	return flow_of(conn, !run.server);
 }
 
-/* The eight bytes at 8 * @index, first byte in the low bits. */
+/* The eight bytes at offset 8 * @index, the first one in the low bits. */
 static inline uint64_t word(uint64_t key, uint64_t index)
 {
 	return mix(key + index * 0x9e3779b97f4a7c15ULL);
@@ -83,13 +85,14 @@ static void generate(uint64_t key, uint64_t off, uint8_t *to, size_t len)
 	memcpy(to, &w, len);
 }
 
+/* Generates the next @len bytes of the stream. */
 void flow_fill(struct flow *flow, void *to, size_t len)
 {
 	generate(flow->key, flow->off, to, len);
 	flow->off += len;
 }
 
-/* Offset of the first wrong byte, @len if there is none. */
+/* Index of the first wrong byte, @len if there is none. */
 static size_t first_wrong(const struct flow *flow, const uint8_t *from, size_t len)
 {
 	uint64_t off = flow->off;
@@ -111,7 +114,7 @@ static size_t first_wrong(const struct flow *flow, const uint8_t *from, size_t l
 	return len;
 }
 
-/* Where @got stands in a stream, within @reach of @off. */
+/* Finds the eight bytes @got in a stream, at most @reach away from @off. */
 static bool find_in(uint64_t key, uint64_t off, uint64_t reach, uint64_t got, uint64_t *where)
 {
 	uint64_t i = off > reach ? off - reach : 0;
@@ -164,8 +167,8 @@ static bool locate_in_row(const struct row *row, uint64_t off, uint64_t got, cha
 
 static bool locate_in_rows(uint64_t off, uint64_t got, char *text, size_t size)
 {
-	for (int i = 0; tables[i]; i++)
-		for (const struct row *row = tables[i]; row->name; row++)
+	for (int i = 0; run.tables && run.tables[i]; i++)
+		for (const struct row *row = run.tables[i]; row->name; row++)
 			if (locate_in_row(row, off, got, text, size))
 				return true;
 	return false;
@@ -193,18 +196,20 @@ static void wrong(const struct flow *flow, const uint8_t *from, size_t len, size
 {
 	uint64_t off = flow->off + bad;
 	uint64_t want = word_at(flow->key, off);
-	char text[200] = "too few of them to tell where they belong";
+	char text[200] = "too few of them to find where they belong";
 	uint64_t got = 0;
 
 	memcpy(&got, from + bad, len - bad < 8 ? len - bad : 8);
 	got = le64toh(got);
 	if (len - bad >= 8)
 		locate(flow, off, got, text, sizeof(text));
-	fail("connection %u, bytes from the %s: wrong at offset %llu (byte %zu of %zu in this call): got %016llx, expected %016llx; %s",
+	fail("connection %u, bytes from the %s: wrong at offset %llu (byte %zu of %zu in this "
+	     "call): got %016llx, expected %016llx; %s",
 	     flow->conn, flow->from_server ? "server" : "client", (unsigned long long)off, bad,
 	     len, (unsigned long long)htobe64(got), (unsigned long long)htobe64(want), text);
 }
 
+/* Compares bytes with the stream at the current offset, without advancing. */
 void flow_look(const struct flow *flow, const void *from, size_t len)
 {
 	size_t bad = first_wrong(flow, from, len);
@@ -213,6 +218,7 @@ void flow_look(const struct flow *flow, const void *from, size_t len)
 		wrong(flow, from, len, bad);
 }
 
+/* The same, and advances. */
 void flow_check(struct flow *flow, const void *from, size_t len)
 {
 	flow_look(flow, from, len);
@@ -255,26 +261,31 @@ static void recv_chunks(int fd, struct flow *flow, size_t len, size_t chunk, boo
 	free(buf);
 }
 
+/* Sends exactly @len bytes, in calls of @chunk bytes. */
 void flow_send(int fd, struct flow *flow, size_t len, size_t chunk)
 {
 	send_chunks(fd, flow, len, chunk, false);
 }
 
+/* Receives exactly @len bytes, in calls for @chunk bytes. */
 void flow_recv(int fd, struct flow *flow, size_t len, size_t chunk)
 {
 	recv_chunks(fd, flow, len, chunk, false);
 }
 
+/* flow_send() with calls of 1 to @chunk bytes. */
 void flow_send_random(int fd, struct flow *flow, size_t len, size_t chunk)
 {
 	send_chunks(fd, flow, len, chunk, true);
 }
 
+/* flow_recv() with calls for 1 to @chunk bytes. */
 void flow_recv_random(int fd, struct flow *flow, size_t len, size_t chunk)
 {
 	recv_chunks(fd, flow, len, chunk, true);
 }
 
+/* Reads up to the end of the stream or an error; returns 0 or the error. */
 int flow_recv_to_end(int fd, struct flow *flow)
 {
 	size_t size = 64 * KIB;
@@ -295,6 +306,7 @@ int flow_recv_to_end(int fd, struct flow *flow)
 	return err;
 }
 
+/* Reads up to the end of the stream, fails on an error; returns how many bytes. */
 uint64_t flow_recv_to_eof(int fd, struct flow *flow)
 {
 	uint64_t start = flow->off;
@@ -305,6 +317,7 @@ uint64_t flow_recv_to_eof(int fd, struct flow *flow)
 	return flow->off - start;
 }
 
+/* Sends until a call would block; returns how many bytes. */
 uint64_t flow_send_full(int fd, struct flow *flow, size_t chunk)
 {
 	uint8_t *buf = buffer(chunk);
@@ -326,6 +339,7 @@ uint64_t flow_send_full(int fd, struct flow *flow, size_t chunk)
 	return flow->off - start;
 }
 
+/* Sends until nothing more fits, while the peer does not read; returns out->off. */
 uint64_t flow_fill_up(int fd, struct flow *out)
 {
 	int quiet = 0;
@@ -342,7 +356,7 @@ void want_eof(int fd)
 {
 	char byte;
 
-	/* Twice: the end of a stream stays. */
+	/* twice: every further read returns 0, too */
 	WANT_EQ(SYS(recv(fd, &byte, 1, 0)), 0);
 	WANT_EQ(SYS(recv(fd, &byte, 1, 0)), 0);
 }

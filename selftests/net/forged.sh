@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab, in both guests, one of which has the module that lies (run --module-b):
+# For the lab, in both guests, one of which is a Byzantine peer: its module has fault injection
+# (run --module-b).
 #
 #	forged.sh [quick|full] [SEED]
 #
-# Malformed handshakes, host a as server and host b as client, then forged cursors and
-# immediates for the honest one: 10,000 for each role and 100,000 in "full", some in
-# "quick", which is the default and takes half a minute. What was told and what came is
-# read from counters of both hosts; both must have given all back afterwards.
+# Malformed handshakes, with host a as server and host b as client; then forged cursors and
+# immediates to the host with the unmodified module. "full" makes 10,000 handshakes for each role
+# and 100,000 injections; "quick", the default, makes fewer and takes half a minute. Counters of
+# both hosts show how many were sent and received. Both hosts must release everything afterwards.
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"
@@ -31,7 +32,7 @@ import json, sys
 for one in json.load(sys.stdin):
     print(one["name"], one["value"])'; }
 
-# counted NAME: how far it has gone since the file "before" was written
+# counted NAME: increase of a counter between the files "before" and "after"
 counted() {
 	awk -v name="$1" '$1 == name { n = $2 - n } END { print n }' \
 		"$AFR_OUT/before" "$AFR_OUT/after"
@@ -42,13 +43,13 @@ at_least() {
 	if [ "$3" -ge "$2" ]; then ok "$1: $3"; else not_ok "$1" "$3, not $2"; fi
 }
 
-# handshakes ROLE SOCKETS: that many victims' sockets for each case
+# handshakes ROLE SOCKETS: ROLE of rogue, sockets that a victim creates in each case
 handshakes() {
 	counters >"$AFR_OUT/before"
 	run_part "handshakes.$1" "$rogue" --host "$AFR_ME" "${slow_rogue[@]}" --seed "$seed" \
 		--only spoiled_handshake --role "$1" --cases "$cases"
 	counters >"$AFR_OUT/after"
-	at_least "sockets that met a malformed handshake, rogue as $1" $((cases * $2)) \
+	at_least "sockets with a malformed handshake, rogue as $1" $((cases * $2)) \
 		"$(counted sock_created)"
 	for name in conn_plain conn_framed peer_violation option_bad; do
 		at_least "of these, rogue as $1, $name" $((cases / 50)) "$(counted $name)"
@@ -61,19 +62,19 @@ ledger_take test
 modprobe -q tun 2>/dev/null
 before=$(cat $timeout)
 echo 1000 >$timeout
-# Both hosts at once: one is asked, the other one asks. Without a lie both are honest.
+# On both hosts at once, with victims of either role. No injection is set yet.
 if [ "$AFR_ROLE" = a ]; then handshakes client 2; else handshakes server 1; fi
 echo "$before" >$timeout
 barrier handshakes 7200
 
 export PYTHONDONTWRITEBYTECODE=1
 if [ -e /sys/module/afrdma/parameters/rogue ]; then
-	put lies yes
+	put byzantine yes
 	python3 "$module" || failures=1
-elif [ "$(get lies 30)" = yes ]; then
+elif [ "$(get byzantine 30)" = yes ]; then
 	python3 "$module" "${rows[@]}" --seed "$seed" --lies $lies || failures=1
 else
-	skip "forged cursors and immediates" "neither guest has a module that lies: run --module-b"
+	skip "forged cursors and immediates" "no guest has fault injection: run --module-b"
 fi
 ledger_compare test
 barrier end 7200

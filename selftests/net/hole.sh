@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab (selftests/lab/run), in both guests: packets of RDMA are as large as TCP knows
-# the path to be, and where the path loses them all the same, links that come up and die are
-# not replaced again and again.
+# For the lab (selftests/lab/run), in both guests: the packet size of links follows the path
+# MTU of TCP. Where the path loses RDMA packets all the same, links that are lost soon after
+# they came up are not replaced again and again.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -23,7 +23,7 @@ lose() {
 }
 no_loss() { nft 'delete table inet hole'; }
 
-# Of all that comes by RDMA the first packet, until another one was lost.
+# Accepts one RDMA packet, drops those that follow, and ends with the first drop.
 first_only() {
 	nft 'add table inet hole; add chain inet hole in { type filter hook input priority 0; }
 		add rule inet hole in udp dport 4791 limit rate 1/hour burst 1 packets accept
@@ -35,7 +35,7 @@ first_only() {
 }
 was_lost() { nft list table inet hole | grep 'counter packets' | grep -qv 'packets 0 '; }
 
-# part NAME WORDS-FOR-HOLE.PY...: a talks to b, and neither has a link before
+# part NAME WHAT [MTU]: at a "hole.py WHAT", at b its server; neither has a link before
 part() {
 	local name=$1
 	shift
@@ -47,49 +47,49 @@ part() {
 		server=$!
 		wait_for 20 listening
 		barrier "listens $port"
-		check "$name: the server has seen it all" wait "$server"
+		check "$name: the server ended without an error" wait "$server"
 		sed 's/^/# /' "$work/serve.$port"
 	else
 		barrier "listens $port"
 		what=$1
 		shift
-		check "$name" timeout 90 python3 "$net/hole.py" "$what" "$AFR_PEER" $port "$smctl" "$@" \
-			>"$work/out" 2>&1
+		check "$name" timeout 90 python3 "$net/hole.py" "$what" "$AFR_PEER" $port \
+			"$smctl" "$@" >"$work/out" 2>&1
 		sed 's/^/# /' "$work/out"
 	fi
 	barrier "over $port"
 }
 
-[ "$AFR_RDMA" = rxe ] || exit 0		# iWARP is TCP
+[ "$AFR_RDMA" = rxe ] || exit 0		# on iWARP, TCP handles lost packets
 mtu=$(cat /sys/class/net/eth0/mtu)
 barrier begin
 echo 0 >/proc/sys/net/afrdma/link_linger_ms
 [ "$AFR_ROLE" = b ] || echo 10000 >/proc/sys/net/afrdma/link_linger_ms
-part "idle links that the peer takes down" brief
+part "idle links that the peer disconnects are replaced" brief
 echo 0 >/proc/sys/net/afrdma/link_linger_ms
 [ "$AFR_ROLE" = b ] || ip route replace "$AFR_PEER/32" dev eth0 mtu 1500
 [ "$AFR_ROLE" = b ] || echo 4000 >/proc/sys/net/afrdma/link_timeout_ms
 for buf in snd rcv; do cp /proc/sys/net/afrdma/${buf}buf "$work"; done
 echo 16384 | tee /proc/sys/net/afrdma/{snd,rcv}buf >/dev/null
-part "what comes by TCP does not wait for a silent device, as hundreds of connections do" crowd
+part "hundreds of connections that wait for a silent device do not delay TCP" crowd
 for buf in snd rcv; do cat "$work/${buf}buf" >/proc/sys/net/afrdma/${buf}buf; done
 if [ "$AFR_ROLE" = b ]; then
 	first_only &
-	opener=$!
+	filter=$!
 fi
-part "requests for a link that are repeated make one" again
-[ "$AFR_ROLE" = a ] || check "the second request was lost" wait "$opener"
-part "a narrow route: small packets" route 1024
+part "repeated connect requests create one link" again
+[ "$AFR_ROLE" = a ] || check "the second request was dropped" wait "$filter"
+part "route with a small MTU: small packets" route 1024
 [ "$AFR_ROLE" = b ] || ip route del "$AFR_PEER/32"
 if [ "$mtu" -gt 5000 ]; then
-	part "a wide one: large packets" route 4096
+	part "route with a large MTU: large packets" route 4096
 	[ "$AFR_ROLE" = a ] || lose 1500
-	part "large packets are lost: RDMA with small ones" large
+	part "large packets are lost: on RDMA with small ones" large
 	[ "$AFR_ROLE" = a ] || no_loss
 fi
 barrier large
 [ "$AFR_ROLE" = a ] || lose 400
-part "all but the smallest are lost: TCP, and it says why" small
+part "all but the smallest packets are lost: on TCP for LINK_SHORT" small
 [ "$AFR_ROLE" = a ] || no_loss
 barrier end
 rm -rf "$work"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Programs that do everything at once: random calls, random ends, descriptors
- * closed under running calls. (What a hostile peer does is in rogue.)
+ * Unusual programs: random calls, connections ended in random ways, descriptors closed
+ * while calls use them. (Hostile peers are the subject of rogue.)
  */
 #define _GNU_SOURCE
 #include <sys/epoll.h>
@@ -68,7 +68,7 @@ static void do_peek(struct talk *t)
 						 MSG_DONTWAIT | MSG_PEEK)));
 }
 
-/* As many as are said to be there must come at once. */
+/* As many bytes as FIONREAD reports can be read without waiting for the peer. */
 static void do_exact(struct talk *t)
 {
 	int queued = 0;
@@ -118,10 +118,11 @@ static void random_calls(void)
 	path_check(t.fd, t.total, t.total);
 }
 
-/* ---- random ends ---- */
+/* ---- connections ended in random ways ---- */
 
-enum end { END_CLOSE, END_SHUT, END_RESET, END_EXIT, ENDS };
+enum end { END_CLOSE, END_SHUT, END_RESET, ENDS };
 
+/* Sent first on each connection: stream, length, and how the client ends it. */
 struct opening_words {
 	uint32_t number, length, end;
 };
@@ -152,7 +153,7 @@ static void *churn_client(void *arg)
 
 	rnd_start(first + 1);
 	for (unsigned int i = 0; i < churns(); i++) {
-		struct opening_words w = { first, rnd() % (300 * KIB), rnd() % END_EXIT };
+		struct opening_words w = { first, rnd() % (300 * KIB), rnd() % ENDS };
 		struct flow out = flow_out(first);
 		int fd = connect_port(port);
 
@@ -184,7 +185,7 @@ static void *churn_reader(void *arg)
 	int err;
 
 	if (got != sizeof(w)) {
-		/* Reset before its first words were read. */
+		/* reset before the opening words were read */
 		WANT(got < 0 && errno == ECONNRESET);
 		SYS(close(fd));
 		return NULL;
@@ -211,7 +212,7 @@ static void churn_server(void)
 	pthread_t *threads = buffer(total * sizeof(*threads));
 	char line[100];
 
-	/* A connection that was reset while it waited may never be accepted. */
+	/* A connection that is reset before accept() may never be returned by it. */
 	for (;;) {
 		intptr_t fd;
 
@@ -229,9 +230,9 @@ static void churn_server(void)
 	free(threads);
 }
 
-/* ---- descriptors closed under running calls ---- */
+/* ---- descriptors closed while calls use them ---- */
 
-/* The call keeps the socket; close() only takes the number away. */
+/* The call holds a reference on the socket; close() only removes the descriptor. */
 static void *recv_kept(void *arg)
 {
 	uint8_t buf[100];
@@ -247,7 +248,7 @@ static void closed_under_recv(void)
 	int fd = open_conn();
 	pthread_t thread = thread_start(recv_kept, &fd);
 
-	poll(NULL, 0, 50);	/* let it sleep: only then the case is the one meant */
+	poll(NULL, 0, 50);	/* let recv() block first */
 	SYS(close(fd));
 	barrier("closed");
 	pthread_join(thread, NULL);
@@ -291,13 +292,14 @@ static void closed_in_epoll_peer(void)
 	}
 }
 
-/* Options, ioctls and looks at a connection in all its states, from a thread. */
+/* A thread that sets and gets options, peeks and polls, whatever state the socket is in. */
 static void *onlooker(void *arg)
 {
 	int fd = *(int *)arg, value;
 	socklen_t len;
 	char info[256];
 
+	rnd_start(1000);
 	for (;;) {
 		pthread_testcancel();
 		value = rnd() % 2;

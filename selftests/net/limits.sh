@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab (selftests/lab/run), in both guests: every limit of net.afrdma, one at
-# a time as low as it goes. A connection over it works all the same, by TCP, and says
-# which limit it was; the counter of refusals moves.
+# For the lab (selftests/lab/run), in both guests: every limit of net.afrdma is set as low
+# as possible, one at a time. A connection that exceeds it must work on TCP and report the
+# limit as its reason, and the counter of refusals must increase.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -16,8 +16,9 @@ port=7200
 smctl() { "$AFR_SRC/build/tools/smctl" "$@"; }
 no_link() { [ "$(smctl -j link)" = "[]" ]; }
 listening() { grep -q listening "$work/serve.$port"; }
-reason() { smctl -j reason name "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["number"])'; }
-counted() { smctl -j stats name "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["value"])'; }
+first() { python3 -c "import json, sys; print(json.load(sys.stdin)[0]['$1'])"; }
+reason() { smctl -j reason name "$1" | first number; }
+counted() { smctl -j stats name "$1" | first value; }
 limit() { echo "/proc/sys/net/afrdma/$1"; }
 
 serve() {
@@ -26,8 +27,9 @@ serve() {
 	wait_for 20 listening
 }
 
-# refused NAME VALUE WHERE REASON COUNTER [peer]: with limit NAME at VALUE in guest WHERE,
-# a connection from a to b stays on TCP for REASON, as a sees it, which b may have told.
+# refused NAME VALUE WHERE REASON COUNTER [peer]: with limit NAME set to VALUE in guest WHERE,
+# a connection from a to b stays on TCP. At a its reason is REASON, with "peer" as b reported
+# it. COUNTER increases at WHERE.
 refused() {
 	local name=$1 value=$2 where=$3 why=$4 counter=$5 whose=${6:-own} old before
 	port=$((port + 1))
@@ -37,11 +39,11 @@ refused() {
 	if [ "$AFR_ROLE" = b ]; then
 		serve
 		barrier "listens $port"
-		check "$name: the server has seen it all" wait "$server"
+		check "$name: the server ended without an error" wait "$server"
 	else
 		barrier "listens $port"
-		check "$name at $where: TCP, $why" timeout 60 python3 "$death" limited "$AFR_PEER" $port \
-			"$(reason "$why")" "$whose" >"$work/out" 2>&1
+		check "$name at $where: on TCP for $why" timeout 60 python3 "$death" limited \
+			"$AFR_PEER" $port "$(reason "$why")" "$whose" >"$work/out" 2>&1
 		sed 's/^/# /' "$work/out"
 	fi
 	barrier "over $port"
@@ -54,7 +56,7 @@ refused() {
 
 more_than() { [ "$(counted "$1")" -gt "$2" ]; }
 
-# With no room for orphans, closing on unsent bytes is a reset.
+# With orphans_max 0, close() with undelivered bytes resets the connection.
 no_orphans() {
 	local before
 	port=$((port + 1))
@@ -70,19 +72,20 @@ no_orphans() {
 		before=$(counted over_limit)
 		barrier "listens $port"
 		echo 0 >/proc/sys/net/afrdma/orphans_max
-		check "orphans_max: closed" timeout 60 python3 "$death" stuffed "$AFR_PEER" $port
+		check "orphans_max: the client has closed" timeout 60 python3 "$death" stuffed \
+			"$AFR_PEER" $port
 		barrier "closed $port"
 		check "orphans_max: counted" wait_for 5 more_than over_limit "$before"
 		echo 8192 >/proc/sys/net/afrdma/orphans_max
 	fi
 }
 
-# A namespace that was just made has no orphans either, if the machine has no room for them.
+# The limit of the machine applies to a new namespace as well.
 no_orphans_anywhere() {
 	local most=/sys/module/afrdma/parameters/orphans_max old
 	if [ "$AFR_ROLE" = a ]; then
 		old=$(cat $most)
-		check "orphans_max of the machine: as TCP's, by memory" test "${old:-0}" -gt 255
+		check "orphans_max of the machine: scales with memory" test "${old:-0}" -gt 255
 		echo 0 >$most
 		check "orphans_max of the machine: a reset in a new namespace" \
 			unshare --net bash -c "ip link set lo up
@@ -95,7 +98,8 @@ no_orphans_anywhere() {
 	barrier "no orphans anywhere"
 }
 
-# Closed, delivered, and the peer keeps its end open: none of these has the place of another.
+# Closed connections that have delivered all bytes do not count as orphans, even while the
+# peer keeps its ends open.
 kept_open() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then
@@ -103,35 +107,36 @@ kept_open() {
 		server=$!
 		wait_for 20 listening
 		barrier "listens $port"
-		check "orphans_max: those that have delivered all do not count" wait "$server"
+		check "orphans_max: connections that have delivered all do not count" wait "$server"
 		sed 's/^/# /' "$work/serve.$port"
 	else
 		barrier "listens $port"
 		echo 6 >/proc/sys/net/afrdma/orphans_max
-		check "orphans_max: left" timeout 60 python3 "$death" leave "$AFR_PEER" $port 16
+		check "orphans_max: the client has closed all" timeout 60 python3 "$death" leave \
+			"$AFR_PEER" $port 16
 	fi
 	barrier "over $port"
 	[ "$AFR_ROLE" = b ] || echo 8192 >/proc/sys/net/afrdma/orphans_max
 }
 
-# No more pages than each ring has whatever the limits say.
+# With mem_max 0 each ring gets only the pages that no limit applies to.
 no_pages() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then
 		serve
 		barrier "listens $port"
-		check "mem_max 0: the server has seen it all" wait "$server"
+		check "mem_max 0: the server ended without an error" wait "$server"
 	else
 		barrier "listens $port"
-		check "mem_max 0: EAGAIN, then all goes on" timeout 60 python3 "$death" starved \
-			"$AFR_PEER" $port >"$work/out" 2>&1
+		check "mem_max 0: EAGAIN, then the stream continues" timeout 60 python3 "$death" \
+			starved "$AFR_PEER" $port >"$work/out" 2>&1
 		sed 's/^/# /' "$work/out"
 	fi
 	barrier "over $port"
 }
 
-# Bytes of the peer wait in TCP for a page while we send, and do not read. No attempt at RDMA
-# makes the worker look at them by chance.
+# unread reset|read WHEN: the program at a sends and does not read, while bytes of b wait in the
+# TCP socket for a page. Upgrades are off, since an attempt would wake the connection worker.
 unread() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then
@@ -139,20 +144,21 @@ unread() {
 		server=$!
 		wait_for 20 listening
 		barrier "listens $port"
-		check "mem_max 0, unread bytes: the peer could $1" wait "$server"
+		check "mem_max 0, unread bytes: the peer ended with $1" wait "$server"
 		sed 's/^/# /' "$work/serve.$port"
 	else
 		barrier "listens $port"
 		echo 0 >/proc/sys/net/afrdma/upgrade
-		check "mem_max 0, unread bytes: send() ends when $2" timeout 60 python3 "$death" \
-			unread "$AFR_PEER" $port "$1" >"$work/out" 2>&1
+		check "mem_max 0, unread bytes: send() returns when $2" timeout 60 python3 \
+			"$death" unread "$AFR_PEER" $port "$1" >"$work/out" 2>&1
 		echo 1 >/proc/sys/net/afrdma/upgrade
 		sed 's/^/# /' "$work/out"
 	fi
 	barrier "over $port"
 }
 
-# One host has all of a /64: its addresses together get what they leave free of groups_max.
+# One host may use every address of a /64: together they get at most as many groups as they
+# leave free of groups_max.
 prefix() {
 	local linger
 	linger=$(cat "$(limit link_linger_ms)")
@@ -166,13 +172,13 @@ prefix() {
 		server=$!
 		wait_for 20 listening
 		barrier "listens $port"
-		check "groups_max and a /64: the server has seen it all" wait "$server"
+		check "groups_max and a /64: the server ended without an error" wait "$server"
 		sed 's/^/# /' "$work/serve.$port"
 		echo 1024 >/proc/sys/net/afrdma/groups_max
 	else
 		for i in 1 2 3; do ip addr add "fd77::a$i/64" dev eth0 nodad; done
 		barrier "listens $port"
-		check "groups_max and a /64: two of its addresses, and IPv4" timeout 60 python3 \
+		check "groups_max and a /64: two addresses and IPv4 on RDMA" timeout 60 python3 \
 			"$AFR_SRC/selftests/net/prefix.py" ask "$AFR_PEER6" "$AFR_PEER" $port \
 			"$(reason GROUP_LIMIT)" fd77::a1 fd77::a2 fd77::a3 >"$work/out" 2>&1
 		sed 's/^/# /' "$work/out"
@@ -188,12 +194,12 @@ refused groups_max 0 a GROUP_LIMIT over_limit
 refused attaches_max 0 a ATTACH_LIMIT over_limit
 refused link_requests_max 0 b CONNECT_FAILED over_limit
 refused groups_max 0 b GROUP_LIMIT over_limit peer
-refused attaches_max 0 b ATTACH_LIMIT over_limit peer	# the first that leaves a link behind
+refused attaches_max 0 b ATTACH_LIMIT over_limit peer	# the first one that leaves a link
 refused mem_max 120 a RING_LIMIT ring_no_memory
 prefix
 no_pages
 unread reset "the peer resets"
-unread read "there are pages, and the peer reads"
+unread read "there are pages and the peer reads"
 no_orphans
 no_orphans_anywhere
 kept_open

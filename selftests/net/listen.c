@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The listening end: accept, backlog, ports, and listeners that go away. */
+/* Listeners: accept, backlog, servers that send first, close, ports, inherited options. */
 #define _GNU_SOURCE
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -55,7 +55,7 @@ static void accept_nonblocking(void)
 	nonblocking(listener, true);
 	SYS_ERRNO(accept(listener, NULL, NULL), EAGAIN);
 	WANT_EQ(poll_one(listener, POLLIN | POLLOUT, 0), 0);
-	barrier("nobody");
+	barrier("no client yet");
 	await(listener, POLLIN);
 	fd = SYS(accept(listener, NULL, NULL));
 	WANT_EQ(poll_one(listener, POLLIN | POLLOUT, 0), 0);
@@ -68,7 +68,7 @@ static void connect_when_nobody(void)
 	int port = server_port();
 	int fd;
 
-	barrier("nobody");
+	barrier("no client yet");
 	fd = connect_port(port);
 	exchange_on(fd, 0);
 	path_check(fd, LEN, LEN);
@@ -132,7 +132,7 @@ static void accept_threads_client(void)
 	barrier("all served");
 }
 
-/* One edge may stand for many connections. */
+/* One edge-triggered event may stand for many connections. */
 static void accept_edge(void)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
@@ -188,7 +188,7 @@ static void connect_once(void)
 
 /* ---- backlog ---- */
 
-/* Everyone up to the backlog is connected and may speak before accept(). */
+/* Clients up to the backlog are connected, and may send, before accept(). */
 static void backlog_server(void)
 {
 	int listener = open_listener(MANY);
@@ -216,13 +216,13 @@ static void backlog_client(void)
 
 #define CROWD	7
 
-/* More than fit: those left out come in when there is room, none is lost. */
+/* More clients than the backlog holds: the others connect when there is room, none is lost. */
 static void overflow_server(void)
 {
 	int listener = open_listener(3);
 
 	await(listener, POLLIN);
-	barrier("begun");
+	barrier("connecting");
 	for (int i = 0; i < CROWD; i++) {
 		int fd = SYS(accept(listener, NULL, NULL));
 
@@ -243,8 +243,8 @@ static void overflow_client(void)
 		p[i].fd = new_socket(SOCK_NONBLOCK);
 		SYS_ERRNO(connect(p[i].fd, &addr.sa, len), EINPROGRESS);
 	}
-	barrier("begun");
-	/* one who says nothing may be forgotten by the server's TCP while it has no room */
+	barrier("connecting");
+	/* a server without room may give up the handshake of a client that sends nothing */
 	for (int i = 0; i < CROWD; i++) {
 		await(p[i].fd, POLLOUT);
 		SYS(send(p[i].fd, "?", 1, MSG_NOSIGNAL));
@@ -256,9 +256,9 @@ static void overflow_client(void)
 	barrier("all served");
 }
 
-/* ---- a server that speaks first ---- */
+/* ---- a server that sends first ---- */
 
-/* An accepted socket is writable at once: it does not matter what the client has said. */
+/* An accepted socket is writable at once, whatever the client has sent. */
 static void speaks_first(void)
 {
 	struct flow out = flow_out(0);
@@ -270,10 +270,10 @@ static void speaks_first(void)
 	SYS(shutdown(fd, SHUT_WR));
 	nonblocking(fd, false);
 	want_eof(fd);
-	barrier("spoken");
+	barrier("sent");
 }
 
-static void is_spoken_to(void)
+static void speaks_first_client(void)
 {
 	struct flow in = flow_in(0);
 	int fd = connect_port(server_port());
@@ -281,34 +281,34 @@ static void is_spoken_to(void)
 	flow_recv(fd, &in, 5000, 5000);
 	want_eof(fd);
 	SYS(shutdown(fd, SHUT_WR));
-	barrier("spoken");
+	barrier("sent");
 }
 
-/* Its first byte may be an urgent one. */
+/* The server's first send() may have MSG_OOB. */
 static void shouts_first(void)
 {
 	int fd = accept_conn(open_listener(8));
 
 	WANT_EQ(SYS(send(fd, "abc", 3, MSG_OOB | MSG_DONTWAIT)), 3);
-	barrier("spoken");
-	barrier("heard");
+	barrier("sent");
+	barrier("received");
 }
 
-static void is_shouted_at(void)
+static void shouts_first_client(void)
 {
 	int fd = connect_port(server_port());
 	char buf[4];
 
-	barrier("spoken");
+	barrier("sent");
 	await(fd, POLLPRI);
 	WANT_EQ(SYS(recv(fd, buf, 1, MSG_OOB)), 1);
 	WANT_EQ(buf[0], 'c');
 	WANT_EQ(SYS(recv(fd, buf, 2, MSG_WAITALL)), 2);
 	WANT(!memcmp(buf, "ab", 2));
-	barrier("heard");
+	barrier("received");
 }
 
-/* The same from one that has no time to stay. */
+/* The server sends and closes the socket at once. */
 static void speaks_and_goes(void)
 {
 	struct flow out = flow_out(0);
@@ -316,10 +316,10 @@ static void speaks_and_goes(void)
 
 	flow_send(fd, &out, 5000, 5000);
 	SYS(close(fd));
-	barrier("spoken");
+	barrier("sent");
 }
 
-/* ... or that throws the connection away: what it has said before is heard. */
+/* The server sends and resets: the client still reads what was sent before the reset. */
 static void speaks_and_resets(void)
 {
 	struct flow out = flow_out(0);
@@ -328,10 +328,10 @@ static void speaks_and_resets(void)
 	flow_send(fd, &out, 5000, 5000);
 	set_linger(fd, 0);
 	SYS(close(fd));
-	barrier("spoken");
+	barrier("sent");
 }
 
-static void is_spoken_to_and_reset(void)
+static void speaks_and_resets_client(void)
 {
 	int fd = new_socket(SOCK_NONBLOCK), port = server_port();
 	struct flow in = flow_in(0);
@@ -339,16 +339,16 @@ static void is_spoken_to_and_reset(void)
 	socklen_t len = addr_server(&addr, port);
 	char byte;
 
-	/* a reset that comes early is not connect()'s to report */
+	/* nonblocking: a blocking connect() would report a reset that arrives early */
 	SYS_ERRNO(connect(fd, &addr.sa, len), EINPROGRESS);
-	barrier("spoken");
+	barrier("sent");
 	await(fd, POLLERR);
 	nonblocking(fd, false);
 	flow_recv(fd, &in, 5000, 5000);
 	SYS_ERRNO(recv(fd, &byte, 1, 0), ECONNRESET);
 }
 
-/* ... or only as much as it takes. */
+/* close() with SO_LINGER returns when the client has the bytes, before the linger time ends. */
 static void speaks_and_lingers(void)
 {
 	struct flow out = flow_out(0);
@@ -360,10 +360,10 @@ static void speaks_and_lingers(void)
 	start = now();
 	SYS(close(fd));
 	WANT(now() - start < 20);
-	barrier("spoken");
+	barrier("sent");
 }
 
-/* ---- listeners that go away ---- */
+/* ---- listeners that are closed ---- */
 
 static void closed_with_pending(void)
 {
@@ -391,7 +391,7 @@ static void closed_with_pending_client(void)
 	SYS_ERRNO(connect(fd, &addr.sa, len), ECONNREFUSED);
 }
 
-/* The accepted connection does not need its listener. */
+/* An accepted connection outlives its listener. */
 static void closed_with_accepted(void)
 {
 	int listener = open_listener(8);
@@ -410,7 +410,7 @@ static void closed_with_accepted_client(void)
 	path_check(fd, LEN, LEN);
 }
 
-/* A storm of handshakes while the listener closes: every client learns something. */
+/* The listener is closed during many handshakes: every client is refused or reset. */
 static void closed_in_storm(void)
 {
 	int listener = open_listener(8);
@@ -425,8 +425,8 @@ static void closed_in_storm(void)
 	}
 }
 
-/* A client that only waits may never learn it, with TCP too; one that speaks does. */
-static bool told_by_speaking(int fd)
+/* A client that only waits may never see a reset, on TCP too; one that sends does. */
+static bool hung_up_after_send(int fd)
 {
 	send(fd, "?", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	return poll_one(fd, 0, 0) & POLLHUP;
@@ -444,7 +444,7 @@ static void storm_round(int port)
 	}
 	barrier("closed");
 	for (int i = 0; i < 8; i++) {
-		EVENTUALLY(told_by_speaking(p[i].fd));
+		EVENTUALLY(hung_up_after_send(p[i].fd));
 		SYS(close(p[i].fd));
 	}
 }
@@ -467,7 +467,7 @@ static void port_in_use(void)
 	SYS(listen(first, 1));
 	len = addr_any(&addr, local_port(first));
 	SYS_ERRNO(bind(new_socket(0), &addr.sa, len), EADDRINUSE);
-	/* The ports are TCP's: one number space with its sockets. */
+	/* AF_RDMA sockets use TCP ports: one number space with TCP sockets. */
 	SYS_ERRNO(bind(new_socket_of(false, run.inet6, 0), &addr.sa, len), EADDRINUSE);
 	SYS(close(first));
 	SYS(bind(new_socket(0), &addr.sa, len));
@@ -495,7 +495,7 @@ static void time_wait_server(void)
 	len = addr_any(&addr, local_port(listener));
 	fd = SYS(accept(listener, NULL, NULL));
 
-	/* The end that closes first keeps the port for a while. */
+	/* The end that closes first keeps the port in TIME_WAIT. */
 	SYS(shutdown(fd, SHUT_WR));
 	want_eof(fd);
 	SYS(close(fd));
@@ -526,7 +526,7 @@ static int reuseport_listener(int port)
 	int fd = new_socket(0), one = 1;
 
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)))
-		skip("this kernel keeps SO_REUSEPORT to the families it knows: %s",
+		skip("this kernel allows SO_REUSEPORT only to families it knows: %s",
 		     strerror(errno));
 	SYS(bind(fd, &addr.sa, len));
 	SYS(listen(fd, MANY));
@@ -629,12 +629,13 @@ const struct row listen_rows[] = {
 	{ "accept_in_child", connect_once, accept_in_child, ANY },
 	{ "backlog", backlog_client, backlog_server, ANY | QUICK },
 	{ "backlog_overflow", overflow_client, overflow_server, ANY | QUICK | UNFRAMED },
-	{ "speaks_first", is_spoken_to, speaks_first, ANY | QUICK },
-	{ "shouts_first", is_shouted_at, shouts_first, ANY | QUICK },
-	{ "speaks_and_lingers", is_spoken_to, speaks_and_lingers, ANY | QUICK },
-	{ "speaks_and_resets", is_spoken_to_and_reset, speaks_and_resets, ANY | QUICK },
-	{ "speaks_and_goes", is_spoken_to, speaks_and_goes, ANY | QUICK },
-	{ "closed_with_pending", closed_with_pending_client, closed_with_pending, ANY | QUICK | UNFRAMED },
+	{ "speaks_first", speaks_first_client, speaks_first, ANY | QUICK },
+	{ "shouts_first", shouts_first_client, shouts_first, ANY | QUICK },
+	{ "speaks_and_lingers", speaks_first_client, speaks_and_lingers, ANY | QUICK },
+	{ "speaks_and_resets", speaks_and_resets_client, speaks_and_resets, ANY | QUICK },
+	{ "speaks_and_goes", speaks_first_client, speaks_and_goes, ANY | QUICK },
+	{ "closed_with_pending", closed_with_pending_client, closed_with_pending,
+	  ANY | QUICK | UNFRAMED },
 	{ "closed_with_accepted", closed_with_accepted_client, closed_with_accepted, ON_ALL },
 	{ "closed_in_storm", closed_in_storm_client, closed_in_storm, ANY | UNFRAMED },
 	{ "port_in_use", port_in_use, port_in_use, ON_COLD | QUICK | UNFRAMED },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The runner: picks rows and variants, runs each in a process of its own on both
- * sides, ends what stands still, and prints KTAP.
+ * The runner: selects rows and variants, runs each in a process of its own on both
+ * sides, kills rows that stall, and prints KTAP.
  */
 #define _GNU_SOURCE
 #include <fnmatch.h>
@@ -14,17 +14,15 @@
 #include "main.h"
 #include "test.h"
 
-#define PROTOCOL	1	/* of the control channel: both sides the same build */
-#define START_SECONDS	60	/* for the other side to come up */
+#define PROTOCOL	1	/* of the control channel; both sides must be of one build */
+#define START_SECONDS	60	/* how long to wait for the other side to start */
 
-const struct row *const tables[] = {
+static const struct row *const tables[] = {
 	connect_rows, listen_rows, message_rows, option_rows, stream_rows, close_rows,
 	poll_rows, ring_rows, many_rows, share_rows, upgrade_rows, hostile_rows, uring_rows,
 	address_rows, support_rows, urgent_rows, own_rows, seam_rows, told_rows,
 	NULL,
 };
-
-const char *const variant_names[VAR_COUNT] = { "tcp", "rdma", "cold", "to_tcp", "from_tcp" };
 
 static struct {
 	const char *only;
@@ -48,14 +46,14 @@ static const char usage[] =
 	"  --inet6             all data connections over IPv6\n"
 	"  --variants LIST     of rdma,cold,to_tcp,from_tcp (default: all)\n"
 	"  --only LIST         rows, by name or pattern, with or without .variant\n"
-	"  --quick             the quick rows, with smaller amounts\n"
-	"  --slice I/N         of these every Nth, from the Ith on\n"
-	"  --seed N            of data and sizes (default: random, printed)\n"
-	"  --timeout S         a row may stand still for S seconds (default 20)\n"
-	"  --limit S           a row may last S seconds (default 900)\n"
+	"  --quick             the quick rows, with smaller amounts of data\n"
+	"  --slice I/N         every Nth of the selected rows, from the Ith on\n"
+	"  --seed N            seed of data and sizes (default: random, printed)\n"
+	"  --timeout S         kill a row that makes no progress for S seconds (default 20)\n"
+	"  --limit S           kill a row that takes longer than S seconds (default 900)\n"
 	"  --list              print the rows and stop\n";
 
-/* ---- which rows ---- */
+/* ---- selection of rows ---- */
 
 static bool in_list(const char *list, const char *name, const char *full)
 {
@@ -90,7 +88,7 @@ static bool asked_for(enum variant variant)
 	return opt.family_tcp || in_list(opt.variants, name, name);
 }
 
-/* One variant of a quick row will do, the one nearest to RDMA. */
+/* A QUICK row runs only in the first of its selected variants: rdma if that is among them. */
 static bool quick(const struct row *row, enum variant variant)
 {
 	if (row->flags & QUICK_ALL)
@@ -147,7 +145,7 @@ static void set_text(const char *text)
 	snprintf(progress->text, sizeof(progress->text), "%s", text);
 }
 
-/* A side whose other has ended the row gets this long to end it too. */
+/* How long one side may continue a row after the other side has ended it. */
 #define GRACE_SECONDS	1
 
 static bool other_side_gone(double *since)
@@ -162,8 +160,8 @@ static bool other_side_gone(double *since)
 }
 
 /*
- * Wait for the row. The server waits a little longer than the client, so that
- * one side's word about what it waited for reaches the other.
+ * Waits for the row to end; false if it has to be killed. The server waits a little longer
+ * than the client, so that the client's report of what it waited for still arrives.
  */
 static bool wait_row(pid_t pid, int *status)
 {
@@ -179,14 +177,14 @@ static bool wait_row(pid_t pid, int *status)
 		}
 		if (other_side_gone(&gone)) {
 			snprintf(progress->text, sizeof(progress->text),
-				 "the other side ended the row; this one was at %s:%d: %s",
+				 "the other side ended the row; this side was at %s:%d: %s",
 				 progress->file, progress->line, progress->what);
 			return false;
 		}
 		if (now() - moved < opt.timeout + slack && now() - start < opt.limit + slack)
 			continue;
 		snprintf(progress->text, sizeof(progress->text), "%s at %s:%d: %s",
-			 now() - start < opt.limit + slack ? "stands still" : "takes too long",
+			 now() - start < opt.limit + slack ? "stalled" : "over the time limit",
 			 progress->file, progress->line, progress->what);
 		return false;
 	}
@@ -200,8 +198,8 @@ static void bail_out(const char *why)
 }
 
 /*
- * End what is left of a row. A process that cannot be killed holds the kernel:
- * nothing after it can be trusted.
+ * Kills the processes of a row that are left. If one cannot be killed, it hangs in the
+ * kernel, and the results of later rows would mean nothing.
  */
 static void kill_row(pid_t pid, bool ended)
 {
@@ -218,16 +216,17 @@ static void kill_row(pid_t pid, bool ended)
 	}
 }
 
-#define FRAMED_SECONDS	2	/* for what the row has left behind to hear of its peer */
+#define FRAMED_SECONDS	2	/* time for connections of the row to become framed */
 
 /*
- * Where both ends speak AF_RDMA, this host's connections since @old must have been framed, each
- * of them: a row that looks at no path would pass on plain TCP as well.
+ * If both ends use AF_RDMA, this host must have had connections since the counters in @old were
+ * read, and all must have become framed: a row that does not check its path would also pass in
+ * fallback mode.
  */
 static bool was_framed(const uint64_t *old)
 {
 	double end = now() + FRAMED_SECONDS;
-	unsigned int framed = 0, plain = 0;
+	unsigned int framed = 0, fallback = 0;
 	uint64_t stats[STAT_COUNT];
 
 	if (run.row->flags & UNFRAMED || (run.variant != VAR_COLD && run.variant != VAR_RDMA))
@@ -236,11 +235,11 @@ static bool was_framed(const uint64_t *old)
 		if (!stats_read(stats))
 			break;
 		framed = stats[STAT_CONN_FRAMED] - old[STAT_CONN_FRAMED];
-		plain = stats[STAT_CONN_PLAIN] - old[STAT_CONN_PLAIN];
-	} while (!framed && !plain && now() < end && !poll(NULL, 0, 10));
+		fallback = stats[STAT_CONN_PLAIN] - old[STAT_CONN_PLAIN];
+	} while (!framed && !fallback && now() < end && !poll(NULL, 0, 10));
 	snprintf(progress->text, sizeof(progress->text),
-		 "of its connections %u were framed, and %u plain", framed, plain);
-	return framed && !plain;
+		 "%u of its connections became framed, and %u fell back to TCP", framed, fallback);
+	return framed && !fallback;
 }
 
 static void report(bool good, bool skip_row, double seconds)
@@ -341,7 +340,7 @@ static void server_body(void)
 	run_row();
 }
 
-/* The parent reads which row it is, the child runs it. */
+/* The parent reads the name and parameters of the row, the child runs it. */
 static void server_row(int control)
 {
 	int variant, inet6, quick, timeout, limit;
@@ -352,7 +351,7 @@ static void server_row(int control)
 	control_readline(line, sizeof(line));
 	if (sscanf(line, "ROW %63s %d %llu %d %d %d %d", name, &variant, &seed, &inet6, &quick,
 		   &timeout, &limit) != 7 || !row_by_name(name))
-		bail_out("no such row here: different builds?");
+		bail_out("unknown row: different builds?");
 	run.row = row_by_name(name);
 	run.variant = variant;
 	run.seed = seed;
@@ -430,7 +429,7 @@ static int server_main(void)
 
 	session = control_accept(listener, START_SECONDS);
 	if (session < 0)
-		bail_out("no client came");
+		bail_out("no client connected");
 	run.control = session;
 	control_readline(line, sizeof(line));
 	if (sscanf(line, "SESSION %d %d %llu %7s", &protocol, &count, &seed, family) != 4 ||
@@ -517,6 +516,7 @@ int main(int argc, char **argv)
 	struct rlimit files = { 65536, 65536 };
 
 	run.control = -1;
+	run.tables = tables;
 	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE,
 			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	progress->timeout = 20;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Many connections at once, and one after the other. */
+/* Many connections at the same time, and many in succession. */
 #define _GNU_SOURCE
 #include <sys/epoll.h>
 
@@ -18,13 +18,13 @@ static size_t share(void)
 	return amount(256 * KIB, 64 * KIB);
 }
 
-/* Accept order is not connect order: the client says which connection it is. */
-static void say_number(int fd, uint32_t number)
+/* Connections may be accepted in another order than they were opened: the client sends a number. */
+static void send_number(int fd, uint32_t number)
 {
 	WANT_EQ(SYS(send(fd, &number, sizeof(number), MSG_NOSIGNAL)), sizeof(number));
 }
 
-static uint32_t hear_number(int fd)
+static uint32_t recv_number(int fd)
 {
 	uint32_t number;
 
@@ -33,7 +33,7 @@ static uint32_t hear_number(int fd)
 	return number;
 }
 
-/* 200 rings of the default size are more than a small host allows for RDMA. */
+/* 200 rings of the default size exceed what a small host allows for RDMA. */
 static const struct sizes modest = { .sndbuf = 32 * KIB, .rcvbuf = 32 * KIB };
 
 static void open_all(int *fds)
@@ -45,8 +45,8 @@ static void open_all(int *fds)
 		int fd = run.server ? accept_conn(end) : connect_conn_sized(end, sizes);
 
 		if (!run.server)
-			say_number(fd, i);
-		fds[run.server ? hear_number(fd) : i] = fd;
+			send_number(fd, i);
+		fds[run.server ? recv_number(fd) : i] = fd;
 	}
 }
 
@@ -63,10 +63,13 @@ static void check_all(const int *fds, uint64_t bytes)
 
 /* ---- one thread, poll ---- */
 
-/* Sends without a page for the ring, and of these where poll() would have tried again at once. */
-static unsigned int again, in_vain;
+/* send() calls that failed with EAGAIN, and those after which poll() still reported POLLOUT. */
+static unsigned int eagains, false_pollouts;
 
-/* A small guest has not pages for all rings of ours at once. TCP has what it promised. */
+/*
+ * A small guest does not have pages for all rings at once, so a send() after POLLOUT may fail with
+ * EAGAIN in the variants with AF_RDMA, but not in the variant tcp.
+ */
 static ssize_t try_send(int fd, const void *buf, size_t len)
 {
 	struct pollfd p = { .fd = fd, .events = POLLOUT };
@@ -74,8 +77,8 @@ static ssize_t try_send(int fd, const void *buf, size_t len)
 
 	if (sent >= 0 || errno != EAGAIN || run.variant == VAR_TCP)
 		return SYS(sent);
-	again++;
-	in_vain += SYS(poll(&p, 1, 0));
+	eagains++;
+	false_pollouts += SYS(poll(&p, 1, 0));
 	return 0;
 }
 
@@ -124,12 +127,12 @@ static void many_poll(void)
 				      (out[i].off < share() ? POLLOUT : 0);
 	}
 	free(buf);
-	if (in_vain > 10 + again / 2)
-		fail("poll() said POLLOUT behind %u of %u EAGAIN", in_vain, again);
+	if (false_pollouts > 10 + eagains / 2)
+		fail("poll() reported POLLOUT after %u of %u EAGAIN", false_pollouts, eagains);
 	check_all(fds, share());
 }
 
-/* ---- a thread for each ---- */
+/* ---- a thread for each connection ---- */
 
 struct worker {
 	int fd;
@@ -168,7 +171,7 @@ static void many_threads(void)
 	check_all(fds, share());
 }
 
-/* ---- an echo server on edges ---- */
+/* ---- an echo server with edge-triggered epoll ---- */
 
 struct echo {
 	int fd;
@@ -177,7 +180,7 @@ struct echo {
 	uint8_t buf[CHUNK];
 };
 
-/* Move until a call would block; true when both directions are over. */
+/* Echoes until a call would block; true when everything up to the end of the stream was echoed. */
 static bool echo_run(struct echo *e)
 {
 	for (;;) {
@@ -244,18 +247,18 @@ static void echo_server(void)
 	}
 }
 
-struct echo_half {
+struct echo_stream {
 	int fd;
 	struct flow flow;
 };
 
 static void *echo_send(void *arg)
 {
-	struct echo_half *half = arg;
+	struct echo_stream *stream = arg;
 
-	rnd_start(half->flow.conn + 1000);
-	flow_send_random(half->fd, &half->flow, share(), CHUNK);
-	SYS(shutdown(half->fd, SHUT_WR));
+	rnd_start(stream->flow.conn + 1000);
+	flow_send_random(stream->fd, &stream->flow, share(), CHUNK);
+	SYS(shutdown(stream->fd, SHUT_WR));
 	return NULL;
 }
 
@@ -263,15 +266,15 @@ static void *echo_client_thread(void *arg)
 {
 	unsigned int number = (uintptr_t)arg >> 32, port = (uintptr_t)arg;
 	struct flow back = flow_out(number);
-	struct echo_half half = { connect_port(port), flow_out(number) };
+	struct echo_stream stream = { connect_port(port), flow_out(number) };
 	pthread_t sender;
 
 	rnd_start(number + 1);
-	sender = thread_start(echo_send, &half);
-	flow_recv_random(half.fd, &back, share(), CHUNK);
-	want_eof(half.fd);
+	sender = thread_start(echo_send, &stream);
+	flow_recv_random(stream.fd, &back, share(), CHUNK);
+	want_eof(stream.fd);
 	pthread_join(sender, NULL);
-	SYS(close(half.fd));
+	SYS(close(stream.fd));
 	return NULL;
 }
 
@@ -286,7 +289,7 @@ static void echo_client(void)
 		pthread_join(threads[i], NULL);
 }
 
-/* ---- one after the other ---- */
+/* ---- connections in succession ---- */
 
 static unsigned int cycles(void)
 {
@@ -325,7 +328,7 @@ static void cycles_client(void)
 		(i % 2 ? cycle_recv : cycle_send)(connect_conn(port), i);
 }
 
-/* Many handshakes at the same time, from threads. */
+/* Many handshakes at the same time, by several threads. */
 #define STORMERS	8
 
 static void *storm_thread(void *arg)
@@ -337,7 +340,7 @@ static void *storm_thread(void *arg)
 		struct flow out = flow_out(number), in = flow_in(number);
 		int fd = connect_port(port);
 
-		say_number(fd, number);
+		send_number(fd, number);
 		flow_send(fd, &out, 5000, 5000);
 		flow_recv(fd, &in, 5000, 5000);
 		path_check_alone(fd, 5000 + sizeof(number), 5000);
@@ -363,7 +366,7 @@ static void *storm_serve(void *arg)
 
 	for (unsigned int i = 0; i < cycles() / 10; i++) {
 		int fd = SYS(accept(listener, NULL, NULL));
-		unsigned int number = hear_number(fd);
+		unsigned int number = recv_number(fd);
 		struct flow out = flow_out(number), in = flow_in(number);
 
 		flow_recv(fd, &in, 5000, 5000);
@@ -386,7 +389,7 @@ static void storm_server(void)
 		pthread_join(threads[i], NULL);
 }
 
-/* ---- fifty that nobody reads, and one that somebody does ---- */
+/* ---- fifty connections that are not read, and one that is ---- */
 
 #define STALLED		50
 #define WORD		100

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Very many connections, most of which are reset at once: the others go on.
+"""Both ends of mass.sh: many connections are reset at once, the others continue.
 
-    mass.py serve PORT             echo what comes on all connections, until all have ended
-    mass.py ask HOST PORT COUNT    so many on RDMA; reset half of those that are left, three times;
-                                   each time the rest is answered within SECONDS
+    mass.py serve PORT             echo on all connections until all have ended
+    mass.py ask HOST PORT COUNT    move COUNT connections to RDMA; reset half of the remaining
+                                   ones, three times; each time the others must answer within
+                                   SECONDS
 """
 import random
 import selectors
@@ -16,9 +17,9 @@ import time
 from death import on_rdma, rdma_socket
 
 SECONDS = 20
-AT_ONCE = 250
+AT_ONCE = 250       # connections opened between two checks
 WORD = bytes(range(250)) * 4
-HARD = struct.pack("ii", 1, 0)      # SO_LINGER: close() resets
+HARD = struct.pack("ii", 1, 0)      # SO_LINGER with which close() sends RST
 
 
 def serve(port):
@@ -49,7 +50,7 @@ def serve(port):
 
 
 def ask(conns, what):
-    """Each gets WORD, and has to answer it."""
+    """Send WORD on each connection and check its echo; returns the seconds until all came."""
     waiting = selectors.EpollSelector()
     got = dict.fromkeys(conns, b"")
     begin = time.monotonic()
@@ -59,12 +60,12 @@ def ask(conns, what):
     while waiting.get_map() and time.monotonic() < begin + SECONDS:
         for key, _ in waiting.select(1):
             conn = key.fileobj
-            got[conn] += conn.recv(len(WORD) - len(got[conn])) or b"an end"
+            got[conn] += conn.recv(len(WORD) - len(got[conn])) or b"end of stream"
             if len(got[conn]) >= len(WORD):
                 waiting.unregister(conn)
     wrong = sum(answer != WORD for answer in got.values())
     if wrong:
-        sys.exit(f"{what}: {wrong} of {len(conns)} have no or a wrong answer in {SECONDS} s")
+        sys.exit(f"{what}: no answer or a wrong one from {wrong} of {len(conns)} in {SECONDS} s")
     return time.monotonic() - begin
 
 
@@ -84,7 +85,7 @@ def client(host, port, count):
     conns = []
     while len(conns) < count:
         some = [connected(host, port) for _ in range(AT_ONCE)]
-        ask(some, f"new ones behind {len(conns)}")
+        ask(some, f"new ones after {len(conns)}")
         conns += some
     end = time.monotonic() + SECONDS
     while not all(map(on_rdma, conns)):
@@ -97,8 +98,8 @@ def client(host, port, count):
         half = len(conns) // 2
         reset(conns[:half])
         conns = conns[half:]
-        took = ask(conns, f"those left of {half} resets")
-        print(f"{half} were reset, then {len(conns)} were answered within {took:.1f} s")
+        took = ask(conns, f"after {half} resets")
+        print(f"{half} were reset, then {len(conns)} answered within {took:.1f} s")
     if not all(map(on_rdma, conns)):
         sys.exit(f"only {sum(map(on_rdma, conns))} of {len(conns)} are still on RDMA")
 

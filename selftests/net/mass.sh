@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab, in both guests: COUNT connections (4,000) on RDMA, most of which are reset
-# at once; none of the others waits for what is cleared away. The guests need a megabyte
-# for every two connections (run --mem).
+# For the lab, in both guests: COUNT connections (default 4,000) on RDMA, most of which are
+# reset at once. The cleanup of these must not delay the others. The guests need a megabyte
+# of memory for every two connections (run --mem).
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -26,14 +26,15 @@ if [ "$AFR_ROLE" = b ]; then
 	wait_for 20 listening
 	barrier listens
 	barrier reset 400
-	check "a mass of resets: the server has seen all ends" wait "$server"
+	check "a mass of resets: the server saw every connection end" wait "$server"
 	sed 's/^/# /' "$work/serve"
 else
 	barrier listens
-	if timeout 400 python3 "$mass" ask "$AFR_PEER" $port "${COUNT:-4000}" >"$work/ask" 2>&1; then
-		ok "a mass of resets: the others are answered"
+	if timeout 400 python3 "$mass" ask "$AFR_PEER" $port "${COUNT:-4000}" \
+		>"$work/ask" 2>&1; then
+		ok "a mass of resets: the other connections answer"
 	else
-		not_ok "a mass of resets: the others are answered" "$(tail -n 1 "$work/ask")"
+		not_ok "a mass of resets: the other connections answer" "$(tail -n 1 "$work/ask")"
 	fi
 	sed 's/^/# /' "$work/ask"
 	barrier reset

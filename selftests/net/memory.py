@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""One end of the connections that memory.sh makes. UID is who owns the sockets.
+"""One end of the connections of memory.sh. UID is the user who owns the sockets.
 
     memory.py deaf PORT UID COUNT
-                        accept so many connections and read nothing, until a line comes
+                        accept COUNT connections and read nothing until a line comes on stdin
     memory.py stuff HOST PORT UID COUNT
-                        send on so many as long as anything goes, and keep them until a line comes
+                        fill COUNT connections, and keep them open until a line comes on stdin
     memory.py echo PORT UID REASON COUNT
-                        echo the bytes of so many connections, one after the other, from the
-                        second on with SO_RCVLOWAT; at their ends each is on TCP for this reason
+                        echo on COUNT connections, one after the other, from the second on with
+                        SO_RCVLOWAT; at its end each must be on TCP for REASON
     memory.py stream HOST PORT UID REASON
-                        an echo is right, all by TCP, until the reason is this one; then 1 MiB more
+                        check an echo until a reason is decided, then 1 MiB more; all of it must
+                        be carried by TCP, for REASON
     memory.py keep PORT UID
-                        accept connections and keep them until a line comes
+                        accept connections and keep them open until a line comes on stdin
     memory.py hold HOST PORT UID LOCAL COUNT RDMA REASON
-                        make so many from the address LOCAL, and keep them until a line comes: so many
-                        of them are on RDMA, the others on TCP for this reason
+                        open COUNT connections from the address LOCAL, of which RDMA must be on
+                        RDMA and the others on TCP for REASON; keep them until a line comes on stdin
 """
 import os
 import random
@@ -43,7 +44,10 @@ def listen(port, backlog):
 
 
 def wait(conns):
-    """Then they are reset: a peer that keeps its end open would have ours kept, too."""
+    """Wait for a line on stdin, and let close() send RST.
+
+    After an orderly close() each connection would stay until the peer closes its end.
+    """
     print("ready", flush=True)
     sys.stdin.readline()
     for conn in conns:
@@ -57,7 +61,7 @@ def deaf(port, count):
 
 
 def stuff(host, port, count):
-    """What one takes may let another one go on: until none has taken anything for a second."""
+    """Send on all until none has taken a byte for a second: pages may become free meanwhile."""
     conns = []
     for _ in range(count):
         conns.append(rdma_socket())
@@ -80,7 +84,7 @@ def echo(port, reason, count):
     listener = listen(port, count)
     for number in range(count):
         conn, _ = listener.accept()
-        if number:              # more than there are pages for: what is there must do
+        if number:              # more bytes than there are pages for, so recv() must return less
             conn.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, CHUNK)
         poll = select.poll()
         poll.register(conn, select.POLLIN)
@@ -115,9 +119,9 @@ def stream(host, port, reason):
         if info(conn)["reason"] not in (NOT_YET, UPGRADING):
             left -= len(data)
         elif time.monotonic() - start > 30:
-            sys.exit("nobody said why it is not on RDMA")
+            sys.exit("after 30 s there is no reason why it is not on RDMA")
     now = info(conn)
-    print(f"{total} bytes and back in {time.monotonic() - start:.2f} s: {now}")
+    print(f"{total} bytes each way in {time.monotonic() - start:.2f} s: {now}")
     if now["tx_rdma"] or now["rx_rdma"] or now["reason"] != reason:
         sys.exit(f"expected TCP for reason {reason}")
 
@@ -141,7 +145,7 @@ def decided(conn):
 
 
 def hold(host, port, local, count, rdma, reason):
-    """One after the other, so that each finds what those before have left."""
+    """Open the connections one by one, so that it is known which of them the quota refuses."""
     conns = []
     for number in range(count):
         conn = rdma_socket()

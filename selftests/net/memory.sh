@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab (selftests/lab/run), in both guests: ring memory that somebody fills is
-# nobody else's misfortune. Unread data of one user: the streams of others go on by TCP, and
-# both ends say why. Connections on RDMA: no peer and no user has all that they may have. And
-# what is not on RDMA any more, or ended, holds nothing.
+# For the lab (selftests/lab/run), in both guests: a user or peer that fills ring memory does
+# not stop others. When unread data of one user fills it, the streams of other users continue
+# on TCP, and both ends report the reason. Of the memory for connections on RDMA no peer and
+# no user gets all. Connections that have left RDMA, or have ended, hold no pages.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"
 
 memory=$AFR_SRC/selftests/net/memory.py
-trap '' PIPE	# of a process that failed and is told to end
+trap '' PIPE	# end() writes to processes that may have failed
 work=$(mktemp -d)
 mem_max=/proc/sys/net/afrdma/mem_max
 before=$(cat "$mem_max")
@@ -23,14 +23,14 @@ reason() { smctl -j reason name "$1" | json 'x[0]["number"] if x else 0'; }
 counted() { smctl -j stats name "$1" | json 'x[0]["value"]'; }
 pages() { smctl -j info | json 'x[0]["ring_pages"]'; }
 on_rdma() { smctl -j conn path rdma | json 'len(x)'; }
-said() { grep -q "$2" "$work/$1"; }
+printed() { grep -q "$2" "$work/$1"; }
 more_than() { [ "$("$1")" -gt "$2" ]; }
 fewer_on_rdma() { [ "$(on_rdma)" -lt "$1" ]; }
 none() { [ "$("$1")" -eq 0 ]; }
-# Connections of ours that are on TCP for REASON.
+# because REASON: the number of connections of this guest that are on TCP for REASON
 because() { smctl -j conn | json "sum(c.get('reason') == '$1' for c in x)"; }
 
-# begin NAME ARGS...: a process that goes on until "end NAME".
+# begin NAME ARGS...: start memory.py with ARGS; it runs until "end NAME"
 begin() {
 	local name=$1 hold
 	shift
@@ -47,54 +47,58 @@ end() {
 	wait "${pid[$1]}"
 	sed 's/^/# /' "$work/$1"
 }
-# A process that has failed says no more.
-ready() { said "$1" ready || ! kill -0 "${pid[$1]}" 2>/dev/null; }
-is_ready() { wait_for 60 ready "$1"; said "$1" ready; }
+# Also true when the process has ended, which will never print "ready".
+ready() { printed "$1" ready || ! kill -0 "${pid[$1]}" 2>/dev/null; }
+is_ready() { wait_for 60 ready "$1"; printed "$1" ready; }
 
-# User 1 fills b's memory with what its server does not read; user 2 goes on.
+# User 1 fills b's ring memory with bytes that its server does not read; the streams of user 2
+# continue.
 unread() {
 	if [ "$AFR_ROLE" = b ]; then
 		echo 2000 >"$mem_max"
 		begin deaf deaf 7300 1 50
-		wait_for 20 said deaf listening
-		timeout 120 python3 "$memory" echo 7301 2 "$(reason RING_LIMIT)" 2 >"$work/echo" 2>&1 &
+		wait_for 20 printed deaf listening
+		timeout 120 python3 "$memory" echo 7301 2 "$(reason RING_LIMIT)" 2 \
+			>"$work/echo" 2>&1 &
 		local server=$!
-		wait_for 20 said echo listening
+		wait_for 20 printed echo listening
 		barrier "unread: listens"
 		barrier "unread: full" 240
 		check "unread: ring memory is full" more_than pages 1999
 		barrier "unread: streamed"
-		check "unread: the server says RING_LIMIT" wait "$server"
+		check "unread: the server reports RING_LIMIT" wait "$server"
 		sed 's/^/# /' "$work/echo"
 		end deaf
-		check "unread: all pages are given back" wait_for 10 none pages
+		check "unread: all pages are freed" wait_for 10 none pages
 		echo "$before" >"$mem_max"
 	else
 		barrier "unread: listens"
 		begin stuff stuff "$AFR_PEER" 7300 1 50
-		check "unread: all that goes has gone" is_ready stuff
+		check "unread: all buffers are full" is_ready stuff
 		barrier "unread: full" 240
 		for i in 1 2; do
-			check "unread: stream $i of another user, by TCP for RING_LIMIT" timeout 60 \
-				python3 "$memory" stream "$AFR_PEER" 7301 2 "$(reason RING_LIMIT)" \
-				>"$work/stream" 2>&1
+			check "unread: stream $i of another user, on TCP for RING_LIMIT" \
+				timeout 60 python3 "$memory" stream "$AFR_PEER" 7301 2 \
+				"$(reason RING_LIMIT)" >"$work/stream" 2>&1
 			sed 's/^/# /' "$work/stream"
 		done
 		barrier "unread: streamed"
 		end stuff
-		check "unread: all pages are given back" wait_for 20 none pages
+		check "unread: all pages are freed" wait_for 20 none pages
 	fi
 	barrier "unread: over"
 }
 
-# hold NAME ADDRESS PORT COUNT RDMA REASON: at a, connections to b
+# hold NAME ADDRESS PORT COUNT RDMA REASON: at a, COUNT connections from ADDRESS to b, of which
+# RDMA are on RDMA and the others on TCP for REASON
 hold() {
 	begin "$1" hold "$AFR_PEER" "$3" 3 "$2" "$4" "$5" "$(reason "$6")"
-	check "shares: $1: $5 of $4 on RDMA, the others not for $6" is_ready "$1"
+	check "shares: $1: $5 of $4 on RDMA, the others on TCP for $6" is_ready "$1"
 }
 
-# 3072 pages are for RDMA, and each connection has 128 of them. The first address gets half,
-# the second half of the rest. The third may not: the user has four fifths. Another user may.
+# RDMA may use 3072 pages, and each connection takes 128 of them. The first address gets half,
+# the second one half of the rest. The third one gets less, since the user then has four
+# fifths. Another user still gets memory.
 shares() {
 	local over
 	if [ "$AFR_ROLE" = b ]; then
@@ -102,17 +106,17 @@ shares() {
 		over=$(counted over_limit)
 		begin user1 keep 7310 1
 		begin user2 keep 7311 2
-		wait_for 20 said user1 listening && wait_for 20 said user2 listening
+		wait_for 20 printed user1 listening && wait_for 20 printed user2 listening
 		barrier "shares: listens"
 		barrier "shares: held" 240
-		check "shares: PEER_SHARE here, too" test "$(because PEER_SHARE)" -eq 6
-		check "shares: USER_SHARE here, too" test "$(because USER_SHARE)" -eq 3
+		check "shares: the server reports PEER_SHARE" test "$(because PEER_SHARE)" -eq 6
+		check "shares: the server reports USER_SHARE" test "$(because USER_SHARE)" -eq 3
 		check "shares: counted" test "$(counted over_limit)" -ge $((over + 9))
 		barrier "shares: seen"
 		barrier "shares: over" 240
 		end user1
 		end user2
-		check "shares: all pages are given back" wait_for 10 none pages
+		check "shares: all pages are freed" wait_for 10 none pages
 		echo "$before" >"$mem_max"
 	else
 		ip addr add 10.77.0.101/24 dev eth0
@@ -135,11 +139,11 @@ shares() {
 	barrier "shares: end"
 }
 
-# Idle connections that were on RDMA hold no page.
+# Idle connections that have left RDMA hold no pages.
 left() {
 	if [ "$AFR_ROLE" = b ]; then
 		begin user1 keep 7320 1
-		wait_for 20 said user1 listening
+		wait_for 20 printed user1 listening
 		barrier "left: listens"
 		barrier "left: moved"
 		check "left: no page is held" wait_for 10 none pages
@@ -148,7 +152,7 @@ left() {
 	else
 		barrier "left: listens"
 		hold idle "$AFR_ME" 7320 4 4 NONE
-		check "left: rings are there" more_than pages 511
+		check "left: the rings have pages" more_than pages 511
 		for id in $(smctl -j conn path rdma | json '*[c["id"] for c in x], sep=" "'); do
 			smctl conn move "$id" tcp
 		done
@@ -161,7 +165,7 @@ left() {
 }
 
 barrier begin
-# What is asked for is b's part: a has memory for all that is made here.
+# Only b's limits are tested, so a has memory for all connections.
 if [ "$AFR_ROLE" = a ]; then
 	echo 1000000 >$mem_max
 	echo 1000000 >/sys/module/afrdma/parameters/mem_max

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Single calls: flags, vectors, files, pipes, bad pointers. */
+/* Single calls: sizes, vectors, files, pipes, flags, bad pointers, signals, queue lengths. */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <netinet/tcp.h>
@@ -54,7 +54,7 @@ static void pingpong_byte(void)
 
 #define VECTORS	IOV_MAX
 
-/* Cut @buf into vectors of 0..@top bytes; returns how many bytes they cover. */
+/* Cuts @buf into vectors of 0 to @top bytes; returns how many bytes they cover. */
 static size_t cut(struct iovec *iov, int count, uint8_t *buf, size_t top)
 {
 	size_t total = 0;
@@ -97,7 +97,7 @@ static void vectors_send(void)
 	free(iov);
 }
 
-/* Vectors of this call's share only: the rest of the last one is for the next call. */
+/* One call with a random number of vectors; returns the bytes received, which begin at @buf. */
 static size_t recv_vectors(int fd, struct iovec *iov, uint8_t *buf, bool by_readv)
 {
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = rnd_between(1, VECTORS) };
@@ -175,7 +175,7 @@ static void mmsg_recv(void)
 	free(buf);
 }
 
-/* What is there is enough when the caller says so. */
+/* With MSG_WAITFORONE, recvmmsg() returns the one message that is there. */
 static void mmsg_one_recv(void)
 {
 	struct mmsghdr msgs[MANY] = { 0 };
@@ -211,7 +211,7 @@ static void mmsg_one_send(void)
 	iov = (struct iovec) { buf, sizeof(buf) };
 	msgs[1].msg_hdr.msg_iov = &iov;
 	msgs[1].msg_hdr.msg_iovlen = 1;
-	/* messages of nothing before and behind it are sent, and nothing of them comes */
+	/* empty messages before and after it count as sent, but nothing of them arrives */
 	WANT_EQ(SYS(sendmmsg(fd, msgs, 3, MSG_NOSIGNAL)), 3);
 	WANT_EQ(msgs[0].msg_len + msgs[2].msg_len, 0);
 	path_check(fd, 10, 0);
@@ -298,7 +298,7 @@ static void splice_recv(void)
 	free(buf);
 }
 
-/* User pages into the pipe: the socket must not send what was written later. */
+/* Pages of user memory are spliced into the socket by way of a pipe. */
 static void vmsplice_send(void)
 {
 	struct flow out = flow_out(0);
@@ -327,7 +327,7 @@ static void vmsplice_recv(void)
 #define TEE_ROUNDS	20
 #define TEE_LEN		3000
 
-/* What comes is seen here and sent back at once, without a copy by the program. */
+/* The bytes received are duplicated by tee(): one copy is spliced back, the other is checked. */
 static void tee_back(void)
 {
 	struct flow in = flow_in(0);
@@ -371,7 +371,7 @@ static void splice_empty(void)
 	int ends[2];
 
 	SYS(pipe(ends));
-	/* The flag of the call speaks of the pipe; the socket has its own. */
+	/* SPLICE_F_NONBLOCK applies to the pipe; the socket needs O_NONBLOCK. */
 	nonblocking(fd, true);
 	SYS_ERRNO(splice(fd, NULL, ends[1], NULL, 100, SPLICE_F_NONBLOCK), EAGAIN);
 	nonblocking(fd, false);
@@ -387,7 +387,7 @@ static void splice_empty(void)
 
 #define PEEK_LEN	50000
 
-static void plain_send(void)
+static void simple_send(void)
 {
 	struct flow out = flow_out(0);
 	int fd = open_conn();
@@ -397,7 +397,7 @@ static void plain_send(void)
 	path_check(fd, PEEK_LEN, 0);
 }
 
-static void plain_recv(void)
+static void simple_recv(void)
 {
 	struct flow in = flow_in(0);
 	int fd = open_conn();
@@ -439,7 +439,7 @@ static void peek_end_send(void)
 	barrier("seen");
 }
 
-/* The end of the stream does not hide bytes before it, and can be peeked at itself. */
+/* MSG_PEEK returns the bytes before the end of the stream, and then the end. */
 static void peek_end_recv(void)
 {
 	struct flow in = flow_in(0);
@@ -488,7 +488,7 @@ static void *waitall_reader(void *arg)
 	WANT_EQ(SYS(recv(fd, buf, PIECE * PIECES, MSG_WAITALL)), PIECE * PIECES);
 	flow_check(&in, buf, PIECE * PIECES);
 	waitall_done = true;
-	/* Ten bytes and the end: shorter than asked, not for ever. */
+	/* Ten bytes and the end of the stream: less than requested, without waiting for more. */
 	WANT_EQ(SYS(recv(fd, buf, 100, MSG_WAITALL)), 10);
 	flow_check(&in, buf, 10);
 	free(buf);
@@ -541,7 +541,7 @@ static void dontwait_send(void)
 	path_check(fd, PEEK_LEN, 0);
 }
 
-/* MSG_TRUNC on a stream throws bytes away unread. */
+/* MSG_TRUNC on a stream discards bytes without copying them. */
 static void trunc_recv(void)
 {
 	struct flow in = flow_in(0);
@@ -569,7 +569,7 @@ static void more_send(void)
 		WANT_EQ(SYS(send(fd, buf, sizeof(buf), MSG_NOSIGNAL | (i < 99 ? MSG_MORE : 0))),
 			sizeof(buf));
 	}
-	/* What is only announced as incomplete must come as well, if later. */
+	/* Bytes sent with MSG_MORE arrive as well, if later, when nothing follows. */
 	flow_fill(&out, buf, sizeof(buf));
 	WANT_EQ(SYS(send(fd, buf, sizeof(buf), MSG_NOSIGNAL | MSG_MORE)), sizeof(buf));
 	path_check(fd, 1010, 0);
@@ -597,7 +597,7 @@ static void cork_send(void)
 }
 
 /* Bytes that have left the send ring, by either path. */
-static uint64_t gone(int fd)
+static uint64_t bytes_sent(int fd)
 {
 	struct afrdma_info info = path_info(fd);
 
@@ -605,12 +605,13 @@ static uint64_t gone(int fd)
 }
 
 /*
- * Ten little sends, of which the last does not wait: nothing goes before it, and all goes
- * with it. False if that took as long as bytes may wait.
+ * Ten short sends, held back by MSG_MORE on the first nine or by TCP_CORK until after the tenth:
+ * nothing is sent before the tenth, and everything with it. Returns false, so that the caller tries
+ * again, if the first nine took so long that their timer may have sent them.
  */
 static bool held_back(int fd, struct flow *out, bool cork)
 {
-	uint64_t before = gone(fd), meanwhile;
+	uint64_t before = bytes_sent(fd), meanwhile;
 	double start = now();
 	uint8_t buf[10];
 	bool in_time;
@@ -621,19 +622,19 @@ static bool held_back(int fd, struct flow *out, bool cork)
 		flow_fill(out, buf, sizeof(buf));
 		WANT_EQ(SYS(send(fd, buf, sizeof(buf), cork ? 0 : MSG_MORE)), sizeof(buf));
 	}
-	meanwhile = gone(fd);
+	meanwhile = bytes_sent(fd);
 	in_time = now() - start < 0.1;
 	flow_fill(out, buf, sizeof(buf));
 	WANT_EQ(SYS(send(fd, buf, sizeof(buf), 0)), sizeof(buf));
 	if (cork)
 		set_int(fd, IPPROTO_TCP, TCP_CORK, 0);
-	EVENTUALLY(gone(fd) == before + 100);
+	EVENTUALLY(bytes_sent(fd) == before + 100);
 	if (in_time)
 		WANT_EQ(meanwhile, before);
 	return in_time;
 }
 
-/* What is corked goes when TCP_NODELAY is set, and stays corked behind that. */
+/* Setting TCP_NODELAY sends corked bytes. */
 static void push_corked(int fd, struct flow *out)
 {
 	uint8_t buf[10];
@@ -644,7 +645,7 @@ static void push_corked(int fd, struct flow *out)
 	set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
-/* A file that is shorter than was asked for goes whole: more was announced, and does not come. */
+/* sendfile() past the end of a file announces more bytes; what the file has is sent at once. */
 static void push_short_file(int fd, struct flow *out)
 {
 	int file = pattern_file(out, 10);
@@ -653,14 +654,14 @@ static void push_short_file(int fd, struct flow *out)
 	SYS(close(file));
 }
 
-/* False if that took as long as bytes may wait. */
+/* False if it took so long that the timer for held bytes may have sent them. */
 static bool pushed(int fd, struct flow *out, void (*push)(int fd, struct flow *out))
 {
-	uint64_t before = gone(fd);
+	uint64_t before = bytes_sent(fd);
 	double start = now();
 
 	push(fd, out);
-	EVENTUALLY(gone(fd) == before + 10);
+	EVENTUALLY(bytes_sent(fd) == before + 10);
 	return now() - start < 0.1;
 }
 
@@ -675,14 +676,14 @@ static void more_held_send(void)
 	EVENTUALLY(held_back(fd, &out, true));
 	EVENTUALLY(pushed(fd, &out, push_corked));
 	set_int(fd, IPPROTO_TCP, TCP_CORK, 0);
-	if (!old_kernel())	/* there TCP's waits as well */
+	if (!old_kernel())	/* on which TCP holds these bytes back, too */
 		EVENTUALLY(pushed(fd, &out, push_short_file));
-	/* for 200 ms, then they go by themselves */
-	before = gone(fd);
+	/* a timer sends held bytes after 200 ms */
+	before = bytes_sent(fd);
 	flow_fill(&out, buf, sizeof(buf));
 	WANT_EQ(SYS(send(fd, buf, sizeof(buf), MSG_MORE)), sizeof(buf));
-	EVENTUALLY(gone(fd) == before + 10);
-	/* the end does not wait for more */
+	EVENTUALLY(bytes_sent(fd) == before + 10);
+	/* shutdown() sends held bytes and the end of the stream */
 	flow_fill(&out, buf, sizeof(buf));
 	WANT_EQ(SYS(send(fd, buf, sizeof(buf), MSG_MORE)), sizeof(buf));
 	SYS(shutdown(fd, SHUT_WR));
@@ -702,7 +703,7 @@ static void more_held_recv(void)
 	barrier("read");
 }
 
-/* ---- nothing at all ---- */
+/* ---- zero lengths ---- */
 
 static void zero_length(void)
 {
@@ -742,7 +743,7 @@ static void fault_send(void)
 	SYS_ERRNO(send(fd, BAD_POINTER, 200000, MSG_NOSIGNAL), EFAULT);
 	flow_fill(&next, buf, 1000);
 	done = writev(fd, iov, 2);
-	/* All or nothing of the good part, as the protocol likes it; never more. */
+	/* writev() may take any part of the good vector or fail, but never takes more. */
 	WANT((done >= 0 && done <= 1000) || errno == EFAULT);
 	if (done > 0)
 		out.off += done;
@@ -797,7 +798,7 @@ static void alarm_every(int ms)
 	SYS(setitimer(ITIMER_REAL, &timer, NULL));
 }
 
-/* A signal ends a wait for the first byte, and only that. */
+/* A signal interrupts a wait for the first byte, unless its handler has SA_RESTART. */
 static void eintr_recv(void)
 {
 	struct flow in = flow_in(0);
@@ -827,7 +828,7 @@ static void eintr_send(void)
 	path_check(fd, 100, 0);
 }
 
-/* A full send call interrupted tells how much it took. */
+/* A send() that a signal interrupts while the socket is full returns how many bytes it took. */
 static void eintr_full_send(void)
 {
 	struct flow out = flow_out(0), next = out;
@@ -861,7 +862,7 @@ static void eintr_full_recv(void)
 	path_check(fd, 0, sent);
 }
 
-/* ---- how much is waiting ---- */
+/* ---- queue lengths ---- */
 
 static void inq_recv(void)
 {
@@ -924,18 +925,18 @@ const struct row message_rows[] = {
 	{ "splice_empty", splice_empty, splice_empty, ON_ALL },
 	{ "vmsplice", vmsplice_send, vmsplice_recv, ON_ALL | QUICK },
 	{ "tee", tee_there, tee_back, ON_ALL | QUICK },
-	{ "peek", plain_send, peek_recv, ON_ALL | QUICK },
-	{ "peek_back", peek_recv, plain_send, ON_ALL },
+	{ "peek", simple_send, peek_recv, ON_ALL | QUICK },
+	{ "peek_back", peek_recv, simple_send, ON_ALL },
 	{ "peek_at_end", peek_end_send, peek_end_recv, ON_ALL | QUICK },
 	{ "waitall", pieces_send, waitall_recv, ON_ALL | QUICK },
 	{ "dontwait", dontwait_send, dontwait_recv, ON_ALL | QUICK },
-	{ "trunc", plain_send, trunc_recv, ON_ALL | QUICK },
+	{ "trunc", simple_send, trunc_recv, ON_ALL | QUICK },
 	{ "more", more_send, more_recv, ON_ALL | QUICK },
 	{ "more_held", more_held_send, more_held_recv, ON_RDMA | ON_COLD | ONLY_RDMA | QUICK },
 	{ "cork", cork_send, more_recv, ON_ALL | QUICK },
 	{ "zero_length", zero_length, zero_length, ON_ALL | QUICK },
-	{ "fault_send", fault_send, plain_recv, ON_ALL | QUICK },
-	{ "fault_recv", plain_send, fault_recv, ON_ALL | QUICK },
+	{ "fault_send", fault_send, simple_recv, ON_ALL | QUICK },
+	{ "fault_recv", simple_send, fault_recv, ON_ALL | QUICK },
 	{ "sigpipe", sigpipe, sigpipe, ON_ALL | QUICK },
 	{ "eintr_recv", eintr_send, eintr_recv, ON_ALL | QUICK },
 	{ "eintr_send", eintr_full_send, eintr_full_recv, ON_ALL | QUICK },

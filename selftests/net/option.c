@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Socket options and ioctls: they work, or fail as TCP's do. */
+/* Socket options and ioctls: they work or fail as with TCP. */
 #define _GNU_SOURCE
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
@@ -34,8 +34,8 @@ static void lowat_recv(void)
 	WANT_EQ(poll_one(fd, POLLIN, 100), 0);
 	barrier("seen");
 	/*
-	 * First poll: a recv() that begins below the mark takes what there is, and
-	 * TCP then wakes it only when as much has come again.
+	 * poll() first: a recv() that starts with fewer bytes than SO_RCVLOWAT takes them,
+	 * and TCP then wakes it only when as many as SO_RCVLOWAT have arrived again.
 	 */
 	await(fd, POLLIN);
 	WANT_EQ(SYS(recv(fd, buf, 2000, 0)), 1000);
@@ -43,7 +43,7 @@ static void lowat_recv(void)
 	path_check(fd, 0, 1000);
 }
 
-/* More than any buffer holds: the wait must still end when nothing more fits. */
+/* SO_RCVLOWAT above the size of any buffer: poll() must report a full buffer as readable. */
 static void lowat_huge_recv(void)
 {
 	static const struct sizes small = { .rcvbuf = 16 * KIB };
@@ -82,7 +82,7 @@ static void rcvtimeo(void)
 	barrier("timed out");
 	flow_send(fd, &out, 50, 50);
 	EVENTUALLY(ioctl(fd, FIONREAD, buf) == 0 && *(int *)buf == 50);
-	/* What came counts, also for one who wanted more. */
+	/* a recv() that has some bytes when it times out returns these */
 	WANT_EQ(SYS(recv(fd, buf, 100, MSG_WAITALL)), 50);
 	flow_check(&in, buf, 50);
 	path_check(fd, 50, 50);
@@ -142,12 +142,12 @@ static void so_error(void)
 	}
 }
 
-/* ---- every option, beside a TCP socket ---- */
+/* ---- options, compared with a TCP socket ---- */
 
 struct known {
 	const char *name;
 	int level, option, value;
-	bool set_only;		/* what get returns is not a setting */
+	bool set_only;		/* getsockopt() does not return the value set */
 };
 
 #define OPTION(level, option, value)		{ #option, level, option, value, false }
@@ -227,7 +227,7 @@ static struct outcome try_option(int fd, const struct known *k)
 	return o;
 }
 
-/* Refusing is allowed where an option has no meaning here; pretending is not. */
+/* An option without meaning for AF_RDMA may be refused, but not accepted without effect. */
 static void compare_option(const struct known *k, struct outcome own, struct outcome tcp)
 {
 	at(__FILE__, __LINE__, k->name);
@@ -264,7 +264,7 @@ static int tcp_conn(void)
 	return fd;
 }
 
-/* All of them on one connection; it must still carry data afterwards. */
+/* All options are set on one connection, which must still carry data afterwards. */
 static void options_connected(void)
 {
 	struct flow in = flow_in(0), out = flow_out(0);
@@ -272,7 +272,7 @@ static void options_connected(void)
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
 		if (known[i].option == TCP_MAXSEG && known[i].level == IPPROTO_TCP)
-			continue;	/* depends on the path, not on the option */
+			continue;	/* the result depends on the path's MTU */
 		compare_option(&known[i], try_option(own, &known[i]), try_option(tcp, &known[i]));
 	}
 	barrier("set");
@@ -288,7 +288,7 @@ static void options_connected(void)
 	path_check(own, 3000, 3000);
 }
 
-/* Lengths and pointers of the calls themselves. */
+/* Wrong lengths and pointers, compared with a TCP socket. */
 static void option_calls(void)
 {
 	int fd = new_socket(0), tcp = new_socket_of(false, run.inet6, 0);
@@ -359,7 +359,7 @@ static void linger_value(void)
 	WANT(tv_out.tv_sec == 3 && tv_out.tv_usec / 10000 == 50);
 }
 
-/* ioctls, beside a TCP socket. */
+/* ioctls, compared with a TCP socket. */
 static void ioctls(void)
 {
 	static const unsigned long requests[] = {
@@ -382,7 +382,7 @@ static void ioctls(void)
 	barrier("compared");
 }
 
-/* Options set on a socket before connect reach the connection. */
+/* Options set before connect() apply to the connection. */
 static void set_before_connect(void)
 {
 	int fd = new_socket(0);

@@ -3,9 +3,9 @@
 #
 # oracle.sh [BUILD] [OPTIONS OF afr_test]
 #
-# The whole table over plain TCP between two processes in a network namespace of
-# its own: it proves the tests, not the module.  KTAP of the client on stdout,
-# of the server in BUILD/oracle.server.
+# Runs the whole table over TCP sockets, between two processes in a network namespace of
+# its own. This checks the tests, not the module: a row that fails on TCP expects too
+# much. The client's KTAP goes to stdout, the server's to BUILD/oracle.server.
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

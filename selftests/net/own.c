@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* SOL_AFRDMA; and options whose answer is on the error queue, or is where peeking goes on. */
-#include <time.h>	/* which <linux/errqueue.h> wants before it */
+/* SOL_AFRDMA options, the error queue, MSG_ZEROCOPY, SO_PEEK_OFF, TCP_INQ and SO_TIMESTAMP. */
+#include <time.h>	/* <linux/errqueue.h> needs it */
 #include <linux/errqueue.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
@@ -26,7 +26,7 @@ static void errqueue(void)
 
 	SYS_ERRNO(recv(fd, &byte, 1, MSG_ERRQUEUE), EAGAIN);
 	WANT_EQ(poll_one(fd, POLLERR, 0), 0);
-	barrier("looked");
+	barrier("queue empty");
 }
 
 static void zerocopy_recv(void)
@@ -35,12 +35,12 @@ static void zerocopy_recv(void)
 	int fd = open_conn();
 
 	flow_recv(fd, &in, 8 * 20000, 20000);
-	barrier("noticed");
+	barrier("notifications read");
 	path_check(fd, 0, in.off);
 }
 
-/* The number of the last call that the next notice on the queue is about. */
-static unsigned int next_notice(int fd, bool copied)
+/* Reads a notification; returns the number of the last call that it completes. */
+static unsigned int next_notification(int fd, bool copied)
 {
 	char control[CMSG_SPACE(sizeof(struct sock_extended_err) + sizeof(struct sockaddr_in6))];
 	struct msghdr msg = { .msg_control = control, .msg_controllen = sizeof(control) };
@@ -66,7 +66,7 @@ static void zerocopy_send(void)
 	unsigned int calls = 0, noticed = 0;
 	uint8_t buf[20000];
 
-	/* of older kernels we are not asked, and they let no family but TCP's have it */
+	/* older kernels refuse it to families they do not know, without calling the family */
 	if (setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one))) {
 		WANT_EQ(errno, EOPNOTSUPP);
 		WANT(speaks_rdma() && old_kernel());
@@ -81,11 +81,11 @@ static void zerocopy_send(void)
 		for (; done < sizeof(buf); calls++)
 			done += SYS(send(fd, buf + done, sizeof(buf) - done, MSG_ZEROCOPY));
 		WANT_EQ(out.off, from + sizeof(buf));
-		/* the buffer is ours again when the notice is there */
+		/* the buffer may be changed once the notification has arrived */
 		while (one && noticed < calls)
-			noticed = next_notice(fd, run.variant == VAR_RDMA) + 1;
+			noticed = next_notification(fd, run.variant == VAR_RDMA) + 1;
 	}
-	barrier("noticed");
+	barrier("notifications read");
 	path_check(fd, out.off, 0);
 }
 
@@ -131,7 +131,7 @@ static void peek_off_recv(void)
 	path_check(fd, 0, 10);
 }
 
-/* ---- TCP_INQ: what is left comes with what is read ---- */
+/* ---- TCP_INQ: recvmsg() also returns how many bytes are left ---- */
 
 static int recv_inq(int fd, char *buf, size_t len)
 {
@@ -165,7 +165,7 @@ static void tcp_inq_recv(void)
 	path_check(fd, 0, 10);
 }
 
-/* ---- SO_TIMESTAMP: taken, and no time comes with bytes that came by RDMA ---- */
+/* ---- SO_TIMESTAMP: accepted, and bytes arrive as without it ---- */
 
 static void timestamp_recv(void)
 {
@@ -191,14 +191,14 @@ static void timestamp_send(void)
 
 /* ---- AFRDMA_RDMA ---- */
 
-static int connect_wishing(int port, int wish)
+static int connect_with_policy(int port, int policy)
 {
 	union addr addr;
 	socklen_t len = addr_server(&addr, port);
 	int fd = new_socket(0);
 
-	if (wish >= 0)
-		set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, wish);
+	if (policy >= 0)
+		set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, policy);
 	SYS(connect(fd, &addr.sa, len));
 	return fd;
 }
@@ -214,17 +214,17 @@ static void echo(int fd, bool first)
 		WANT_EQ(SYS(send(fd, buf, sizeof(buf), MSG_NOSIGNAL)), (long)sizeof(buf));
 }
 
-static void wish_client(void)
+static void policy_client(void)
 {
 	int port = server_port(), fd;
 
-	/* not once 64 bytes have made it worth while by the sysctls */
-	fd = connect_wishing(port, AFRDMA_RDMA_ALWAYS);
+	/* upgrades after 64 bytes, for which the sysctls would not */
+	fd = connect_with_policy(port, AFRDMA_RDMA_ALWAYS);
 	echo(fd, true);
 	EVENTUALLY(path_on_rdma(fd));
 	barrier("always");
 
-	/* a change of mind */
+	/* the option can be changed on a connection */
 	set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
 	WANT_EQ(get_int(fd, SOL_AFRDMA, AFRDMA_RDMA), AFRDMA_RDMA_NEVER);
 	EVENTUALLY(path_info(fd).tx_path == AFRDMA_PATH_TCP &&
@@ -236,24 +236,24 @@ static void wish_client(void)
 	echo(fd, true);
 	close(fd);
 
-	/* said in time, there is no RDMA to be seen on the wire */
-	fd = connect_wishing(port, AFRDMA_RDMA_NEVER);
+	/* set before connect(), the client makes no offer, and both ends fall back */
+	fd = connect_with_policy(port, AFRDMA_RDMA_NEVER);
 	echo(fd, true);
 	WANT_EQ(path_info(fd).mode, AFRDMA_MODE_PLAIN);
 	WANT(!strcmp(reason_name(path_info(fd).reason), "SOCKET_OPTION"));
 	barrier("never");
 	close(fd);
 
-	/* the listener does not want it */
+	/* set on the listener */
 	port = server_port();
-	fd = connect_wishing(port, AFRDMA_RDMA_ALWAYS);
+	fd = connect_with_policy(port, AFRDMA_RDMA_ALWAYS);
 	echo(fd, true);
 	WANT_EQ(path_info(fd).mode, AFRDMA_MODE_PLAIN);
 	WANT(!strcmp(reason_name(path_info(fd).reason), "PEER_PLAIN"));
-	barrier("not the listener");
+	barrier("denied by the listener");
 }
 
-static void wish_server(void)
+static void policy_server(void)
 {
 	int listener = open_listener(4), fd;
 
@@ -280,12 +280,12 @@ static void wish_server(void)
 	WANT_EQ(get_int(fd, SOL_AFRDMA, AFRDMA_RDMA), AFRDMA_RDMA_NEVER);
 	echo(fd, false);
 	WANT(!strcmp(reason_name(path_info(fd).reason), "SOCKET_OPTION"));
-	barrier("not the listener");
+	barrier("denied by the listener");
 }
 
-/* ---- the others ---- */
+/* ---- the other SOL_AFRDMA options ---- */
 
-static void own_options(void)
+static void option_errors(void)
 {
 	int fd = new_socket(0), value = 100000;
 	socklen_t len = sizeof(value);
@@ -308,7 +308,7 @@ static void ring_client(void)
 	socklen_t len = addr_server(&addr, server_port());
 	int fd = new_socket(0), value = 65536;
 
-	own_options();
+	option_errors();
 	set_int(fd, SOL_AFRDMA, AFRDMA_SNDRING, 65536);
 	set_int(fd, SOL_AFRDMA, AFRDMA_RCVRING, 32768);
 	WANT_EQ(get_int(fd, SOL_AFRDMA, AFRDMA_SNDRING), 65536);
@@ -335,9 +335,9 @@ static void ring_server(void)
 }
 
 #define WAITS		30
-#define LOOKING_MS	10
+#define BUSY_MS		10	/* AFRDMA_BUSY_POLL */
 
-/* Processor time of some recv() that nothing comes for. */
+/* Processor time, in seconds, of WAITS calls of recv() that time out. */
 static double cpu_of_waits(int fd, int busy_us)
 {
 	struct timespec before, after;
@@ -352,32 +352,32 @@ static double cpu_of_waits(int fd, int busy_us)
 }
 
 /*
- * A reader that looks keeps its processor busy, until somebody else wants it: with one processor
- * that is the runner, which looks after its row each 10 ms.
+ * recv() that polls uses processor time until another task needs the processor. On a host with
+ * one processor that is the runner, which checks its row every 10 ms.
  */
-static void looks_before_it_sleeps(int fd)
+static void polls_before_it_sleeps(int fd)
 {
-	double asleep, looking;
+	double sleeping, polling;
 
-	set_timeout(fd, SO_RCVTIMEO, 2 * LOOKING_MS);
-	asleep = cpu_of_waits(fd, 0);
-	looking = cpu_of_waits(fd, LOOKING_MS * 1000);
+	set_timeout(fd, SO_RCVTIMEO, 2 * BUSY_MS);
+	sleeping = cpu_of_waits(fd, 0);
+	polling = cpu_of_waits(fd, BUSY_MS * 1000);
 	set_timeout(fd, SO_RCVTIMEO, 0);
-	if (looking < asleep + WAITS * LOOKING_MS / 5e3)
-		fail("%d waits took %.0f ms of the processor, and %.0f ms without looking", WAITS,
-		     looking * 1e3, asleep * 1e3);
+	if (polling < sleeping + WAITS * BUSY_MS / 5e3)
+		fail("%d waits took %.0f ms of processor time with polling, %.0f ms without", WAITS,
+		     polling * 1e3, sleeping * 1e3);
 }
 
-/* Rounds of a reader that looks before it sleeps: what it reads is right, however it waits. */
+/* Requests and responses with recv() that polls before it sleeps: the bytes are right. */
 static void busy_poll(void)
 {
 	int fd = open_conn();
 	struct flow in = flow_in(0), out = flow_out(0);
 
 	if (speaks_rdma()) {
-		/* while the server waits for the first bytes; a plain one waits in TCP */
+		/* nothing arrives, as the server waits for the first bytes; TCP's recv() sleeps */
 		if (!run.server && run.variant != VAR_TO_TCP)
-			looks_before_it_sleeps(fd);
+			polls_before_it_sleeps(fd);
 		set_int(fd, SOL_AFRDMA, AFRDMA_BUSY_POLL, 500);
 		WANT_EQ(get_int(fd, SOL_AFRDMA, AFRDMA_BUSY_POLL), 500);
 	}
@@ -398,7 +398,7 @@ const struct row own_rows[] = {
 	{ "peek_off", peek_off_send, peek_off_recv, ON_ALL | QUICK },
 	{ "tcp_inq", peek_off_send, tcp_inq_recv, ON_ALL | QUICK_ALL },
 	{ "timestamp", timestamp_send, timestamp_recv, ON_ALL | QUICK },
-	{ "rdma_option", wish_client, wish_server, ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
+	{ "rdma_option", policy_client, policy_server, ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
 	{ "ring_option", ring_client, ring_server, ON_COLD | ONLY_RDMA | QUICK },
 	{ "busy_poll", busy_poll, busy_poll, ON_ALL | QUICK },
 	{ }

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """
-For pace.sh: bulk leaves room for short messages, and for who leaves, and for nothing else.
+Both ends of pace.sh: pacing, crowded links, several links, default ring sizes.
 
-    pace.py serve PORT            what a client's first byte says: echo, drink; the end
-    pace.py talk HOST PORT SMCTL  the other end, which counts; exit status 1 and a
-                                  sentence if it is not so
-    pace.py crowd HOST PORT SMCTL connections come and go beside far more streams than one
-                                  link has receives for
-    pace.py spread HOST PORT SMCTL more connections than a link is for have another one
-    pace.py ring BYTES            rings of a new socket have so many bytes
-    pace.py many COUNT            they have fewer while so many connections are open, and not
-                                  while so many threads wait for one
+    pace.py serve PORT            serve connections as their first byte asks: echo, or sink
+    pace.py talk HOST PORT SMCTL  bulk is paced beside latency-sensitive messages of other
+                                  connections, and otherwise not
+    pace.py crowd HOST PORT SMCTL connections join and leave a link beside far more streams
+                                  than it has receives
+    pace.py spread HOST PORT SMCTL a second link is created when one has too many connections
+    pace.py ring BYTES            the rings of a new socket have BYTES bytes
+    pace.py many COUNT            they are smaller while COUNT connections are open, and not
+                                  while COUNT threads wait in accept()
+The exit status is 1 if that is not so, and the last line says why.
 """
 import functools
 import hashlib
@@ -30,13 +31,13 @@ AFRDMA_SNDRING, AFRDMA_RCVRING = 3, 4
 CHUNK = 1 << 16
 ALONE, BESIDE = 8 << 20, 16 << 20
 BODIES = 8
-BEGINS, BEGIN = 4, 20000    # rounds; more than a prompt message has, and one write when paced
+ROUNDS, BEGIN = 4, 20000        # BEGIN: bytes, more than LATENCY_MAX and PACE_MIN
 PACING = pathlib.Path("/proc/sys/net/afrdma/pacing")
-QUIET = 0.5             # far more than bulk leaves room for behind a short message
-STREAMS = 56            # fewer than a second link is made for, see "spread"
-CROWD = 64              # so many on a link of 16 receives, and the next one has another link
-LEAVERS, TOGETHER = 6, 7.0      # connections, seconds at least: more than detach_timeout_ms
-ECHO, DRINK, BYE = b"e", b"d", b"q"
+QUIET = 0.5             # seconds, far more than PACE_TIME and BULK_HOLDOFF
+STREAMS = 56            # connections, too few for a second link, see "spread"
+CROWD = 64              # connections that share one link of 16 receives
+LEAVERS, TOGETHER = 6, 7.0      # connections; seconds, more than detach_timeout_ms
+ECHO, SINK, BYE = b"e", b"d", b"q"
 
 
 def receive(conn, size):
@@ -55,11 +56,11 @@ def echo(conn):
             conn.sendall(data)
 
 
-def drink(conn):
-    """A length, so many bytes; the answer is their hash."""
+def sink(conn):
+    """Receive a size and as many bytes, and answer with their hash; again, until the end."""
     with conn:
-        while head := conn.recv(8, socket.MSG_WAITALL):
-            left, digest = int.from_bytes(head, "big"), hashlib.sha256()
+        while size := conn.recv(8, socket.MSG_WAITALL):
+            left, digest = int.from_bytes(size, "big"), hashlib.sha256()
             while left:
                 data = conn.recv(min(CHUNK, left))
                 if not data:
@@ -81,7 +82,7 @@ def serve(port):
             part = conn.recv(1)
             if part == BYE:
                 break
-            ends.append(pool.submit({ECHO: echo, DRINK: drink}[part], conn))
+            ends.append(pool.submit({ECHO: echo, SINK: sink}[part], conn))
         for end in ends:
             end.result()
 
@@ -94,25 +95,25 @@ def connected(host, port, part):
 
 
 @functools.cache
-def drink_of(size):
+def data_of(size):
     data = random.Random(size).randbytes(size)
     return data, hashlib.sha256(data).digest()
 
 
-def head(conn, size):
+def send_size(conn, size):
     conn.sendall(size.to_bytes(8, "big"))
 
 
-def body(conn, size, begin=0):
-    data, digest = drink_of(size)
+def send_data(conn, size, begin=0):
+    data, digest = data_of(size)
     conn.sendall(data[begin:])
     if receive(conn, 32) != digest:
-        raise ValueError("the peer has other bytes than were sent")
+        raise ValueError("the peer received other bytes than were sent")
 
 
-def drunk(conn, size):
-    head(conn, size)
-    body(conn, size)
+def transfer(conn, size):
+    send_size(conn, size)
+    send_data(conn, size)
 
 
 def ping(conn, number):
@@ -123,7 +124,7 @@ def ping(conn, number):
 
 
 def warm(conn, once):
-    """Until both directions are on RDMA."""
+    """Call once() until both directions are on RDMA."""
     end = time.monotonic() + 30
     while not on_rdma(conn):
         if time.monotonic() > end:
@@ -138,21 +139,21 @@ def counter(smctl, name):
 
 
 def crowd(host, port, smctl):
-    """Whose turn at the link comes seldom can still leave it."""
+    """A connection can leave a link on which it seldom gets a receive credit."""
     names = ("link_died", "resume_rx", "resume_tx")
     before = [counter(smctl, name) for name in names]
     waits = counter(smctl, "link_no_credit")
-    streams = [connected(host, port, DRINK) for _ in range(STREAMS)]
+    streams = [connected(host, port, SINK) for _ in range(STREAMS)]
     for conn in streams:
-        warm(conn, lambda conn=conn: drunk(conn, 1 << 17))
+        warm(conn, lambda conn=conn: transfer(conn, 1 << 17))
     over, left = False, 0
 
     def stream(conn):
         while not over:
-            drunk(conn, 1 << 20)
+            transfer(conn, 1 << 20)
 
     with ThreadPoolExecutor(STREAMS) as pool:
-        pours = [pool.submit(stream, conn) for conn in streams]
+        running = [pool.submit(stream, conn) for conn in streams]
         end = time.monotonic() + TOGETHER
         try:
             while left < LEAVERS or time.monotonic() < end:
@@ -162,17 +163,17 @@ def crowd(host, port, smctl):
                 left += 1
         finally:
             over = True
-        for pour in pours:
-            pour.result()
+        for future in running:
+            future.result()
     waits = counter(smctl, "link_no_credit") - waits
-    print(f"{left} came and went beside {STREAMS} streams that waited {waits} times")
+    print(f"{left} joined and left beside {STREAMS} streams that waited {waits} times")
     if not waits:
-        sys.exit("nobody waited for the link")
+        sys.exit("no connection waited for receive credits or send slots")
     if not all(map(on_rdma, streams)):
-        sys.exit("not all streams are on RDMA any more")
+        sys.exit("not all streams are still on RDMA")
     for name, was in zip(names, before):
         if counter(smctl, name) != was:
-            sys.exit(f"{name}: expected none")
+            sys.exit(f"{name}: the counter has changed")
     for conn in streams:
         conn.close()
 
@@ -191,7 +192,7 @@ def spread(host, port, smctl):
     conns = []
     more(conns, CROWD // 2)
     few = links()
-    more(conns, CROWD // 2 + 2)     # the last but one is too much, and the last one goes there
+    more(conns, CROWD // 2 + 2)     # one more than CROWD asks for another link, and one uses it
     end = time.monotonic() + 20
     while len(links()) < 2 and time.monotonic() < end:
         time.sleep(0.1)
@@ -199,7 +200,7 @@ def spread(host, port, smctl):
     many = links()
     print(f"{CROWD // 2} connections on {few}, {len(conns)} on {many}")
     if len(few) != 1 or len(many) != 2 or not all(many) or sum(many) != len(conns):
-        sys.exit(f"expected one link, and then two that are used: {few}, {many}")
+        sys.exit(f"expected one link, and then two that carry connections: {few}, {many}")
     for conn in conns:
         conn.close()
 
@@ -210,54 +211,54 @@ def talk(host, port, smctl):
 
     def expect(what, before, moves):
         count = paced() - before
-        print(f"{what}: held back {count} times")
+        print(f"{what}: bulk was held back {count} times")
         if (count > 0) != moves:
-            sys.exit(f"{what}: expected {'some' if moves else 'none'}")
+            sys.exit(f"{what}: expected that bulk is {'' if moves else 'not '}held back")
 
-    asks, *pours = conns = [connected(host, port, part) for part in (ECHO, DRINK, DRINK)]
-    bulk = pours[0]
+    asks, *streams = conns = [connected(host, port, part) for part in (ECHO, SINK, SINK)]
+    bulk = streams[0]
     warm(asks, lambda: ping(asks, 0))
-    for pour in pours:
-        warm(pour, lambda pour=pour: drunk(pour, 1 << 17))
+    for conn in streams:
+        warm(conn, lambda conn=conn: transfer(conn, 1 << 17))
 
     time.sleep(QUIET)
     before = paced()
-    drunk(bulk, ALONE)
+    transfer(bulk, ALONE)
     expect("bulk alone", before, False)
 
     time.sleep(QUIET)
     before = paced()
-    for i in range(BODIES):     # a head is short and prompt, and nobody's but its body's
-        drunk(bulk, (1 << 20) + i)
-    expect("heads and bodies of one connection", before, False)
+    for i in range(BODIES):     # a size is latency-sensitive, but of the same connection
+        transfer(bulk, (1 << 20) + i)
+    expect("sizes and data of one connection", before, False)
 
     time.sleep(QUIET)
     before = paced()
-    head(pours[1], ALONE)       # prompt, as far as anybody knows
-    drunk(bulk, ALONE)
-    expect("bulk behind the head of another stream", before, True)
-    body(pours[1], ALONE)
+    send_size(streams[1], ALONE)    # latency-sensitive: no bulk of this connection follows yet
+    transfer(bulk, ALONE)
+    expect("bulk after the size of another stream", before, True)
+    send_data(streams[1], ALONE)
 
     before = paced()
-    for _ in range(BEGINS):     # both heads are prompt; then it shows that both are bulk's
+    for _ in range(ROUNDS):     # once both have posted bulk, their sizes do not count any more
         time.sleep(QUIET)
-        for pour in pours:
-            head(pour, ALONE)
-        for pour in pours:
-            pour.sendall(drink_of(ALONE)[0][:BEGIN])
+        for conn in streams:
+            send_size(conn, ALONE)
+        for conn in streams:
+            conn.sendall(data_of(ALONE)[0][:BEGIN])
         with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda pour: body(pour, ALONE, BEGIN), pours))
+            list(pool.map(lambda conn: send_data(conn, ALONE, BEGIN), streams))
     expect("streams that begin together", before, False)
 
     def beside(switch):
         pings = 0
         with ThreadPoolExecutor() as pool:
-            drunkard = pool.submit(drunk, bulk, BESIDE)
-            while not drunkard.done():
+            stream = pool.submit(transfer, bulk, BESIDE)
+            while not stream.done():
                 ping(asks, pings)
                 pings += 1
                 switch(pings)
-            drunkard.result()
+            stream.result()
         print(f"{pings} round trips beside {BESIDE >> 20} MiB")
 
     before = paced()
@@ -271,7 +272,7 @@ def talk(host, port, smctl):
     PACING.write_text("1")
     for conn in conns:
         if not on_rdma(conn):
-            sys.exit("not on RDMA any more")
+            sys.exit("no longer on RDMA")
         conn.shutdown(socket.SHUT_WR)
         conn.close()
 
@@ -288,7 +289,7 @@ def ring(size):
 
 
 def many(count):
-    """Rings of connections that are open count as if they were whole."""
+    """The ring sizes of open connections count as promised, whatever pages they have."""
     before = rings()
     listener = rdma_socket()
     listener.bind(("", 0))
@@ -314,7 +315,7 @@ def many(count):
     while (after := rings()) != before and time.monotonic() < end:
         time.sleep(0.1)
     if waiting != before or beside >= before or after != before:
-        sys.exit(f"rings before, while all wait, beside and after: "
+        sys.exit(f"rings before, while all threads wait, beside the connections and after: "
                  f"{before}, {waiting}, {beside}, {after}")
 
 

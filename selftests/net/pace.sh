@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab (selftests/lab/run), in both guests: bulk leaves room for short messages of
-# other connections of its link, and waits for nothing when there are none; who leaves a
-# crowded link can; many connections have more links; and rings are as large as there is
-# memory for.
+# For the lab (selftests/lab/run), in both guests: bulk is paced beside latency-sensitive
+# messages of other connections on its link, and otherwise not; connections can leave a
+# crowded link; many connections get more links; and the default ring size follows the
+# memory that is free.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -17,7 +17,7 @@ port=7300
 module=/sys/module/afrdma/parameters/mem_max
 space=/proc/sys/net/afrdma/mem_max
 
-# part NAME SECONDS WORDS...: pace.py, whose last words are the reason of a failure
+# part NAME SECONDS ARGS...: run pace.py; the last line of its output says why it failed
 part() {
 	local name=$1 seconds=$2
 	shift 2
@@ -32,11 +32,11 @@ part() {
 listening() { grep -q listening "$work/serve"; }
 no_link() { [ "$("$smctl" -j link)" = "[]" ]; }
 
-# rings PAGES BYTES: with so many pages for all rings, those of a new socket have so many bytes.
+# rings PAGES BYTES: with mem_max PAGES, each ring of a new socket has BYTES bytes
 rings() {
 	echo "$1" >"$module"
 	echo "$1" >"$space"
-	check "rings with $1 pages for all: $2" python3 "$pace" ring "$2"
+	check "rings with mem_max $1: $2 bytes" python3 "$pace" ring "$2"
 }
 
 most=$("$smctl" -j dev | python3 -c '
@@ -50,15 +50,15 @@ old=$(cat /proc/sys/net/afrdma/sndbuf)
 echo 300000 | tee /proc/sys/net/afrdma/sndbuf >/proc/sys/net/afrdma/rcvbuf
 check "rings: rounded up" python3 "$pace" ring 524288
 echo "$old" | tee /proc/sys/net/afrdma/sndbuf >/proc/sys/net/afrdma/rcvbuf
-check "rings: smaller, where connections are many" timeout 60 python3 "$pace" many 40
+check "rings: smaller beside many connections" timeout 60 python3 "$pace" many 40
 echo 100000 >"$space"
-check "rings: the namespace's limit counts" python3 "$pace" ring 524288
+check "rings: the namespace's limit applies" python3 "$pace" ring 524288
 echo 88000 >"$space"	# three quarters are a little more than 512 times 512 KiB
-check "rings: smaller, where much is promised" timeout 60 python3 "$pace" many 4
-# One peer has all that follows, and may have half of what RDMA may have.
+check "rings: smaller when much is promised" timeout 60 python3 "$pace" many 4
+# All connections that follow have one peer, which gets at most half of the memory for RDMA.
 echo 60000 | tee "$module" >"$space"
 barrier "rings seen"
-# One link: all of it shares a queue pair; and none when it has done its work.
+# All connections share one link, which is removed as soon as it is idle.
 echo 1 >/proc/sys/net/afrdma/links_per_group
 echo 0 >/proc/sys/net/afrdma/link_linger_ms
 if [ "$AFR_ROLE" = b ]; then
@@ -69,18 +69,18 @@ if [ "$AFR_ROLE" = b ]; then
 	barrier paced 300
 	echo 16 >/proc/sys/net/afrdma/link_depth
 	barrier narrow
-	check "pacing: the server has seen it all" wait "$server"
+	check "pacing: the server ended without an error" wait "$server"
 	sed 's/^/# /' "$work/serve"
 else
 	barrier listens
 	part "pacing: beside short messages, and only then" 120 talk "$AFR_PEER" $port "$smctl"
-	check "the link goes" wait_for 20 no_link
+	check "the idle link is removed" wait_for 20 no_link
 	barrier paced
 	echo 16 >/proc/sys/net/afrdma/link_depth
 	barrier narrow
 	part "many connections: more links" 120 spread "$AFR_PEER" $port "$smctl"
-	check "these links go" wait_for 20 no_link
-	part "a crowded link: who leaves can" 120 crowd "$AFR_PEER" $port "$smctl"
+	check "the idle links are removed" wait_for 20 no_link
+	part "a crowded link: connections can leave it" 120 crowd "$AFR_PEER" $port "$smctl"
 fi
 barrier end
 rm -rf "$work"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What poll() and epoll say in each state, and that nobody sleeps for ever. */
+/* The masks of poll() and epoll in each state of a connection; wake-ups, edges, SIGIO. */
 #define _GNU_SOURCE
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -55,7 +55,7 @@ static void send_and_shut(int fd)
 	shut_wr(fd);
 }
 
-/* The number stays open, so that closing it later is no error. */
+/* Closes the connection; the descriptor stays valid, so that a later close() succeeds. */
 static void close_it(int fd)
 {
 	SYS(dup2(STDIN_FILENO, fd));
@@ -78,7 +78,7 @@ static void fill(int fd)
 			quiet = 0;
 }
 
-static void eat(int fd)
+static void drain(int fd)
 {
 	uint8_t *buf = buffer(MIB);
 
@@ -99,15 +99,15 @@ static void lowat(int fd)
 }
 
 /*
- * First the peer acts, then the watcher; then the watcher's mask must become
- * @mask and stay so.
+ * The peer's end calls @peer, then the watcher's end @watcher, then the peer's end @then. After
+ * that the mask of the watcher's socket must become @mask and stay so.
  */
 static const struct situation {
 	const char *name;
 	void (*peer)(int fd);
 	void (*watcher)(int fd);
 	int mask;
-	void (*then)(int fd);		/* peer, after the watcher */
+	void (*then)(int fd);
 } situations[] = {
 	{ "fresh", nothing, nothing, OUT, nothing },
 	{ "bytes waiting", send_some, nothing, IN | OUT, nothing },
@@ -118,7 +118,7 @@ static const struct situation {
 	{ "peer ended, bytes read", send_and_shut, recv_some, IN | OUT | RDHUP, nothing },
 	{ "watcher ended", nothing, shut_wr, OUT, nothing },
 	{ "watcher ended, bytes waiting", send_some, shut_wr, IN | OUT, nothing },
-	{ "watcher reads no more", nothing, shut_rd, IN | OUT | RDHUP, nothing },
+	{ "watcher shut down receiving", nothing, shut_rd, IN | OUT | RDHUP, nothing },
 	{ "watcher shut both", nothing, shut_both, IN | OUT | RDHUP | HUP, nothing },
 	{ "peer ended, then watcher", shut_wr, shut_wr, IN | OUT | RDHUP | HUP, nothing },
 	{ "watcher ended, then peer", nothing, shut_wr, IN | OUT | RDHUP | HUP, shut_wr },
@@ -127,10 +127,10 @@ static const struct situation {
 	{ "watcher ended, peer closed", nothing, shut_wr, IN | OUT | RDHUP | HUP, close_it },
 	{ "reset", reset_it, nothing, IN | OUT | RDHUP | HUP | ERR, nothing },
 	{ "reset, bytes waiting", send_some, nothing, IN | OUT | RDHUP | HUP | ERR, reset_it },
-	{ "reset, error taken", reset_it, take_error, IN | OUT | RDHUP | HUP, nothing },
-	{ "closed over unread bytes", nothing, send_some, IN | OUT | RDHUP | HUP | ERR, close_it },
+	{ "reset, SO_ERROR read", reset_it, take_error, IN | OUT | RDHUP | HUP, nothing },
+	{ "peer closed, bytes unread", nothing, send_some, IN | OUT | RDHUP | HUP | ERR, close_it },
 	{ "full", nothing, fill, 0, nothing },
-	{ "full, then read", nothing, fill, OUT, eat },
+	{ "full, then read", nothing, fill, OUT, drain },
 	{ "full, then ended", nothing, fill, IN | RDHUP, shut_wr },
 	{ "full, then reset", nothing, fill, IN | OUT | RDHUP | HUP | ERR, reset_it },
 	{ "both full, then reset", fill, fill, IN | OUT | RDHUP | HUP | ERR, reset_it },
@@ -164,7 +164,7 @@ static void watch(const struct situation *s, int fd)
 	barrier("peer went on");
 	while (poll_one(fd, ALL, 0) != s->mask && now() < end) {
 		if (s->watcher == fill && !(s->mask & OUT))
-			fill(fd);	/* the peer had stood still: there is room again */
+			fill(fd);	/* the peer was slow: there is room again */
 		else
 			poll(NULL, 0, 1);
 	}
@@ -189,15 +189,15 @@ static void run_situation(const struct situation *s, bool watcher)
 	int fd = open_conn();
 
 	at(__FILE__, __LINE__, s->name);
-	if (speaks_rdma())	/* whoever is reset before that has no peer's HELLO, and is plain */
+	if (speaks_rdma())	/* a reset before the peer's HELLO makes it a fallback connection */
 		EVENTUALLY(path_info(fd).mode != AFRDMA_MODE_UNDECIDED);
-	barrier("connected");	/* a reset at once may be what connect() reports, on TCP too */
+	barrier("connected");	/* connect() may report a reset that comes at once, on TCP too */
 	(watcher ? watch : act)(s, fd);
 	barrier("done");
 	SYS(close(fd));
 }
 
-/* Each situation on TCP first: the table is right if TCP passes it. */
+/* The variants tcp and cold run each situation on TCP first: if TCP passes, the table is right. */
 static void masks(bool watcher)
 {
 	enum variant variant = run.variant;
@@ -270,7 +270,7 @@ static void (*const waits[])(struct waiter *w) = { wait_by_poll, wait_by_epoll, 
 
 #define WAITERS	(2 * ARRAY_SIZE(waits))
 
-/* Two of each kind sleep; one arrival wakes them all. */
+/* Two threads sleep in each kind of wait; one event wakes them all. */
 static void wake_all(int fd, int events, void (*wake)(int fd))
 {
 	struct waiter waiters[WAITERS];
@@ -290,7 +290,7 @@ static void wake_all(int fd, int events, void (*wake)(int fd))
 static void announce(int fd)
 {
 	(void)fd;
-	poll(NULL, 0, 50);	/* more of them asleep: likelier to find a lost wake-up */
+	poll(NULL, 0, 50);	/* more threads asleep: a lost wake-up is likelier to show */
 	barrier("asleep");
 }
 
@@ -332,7 +332,7 @@ static void makes_room(void)
 	int fd = open_conn();
 
 	barrier("asleep");
-	eat(fd);
+	drain(fd);
 	barrier("all awake");
 }
 
@@ -370,7 +370,7 @@ static int edge(int ep, int ms)
 	return SYS(epoll_wait(ep, &ev, 1, ms)) ? ev.events : 0;
 }
 
-/* Every arrival is an edge, also when what came before is still unread. */
+/* Every arrival is an edge, also while earlier bytes are unread. */
 static void edge_each_arrival(void)
 {
 	int fd = open_conn(), ep = edge_watch(fd, EPOLLIN);
@@ -401,7 +401,7 @@ static void arrives(void)
 	shut_wr(fd);
 }
 
-/* One edge when a full socket has room again; none while it merely stays writable. */
+/* There is an edge when a full socket has room again, and none while it stays writable. */
 static void edge_room(void)
 {
 	struct flow out = flow_out(0);
@@ -411,7 +411,7 @@ static void edge_room(void)
 	WANT_EQ(edge(ep, 50), 0);
 	for (int i = 0; i < 3; i++) {
 		fill(fd);
-		while (edge(ep, 50))	/* edges from the filling itself */
+		while (edge(ep, 50))	/* edges that fill() itself caused */
 			;
 		barrier("full");
 		WANT(edge(ep, -1) & EPOLLOUT);
@@ -427,13 +427,13 @@ static void edge_room_peer(void)
 
 	for (int i = 0; i < 3; i++) {
 		barrier("full");
-		eat(fd);
+		drain(fd);
 		barrier("room");
 	}
 	barrier("end");
 }
 
-/* Sending with room to spare is no edge, for neither end's writers. */
+/* Neither sending nor the peer's reads cause an EPOLLOUT edge while the socket stays writable. */
 static void edge_sent(void)
 {
 	int fd = open_conn(), ep = edge_watch(fd, EPOLLOUT);
@@ -458,7 +458,7 @@ static void edge_sent_peer(void)
 	barrier("read");
 }
 
-/* Registered late: what is already there is reported. */
+/* Registering a socket reports the events that are already there. */
 static void edge_late(void)
 {
 	int fd = open_conn(), ep;
@@ -478,7 +478,7 @@ static void *await_in(void *arg)
 	return NULL;
 }
 
-/* Too few to be told of, until fewer are enough. */
+/* Bytes below SO_RCVLOWAT are not reported; lowering it wakes a thread in poll(). */
 static void lowat_lowered(void)
 {
 	int fd = open_conn(), queued;
@@ -535,7 +535,7 @@ static void sigio(void)
 	barrier("end");
 }
 
-/* The peer's end is a signal, too. */
+/* SIGIO is also sent when the peer ends its direction. */
 static void sigio_end(void)
 {
 	int fd = open_conn();
@@ -551,7 +551,7 @@ static void sigio_end(void)
 	await(fd, POLLRDHUP);
 }
 
-/* FIOASYNC is the same by another name, and can be taken back. */
+/* FIOASYNC sets and clears O_ASYNC. */
 static void fioasync(void)
 {
 	int fd = open_conn();
@@ -593,7 +593,7 @@ static void *exclusive_body(void *arg)
 			continue;
 		fd = accept4(a->listener, NULL, NULL, SOCK_CLOEXEC);
 		if (fd < 0)
-			continue;	/* another was quicker */
+			continue;	/* another thread was quicker */
 		__atomic_add_fetch(a->served, 1, __ATOMIC_ACQ_REL);
 		WANT_EQ(SYS(recv(fd, &byte, 1, 0)), 1);
 		SYS(send(fd, "x", 1, MSG_NOSIGNAL));
@@ -603,7 +603,7 @@ static void *exclusive_body(void *arg)
 	return NULL;
 }
 
-/* Not all are woken for one caller, but no caller is left waiting. */
+/* One connection need not wake all threads, but every connection is accepted. */
 static void exclusive(void)
 {
 	struct acceptor a = { open_listener(8), &(unsigned int) { 0 } };

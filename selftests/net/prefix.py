@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """
-For limits.sh: a host with many addresses, of which the peer takes only some on RDMA.
+For limits.sh: groups_max and a host that uses several addresses of one /64.
 
-    prefix.py serve PORT                            echo, over IPv6 and IPv4
-    prefix.py ask HOST6 HOST4 PORT REASON ADDRESS...   from each address of one /64: all but the last
-                                                    get on RDMA, which stays on TCP for REASON;
-                                                    and IPv4 gets there as well
+    prefix.py serve PORT        echo, over IPv6 and IPv4
+    prefix.py ask HOST6 HOST4 PORT REASON ADDRESS...
+                                connect to HOST6 from each ADDRESS: the connections of all but
+                                the last one must move to RDMA, and that one stay on TCP for
+                                REASON; a connection to HOST4 must move to RDMA, too
 """
 import ctypes
 import os
@@ -18,7 +19,6 @@ import time
 from death import AF_RDMA, SOL_AFRDMA, info, libc, on_rdma
 
 AFRDMA_RDMA, ALWAYS = 2, 2
-PEER = 1 << 31          # in a reason: the peer has told it
 SECONDS = 20
 
 
@@ -78,7 +78,7 @@ def ask(host6, host4, port, reason, *addresses):
         conns.append(connected(True, host6, port, address))
         until(conns[-1], lambda: on_rdma(conns[-1]), f"{address} is not on RDMA")
     conns.append(connected(True, host6, port, addresses[-1]))
-    until(conns[-1], lambda: info(conns[-1])["reason"] & ~PEER == reason,
+    until(conns[-1], lambda: info(conns[-1])["reason"] == reason,
           f"{addresses[-1]} is not refused")
     conns.append(connected(False, host4, port))
     until(conns[-1], lambda: on_rdma(conns[-1]), "IPv4 is not on RDMA")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Small buffers: wrapping often, exactly full, one byte free, slow ends. */
+/* Small buffers: frequent wraps, buffers exactly full or with one byte free, slow ends. */
 #define _GNU_SOURCE
 #include <sys/ioctl.h>
 
@@ -34,7 +34,7 @@ static void wrap_recv(void)
 	path_check(fd, 0, wraps());
 }
 
-/* Every size of message around the ring's, so that every alignment wraps. */
+/* All message sizes close to that of the ring, so that wraps occur at every alignment. */
 static void step_send(void)
 {
 	struct flow out = flow_out(0);
@@ -59,7 +59,7 @@ static void step_recv(void)
 	path_check(fd, 0, in.off);
 }
 
-/* Both directions wrap while each feeds on the other. */
+/* Requests and responses: both directions wrap. */
 static void wrap_echo(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);
@@ -82,8 +82,8 @@ static void wrap_echo(void)
 
 #define PAUSES	200
 
-/* A pause long enough that the other end runs dry or full each time. */
-static void breathe(void)
+/* Pauses long enough for the other end to empty or fill its buffer. */
+static void pause_briefly(void)
 {
 	poll(NULL, 0, rnd_between(0, 3));
 }
@@ -95,7 +95,7 @@ static void slow_send(void)
 
 	for (int i = 0; i < PAUSES; i++) {
 		flow_send(fd, &out, 3000, rnd_between(1, 3000));
-		breathe();
+		pause_briefly();
 	}
 	path_check(fd, 3000 * PAUSES, 0);
 }
@@ -116,7 +116,7 @@ static void slow_recv(void)
 
 	for (int i = 0; i < PAUSES; i++) {
 		flow_recv(fd, &in, 3000, rnd_between(1, 3000));
-		breathe();
+		pause_briefly();
 	}
 	path_check(fd, 0, 3000 * PAUSES);
 }
@@ -134,7 +134,7 @@ static void fast_recv(void)
 
 static const size_t fill_chunks[] = { 1, 3, 511, 4095, 4096, 5000, RING - 1, RING, RING + 1 };
 
-/* Fill until nothing moves any more; what is in the two buffers is all in flight. */
+/* Sends until nothing more fits; all bytes not read are then in the two buffers. */
 static uint64_t fill(int fd, struct flow *out, size_t chunk)
 {
 	uint64_t start = out->off;
@@ -148,7 +148,7 @@ static uint64_t fill(int fd, struct flow *out, size_t chunk)
 	return out->off - start;
 }
 
-/* From each size of write: full, the peer takes one byte, then everything. */
+/* For each size of write: fill the buffers, then the peer reads one byte, then the rest. */
 static void full_send(void)
 {
 	struct flow out = flow_out(0);
@@ -159,7 +159,7 @@ static void full_send(void)
 
 		control_send_number("FULL", fill(fd, &out, fill_chunks[i]));
 		barrier("one byte taken");
-		/* There may be room for one byte now, or not yet: no error, no loss. */
+		/* A byte may fit now or not yet; neither may be an error or lose data. */
 		extra = flow_send_full(fd, &out, 1);
 		control_send_number("EXTRA", extra);
 		barrier("all taken");
@@ -186,7 +186,7 @@ static void full_recv(void)
 	path_check(fd, 0, in.off);
 }
 
-/* Blocked on a full ring, woken for each little that is read. */
+/* The sender blocks on a full ring, and the peer makes space in small steps. */
 static void dribble_send(void)
 {
 	struct flow out = flow_out(0);
@@ -209,7 +209,7 @@ static void dribble_recv(void)
 	path_check(fd, 0, 40 * RING);
 }
 
-/* The peer wants all of a message that is bigger than the buffers. */
+/* With full buffers, the peer peeks at what has arrived and then reads exactly that. */
 static void peek_full_send(void)
 {
 	struct flow out = flow_out(0);
@@ -240,7 +240,7 @@ static void peek_full_recv(void)
 	free(buf);
 }
 
-/* Different sizes at the two ends: each bounds the other's window, not its own. */
+/* Different sizes at the two ends: a receive buffer bounds the window of the other end. */
 static void uneven(void)
 {
 	static const struct sizes big = { .sndbuf = 512 * KIB, .rcvbuf = 512 * KIB };
@@ -293,7 +293,7 @@ static void resize_recv(void)
 const struct row ring_rows[] = {
 	BOTH("ring_wraps", wrap_send, wrap_recv, ON_RDMA | QUICK),
 	BOTH("ring_steps", step_send, step_recv, ON_ALL),
-	/* TCP itself crawls through such a window, with its probes */
+	/* not with TCP at one end: with so small a window it waits for its window probes */
 	{ "ring_echo", wrap_echo, wrap_echo, ON_RDMA | ON_COLD | QUICK },
 	BOTH("ring_slow_reader", fast_send, slow_recv, ON_ALL | QUICK),
 	BOTH("ring_slow_writer", slow_send, fast_recv, ON_ALL),

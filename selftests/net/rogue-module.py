@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Two guests, one of which has a module that lies (net/afrdma/test/byzantine.c).
+"""Two guests, one of which is a Byzantine peer: its module has fault injection (net/afrdma/test).
 
     rogue-module.py [--quick] [--only PATTERN,...] [--slice I/N] [--repeat N] [--seed N]
                      [--lies N]                                     in both guests
 
-The honest end runs the rows of rogue_rows.py, each as client and as server, with
-bystanders beside it: one over plain TCP, one over RDMA within the honest host, one
-over RDMA to the lying host. What it must see is told by the row; foreign bytes are
-never right. KTAP on stdout.
+The guest with the unmodified module runs the rows of rogue_rows.py, each as client and as
+server. Three bystander connections run meanwhile: over TCP and over RDMA to the Byzantine
+peer, and over RDMA within the guest. The row names the allowed outcomes; bytes of another
+connection are never allowed. KTAP on stdout.
 """
 import argparse
 import fnmatch
@@ -30,15 +30,15 @@ PARAMETER = pathlib.Path("/sys/module/afrdma/parameters/rogue")
 SYSCTL = pathlib.Path("/proc/sys/net/afrdma")
 SMCTL = os.path.join(os.environ.get("AFR_SRC", "."), "build/tools/smctl")
 TRACE = pathlib.Path("/sys/kernel/tracing/instances/rogue")
-ATTEMPTS = 3            # at telling a lie
+ATTEMPTS = 3            # to have the injection happen
 SLOW = 4 if "debug" in os.environ.get("AFR_KERNEL", "") else 1
-# Of both ends. An honest end must not wait for a liar for long, nor should the test.
+# Of both ends. Short, so that the unmodified end and the test need not wait long for the peer.
 SETTINGS = {"hello_timeout_ms": 1000, "attach_timeout_ms": 1500, "detach_timeout_ms": 1500,
             "orphan_timeout_ms": 2000, "link_linger_ms": 300, "links_per_group": 1,
             "attach_retry_ms": 20, "link_depth": 16, "sndbuf": 1 << 18, "rcvbuf": 1 << 18}
-# Longer than two rows that wait for DETACH in vain: what is left of the first must not end the
-# link in the second.
-LIARS_SETTINGS = {"detach_timeout_ms": 100000}
+# Longer than two rows that wait for a DETACH until their timeout: what is left of the first must
+# not end the link in the second.
+BYZANTINE_SETTINGS = {"detach_timeout_ms": 100000}
 
 
 def set_sysctl(name, value):
@@ -46,7 +46,7 @@ def set_sysctl(name, value):
 
 
 class Control:
-    """Lines of JSON between the two ends."""
+    """Exchanges lines of JSON between the two ends."""
 
     def __init__(self, sock):
         self.file = sock.makefile("rw")
@@ -58,19 +58,19 @@ class Control:
     def read(self):
         line = self.file.readline()
         if not line:
-            raise EOFError("the other end has gone")
+            raise EOFError("the other end has closed the control connection")
         return json.loads(line)
 
     def ask(self, do, **what):
         self.write({"do": do, **what})
         answer = self.read()
         if isinstance(answer, dict) and "failed" in answer:
-            raise RuntimeError(f"the lying end: {answer['failed']}")
+            raise RuntimeError(f"the Byzantine end: {answer['failed']}")
         return answer
 
 
 class Trace:
-    """Reasons that the module gave, by kind."""
+    """The reasons of aborted connections and lost links, from tracepoints."""
 
     EVENTS = {"abort": "afrdma_conn_abort", "down": "afrdma_link_down"}
 
@@ -97,13 +97,13 @@ class Trace:
         TRACE.rmdir()
 
 
-# --- the lying end: does what it is told ----------------------------------
+# --- the Byzantine end, which follows the orders of the other one ---------
 
-class Liar:
+class ByzantineEnd:
     def __init__(self, control, peer):
         self.control, self.peer = control, peer
         self.sock = self.thread = None
-        self.said = "nothing"
+        self.outcome = "nothing"
         self.trace = Trace()
         rs.echo_server(rs.new_listener(True, SPEAKS_RDMA), rs.S_IN)
         rs.echo_server(rs.new_listener(False, SPEAKS_TCP), rs.T_ANY)
@@ -129,9 +129,11 @@ class Liar:
         PARAMETER.write_text(text)
 
     def do_lies(self):
+        """The number of injections made."""
         return int(PARAMETER.read_text().split()[2])
 
     def do_knobs(self):
+        """The names of all injections."""
         lines = PARAMETER.with_name("rogue_knobs").read_text().splitlines()
         return [line.split(":")[0] for line in lines]
 
@@ -143,7 +145,7 @@ class Liar:
         self.thread.start()
 
     def victim(self, listener, warm, size, limit, pace):
-        """Its end of the victim connection, which may see anything."""
+        """This end of the victim connection, where any outcome is right."""
         end = time.monotonic() + limit
         try:
             if listener:
@@ -158,9 +160,9 @@ class Liar:
             sock.settimeout(0.2)
             if warm:
                 rs.warm_up_echo(sock, rs.V_IN, rs.V_OUT, end)
-            self.said = str(rs.Exchange(sock, rs.V_IN, rs.V_OUT, 0, size, limit, pace))
+            self.outcome = str(rs.Exchange(sock, rs.V_IN, rs.V_OUT, 0, size, limit, pace))
         except (OSError, EOFError) as error:
-            self.said = repr(error)
+            self.outcome = repr(error)
 
     def do_ready(self):
         try:
@@ -171,13 +173,13 @@ class Liar:
     def do_end(self):
         self.thread.join(120)
         if self.thread.is_alive():
-            return {"failed": "the victim connection hangs"}
+            return {"failed": "the victim connection does not end"}
         if self.sock:
             self.sock.close()
-        return f"{self.said}; {self.trace}"
+        return f"{self.outcome}; {self.trace}"
 
 
-# --- the honest end -------------------------------------------------------
+# --- the unmodified end ---------------------------------------------------
 
 def counter(name):
     text = subprocess.run([SMCTL, "-j", "stat", "name", name], check=True,
@@ -186,7 +188,7 @@ def counter(name):
 
 
 def received():
-    """Packets that our RDMA device has taken."""
+    """The number of packets that the RDMA device has received."""
     port = f"/sys/class/infiniband/{os.environ['AFR_DEV']}/ports/1/hw_counters"
     return int(pathlib.Path(port, "rcvd_pkts").read_text())
 
@@ -209,32 +211,32 @@ class Ktap:
 
 
 def missing(wanted, seen):
-    """Is one of the @wanted reasons (words) among those @seen?"""
+    """Are reasons @wanted, and is none of them among those @seen?"""
     return wanted not in ("", "*") and not set(wanted.split()) & set(seen)
 
 
-class Honest:
+class UnmodifiedEnd:
     def __init__(self, control, me, peer, seed):
         self.control, self.peer, self.seed = control, peer, seed
         self.trace = Trace()
-        self.lies = 0
+        self.injections = 0
         self.before = {}
         self.packets = 0
         for name, value in SETTINGS.items():
             set_sysctl(name, value)
-            # the liar's own clocks are not to be what ends it
-            control.ask("sysctl", name=name, value=LIARS_SETTINGS.get(name, value))
+            # the timers of the Byzantine end must not end the connection
+            control.ask("sysctl", name=name, value=BYZANTINE_SETTINGS.get(name, value))
         rs.echo_server(rs.new_listener(True, LOOP), rs.L_IN)
         self.near = rs.Bystander("in this host", True, (me, LOOP), rs.L_OUT, rs.L_IN)
-        self.plain = rs.Bystander("over TCP", False, (peer, SPEAKS_TCP), rs.T_ANY, rs.T_ANY)
+        self.tcp = rs.Bystander("over TCP", False, (peer, SPEAKS_TCP), rs.T_ANY, rs.T_ANY)
         self.same = rs.Bystander("to the same host", True, (peer, SPEAKS_RDMA),
                                  rs.S_OUT, rs.S_IN)
 
     def bystanders(self):
-        return (self.near, self.plain, self.same)
+        return (self.near, self.tcp, self.same)
 
     def no_link(self):
-        """What is left of the row before may need the old one for a while."""
+        """Is the link to the other host gone? Connections of the last row may still use it."""
         text = subprocess.run([SMCTL, "-j", "link"], check=True, stdout=subprocess.PIPE).stdout
         return not any(self.peer in link["peer"] for link in json.loads(text))
 
@@ -247,14 +249,14 @@ class Honest:
         return True
 
     def same_on_rdma(self):
-        """A connection that loses links again and again waits longer each time: take another."""
+        """A connection waits longer after each lost link: if it stays on TCP, open another one."""
         if self.wait_for(self.same.on_rdma, 1.5):
             return True
         self.same.reopen()
         return self.wait_for(self.same.on_rdma, 10)
 
     def open_victim(self, role, row, warm):
-        """The victim connection, on RDMA if @warm."""
+        """Open the victim connection and, if @warm, wait until it is on RDMA."""
         limit = row.limit * SLOW
         order = {"serve": role == rows.CLIENT, "warm": warm, "size": row.size,
                  "limit": limit + 10 * SLOW, "pace": row.pace}
@@ -276,36 +278,36 @@ class Honest:
 
     def leave(self, sock, row):
         """
-        Our program closes over unread bytes while an attach is half made, so that its reset
-        has to wait; and the liar goes on, with the second lie.
+        Close with unread bytes during an attach, so that the reset has to wait; then the Byzantine
+        end makes the second injection.
         """
         end = time.monotonic() + row.limit * SLOW
         rs.send_all(sock, rs.stream_bytes(rs.V_OUT, 0, 4 * rs.CHUNK), end)
         while not self.control.ask("lies"):
             if time.monotonic() > end:
-                return "stall", "no attach to leave"
+                return "stall", "no injection before close"
             time.sleep(0.02)
         rs.peek(sock, end)
         sock.close()
         self.control.ask("knob", text=f"{row.then} seed {self.seed} newest")
-        told = self.wait_for(lambda: self.control.ask("lies"), row.limit)
-        return ("error", "left") if told else ("stall", f"no {row.then}")
+        made = self.wait_for(lambda: self.control.ask("lies"), row.limit)
+        return ("error", "closed") if made else ("stall", f"no {row.then}")
 
-    def talk(self, sock, row):
+    def exchange(self, sock, row):
         return rs.Exchange(sock, rs.V_OUT, rs.V_IN, 0, row.size, row.limit * SLOW, row.pace)
 
-    def honest_one(self, role, row):
-        """A whole connection that nobody lies on."""
+    def normal_connection(self, role, row):
+        """A connection without injections. Returns its outcome."""
         sock = self.open_victim(role, rows.Row("off", "whole", limit=row.limit), True)
-        got = self.talk(sock, rows.Row("off", "whole", limit=row.limit))
+        got = self.exchange(sock, rows.Row("off", "whole", limit=row.limit))
         sock.close()
         self.control.ask("end")
         return got.outcome()
 
     @staticmethod
     def detach_ms(row):
-        """A flood lasts until then, and has to have told its lies."""
-        return row.detach_ms * (SLOW if row.lies > 1 or row.then else 1)
+        """A flood ends with this timeout, and must have made its injections before."""
+        return row.detach_ms * (SLOW if row.injections > 1 or row.then else 1)
 
     def prepare(self, role, row):
         set_sysctl("detach_timeout_ms", self.detach_ms(row))
@@ -317,29 +319,29 @@ class Honest:
         if row.fresh:
             self.same.close()
             if not self.wait_for(self.no_link, 20):
-                return "a link to the same host is left"
+                return "a link to the same host remains"
         elif not row.tcp and not self.same_on_rdma():
-            return "no bystander to the same host comes onto RDMA"
-        if row.before and self.honest_one(role, row) != "whole":
-            return "an honest connection was not whole"
+            return "no bystander to the same host moves to RDMA"
+        if row.before and self.normal_connection(role, row) != "whole":
+            return "a connection without injection was not whole"
         self.trace.clear()
         self.packets = received()
         self.before = {name: counter(name) for name in ("peer_violation", row.counts) if name}
         return None
 
-    def lie(self, role, row):
-        """The connection and the lie; what became of it."""
+    def inject(self, role, row):
+        """Open the victim connection and inject. Returns the outcome as a word and in detail."""
         try:
             if row.early:
-                self.control.ask("knob", text=f"{row.knob} seed {self.seed} new")
+                self.control.ask("knob", text=f"{row.injection} seed {self.seed} new")
             sock = self.open_victim(role, row, not row.early)
             if not row.early:
-                self.control.ask("knob", text=f"{row.knob} seed {self.seed} newest")
+                self.control.ask("knob", text=f"{row.injection} seed {self.seed} newest")
         except OSError as error:
             return "error", repr(error)
         if row.then:
             return self.leave(sock, row)
-        exchange = self.talk(sock, row)
+        exchange = self.exchange(sock, row)
         sock.close()
         return exchange.outcome(), str(exchange)
 
@@ -351,7 +353,7 @@ class Honest:
     def more(self, name):
         return counter(name) - self.before[name]
 
-    def told(self):
+    def violations(self):
         return sum(reason in rows.VIOLATIONS for reason in self.trace.reasons("abort"))
 
     def judge(self, row, outcome, text):
@@ -367,9 +369,9 @@ class Honest:
             if wanted in ("", "*") and strange:
                 return f"unexpected {kind}: {', '.join(sorted(strange))}"
         if row.abort == "*" and outcome == "error" and not self.trace.reasons("abort"):
-            return "the program has an error for no reason"
-        if not self.wait_for(lambda: self.told() == self.more("peer_violation"), 2):
-            return (f"{self.told()} violations, but {self.more('peer_violation')} "
+            return "the program got an error, but no abort was traced"
+        if not self.wait_for(lambda: self.violations() == self.more("peer_violation"), 2):
+            return (f"{self.violations()} violations, but {self.more('peer_violation')} "
                     "were counted")
         if row.counts and not self.more(row.counts):
             return f"{row.counts} did not rise"
@@ -379,45 +381,45 @@ class Honest:
 
     def judge_bystanders(self, row):
         for one in self.bystanders():
-            why = one.lives(15 * SLOW)
+            why = one.check(15 * SLOW)
             if why:
                 one.reopen()
             if why and one is self.same and row.hurts and not one.wrong:
-                why = one.lives(15 * SLOW)
+                why = one.check(15 * SLOW)
             if why:
                 return why
         return None
 
     def run(self, role, row):
-        """Returns why it failed, or None, and what there is to know."""
+        """Run a row. Returns why it failed, or None, and details."""
         for _ in range(ATTEMPTS):
-            why, note, lies = self.attempt(role, row)
-            if lies or not row.lies:
+            why, note, made = self.attempt(role, row)
+            if made or not row.injections:
                 break
-            # its link was lost to the row before, and the stream over ere there was another
+            # the last row ended the link, and the stream was over before there was another one
         return why, note
 
     def attempt(self, role, row):
-        """The same, and how many lies were told."""
+        """The same, and the number of injections made."""
         why = self.prepare(role, row)
         if why:
             return why, "", 0
-        outcome, text = self.lie(role, row)
+        outcome, text = self.inject(role, row)
         self.wait_for(lambda: self.reasons_come(row), 3 + self.detach_ms(row) / 1000)
         time.sleep(0.1)
-        said = self.control.ask("end")
-        lies = self.control.ask("lies")
+        peer_outcome = self.control.ask("end")
+        made = self.control.ask("lies")
         came = received() - self.packets
         self.control.ask("knob", text="off")
-        self.lies += lies
-        why = f"{lies} lies, not {row.lies}" if lies < row.lies else None
+        self.injections += made
+        why = f"{made} injections, not {row.injections}" if made < row.injections else None
         why = why or self.judge(row, outcome, text)
-        note = f"{text}; {lies} lies; {self.trace}; the liar: {said}"
-        if row.lies > 1 and came < lies:
-            why = why or f"{came} packets came, not {lies}"
+        note = f"{text}; {made} injections; {self.trace}; the Byzantine end: {peer_outcome}"
+        if row.injections > 1 and came < made:
+            why = why or f"{came} packets were received, not {made}"
         if row.fresh:
             self.same.open()
-        return why or self.judge_bystanders(row), note, lies
+        return why or self.judge_bystanders(row), note, made
 
     def close(self):
         for one in self.bystanders():
@@ -432,41 +434,43 @@ def selected(args):
         if args.quick and not row.quick:
             continue
         if row.is_flood and os.environ["AFR_KERNEL"] == "uml-debug":
-            continue        # there is a smaller one beside it
+            continue        # a smaller one runs instead
         for role in row.roles:
             yield role, row
 
 
 def sliced(args):
-    """Of what is selected every Nth, from the Ith on."""
+    """Every Nth of the selected rows, from the Ith on."""
     one, of = map(int, args.slice.split("/"))
     return list(selected(args))[one - 1::of]
 
 
-def be_honest(args):
+def run_unmodified(args):
     ktap = Ktap()
     with socket.create_server(("", CONTROL)) as server:
         server.settimeout(120)
         sock, _ = server.accept()
     sock.settimeout(None)
     control = Control(sock)
-    end = Honest(control, os.environ["AFR_ME"], os.environ["AFR_PEER"], args.seed)
+    end = UnmodifiedEnd(control, os.environ["AFR_ME"], os.environ["AFR_PEER"], args.seed)
     print(f"# seed {args.seed}", flush=True)
     packets = received()
-    known = {row.knob.split()[0] for row in rows.ROWS}
-    ktap.verdict("every lie has a row", " ".join(sorted(set(control.ask("knobs")) ^ known)), "")
+    known = {row.injection.split()[0] for row in rows.ROWS}
+    ktap.verdict("every injection has a row",
+                 " ".join(sorted(set(control.ask("knobs")) ^ known)), "")
     for role, row in sliced(args) * args.repeat:
         start = time.monotonic()
         why, note = end.run(role, row)
         ktap.verdict(f"{row.name}.{role}", why, f"{note}; {time.monotonic() - start:.1f} s")
-    ktap.verdict(f"lies told: {end.lies}", end.lies < args.lies and f"not {args.lies}",
-                 f"{received() - packets} packets came")
+    ktap.verdict(f"injections: {end.injections}",
+                 end.injections < args.lies and f"not {args.lies}",
+                 f"{received() - packets} packets were received")
     end.close()
     control.write({"do": "bye"})
     return 1 if ktap.failed else 0
 
 
-def be_rogue():
+def run_byzantine():
     end = time.monotonic() + 120
     while True:
         try:
@@ -476,7 +480,7 @@ def be_rogue():
             if time.monotonic() > end:
                 raise
             time.sleep(0.1)
-    Liar(Control(sock), os.environ["AFR_PEER"]).serve()
+    ByzantineEnd(Control(sock), os.environ["AFR_PEER"]).serve()
     return 0
 
 
@@ -487,13 +491,13 @@ def main():
     parser.add_argument("--only")
     parser.add_argument("--slice", default="1/1", help="I/N: every Nth, from the Ith on")
     parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("--lies", type=int, default=1, help="that have to be told at least")
+    parser.add_argument("--lies", type=int, default=1, help="least number of injections")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1000000)
     args = parser.parse_args()
-    return be_rogue() if PARAMETER.exists() else be_honest(args)
+    return run_byzantine() if PARAMETER.exists() else run_unmodified(args)
 
 
 if __name__ == "__main__":
     code = main()
     sys.stdout.flush()
-    os._exit(code)      # threads of connections that hang are not waited for
+    os._exit(code)      # does not wait for threads of connections that hang

@@ -1,20 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab (selftests/lab/run), in both guests, one of which has the module that
-# lies (make CONFIG_AFRDMA_BYZANTINE=y; run --module-b or --module-a):
+# For the lab (selftests/lab/run), in both guests, one of which is a Byzantine peer: its module
+# has fault injection (make CONFIG_AFRDMA_BYZANTINE=y; run --module-b or --module-a).
 #
 #	rogue-module.sh [--quick] [--only PATTERNS] [--repeat N]
 #
-# See rogue-module.py, which does it all.
+# Runs rogue-module.py.
 set -uo pipefail
 . "$AFR_LAB/guest-lib.sh"
 
 rogue=/sys/module/afrdma/parameters/rogue
 if [ -e $rogue ]; then
-	put lies yes
-elif [ "$(get lies 30)" != yes ]; then
-	skip "a module that lies" "neither guest has it: run --module-b build/rogue/.../afrdma.ko"
+	put byzantine yes
+elif [ "$(get byzantine 30)" != yes ]; then
+	skip "Byzantine peer" "no guest is one: run --module-b build/rogue/.../afrdma.ko"
 	exit 4
 fi
 rc=0

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The runner of rogue: every row as client and as server, the bystander looked
- * at after each, KTAP on stdout. Needs CAP_NET_ADMIN for its TUN device, and
- * sets timers of net.afrdma while a row runs that waits for them.
+ * Main program of rogue: runs every row as client and as server, checks the bystander connection
+ * after each case, and prints KTAP. Needs CAP_NET_ADMIN for the TUN device. Sets timers of
+ * net.afrdma while a row runs.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -10,17 +10,14 @@
 #include <getopt.h>
 #include <poll.h>
 #include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "rogue.h"
 
 #define SYSCTL		"/proc/sys/net/afrdma/"
 #define SHORT_TIMER	300	/* ms */
-#define LONG_TIMER	30000	/* for rows that take their time to speak */
-#define QUICK_CASES	4	/* of a row with many */
-
-struct rogue_run rogue = { .rdma = true, .patience = 2 };
+#define LONG_TIMER	30000	/* ms: never expires while a row delays what it sends */
+#define QUICK_CASES	4	/* of each row with --quick, about */
 
 static const struct rogue_row *const tables[] = {
 	option_rows, hello_rows, frame_rows, state_rows, flood_rows, NULL,
@@ -28,43 +25,20 @@ static const struct rogue_row *const tables[] = {
 
 static const char usage[] =
 	"usage: rogue [options]\n"
-	"  --family rdma|tcp   what the victims speak; tcp proves rogue's own TCP\n"
+	"  --family rdma|tcp   address family of the victims; tcp tests the TCP of rogue\n"
 	"  --host ADDR         an address of this host, for the bystander (default 127.0.0.1)\n"
 	"  --inet6             IPv6 on the TUN device\n"
-	"  --only LIST         rows by name or pattern\n"
+	"  --only LIST         names or patterns of rows, separated by commas\n"
 	"  --quick             a few cases of each row\n"
-	"  --patience S        an error must show within S seconds (default 2)\n"
-	"  --seed N            of what is random\n"
-	"  --cases N           of each row at random; case I has the seed of --seed + I\n"
-	"  --role ROLE         of ours: client or server alone\n"
+	"  --patience S        the outcome must occur within S seconds (default 2)\n"
+	"  --seed N            of the random numbers\n"
+	"  --cases N           of each random row; case I uses the seed N + I\n"
+	"  --role ROLE         run rogue only as client or only as server\n"
 	"  --list              print the rows and stop\n";
 
-double now(void)
-{
-	struct timespec ts;
+/* ---- timers ---- */
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
-}
-
-static u64 rnd_state;
-
-void rnd_start(u64 seed)
-{
-	rnd_state = seed;
-}
-
-u64 rnd(void)
-{
-	u64 x = rnd_state += 0x9e3779b97f4a7c15ull;
-
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return x ^ x >> 31;
-}
-
-/* ---- the timers that rows wait for ---- */
-
+/* Sets a timer and returns its previous value, 0 without net.afrdma. */
 static int exchange_timer(const char *path, int value)
 {
 	FILE *file = fopen(path, "r+");
@@ -116,7 +90,7 @@ static bool pass_word(int from, int to, u64 word)
 	       recv(to, &got, sizeof(got), MSG_WAITALL) == sizeof(got) && got == word;
 }
 
-static bool bystander_lives(void)
+static bool bystander_works(void)
 {
 	return pass_word(bystander[0], bystander[1], rnd()) &&
 	       pass_word(bystander[1], bystander[0], rnd());
@@ -139,10 +113,11 @@ static bool selected(const char *name)
 	return found;
 }
 
-/* Which of @count cases: with --quick first, last and some between. */
+/* Distance between two cases that run; with --quick not all of @count do. */
 static unsigned int step_of(unsigned int count)
 {
-	return rogue.quick && !rogue.cases && count > QUICK_CASES ? (count - 1) / (QUICK_CASES - 1) : 1;
+	return rogue.quick && !rogue.cases && count > QUICK_CASES ?
+	       (count - 1) / (QUICK_CASES - 1) : 1;
 }
 
 static unsigned int count_of(const struct rogue_row *row)
@@ -150,7 +125,7 @@ static unsigned int count_of(const struct rogue_row *row)
 	return row->flags & RANDOM && rogue.cases ? rogue.cases : row->count;
 }
 
-static unsigned int cases_run;	/* of the row at hand */
+static unsigned int cases_run;	/* of the current row */
 
 static const char *run_cases(const struct rogue_row *row, bool as_client)
 {
@@ -161,13 +136,13 @@ static const char *run_cases(const struct rogue_row *row, bool as_client)
 	for (unsigned int i = 0; i < count; i += step_of(count)) {
 		const char *why;
 
-		/* so that "--seed" of the failed case and "--cases 1" repeat it */
+		/* "--seed N --cases 1" repeats a case, N being the seed of the run plus i */
 		if (row->flags & RANDOM)
 			rnd_start(rogue.seed + i);
 		why = peer_run(row, i, as_client);
 		cases_run++;
-		if (!why && !bystander_lives())
-			why = "the bystander connection is dead or wrong";
+		if (!why && !bystander_works())
+			why = "the bystander connection failed or has wrong bytes";
 		if (!why)
 			continue;
 		snprintf(text, sizeof(text), "case %u of %u: %s", i, count, why);

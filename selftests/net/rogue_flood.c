@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Very many frames, and frames at random. */
+/* Floods of frames; random and corrupted frames, bytes and handshakes. */
 #define _GNU_SOURCE
 #include "rogue.h"
 
 #define FLOOD	20000
 
-static unsigned int many(void)
+static unsigned int flood_size(void)
 {
-	/* A plain TCP victim that does not read has room for few. */
+	/* A TCP victim that does not read can buffer only few. */
 	return rogue.quick || !rogue.rdma ? FLOOD / 20 : FLOOD;
 }
 
-/* As many whole frames of one kind in a segment as fit. */
+/* Sends @count copies of @frame, as many in a segment as fit. */
 static void flood(struct peer *p, const struct afr_frame *frame, unsigned int count)
 {
 	u8 one[AFR_FRAME_HEAD_MAX], buf[MSS];
@@ -35,19 +35,19 @@ static void flood_frames(struct peer *p, unsigned int i)
 		{ .type = 200, .flags = AFR_FRAME_OPTIONAL },
 	};
 
-	flood(p, &frames[i], many());
+	flood(p, &frames[i], flood_size());
 	peer_data(p, 1000);
 	peer_fin(p);
 }
 
-/* Each says that it is blocked: each answer is one more to send. */
+/* BLOCKED to a victim that does not read; it must not queue an answer for each. */
 static void flood_blocked_unread(struct peer *p, unsigned int i)
 {
 	const struct afr_frame blocked = { .type = AFR_FRAME_BLOCKED, .offset = 1000 };
 
 	(void)i;
 	peer_data(p, 1000);
-	flood(p, &blocked, many());
+	flood(p, &blocked, flood_size());
 	peer_fin(p);
 }
 
@@ -59,7 +59,7 @@ static void flood_attach(struct peer *p, unsigned int i)
 	};
 
 	(void)i;
-	for (unsigned int n = 1; n <= many() / 20 && !p->tcb.reset; n++) {
+	for (unsigned int n = 1; n <= flood_size() / 20 && !p->tcb.reset; n++) {
 		f.attach.epoch = n;
 		peer_frame(p, &f);
 	}
@@ -67,14 +67,14 @@ static void flood_attach(struct peer *p, unsigned int i)
 	peer_fin(p);
 }
 
-/* One byte in each frame. */
+/* DATA frames of one byte. */
 static void tiny_data(struct peer *p, unsigned int i)
 {
 	u8 buf[MSS];
 	unsigned int len = 0;
 
 	(void)i;
-	for (unsigned int n = 0; n < many() / 4; n++) {
+	for (unsigned int n = 0; n < flood_size() / 4; n++) {
 		struct afr_frame f = { .type = AFR_FRAME_DATA, .offset = n, .length = 1 };
 
 		len += afr_frame_write(buf + len, &f);
@@ -85,7 +85,7 @@ static void tiny_data(struct peer *p, unsigned int i)
 		}
 	}
 	peer_raw(p, buf, len, MSS);
-	p->offset = p->stream_len = many() / 4;
+	p->offset = p->stream_len = flood_size() / 4;
 	peer_fin(p);
 }
 
@@ -97,7 +97,7 @@ static void biggest_data(struct peer *p, unsigned int i)
 	peer_fin(p);
 }
 
-/* ---- at random ---- */
+/* ---- random frames ---- */
 
 static void random_bytes(struct peer *p, unsigned int i)
 {
@@ -109,7 +109,7 @@ static void random_bytes(struct peer *p, unsigned int i)
 	peer_raw(p, buf, sizeof(buf), 1 + rnd() % MSS);
 }
 
-/* Known types, honest lengths, fields that sometimes make sense. */
+/* A small, an extreme or any value. */
 static u64 random_field(void)
 {
 	switch (rnd() % 5) {
@@ -121,9 +121,10 @@ static u64 random_field(void)
 	}
 }
 
+/* A frame of a known type and the correct length. */
 static struct afr_frame random_frame(void)
 {
-	struct afr_frame f = { .type = 1 + rnd() % 11, .flags = rnd() % 8 ? 0 : 1 };
+	struct afr_frame f = { .type = 1 + rnd() % AFR_FRAME_SERVICE, .flags = rnd() % 8 ? 0 : 1 };
 
 	switch (f.type) {
 	case AFR_FRAME_ATTACH:
@@ -150,6 +151,9 @@ static struct afr_frame random_frame(void)
 	case AFR_FRAME_ERROR:
 		f.reason = random_field();
 		break;
+	case AFR_FRAME_SERVICE:
+		f.port = random_field();
+		break;
 	default:
 		f.offset = random_field();
 	}
@@ -169,7 +173,7 @@ static void random_frames(struct peer *p, unsigned int i)
 	}
 }
 
-/* An honest conversation with one bit changed somewhere. */
+/* A valid HELLO and valid frames with one bit inverted. */
 static void one_bit(struct peer *p, unsigned int i)
 {
 	u8 buf[sizeof(struct afr_wire_hello) + 400];
@@ -193,7 +197,7 @@ static void one_bit(struct peer *p, unsigned int i)
 	peer_raw(p, buf, len, rnd() % 2 ? MSS : 1 + rnd() % 20);
 }
 
-/* ---- a whole handshake, and what follows it, spoiled in a few places ---- */
+/* ---- handshakes and frames, corrupted in a few places ---- */
 
 struct bytes {
 	u8 at[1000];
@@ -209,14 +213,14 @@ static void insert(struct bytes *b, unsigned int at, const u8 *from, unsigned in
 	b->len += len;
 }
 
-/* From byte @first on; the length stays when @keep. */
+/* Corrupts bytes from @first on; with @keep, the length does not change. */
 static void spoil(struct bytes *b, unsigned int first, bool keep)
 {
 	static const u8 values[] = { 0, 1, 2, 0x7f, 0x80, 0xfe, 0xff };
 	unsigned int at, len;
 	u8 some[16];
 
-	if (first >= b->len)	/* what was behind it has been lost before */
+	if (first >= b->len)	/* an earlier call has removed these bytes */
 		first = 0;
 	at = first + rnd() % (b->len - first);
 	len = 1 + rnd() % (b->len - at);
@@ -230,15 +234,15 @@ static void spoil(struct bytes *b, unsigned int first, bool keep)
 	case 2:
 		b->at[at] = rnd();
 		break;
-	case 3:		/* lost */
+	case 3:		/* bytes removed */
 		memmove(b->at + at, b->at + at + len, b->len - at - len);
 		b->len -= len < b->len - first ? len : 0;
 		break;
-	case 4:		/* twice */
+	case 4:		/* bytes repeated */
 		memcpy(some, b->at + at, len < sizeof(some) ? len : sizeof(some));
 		insert(b, at, some, len < sizeof(some) ? len : sizeof(some));
 		break;
-	case 5:		/* foreign */
+	case 5:		/* bytes inserted */
 		for (size_t n = 0; n < sizeof(some); n++)
 			some[n] = rnd();
 		insert(b, at, some, 1 + rnd() % sizeof(some));
@@ -246,7 +250,8 @@ static void spoil(struct bytes *b, unsigned int first, bool keep)
 	}
 }
 
-static void put_conversation(struct bytes *b)
+/* Appends random frames, half of them valid DATA, and a FIN. */
+static void put_frames(struct bytes *b)
 {
 	u64 offset = 0;
 
@@ -267,16 +272,16 @@ static void put_conversation(struct bytes *b)
 }
 
 /*
- * Our option alone, spoiled or not: a spoiled list of 18 bytes and more some kernels
- * drop. Returns false if there is nobody to talk to.
+ * Does the TCP handshake with our option, corrupted or not. There is no other option: some kernels
+ * drop a malformed list of 18 bytes or more. Returns false if the handshake fails.
  */
 static bool open_spoiled(struct peer *p, bool *spoiled)
 {
 	struct bytes option = { .len = AFR_OPT_LEN };
 	struct afr_tcp_option opt = { .server = !p->as_client };
-	u8 honest[AFR_OPT_LEN];
+	u8 valid[AFR_OPT_LEN];
 
-	/* As a server we must hear the nonce first. */
+	/* A server needs the nonce of the SYN first. */
 	if (!p->as_client && !tcp_await_syn(&p->tcb)) {
 		wrong(p, "the victim does not connect");
 		return false;
@@ -286,35 +291,35 @@ static bool open_spoiled(struct peer *p, bool *spoiled)
 	opt.server = !p->as_client;
 	opt.nonce = p->as_client ? p->nonce : afr_tcp_option_answer(p->nonce);
 	afr_tcp_option_write(option.at, &opt);
-	memcpy(honest, option.at, sizeof(honest));
-	/* another kind would be TCP's own affair */
+	memcpy(valid, option.at, sizeof(valid));
+	/* byte 0 stays: another kind may have a meaning for TCP */
 	for (int n = rnd() % 3; n > 0; n--)
 		spoil(&option, 1, true);
-	*spoiled = memcmp(honest, option.at, sizeof(honest));
+	*spoiled = memcmp(valid, option.at, sizeof(valid));
 	return peer_open_options(p, option.at, option.len);
 }
 
-/* Spoiled are option or HELLO, and often what follows as well. */
+/* The option or HELLO is corrupted, and often the frames as well. */
 static void spoiled_handshake(struct peer *p, unsigned int i)
 {
-	struct bytes said = { .len = sizeof(struct afr_wire_hello) }, honest;
+	struct bytes out = { .len = sizeof(struct afr_wire_hello) }, valid;
 	bool spoiled;
 
 	(void)i;
 	if (!open_spoiled(p, &spoiled))
 		return;
-	peer_default_hello(p, (struct afr_wire_hello *)said.at);
-	honest = said;
-	/* behind a HELLO that is none all else is the program's: more often it is one */
+	peer_default_hello(p, (struct afr_wire_hello *)out.at);
+	valid = out;
+	/* mostly spare magic and proof: without them, no byte is parsed as a frame */
 	for (int n = rnd() % 4 - 1; n > 0; n--)
-		spoil(&said, rnd() % 3 ? AFR_HELLO_MAGIC_LEN + 8 : 0, false);
-	while (!spoiled && said.len == honest.len && !memcmp(said.at, honest.at, said.len))
-		spoil(&said, AFR_HELLO_MAGIC_LEN + 8, false);
-	put_conversation(&said);
+		spoil(&out, rnd() % 3 ? AFR_HELLO_MAGIC_LEN + 8 : 0, false);
+	while (!spoiled && out.len == valid.len && !memcmp(out.at, valid.at, out.len))
+		spoil(&out, AFR_HELLO_MAGIC_LEN + 8, false);
+	put_frames(&out);
 	for (int n = rnd() % 4; n > 0; n--)
-		spoil(&said, sizeof(struct afr_wire_hello) < said.len ?
+		spoil(&out, sizeof(struct afr_wire_hello) < out.len ?
 		      sizeof(struct afr_wire_hello) : 0, false);
-	peer_raw(p, said.at, said.len, rnd() % 2 ? MSS : 1 + rnd() % 100);
+	peer_raw(p, out.at, out.len, rnd() % 2 ? MSS : 1 + rnd() % 100);
 }
 
 const struct rogue_row flood_rows[] = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Frames that are wrong in themselves: lengths, flags, fields. Each is followed
- * by honest ones, so that a victim that overlooks it ends in order and fails.
+ * Malformed frames: lengths, flags, fields. Valid frames follow each of them, so that a victim that
+ * accepts it reads to the end of the stream, and the row fails.
  */
 #define _GNU_SOURCE
 #include <endian.h>
@@ -9,9 +9,9 @@
 #include "rogue.h"
 
 #define BYTES	1000
-#define TYPES	11	/* AFR_FRAME_DATA .. AFR_FRAME_ERROR */
+#define TYPES	13	/* AFR_FRAME_DATA .. AFR_FRAME_SERVICE */
 
-/* A frame of each type that could be honest at the beginning of a connection. */
+/* A well-formed frame of @type. */
 static struct afr_frame model(const struct peer *p, u8 type)
 {
 	struct afr_frame f = { .type = type };
@@ -42,11 +42,14 @@ static struct afr_frame model(const struct peer *p, u8 type)
 	case AFR_FRAME_ERROR:
 		f.reason = AFR_REASON_FRAME_BAD;
 		break;
+	case AFR_FRAME_SERVICE:
+		f.port = 1;
+		break;
 	}
 	return f;
 }
 
-/* The bytes of the model frame, stream bytes of DATA with it. */
+/* Encodes the model, DATA with its payload. Returns the length. */
 static unsigned int model_bytes(struct peer *p, u8 type, u8 *buf)
 {
 	struct afr_frame f = model(p, type);
@@ -57,7 +60,7 @@ static unsigned int model_bytes(struct peer *p, u8 type, u8 *buf)
 	return len;
 }
 
-static void go_on(struct peer *p)
+static void send_rest(struct peer *p)
 {
 	peer_data(p, BYTES);
 	peer_fin(p);
@@ -81,8 +84,7 @@ static u32 get_length(const u8 *frame)
 	return be32toh(length);
 }
 
-/* Lengths that do not fit the type: seven for each. */
-#define LENGTHS	7
+#define LENGTHS	7	/* wrong lengths for each type */
 
 static void false_length(struct peer *p, unsigned int i)
 {
@@ -96,7 +98,7 @@ static void false_length(struct peer *p, unsigned int i)
 
 	set_length(buf, lengths[i % LENGTHS]);
 	peer_raw(p, buf, len, MSS);
-	go_on(p);
+	send_rest(p);
 }
 
 static void false_reserved(struct peer *p, unsigned int i)
@@ -106,7 +108,7 @@ static void false_reserved(struct peer *p, unsigned int i)
 
 	buf[i < TYPES ? 2 : 3] = 0x80;
 	peer_raw(p, buf, len, MSS);
-	go_on(p);
+	send_rest(p);
 }
 
 static void false_flags(struct peer *p, unsigned int i)
@@ -116,7 +118,7 @@ static void false_flags(struct peer *p, unsigned int i)
 
 	buf[1] = 2u << (i % 7);
 	peer_raw(p, buf, len, MSS);
-	go_on(p);
+	send_rest(p);
 }
 
 static const u8 unknown_types[] = { 0, 14, 15, 64, 127, 128, 254, 255 };
@@ -126,7 +128,7 @@ static void unknown_critical(struct peer *p, unsigned int i)
 	struct afr_frame f = { .type = unknown_types[i] };
 
 	peer_frame(p, &f);
-	go_on(p);
+	send_rest(p);
 }
 
 static void unknown_optional(struct peer *p, unsigned int i)
@@ -142,7 +144,7 @@ static void unknown_optional(struct peer *p, unsigned int i)
 	peer_frame(p, &f);
 	peer_raw(p, body, f.length, MSS);
 	free(body);
-	go_on(p);
+	send_rest(p);
 }
 
 static void unknown_too_long(struct peer *p, unsigned int i)
@@ -153,12 +155,12 @@ static void unknown_too_long(struct peer *p, unsigned int i)
 	};
 
 	peer_frame(p, &f);
-	go_on(p);
+	send_rest(p);
 }
 
-/* ---- cut and split ---- */
+/* ---- incomplete and split frames ---- */
 
-/* Longest model: ATTACH. What is too much for a type repeats its last byte. */
+/* Bytes of the longest model, ATTACH. Shorter ones are cut before their last byte repeatedly. */
 #define CUTS	(sizeof(struct afr_wire_frame) + sizeof(struct afr_wire_attach))
 
 static void cut(struct peer *p, unsigned int i)
@@ -169,14 +171,14 @@ static void cut(struct peer *p, unsigned int i)
 	peer_data(p, 10);
 	model_bytes(p, type, buf);
 	peer_raw(p, buf, at < len ? at : len - 1, MSS);
-	/* What came of a cut DATA was delivered; the verdict wants a prefix. */
+	/* the victim may have read the beginning of the payload */
 	if (type == AFR_FRAME_DATA && at > 16)
 		for (unsigned int n = 16; n < (at < len ? at : len - 1); n++)
 			p->stream[p->stream_len++] = buf[n];
 	tcp_fin(&p->tcb);
 }
 
-/* TCP ends between two frames, but no FIN frame has come. */
+/* TCP FIN between two frames, without a FIN frame. */
 static void ends_without_fin(struct peer *p, unsigned int i)
 {
 	if (i)
@@ -184,7 +186,7 @@ static void ends_without_fin(struct peer *p, unsigned int i)
 	tcp_fin(&p->tcb);
 }
 
-/* Its rest is waited for, and never comes. */
+/* The connection ends within the body of an unknown frame, which the victim skips. */
 static void unknown_cut(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = {
@@ -197,6 +199,7 @@ static void unknown_cut(struct peer *p, unsigned int i)
 	tcp_fin(&p->tcb);
 }
 
+/* DATA and FIN, byte by byte. */
 static void dribble(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = { .type = AFR_FRAME_DATA, .length = 100 };
@@ -226,10 +229,10 @@ static void far_offset(struct peer *p, unsigned int i)
 	peer_frame(p, &f);
 	if (f.type == AFR_FRAME_DATA)
 		peer_raw_bytes(p, f.length);
-	go_on(p);
+	send_rest(p);
 }
 
-static void bend_attach(struct afr_frame *f, unsigned int i)
+static void falsify_attach(struct afr_frame *f, unsigned int i)
 {
 	switch (i) {
 	case 0: f->attach.epoch = 0; break;
@@ -256,9 +259,9 @@ static void false_attach(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = model(p, i < ATTACH_BENDS ? AFR_FRAME_ATTACH : AFR_FRAME_ATTACHED);
 
-	bend_attach(&f, i % ATTACH_BENDS);
+	falsify_attach(&f, i % ATTACH_BENDS);
 	peer_frame(p, &f);
-	go_on(p);
+	send_rest(p);
 }
 
 static void false_move(struct peer *p, unsigned int i)
@@ -275,7 +278,7 @@ static void false_move(struct peer *p, unsigned int i)
 	if (i == 2)
 		buf[sizeof(struct afr_wire_frame) + 7] = 1;	/* reserved */
 	peer_raw(p, buf, len, MSS);
-	go_on(p);
+	send_rest(p);
 }
 
 static void false_resume(struct peer *p, unsigned int i)
@@ -289,10 +292,10 @@ static void false_resume(struct peer *p, unsigned int i)
 	if (i == 2)
 		f.resume.consumed = FAR;
 	peer_frame(p, &f);
-	go_on(p);
+	send_rest(p);
 }
 
-/* The optional mark on a type that is known changes nothing. */
+/* AFR_FRAME_OPTIONAL has no effect on a known type. */
 static void optional_mark(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = model(p, AFR_FRAME_BLOCKED);
@@ -300,7 +303,7 @@ static void optional_mark(struct peer *p, unsigned int i)
 	(void)i;
 	f.flags = AFR_FRAME_OPTIONAL;
 	peer_frame(p, &f);
-	go_on(p);
+	send_rest(p);
 }
 
 #define BAD	EXPECT_ERROR, AFR_REASON_FRAME_BAD

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What can be wrong with the HELLO, its bytes and its time. */
+/* HELLO: wrong fields, cut, late, repeated, missing. */
 #define _GNU_SOURCE
 #include <endian.h>
 
@@ -7,19 +7,19 @@
 
 #define BYTES	3000
 
-static void speak_framed(struct peer *p)
+static void send_framed(struct peer *p)
 {
 	peer_data(p, BYTES);
 	peer_fin(p);
 }
 
-/* ---- good ones in unusual shape ---- */
+/* ---- valid HELLOs, and how they may be sent ---- */
 
-static void as_it_should_be(struct peer *p, unsigned int i)
+static void good(struct peer *p, unsigned int i)
 {
 	(void)i;
 	peer_hello(p);
-	speak_framed(p);
+	send_framed(p);
 	if (rogue.rdma && !peer_await_hello(p, rogue.patience))
 		wrong(p, "no HELLO from the victim");
 }
@@ -31,10 +31,10 @@ static void byte_by_byte(struct peer *p, unsigned int i)
 	(void)i;
 	peer_default_hello(p, &hello);
 	peer_raw(p, &hello, sizeof(hello), 1);
-	speak_framed(p);
+	send_framed(p);
 }
 
-/* Cut in two segments at every place. */
+/* In two segments, split at every byte. */
 static void in_two(struct peer *p, unsigned int i)
 {
 	struct afr_wire_hello hello;
@@ -42,10 +42,10 @@ static void in_two(struct peer *p, unsigned int i)
 	peer_default_hello(p, &hello);
 	peer_raw(p, &hello, i + 1, MSS);
 	peer_raw(p, (u8 *)&hello + i + 1, sizeof(hello) - i - 1, MSS);
-	speak_framed(p);
+	send_framed(p);
 }
 
-/* Everything at once: HELLO, DATA and FIN in one segment. */
+/* HELLO, DATA and FIN in one segment. */
 static void in_one(struct peer *p, unsigned int i)
 {
 	u8 buf[sizeof(struct afr_wire_hello) + 200];
@@ -63,7 +63,7 @@ static void in_one(struct peer *p, unsigned int i)
 	peer_raw(p, buf, len, MSS);
 }
 
-/* A later version may say more: its tail is skipped. */
+/* A later version may append fields, which are skipped. */
 static void longer(struct peer *p, unsigned int i)
 {
 	static const u16 lengths[] = { 65, 100, 511, 512 };
@@ -74,7 +74,7 @@ static void longer(struct peer *p, unsigned int i)
 	peer_default_hello(p, hello);
 	hello->length = htobe16(lengths[i]);
 	peer_raw(p, buf, lengths[i], i % 2 ? MSS : 1);
-	speak_framed(p);
+	send_framed(p);
 }
 
 static void unknown_features(struct peer *p, unsigned int i)
@@ -82,12 +82,12 @@ static void unknown_features(struct peer *p, unsigned int i)
 	struct afr_wire_hello hello;
 
 	peer_default_hello(p, &hello);
-	hello.features = i ? htobe32(0x100u << (i - 1)) : 0xffffff00;
+	hello.features = htobe32(i ? 0x100u << (i - 1) : 0xffffff00);
 	peer_raw(p, &hello, sizeof(hello), MSS);
-	speak_framed(p);
+	send_framed(p);
 }
 
-/* Logarithms of rings that nobody has. */
+/* Logarithms of the send ring's size, most of them invalid. */
 static void false_send_ring(struct peer *p, unsigned int i)
 {
 	static const u8 orders[] = { 1, 13, 14, 26, 27, 31, 32, 63, 64, 255 };
@@ -96,10 +96,10 @@ static void false_send_ring(struct peer *p, unsigned int i)
 	peer_default_hello(p, &hello);
 	hello.features = htobe32(orders[i]);
 	peer_raw(p, &hello, sizeof(hello), MSS);
-	speak_framed(p);
+	send_framed(p);
 }
 
-/* A service that is not there, or somebody else's: stays on TCP. */
+/* No cm listener has this port: the connection stays on TCP. */
 static void false_port(struct peer *p, unsigned int i)
 {
 	static const u16 ports[] = { 1, 80, 4791, 65535 };
@@ -113,34 +113,35 @@ static void false_port(struct peer *p, unsigned int i)
 	peer_fin(p);
 }
 
-/* ---- wrong fields: the sender said HELLO with the right proof, and lies ---- */
+/* ---- wrong fields after a correct proof ---- */
 
-static void bent(struct peer *p, void (*bend)(struct afr_wire_hello *h, unsigned int i),
-		 unsigned int i)
+static void send_bad_hello(struct peer *p,
+			   void (*falsify)(struct afr_wire_hello *h, unsigned int i),
+			   unsigned int i)
 {
 	struct afr_wire_hello hello;
 
 	peer_default_hello(p, &hello);
-	bend(&hello, i);
+	falsify(&hello, i);
 	peer_raw(p, &hello, sizeof(hello), MSS);
-	speak_framed(p);
+	send_framed(p);
 }
 
-static void bend_version(struct afr_wire_hello *h, unsigned int i)
+static void falsify_version(struct afr_wire_hello *h, unsigned int i)
 {
 	static const u16 versions[] = { 0, 2, 0x100, 0xffff };
 
 	h->version = htobe16(versions[i]);
 }
 
-static void bend_length(struct afr_wire_hello *h, unsigned int i)
+static void falsify_length(struct afr_wire_hello *h, unsigned int i)
 {
 	static const u16 lengths[] = { 0, 1, 63, 513, 0x8000, 0xffff };
 
 	h->length = htobe16(lengths[i]);
 }
 
-static void bend_ring(struct afr_wire_hello *h, unsigned int i)
+static void falsify_ring(struct afr_wire_hello *h, unsigned int i)
 {
 	static const u32 rings[] = { 0, 1, 8192, 16383, 16385, 65535, 3 << 20, 1u << 31,
 				     0xffffffff };
@@ -148,25 +149,25 @@ static void bend_ring(struct afr_wire_hello *h, unsigned int i)
 	h->ring = htobe32(rings[i]);
 }
 
-static void bend_reserved(struct afr_wire_hello *h, unsigned int i)
+static void falsify_reserved(struct afr_wire_hello *h, unsigned int i)
 {
 	h->reserved = htobe16(1u << i);
 }
 
-#define BENT(name)						\
+#define BAD_FIELD(name)						\
 	static void false_##name(struct peer *p, unsigned int i)	\
 	{							\
-		bent(p, bend_##name, i);			\
+		send_bad_hello(p, falsify_##name, i);		\
 	}
 
-BENT(version)
-BENT(length)
-BENT(ring)
-BENT(reserved)
+BAD_FIELD(version)
+BAD_FIELD(length)
+BAD_FIELD(ring)
+BAD_FIELD(reserved)
 
-/* ---- not a HELLO: the application's bytes ---- */
+/* ---- not a HELLO: bytes for the program ---- */
 
-/* Like a HELLO for @i bytes, and then not. */
+/* The first @i bytes are those of a HELLO, the next one is not. */
 static void differs_at(struct peer *p, unsigned int i)
 {
 	struct afr_wire_hello hello;
@@ -178,7 +179,7 @@ static void differs_at(struct peer *p, unsigned int i)
 	peer_raw_bytes(p, BYTES);
 }
 
-/* The same, byte by byte, so that the reader has to wait for each. */
+/* The same, byte by byte, so that the victim has to wait for each. */
 static void differs_slowly(struct peer *p, unsigned int i)
 {
 	struct afr_wire_hello hello;
@@ -190,7 +191,7 @@ static void differs_slowly(struct peer *p, unsigned int i)
 	peer_raw_bytes(p, BYTES);
 }
 
-/* The victim's own proof, or that of another connection. */
+/* The proof that the victim itself sends, or that of another connection. */
 static void foreign_proof(struct peer *p, unsigned int i)
 {
 	struct afr_wire_hello hello;
@@ -202,7 +203,7 @@ static void foreign_proof(struct peer *p, unsigned int i)
 	peer_raw_bytes(p, BYTES);
 }
 
-/* ---- cut, late, twice ---- */
+/* ---- cut, late, repeated, missing ---- */
 
 static void cut_by_fin(struct peer *p, unsigned int i)
 {
@@ -222,7 +223,7 @@ static void cut_by_reset(struct peer *p, unsigned int i)
 	tcp_rst(&p->tcb);
 }
 
-/* Half a HELLO and then silence: the timer has to end it (rule PA5). */
+/* Part of a HELLO and nothing more: the victim's timer ends the connection (PA5). */
 static void cut_by_silence(struct peer *p, unsigned int i)
 {
 	static const unsigned int lengths[] = { 1, 8, 16, 63 };
@@ -233,23 +234,24 @@ static void cut_by_silence(struct peer *p, unsigned int i)
 }
 
 /*
- * The victim has nothing to say, so it has not decided how to say it: it answers. Were its
- * output raw, a client that only sends would wait for a CREDIT in vain.
+ * HELLO after hello_timeout_ms, to a victim that has nothing to send: its send direction is still
+ * undecided, so it answers with HELLO. In fallback mode it could send no CREDIT, and a client that
+ * only sends would wait for that in vain.
  */
 static void late_to_silent(struct peer *p, unsigned int i)
 {
-	double end = now() + 1;		/* three times as long as the victim waits */
+	double end = now() + 1;		/* more than three times hello_timeout_ms */
 
 	(void)i;
 	while (now() < end)
 		tcp_turn(&p->tcb, 10);
 	peer_hello(p);
-	speak_framed(p);
+	send_framed(p);
 	if (!peer_await_hello(p, rogue.patience))
-		wrong(p, "no HELLO from a victim that has said nothing");
+		wrong(p, "no HELLO from a victim that has sent nothing");
 }
 
-/* Silent for longer than a server waits; its words come raw, and then HELLO. */
+/* HELLO after hello_timeout_ms: the victim has sent its bytes in fallback mode. */
 static void late(struct peer *p, unsigned int i)
 {
 	double end = now() + rogue.patience;
@@ -259,17 +261,17 @@ static void late(struct peer *p, unsigned int i)
 		tcp_turn(&p->tcb, 10);
 	for (unsigned int n = 0; rogue.rdma && n < p->row->says; n++)
 		if (n >= p->tcb.in_len || p->tcb.in[n] != victim_byte(n)) {
-			wrong(p, "the victim's output did not come raw: byte %u of %zu", n,
+			wrong(p, "the victim did not send in fallback mode: byte %u of %zu", n,
 			      p->tcb.in_len);
 			return;
 		}
 	if (p->row->flags & SHOUTS && !p->tcb.urgent)
-		wrong(p, "the urgent byte is none any more");
+		wrong(p, "the urgent byte was received without URG");
 	peer_hello(p);
-	speak_framed(p);
+	send_framed(p);
 }
 
-/* Silent, and then plain after all. */
+/* No HELLO, but unframed bytes after hello_timeout_ms. */
 static void late_and_plain(struct peer *p, unsigned int i)
 {
 	double end = now() + rogue.patience;
@@ -285,17 +287,17 @@ static void twice(struct peer *p, unsigned int i)
 	(void)i;
 	peer_hello(p);
 	peer_hello(p);
-	speak_framed(p);
+	send_framed(p);
 }
 
-/* Consent, and then no HELLO: our direction is raw, the victim's framed (PA2). */
+/* The option was accepted, but no HELLO follows: only the victim's direction is framed (PA2). */
 static void raw_after_consent(struct peer *p, unsigned int i)
 {
 	(void)i;
 	peer_raw_bytes(p, BYTES);
 }
 
-/* No word at all from an end that agreed. */
+/* The option was accepted; then the connection ends without a byte. */
 static void ends_unspoken(struct peer *p, unsigned int i)
 {
 	(void)p;
@@ -308,7 +310,7 @@ static void ends_unspoken(struct peer *p, unsigned int i)
 #define BAD		EXPECT_ERROR, AFR_REASON_HELLO_BAD
 
 const struct rogue_row hello_rows[] = {
-	{ "hello_good", AS_BOTH | OWN, as_it_should_be, 1, EXPECT_STREAM, 0, 500 },
+	{ "hello_good", AS_BOTH | OWN, good, 1, EXPECT_STREAM, 0, 500 },
 	{ "hello_byte_by_byte", AS_BOTH | OWN, byte_by_byte, 1, EXPECT_STREAM, 0, 500 },
 	{ "hello_in_two", AS_BOTH | OWN, in_two, HELLO - 1, EXPECT_STREAM, 0, 500 },
 	{ "hello_in_one", AS_BOTH | OWN, in_one, 1, EXPECT_STREAM, 0, 500 },

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What can be wrong with the option: the connection is then plain TCP, bytes and all. */
+/* Wrong TCP options: the connection falls back to TCP, and no byte is lost. */
 #define _GNU_SOURCE
 #include "rogue.h"
 
 #define BYTES	3000
 
-static void talk_plain(struct peer *p)
+static void send_unframed(struct peer *p)
 {
 	peer_raw_bytes(p, BYTES);
 }
 
-/* ---- an option list by hand ---- */
+/* ---- building an option list ---- */
 
 struct list {
 	u8 bytes[40];
@@ -36,7 +36,7 @@ static void add_good(struct list *l, const struct peer *p)
 }
 
 /* The good option with byte @at replaced. */
-static void add_bent(struct list *l, const struct peer *p, unsigned int at, u8 value)
+static void add_changed(struct list *l, const struct peer *p, unsigned int at, u8 value)
 {
 	unsigned int start = l->len;
 
@@ -50,55 +50,55 @@ static void pad(struct list *l)
 		add(l, "\1", 1);
 }
 
-/* ---- lists that must not be consent ---- */
+/* ---- lists that must not be taken for an offer or an acceptance ---- */
 
 static void one_length(struct list *l, const struct peer *p, unsigned int i)
 {
 	static const u8 lengths[] = { 0, 1, 2, 5, 6, 11, 13, 14, 40, 255 };
 
-	add_bent(l, p, 1, lengths[i]);
+	add_changed(l, p, 1, lengths[i]);
 }
 
 static void one_version(struct list *l, const struct peer *p, unsigned int i)
 {
 	static const u8 versions[] = { 0, 2, 0x7f, 0xff };
 
-	add_bent(l, p, 6, versions[i]);
+	add_changed(l, p, 6, versions[i]);
 }
 
-/* Role of the other side, and roles nobody knows. */
+/* The role of the other end, and undefined flags. */
 static void one_role(struct list *l, const struct peer *p, unsigned int i)
 {
 	static const u8 flags[] = { 0x02, 0x80, 0xfe, 0xff };
 
 	if (!i)
-		add_bent(l, p, 7, p->as_client ? AFR_OPT_ROLE_SERVER : 0);
+		add_changed(l, p, 7, p->as_client ? AFR_OPT_ROLE_SERVER : 0);
 	else
-		add_bent(l, p, 7, flags[i - 1]);
+		add_changed(l, p, 7, flags[i - 1]);
 }
 
 static void one_exid(struct list *l, const struct peer *p, unsigned int i)
 {
-	add_bent(l, p, 2 + i, 0);
+	add_changed(l, p, 2 + i, 0);
 }
 
 static void two_options(struct list *l, const struct peer *p, unsigned int i)
 {
 	add_good(l, p);
 	if (i)
-		add_bent(l, p, 11, l->bytes[11] ^ 1);
+		add_changed(l, p, 11, l->bytes[11] ^ 1);
 	else
 		add_good(l, p);
 }
 
-/* The list is cut inside the option: what follows is the payload's business. */
+/* The list ends within the option; the payload follows. */
 static void cut_short(struct list *l, const struct peer *p, unsigned int i)
 {
 	add_good(l, p);
 	l->len = (i + 1) * 4;
 }
 
-/* Other kinds are malformed before or behind ours. */
+/* A malformed option of another kind before or behind the correct one. */
 static void bad_neighbour(struct list *l, const struct peer *p, unsigned int i)
 {
 	static const u8 bad[][4] = { { 200, 0, 1, 1 }, { 200, 1, 1, 1 }, { 200, 255, 1, 1 } };
@@ -117,7 +117,7 @@ static void no_option(struct list *l, const struct peer *p, unsigned int i)
 	(void)i;
 }
 
-/* Behind the end-of-list mark there is nothing. */
+/* A correct option behind the end of the list. */
 static void behind_end(struct list *l, const struct peer *p, unsigned int i)
 {
 	(void)i;
@@ -125,7 +125,7 @@ static void behind_end(struct list *l, const struct peer *p, unsigned int i)
 	add_good(l, p);
 }
 
-/* Kinds that mean nothing to TCP itself, with lengths that may be lies. */
+/* An option of a kind that has no meaning for TCP, with a length that may be wrong. */
 static void add_random(struct list *l)
 {
 	u8 option[16];
@@ -144,7 +144,7 @@ static void random_list(struct list *l, const struct peer *p, unsigned int i)
 {
 	(void)p;
 	(void)i;
-	/* Malformed lists of 18 bytes and more some kernels drop, for MD5's sake. */
+	/* some kernels drop malformed lists of 18 bytes or more, in which they look for MD5 */
 	while (l->len < 4)
 		add_random(l);
 }
@@ -155,7 +155,7 @@ static void open_with(struct peer *p, unsigned int i,
 	struct list l = { .len = 0 };
 	struct afr_tcp_option opt;
 
-	/* As a server we must hear the nonce first; an empty answer asks for that. */
+	/* A server needs the nonce of the SYN first. */
 	if (!p->as_client && !tcp_await_syn(&p->tcb)) {
 		wrong(p, "the victim does not connect");
 		return;
@@ -167,8 +167,8 @@ static void open_with(struct peer *p, unsigned int i,
 	if (!peer_open_options(p, l.bytes, l.len))
 		return;
 	if (p->as_client && !afr_tcp_option_find(p->tcb.syn_options, p->tcb.syn_options_len, &opt))
-		wrong(p, "the victim answers an option that is no offer");
-	talk_plain(p);
+		wrong(p, "the victim accepts an option list that is no offer");
+	send_unframed(p);
 }
 
 #define ROW(name)								\
@@ -188,9 +188,9 @@ ROW(no_option)
 ROW(behind_end)
 ROW(random_list)
 
-/* ---- server only ---- */
+/* ---- rows as server only ---- */
 
-/* A box that repeats what it does not know. */
+/* A middlebox copies unknown options into the SYN-ACK. */
 static void echoed(struct peer *p, unsigned int i)
 {
 	(void)i;
@@ -199,7 +199,7 @@ static void echoed(struct peer *p, unsigned int i)
 		return;
 	}
 	if (peer_open_options(p, p->tcb.syn_options, p->tcb.syn_options_len))
-		talk_plain(p);
+		send_unframed(p);
 }
 
 static void wrong_nonce(struct peer *p, unsigned int i)
@@ -218,10 +218,10 @@ static void wrong_nonce(struct peer *p, unsigned int i)
 		opt.nonce = i == 1 ? 0 : afr_tcp_option_answer(opt.nonce) ^ 1u << (i % 32);
 	afr_tcp_option_write(options, &opt);
 	if (peer_open_options(p, options, sizeof(options)))
-		talk_plain(p);
+		send_unframed(p);
 }
 
-/* The first SYNs are lost on us; the option may be left out of later ones. */
+/* The first SYNs are lost; the victim may leave the option out of retransmissions. */
 static void deaf_at_first(struct peer *p, unsigned int i)
 {
 	(void)i;
@@ -231,12 +231,12 @@ static void deaf_at_first(struct peer *p, unsigned int i)
 			return;
 		}
 	if (peer_open_options(p, NULL, 0))
-		talk_plain(p);
+		send_unframed(p);
 }
 
-/* ---- client only ---- */
+/* ---- rows as client only ---- */
 
-/* Half-open: SYNs with the option and nothing behind them, then a proper one. */
+/* SYNs with the option, whose handshakes are never completed, then a valid connection. */
 static void half_open(struct peer *p, unsigned int i)
 {
 	struct tcb *tcb = &p->tcb;
@@ -255,7 +255,7 @@ static void half_open(struct peer *p, unsigned int i)
 		seg.sport = 40000 + n;
 		seg.seq = rnd();
 		tun_send(tcb->tun, &seg);
-		/* Its SYN-ACK is refused with a reset, as by a host that asked for nothing. */
+		/* tcp_turn() answers each SYN-ACK with RST, as a host that sent no SYN */
 		while (tcp_turn(tcb, 0))
 			;
 	}
@@ -266,34 +266,34 @@ static void half_open(struct peer *p, unsigned int i)
 	}
 }
 
-/* The offer, then bytes of an application: our end never saw the consent. */
+/* Unframed bytes after an offer: the acceptance in the SYN-ACK was lost. */
 static void consent_lost(struct peer *p, unsigned int i)
 {
 	(void)i;
-	talk_plain(p);
+	send_unframed(p);
 }
 
-/* Reset between the offer and the first byte. */
+/* RST before the first byte. */
 static void reset_early(struct peer *p, unsigned int i)
 {
 	(void)i;
 	tcp_rst(&p->tcb);
 }
 
-#define PLAIN(name, count)	\
+#define FALLBACK(name, count)	\
 	{ #name, AS_BOTH | OPEN_SELF, open_##name, count, EXPECT_PLAIN, 0, 500 }
 
 const struct rogue_row option_rows[] = {
-	PLAIN(one_length, 10),
-	PLAIN(one_version, 4),
-	PLAIN(one_role, 5),
-	PLAIN(one_exid, 4),
-	PLAIN(two_options, 2),
-	PLAIN(cut_short, 2),
-	PLAIN(bad_neighbour, 6),
-	PLAIN(no_option, 1),
-	PLAIN(behind_end, 1),
-	PLAIN(random_list, 100),
+	FALLBACK(one_length, 10),
+	FALLBACK(one_version, 4),
+	FALLBACK(one_role, 5),
+	FALLBACK(one_exid, 4),
+	FALLBACK(two_options, 2),
+	FALLBACK(cut_short, 2),
+	FALLBACK(bad_neighbour, 6),
+	FALLBACK(no_option, 1),
+	FALLBACK(behind_end, 1),
+	FALLBACK(random_list, 100),
 	{ "fetch", AS_BOTH | OPEN_SELF, open_no_option, 1, EXPECT_PLAIN, 0, 200000 },
 	{ "echoed", AS_SERVER | OPEN_SELF, echoed, 1, EXPECT_PLAIN, 0, 500 },
 	{ "wrong_nonce", AS_SERVER | OPEN_SELF, wrong_nonce, 10, EXPECT_PLAIN, 0, 500 },

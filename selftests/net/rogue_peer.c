@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* One case: victim, handshake, what the row says, and the verdict. */
+/* One case: victim, TCP handshake, the row's act(), and the verdict. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sys/mman.h>
@@ -12,6 +12,7 @@
 #define STREAM_MAX	HEAR_MAX
 #define START_SECONDS	10
 
+/* Records what is wrong; of several calls only the first counts. */
 void wrong(struct peer *p, const char *format, ...)
 {
 	va_list args;
@@ -23,20 +24,21 @@ void wrong(struct peer *p, const char *format, ...)
 	va_end(args);
 }
 
-/* ---- saying things ---- */
+/* ---- sending ---- */
 
 void peer_raw(struct peer *p, const void *data, size_t len, size_t chunk)
 {
 	if (p->raw_len + len > STREAM_MAX) {
-		wrong(p, "row sends too much for its books");
+		wrong(p, "the row sends more than STREAM_MAX bytes");
 		return;
 	}
 	memcpy(p->raw + p->raw_len, data, len);
 	p->raw_len += len;
-	/* A victim that has reset us misses the rest: the verdict knows. */
+	/* After a reset by the victim this fails; judge() reads the victim's report. */
 	tcp_send(&p->tcb, data, len, chunk);
 }
 
+/* Sends bytes of the application without framing. */
 void peer_raw_bytes(struct peer *p, size_t len)
 {
 	u8 *buf = malloc(len);
@@ -82,6 +84,7 @@ void peer_offset_frame(struct peer *p, u8 type, u64 offset)
 	peer_frame(p, &frame);
 }
 
+/* Sends the next @len stream bytes as DATA at any @offset, without counting them as sent. */
 void peer_data_at(struct peer *p, u64 offset, size_t len)
 {
 	struct afr_frame frame = { .type = AFR_FRAME_DATA, .offset = offset, .length = len };
@@ -94,10 +97,11 @@ void peer_data_at(struct peer *p, u64 offset, size_t len)
 	free(buf);
 }
 
+/* Sends the next @len stream bytes in one DATA frame. */
 void peer_data(struct peer *p, size_t len)
 {
 	if (p->stream_len + len > STREAM_MAX) {
-		wrong(p, "row sends too much for its books");
+		wrong(p, "the row sends more than STREAM_MAX bytes");
 		return;
 	}
 	for (size_t i = 0; i < len; i++)
@@ -112,7 +116,7 @@ void peer_fin(struct peer *p)
 	peer_offset_frame(p, AFR_FRAME_FIN, p->offset);
 }
 
-/* ---- hearing things ---- */
+/* ---- receiving ---- */
 
 static void take_hello(struct peer *p)
 {
@@ -148,7 +152,7 @@ static void take_stream(struct peer *p, const struct afr_frame *frame, const u8 
 	p->heard += frame->length;
 }
 
-/* One whole frame, if it is there. */
+/* Parses one frame. Returns false if it is incomplete or malformed. */
 static bool take_frame(struct peer *p)
 {
 	const u8 *at = p->tcb.in + p->parsed;
@@ -183,6 +187,7 @@ static void take_all(struct peer *p)
 		;
 }
 
+/* Receives for up to @seconds, until there were @count frames of @type. */
 bool peer_await_frame(struct peer *p, u8 type, unsigned int count, double seconds)
 {
 	double end = now() + seconds;
@@ -219,8 +224,8 @@ static bool victim_ended(struct peer *p)
 }
 
 /*
- * Acknowledge the victim's end of stream, as an honest end does: its socket is
- * then finished at once, and leaves nothing for the next case.
+ * Sends FINACK for the victim's FIN, as the module does, so that the victim's connection ends at
+ * once and sends nothing in the next case.
  */
 static void answer_fin(struct peer *p)
 {
@@ -230,11 +235,12 @@ static void answer_fin(struct peer *p)
 	peer_offset_frame(p, AFR_FRAME_FINACK, p->fin);
 }
 
+/* Receives, and answers FIN as the module does, until the victim has ended and is silent. */
 void peer_settle(struct peer *p, double seconds)
 {
 	bool framed = !(p->row->flags & RAW_BACK) &&
 		      (p->row->expect == EXPECT_STREAM || p->row->expect == EXPECT_EITHER);
-	/* of what comes late nothing is judged in a row that only has to be survived */
+	/* with EXPECT_SURVIVE nothing that arrives now is checked */
 	int turn = p->row->expect == EXPECT_SURVIVE ? 1 : 5;
 	double end = now() + seconds;
 	unsigned int quiet = 0;
@@ -278,7 +284,7 @@ static bool connect_victim(struct peer *p, const u8 *options, unsigned int len)
 	return false;
 }
 
-/* The victim's SYN has come, and told its nonce. */
+/* Waits for the victim's SYN and reads the nonce from it. */
 static bool await_victim(struct peer *p)
 {
 	struct afr_tcp_option opt;
@@ -299,6 +305,7 @@ static bool await_victim(struct peer *p)
 	return true;
 }
 
+/* Does the TCP handshake with @options. */
 bool peer_open_options(struct peer *p, const u8 *options, unsigned int len)
 {
 	if (p->as_client)
@@ -320,10 +327,10 @@ static void check_answer(struct peer *p)
 	if (afr_tcp_option_find(p->tcb.syn_options, p->tcb.syn_options_len, &opt))
 		wrong(p, "no option in the victim's SYN-ACK");
 	else if (!opt.server || opt.nonce != afr_tcp_option_answer(p->nonce))
-		wrong(p, "the victim's answer is not the answer to our option");
+		wrong(p, "the option in the victim's SYN-ACK does not answer that of the SYN");
 }
 
-/* An error that comes at once is what connect() reports, with no more said. */
+/* Waits for the victim's connect(): it would fail if the row caused an error before its return. */
 static bool await_connected(struct peer *p)
 {
 	double end = now() + rogue.patience;
@@ -338,6 +345,7 @@ static bool await_connected(struct peer *p)
 	return true;
 }
 
+/* Does the TCP handshake with a correct option. */
 bool peer_open(struct peer *p)
 {
 	u8 options[40];
@@ -372,7 +380,7 @@ static void want_all(struct peer *p, const u8 *bytes, size_t len, const char *wh
 	while (i < len && i < r->heard_len && r->heard[i] == bytes[i])
 		i++;
 	if (i < len || r->heard_len != len)
-		wrong(p, "the victim heard %zu bytes, expected %zu %s bytes; they differ from %zu on",
+		wrong(p, "the victim read %zu bytes, not %zu %s bytes; they differ from %zu on",
 		      r->heard_len, len, what, i);
 }
 
@@ -384,29 +392,29 @@ static void want_error(struct peer *p, const u8 *bytes, size_t len)
 		wrong(p, "the victim got %s after %zu bytes, expected ECONNRESET or EPROTO",
 		      r->err ? strerror(r->err) : "the end of the stream", r->heard_len);
 	else if (!is_prefix(p, bytes, len))
-		wrong(p, "the victim heard %zu bytes that are no prefix of ours", r->heard_len);
+		wrong(p, "the victim read %zu bytes, not a prefix of those sent", r->heard_len);
 	else if (rogue.rdma && p->row->reason && r->reason != p->row->reason)
 		wrong(p, "the reason is %u, expected %u", r->reason, p->row->reason);
 }
 
-/* What the victim said came as it said it. */
-static void want_speech(struct peer *p)
+/* All bytes of the victim have arrived, without framing. */
+static void want_victim_bytes(struct peer *p)
 {
 	for (size_t i = 0; i < p->row->says; i++)
 		if (i >= p->tcb.in_len || p->tcb.in[i] != victim_byte(i)) {
-			wrong(p, "of the victim's %u bytes %zu came, and byte %zu is wrong",
+			wrong(p, "of the victim's %u bytes %zu arrived, and byte %zu is wrong",
 			      p->row->says, p->tcb.in_len, i);
 			return;
 		}
 }
 
-/* A plain TCP program just gets every byte, and ours comes raw. */
+/* For a victim on a TCP socket, everything after the handshake is data; it sends no frames. */
 static void judge_tcp(struct peer *p)
 {
 	if (p->row->expect == EXPECT_SURVIVE)
 		return;
-	want_all(p, p->raw, p->raw_len, "raw");
-	want_speech(p);
+	want_all(p, p->raw, p->raw_len, "unframed");
+	want_victim_bytes(p);
 }
 
 static void judge(struct peer *p)
@@ -415,10 +423,10 @@ static void judge(struct peer *p)
 
 	switch (p->row->expect) {
 	case EXPECT_PLAIN:
-		want_all(p, p->raw, p->raw_len, "plain");
-		/* A client that saw consent speaks framed, whatever we speak. */
+		want_all(p, p->raw, p->raw_len, "unframed");
+		/* A client whose offer was accepted sends frames, whatever rogue sends. */
 		if (p->as_client || p->row->flags & OPEN_SELF)
-			want_speech(p);
+			want_victim_bytes(p);
 		break;
 	case EXPECT_STREAM:
 		want_all(p, p->stream, p->stream_len, "stream");
@@ -436,14 +444,14 @@ static void judge(struct peer *p)
 		if (r->err)
 			want_error(p, p->raw, p->raw_len);
 		else
-			want_all(p, p->raw, p->raw_len, "plain");
+			want_all(p, p->raw, p->raw_len, "unframed");
 		break;
 	case EXPECT_SURVIVE:
 		break;
 	}
 }
 
-/* ---- all of it ---- */
+/* ---- running a case ---- */
 
 static u8 raw_room[STREAM_MAX], stream_room[STREAM_MAX];
 static u8 *in_room;
@@ -456,7 +464,7 @@ static void prepare(struct peer *p, const struct rogue_row *row, bool as_client)
 		.row = row, .as_client = as_client, .raw = raw_room, .stream = stream_room,
 		.nonce = rnd(), .fin = AFR_NO_END,
 	};
-	/* A port of our own for each case: nothing old answers for it. */
+	/* Another port for each case: segments of earlier connections are not for it. */
 	if (++next_port < 20000)
 		next_port = 20000;
 	p->tcb.in = in_room;
@@ -465,7 +473,7 @@ static void prepare(struct peer *p, const struct rogue_row *row, bool as_client)
 	in_room = p->tcb.in;
 }
 
-/* A lie behind an honest end must be seen before the reader comes to that end and leaves. */
+/* The victim must detect a violation behind the FIN before it reads up to the FIN and closes. */
 static void await_reset(struct peer *p)
 {
 	double end = now() + rogue.patience;
@@ -489,28 +497,29 @@ static void act(struct peer *p, unsigned int i)
 }
 
 /*
- * How the stream ends from our side. A plain TCP victim ignores frames, so only
- * TCP's end tells it anything.
+ * Sends a TCP FIN where no FIN frame can end the stream, as with a victim on a TCP socket, and
+ * waits for the victim.
  */
 static void finish(struct peer *p)
 {
-	bool plain = p->row->expect == EXPECT_PLAIN || p->row->expect == EXPECT_SURVIVE ||
-		     p->row->expect == EXPECT_PLAIN_OR_ERROR;
+	bool fallback = p->row->expect == EXPECT_PLAIN || p->row->expect == EXPECT_SURVIVE ||
+			p->row->expect == EXPECT_PLAIN_OR_ERROR;
 
-	if (!rogue.rdma || (plain && !(p->row->flags & KEEP_OPEN)))
+	if (!rogue.rdma || (fallback && !(p->row->flags & KEEP_OPEN)))
 		tcp_fin(&p->tcb);
 	peer_settle(p, rogue.patience);
 }
 
-static void say_silence(struct peer *p)
+static void report_stall(struct peer *p)
 {
 	struct victim_report *r = p->victim.report;
 
-	wrong(p, "nothing happened to the victim in %.1f s: state %u, %zu bytes heard; of ours %u are unacknowledged, its window is %u",
+	wrong(p, "no end in %.1f s: state %u, %zu bytes read, %u unacknowledged, window %u",
 	      rogue.patience, r->state, r->heard_len, p->tcb.snd_nxt - p->tcb.snd_una,
 	      p->tcb.peer_window);
 }
 
+/* Runs case @i of a row. Returns NULL, or what is wrong. */
 const char *peer_run(const struct rogue_row *row, unsigned int i, bool as_client)
 {
 	static char why[400];
@@ -526,13 +535,13 @@ const char *peer_run(const struct rogue_row *row, unsigned int i, bool as_client
 	act(&p, i);
 	finish(&p);
 	if (!victim_ended(&p))
-		say_silence(&p);
+		report_stall(&p);
 	else if (!p.why[0])
 		(rogue.rdma ? judge : judge_tcp)(&p);
-	/* Whatever is left of it, end it: the next case is another story. */
+	/* Nothing may be left for the next case. */
 	tcp_rst(&p.tcb);
 	if (!victim_join(&p.victim, START_SECONDS))
-		wrong(&p, "the victim hangs");
+		wrong(&p, "the victim does not end");
 	munmap(p.victim.report, sizeof(*p.victim.report));
 	snprintf(why, sizeof(why), "%s", p.why);
 	return why[0] ? why : NULL;

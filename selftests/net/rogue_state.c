@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Frames that are well formed and cannot be true. Where a victim could see the
- * end of the stream before the lie, it is a sleepy one, which reads afterwards.
+ * Well-formed frames that violate the state of the connection. Rows in which the victim could read
+ * the end of the stream before the violation arrives are SLEEPY.
  */
 #define _GNU_SOURCE
 #include "rogue.h"
 
 #define BYTES	1000
 
-static void go_on(struct peer *p)
+static void send_rest(struct peer *p)
 {
 	peer_data(p, BYTES);
 	peer_fin(p);
@@ -18,11 +18,11 @@ static void go_on(struct peer *p)
 
 static void data_offset(struct peer *p, unsigned int i)
 {
-	const u64 lies[] = { BYTES + 1, BYTES - 1, 0, BYTES * 2, 1ull << 40, 1ull << 62 };
+	const u64 values[] = { BYTES + 1, BYTES - 1, 0, BYTES * 2, 1ull << 40, 1ull << 62 };
 
 	peer_data(p, BYTES);
-	peer_data_at(p, lies[i], 10);
-	go_on(p);
+	peer_data_at(p, values[i], 10);
+	send_rest(p);
 }
 
 static void data_replayed(struct peer *p, unsigned int i)
@@ -30,7 +30,7 @@ static void data_replayed(struct peer *p, unsigned int i)
 	(void)i;
 	peer_data(p, BYTES);
 	peer_data_at(p, p->offset - BYTES, BYTES);
-	go_on(p);
+	send_rest(p);
 }
 
 static u32 victim_ring(struct peer *p)
@@ -44,7 +44,7 @@ static u32 victim_ring(struct peer *p)
 	return p->hello.ring;
 }
 
-/* Exactly the window, while nobody reads: allowed to the last byte. */
+/* Fills the window of a victim that does not read, which is legal to the last byte. */
 static void fill_window(struct peer *p)
 {
 	u32 left = victim_ring(p);
@@ -81,7 +81,7 @@ static void data_after_fin(struct peer *p, unsigned int i)
 	peer_data_at(p, p->offset, i ? 1000 : 1);
 }
 
-/* An end above what has come, which then comes: legal. */
+/* FIN before the last bytes of the stream, which is legal. */
 static void fin_ahead(struct peer *p, unsigned int i)
 {
 	(void)i;
@@ -102,7 +102,7 @@ static void fin_below(struct peer *p, unsigned int i)
 {
 	peer_data(p, BYTES);
 	peer_offset_frame(p, AFR_FRAME_FIN, i ? 0 : p->offset - 1);
-	go_on(p);
+	send_rest(p);
 }
 
 static void fin_twice(struct peer *p, unsigned int i)
@@ -125,21 +125,21 @@ static void finack_unasked(struct peer *p, unsigned int i)
 	static const u64 ends[] = { 0, 1, 500, 1ull << 40 };
 
 	peer_offset_frame(p, AFR_FRAME_FINACK, ends[i]);
-	go_on(p);
+	send_rest(p);
 }
 
 /* ---- CREDIT and BLOCKED ---- */
 
 static void credit_beyond(struct peer *p, unsigned int i)
 {
-	static const u64 lies[] = { 501, 1000, 1ull << 32, 1ull << 61 };
+	static const u64 values[] = { 501, 1000, 1ull << 32, 1ull << 61 };
 
 	peer_await_frame(p, AFR_FRAME_DATA, 1, rogue.patience);
-	peer_offset_frame(p, AFR_FRAME_CREDIT, lies[i]);
-	go_on(p);
+	peer_offset_frame(p, AFR_FRAME_CREDIT, values[i]);
+	send_rest(p);
 }
 
-/* An older cursor is old news: no harm, and no window given back. */
+/* Older cursors are ignored. */
 static void credit_backwards(struct peer *p, unsigned int i)
 {
 	(void)i;
@@ -147,32 +147,32 @@ static void credit_backwards(struct peer *p, unsigned int i)
 	for (u64 n = p->heard; n; n /= 2)
 		peer_offset_frame(p, AFR_FRAME_CREDIT, n);
 	peer_offset_frame(p, AFR_FRAME_CREDIT, 0);
-	go_on(p);
+	send_rest(p);
 }
 
-/* A reader that never says it has read: the victim's writer blocks, no more. */
+/* Without CREDIT the victim's writer blocks at the end of the window; nothing else happens. */
 static void no_credit(struct peer *p, unsigned int i)
 {
 	double end = now() + 0.5;
 
 	(void)i;
 	while (rogue.rdma && now() < end)
-		peer_await_frame(p, AFR_FRAME_URGENT, 1, 0.05);	/* just look */
+		peer_await_frame(p, AFR_FRAME_URGENT, 1, 0.05);	/* only receive */
 	if (p->heard > 256 * 1024)
 		wrong(p, "the victim sent %llu bytes into a window of 262144",
 		      (unsigned long long)p->heard);
-	go_on(p);
+	send_rest(p);
 }
 
 static void blocked_lies(struct peer *p, unsigned int i)
 {
-	static const u64 lies[] = { 0, 1, 1ull << 32, 1ull << 62 };
+	static const u64 values[] = { 0, 1, 1ull << 32, 1ull << 62 };
 
-	peer_offset_frame(p, AFR_FRAME_BLOCKED, lies[i]);
-	go_on(p);
+	peer_offset_frame(p, AFR_FRAME_BLOCKED, values[i]);
+	send_rest(p);
 }
 
-/* ---- ATTACH, MOVE, RESUME without RDMA behind them ---- */
+/* ---- ATTACH, MOVE, RESUME without RDMA ---- */
 
 static struct afr_frame attach(u8 type, u32 epoch)
 {
@@ -191,21 +191,21 @@ static void unknown_link(struct peer *p, unsigned int i)
 
 	(void)i;
 	peer_frame(p, &f);
-	/* A no with a reason, in its time; the connection goes on. */
+	/* a refusal when the timer has expired; the connection stays on TCP */
 	if (rogue.rdma && (!peer_await_frame(p, AFR_FRAME_ATTACHED, 1, rogue.patience) ||
 			   !p->last[AFR_FRAME_ATTACHED].attach.reason))
 		wrong(p, "no refusal of an unknown link");
-	go_on(p);
+	send_rest(p);
 }
 
-/* Epochs may be left out, for those that were given up before they were told. */
+/* Epochs may be skipped: an attach may be given up before ATTACH is sent. */
 static void attach_epoch(struct peer *p, unsigned int i)
 {
 	static const u32 epochs[] = { 2, 7, 0x80000000, 0xffffffff };
 	struct afr_frame f = attach(AFR_FRAME_ATTACH, epochs[i]);
 
 	peer_frame(p, &f);
-	go_on(p);
+	send_rest(p);
 }
 
 static void attach_twice(struct peer *p, unsigned int i)
@@ -215,7 +215,7 @@ static void attach_twice(struct peer *p, unsigned int i)
 	peer_frame(p, &f);
 	f.attach.epoch += i;
 	peer_frame(p, &f);
-	go_on(p);
+	send_rest(p);
 }
 
 static void attach_ring_changed(struct peer *p, unsigned int i)
@@ -224,7 +224,7 @@ static void attach_ring_changed(struct peer *p, unsigned int i)
 
 	f.attach.ring = f.attach.span = i ? 1 << 20 : 1 << 15;
 	peer_frame(p, &f);
-	go_on(p);
+	send_rest(p);
 }
 
 static void attach_consumed(struct peer *p, unsigned int i)
@@ -233,7 +233,7 @@ static void attach_consumed(struct peer *p, unsigned int i)
 
 	f.attach.consumed = i ? 1ull << 40 : 501;
 	peer_frame(p, &f);
-	go_on(p);
+	send_rest(p);
 }
 
 static void attach_with_reason(struct peer *p, unsigned int i)
@@ -243,10 +243,10 @@ static void attach_with_reason(struct peer *p, unsigned int i)
 	(void)i;
 	f.attach.reason = AFR_REASON_NO_MEMORY;
 	peer_frame(p, &f);
-	go_on(p);
+	send_rest(p);
 }
 
-/* To a victim whose output is raw, for HELLO came too late. */
+/* ATTACH on a one-way connection: HELLO came too late, and the victim sends in fallback mode. */
 static void attach_half(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = attach(AFR_FRAME_ATTACH, 1);
@@ -257,10 +257,10 @@ static void attach_half(struct peer *p, unsigned int i)
 		tcp_turn(&p->tcb, 10);
 	peer_hello(p);
 	peer_frame(p, &f);
-	go_on(p);
+	send_rest(p);
 }
 
-/* Half-framed there is no window, but an end is an end. */
+/* A one-way connection has no window, but FIN is checked. */
 static void data_after_fin_half(struct peer *p, unsigned int i)
 {
 	double end = now() + rogue.patience;
@@ -271,14 +271,14 @@ static void data_after_fin_half(struct peer *p, unsigned int i)
 	data_after_fin(p, i);
 }
 
-/* From an end that has no business to attach. */
+/* Only a client may send ATTACH. */
 static void attach_by_server(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = attach(AFR_FRAME_ATTACH, 1);
 
 	(void)i;
 	peer_frame(p, &f);
-	go_on(p);
+	send_rest(p);
 }
 
 static void attached_unasked(struct peer *p, unsigned int i)
@@ -287,7 +287,7 @@ static void attached_unasked(struct peer *p, unsigned int i)
 
 	f.attach.reason = i ? AFR_REASON_NO_MEMORY : 0;
 	peer_frame(p, &f);
-	go_on(p);
+	send_rest(p);
 }
 
 static void move_unattached(struct peer *p, unsigned int i)
@@ -297,10 +297,10 @@ static void move_unattached(struct peer *p, unsigned int i)
 
 	peer_data(p, 10);
 	peer_frame(p, &f);
-	go_on(p);
+	send_rest(p);
 }
 
-/* MOVE for an attach that was refused, and DATA on TCP as if nothing were. */
+/* MOVE for an attach that will be refused, then DATA on TCP. */
 static void move_refused(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = attach(AFR_FRAME_ATTACH, 1);
@@ -309,7 +309,7 @@ static void move_refused(struct peer *p, unsigned int i)
 	(void)i;
 	peer_frame(p, &f);
 	peer_frame(p, &move);
-	go_on(p);
+	send_rest(p);
 }
 
 static void resume_unasked(struct peer *p, unsigned int i)
@@ -320,10 +320,10 @@ static void resume_unasked(struct peer *p, unsigned int i)
 	f.resume.consumed = i < 6 ? 0 : 1ull << 40;
 	peer_data(p, 10);
 	peer_frame(p, &f);
-	go_on(p);
+	send_rest(p);
 }
 
-/* RESUME in answer to an ATTACH: as if the link had died at once. */
+/* RESUME right behind ATTACH, as if the link had been lost at once. */
 static void resume_attach(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = attach(AFR_FRAME_ATTACH, 1);
@@ -332,10 +332,10 @@ static void resume_attach(struct peer *p, unsigned int i)
 	(void)i;
 	peer_frame(p, &f);
 	peer_frame(p, &resume);
-	go_on(p);
+	send_rest(p);
 }
 
-/* ---- ERROR, URGENT, TCP's own ends ---- */
+/* ---- ERROR, URGENT, FIN and RST of TCP ---- */
 
 static void error_frame(struct peer *p, unsigned int i)
 {
@@ -352,7 +352,7 @@ static void urgent(struct peer *p, unsigned int i)
 
 	peer_data(p, 10);
 	peer_offset_frame(p, AFR_FRAME_URGENT, offsets[i]);
-	go_on(p);
+	send_rest(p);
 }
 
 static void reset(struct peer *p, unsigned int i)
@@ -362,16 +362,16 @@ static void reset(struct peer *p, unsigned int i)
 	tcp_rst(&p->tcb);
 }
 
-/* The victim's stream is never acknowledged; it closes, and TCP ends. */
+/* TCP FIN instead of FINACK for the victim's FIN. */
 static void fin_unanswered(struct peer *p, unsigned int i)
 {
 	(void)i;
-	go_on(p);
+	send_rest(p);
 	peer_await_frame(p, AFR_FRAME_FIN, 1, rogue.patience);
 	tcp_fin(&p->tcb);
 }
 
-/* DATA for an end that has been told the stream is over, and has closed. */
+/* DATA behind FIN, to a victim that has read to the end of the stream and closed. */
 static void data_to_orphan(struct peer *p, unsigned int i)
 {
 	peer_data(p, BYTES);
@@ -381,41 +381,41 @@ static void data_to_orphan(struct peer *p, unsigned int i)
 		peer_data_at(p, p->offset, 1000);
 }
 
-#define LIE(why)	EXPECT_ERROR, AFR_REASON_##why
+#define VIOLATION(why)	EXPECT_ERROR, AFR_REASON_##why
 
 const struct rogue_row state_rows[] = {
-	{ "data_offset", AS_BOTH, data_offset, 6, LIE(DATA_OFFSET), 0 },
-	{ "data_replayed", AS_BOTH, data_replayed, 1, LIE(DATA_OFFSET), 0 },
+	{ "data_offset", AS_BOTH, data_offset, 6, VIOLATION(DATA_OFFSET), 0 },
+	{ "data_replayed", AS_BOTH, data_replayed, 1, VIOLATION(DATA_OFFSET), 0 },
 	{ "window_full", AS_BOTH | SLEEPY, window_full, 1, EXPECT_STREAM, 0, 0 },
-	{ "window_exceeded", AS_BOTH | SLEEPY, window_exceeded, 3, LIE(WINDOW_EXCEEDED), 0 },
-	{ "data_after_fin", AS_BOTH | SLEEPY, data_after_fin, 2, LIE(DATA_AFTER_FIN), 0 },
+	{ "window_exceeded", AS_BOTH | SLEEPY, window_exceeded, 3, VIOLATION(WINDOW_EXCEEDED), 0 },
+	{ "data_after_fin", AS_BOTH | SLEEPY, data_after_fin, 2, VIOLATION(DATA_AFTER_FIN), 0 },
 	{ "fin_ahead", AS_BOTH, fin_ahead, 1, EXPECT_STREAM, 0, 500 },
-	{ "past_fin_ahead", AS_BOTH, past_fin_ahead, 1, LIE(DATA_AFTER_FIN), 0 },
-	{ "fin_below", AS_BOTH, fin_below, 2, LIE(FIN_BAD), 0 },
+	{ "past_fin_ahead", AS_BOTH, past_fin_ahead, 1, VIOLATION(DATA_AFTER_FIN), 0 },
+	{ "fin_below", AS_BOTH, fin_below, 2, VIOLATION(FIN_BAD), 0 },
 	{ "fin_twice", AS_BOTH | SLEEPY, fin_twice, 1, EXPECT_EITHER, 0, 0 },
-	{ "fin_changed", AS_BOTH | SLEEPY, fin_changed, 2, LIE(FIN_BAD), 0 },
-	{ "finack_unasked", AS_BOTH, finack_unasked, 4, LIE(FINACK_BAD), 500 },
-	{ "credit_beyond", AS_BOTH, credit_beyond, 4, LIE(CREDIT_BAD), 500 },
+	{ "fin_changed", AS_BOTH | SLEEPY, fin_changed, 2, VIOLATION(FIN_BAD), 0 },
+	{ "finack_unasked", AS_BOTH, finack_unasked, 4, VIOLATION(FINACK_BAD), 500 },
+	{ "credit_beyond", AS_BOTH, credit_beyond, 4, VIOLATION(CREDIT_BAD), 500 },
 	{ "credit_backwards", AS_BOTH, credit_backwards, 1, EXPECT_STREAM, 0, 500 },
 	{ "no_credit", AS_BOTH, no_credit, 1, EXPECT_STREAM, 0, SAY_MAX * 2 },
 	{ "blocked_lies", AS_BOTH, blocked_lies, 4, EXPECT_STREAM, 0, 500 },
 	{ "unknown_link", AS_CLIENT | SHORT_TIMERS, unknown_link, 1, EXPECT_STREAM, 0, 500 },
 	{ "attach_epoch", AS_CLIENT | SHORT_TIMERS, attach_epoch, 4, EXPECT_EITHER, 0, 0 },
 	{ "attach_twice", AS_CLIENT | SHORT_TIMERS, attach_twice, 2, EXPECT_EITHER, 0, 0 },
-	{ "attach_ring_changed", AS_CLIENT, attach_ring_changed, 2, LIE(ATTACH_BAD), 0 },
-	{ "attach_consumed", AS_CLIENT, attach_consumed, 2, LIE(ATTACH_BAD), 500 },
+	{ "attach_ring_changed", AS_CLIENT, attach_ring_changed, 2, VIOLATION(ATTACH_BAD), 0 },
+	{ "attach_consumed", AS_CLIENT, attach_consumed, 2, VIOLATION(ATTACH_BAD), 500 },
 	{ "attach_with_reason", AS_CLIENT, attach_with_reason, 1, EXPECT_ERROR, 0, 0 },
 	{ "attach_half", AS_CLIENT | NO_HELLO | SHORT_TIMERS | RAW_BACK, attach_half, 1,
-	  LIE(ATTACH_BAD), 100 },
+	  VIOLATION(ATTACH_BAD), 100 },
 	{ "data_after_fin_half", AS_CLIENT | NO_HELLO | SHORT_TIMERS | RAW_BACK | SLEEPY,
-	  data_after_fin_half, 2, LIE(DATA_AFTER_FIN), 100 },
-	{ "attach_by_server", AS_SERVER, attach_by_server, 1, LIE(ATTACH_BAD), 0 },
-	{ "attached_unasked", AS_BOTH, attached_unasked, 2, LIE(ATTACH_BAD), 0 },
+	  data_after_fin_half, 2, VIOLATION(DATA_AFTER_FIN), 100 },
+	{ "attach_by_server", AS_SERVER, attach_by_server, 1, VIOLATION(ATTACH_BAD), 0 },
+	{ "attached_unasked", AS_BOTH, attached_unasked, 2, VIOLATION(ATTACH_BAD), 0 },
 	{ "move_unattached", AS_BOTH, move_unattached, 3, EXPECT_EITHER, 0, 0 },
 	{ "move_refused", AS_CLIENT | SHORT_TIMERS, move_refused, 1, EXPECT_EITHER, 0, 0 },
 	{ "resume_unasked", AS_BOTH, resume_unasked, 9, EXPECT_EITHER, 0, 0 },
 	{ "resume_attach", AS_CLIENT | SHORT_TIMERS, resume_attach, 1, EXPECT_EITHER, 0, 0 },
-	{ "error_frame", AS_BOTH, error_frame, 4, LIE(PEER_ERROR), 500 },
+	{ "error_frame", AS_BOTH, error_frame, 4, VIOLATION(PEER_ERROR), 500 },
 	{ "urgent_frame", AS_BOTH, urgent, 4, EXPECT_EITHER, 0, 500 },
 	{ "reset", AS_BOTH, reset, 2, EXPECT_SURVIVE, 0, 500 },
 	{ "fin_unanswered", AS_BOTH, fin_unanswered, 1, EXPECT_STREAM, 0, 500 },

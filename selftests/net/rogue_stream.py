@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Connections of rogue-module.py: sockets, bytes that tell whose they are, bystanders.
+"""Connections of rogue-module.py: sockets, streams whose bytes identify them, bystanders.
 
-The upper three bits of a byte are the tag of its direction, the lower five follow
-from its offset. So bytes at a wrong place and bytes of somebody else are told apart.
+The upper three bits of a byte are the tag of its direction, the lower five depend on its
+offset. So bytes at a wrong offset can be distinguished from bytes of another direction.
 """
 import ctypes
 import os
@@ -16,9 +16,10 @@ AF_RDMA = int(os.environ.get("AFR_FAMILY", "27"))
 SOL_AFRDMA, AFRDMA_INFO = 427, 1
 PATH_RDMA = 1
 CHUNK = 32768
-ROUND = 4096            # of a bystander and of the warm-up
-PATTERN = 1 << 20 | 1   # odd: a lap of a ring never falls on itself
-# Tags: of the victim connection from and to the honest end, and of the bystanders.
+ROUND = 4096            # bytes of one round of a bystander or of the warm-up
+PATTERN = 1 << 20 | 1   # odd, so that bytes differ after each lap of a ring
+# Tags: victim connection (V), bystanders to the other host (S), in this host (L) and over TCP (T);
+# OUT is what the unmodified end sends to the other end or to the echo server.
 V_OUT, V_IN, S_OUT, S_IN, L_OUT, L_IN, T_ANY = range(1, 8)
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -33,7 +34,7 @@ def stream_bytes(tag, offset, length):
 
 
 def foreign_bytes(data, tag):
-    """Bytes that are neither of this direction nor of memory that was never written."""
+    """The bytes that are not of this direction and not 0, as memory is that was never written."""
     own = bytes(range(tag << 5, (tag + 1) << 5)) + b"\0"
     return data.translate(None, own)
 
@@ -45,7 +46,7 @@ def new_socket(rdma):
     if fd < 0:
         raise OSError(ctypes.get_errno(), "socket(AF_RDMA)")
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=fd)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)      # whatever a liar calls urgent
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)      # URGENT may be injected
     return sock
 
 
@@ -63,7 +64,7 @@ def on_rdma(sock):
 
 
 class Wrong(Exception):
-    """Bytes that are not what was sent; foreign: nor of this direction."""
+    """Bytes that differ from those sent; foreign: some are of another direction."""
 
     def __init__(self, text, foreign):
         super().__init__(text)
@@ -73,11 +74,11 @@ class Wrong(Exception):
 def check_bytes(data, tag, offset):
     if data == stream_bytes(tag, offset, len(data)):
         return
-    alien = foreign_bytes(data, tag)
-    if alien:
-        raise Wrong(f"{len(alien)} foreign bytes within {len(data)} at {offset}: "
-                    f"{alien[:16].hex()}", True)
-    raise Wrong(f"bytes at the wrong place within {len(data)} at {offset}", False)
+    foreign = foreign_bytes(data, tag)
+    if foreign:
+        raise Wrong(f"{len(foreign)} foreign bytes within {len(data)} at {offset}: "
+                    f"{foreign[:16].hex()}", True)
+    raise Wrong(f"bytes at the wrong offset within {len(data)} at {offset}", False)
 
 
 def recv_exactly(sock, length, end):
@@ -96,7 +97,7 @@ def recv_exactly(sock, length, end):
 
 
 def peek(sock, end):
-    """Wait for a byte, and leave it unread."""
+    """Wait for a byte without consuming it."""
     while True:
         try:
             return sock.recv(1, socket.MSG_PEEK)
@@ -116,7 +117,7 @@ def send_all(sock, data, end):
 
 
 class Exchange:
-    """@size bytes each way at once, then the end; what became of them."""
+    """Transfers @size bytes in both directions at once, then shuts down; has the outcome."""
 
     def __init__(self, sock, out_tag, in_tag, offset, size, limit, pace):
         self.sock, self.out_tag, self.in_tag = sock, out_tag, in_tag
@@ -143,7 +144,7 @@ class Exchange:
                     self.sent += self.sock.send(part)
                 except TimeoutError:
                     continue
-                # The move to RDMA takes a moment, in which not all may have gone by TCP.
+                # Moving to RDMA takes a moment; TCP must not have carried all bytes by then.
                 if self.pace and self.sent < self.size // 2:
                     time.sleep(self.pace)
             if self.sent == self.size:
@@ -161,14 +162,14 @@ class Exchange:
                 if not data:
                     self.eof = True
                     return
-                self.look(data)
+                self.check(data)
                 self.got += len(data)
             self.stalled = not self.error
         except OSError as error:
             self.error = self.error or error
 
-    def look(self, data):
-        """After the first wrong byte only foreign ones are of interest."""
+    def check(self, data):
+        """Remember the first error, and a later one only if it has foreign bytes."""
         try:
             check_bytes(data, self.in_tag, self.offset + self.got)
         except Wrong as wrong:
@@ -176,6 +177,7 @@ class Exchange:
                 self.wrong = self.wrong if self.wrong and self.wrong.foreign else wrong
 
     def outcome(self):
+        """One word; short: the stream ended early; bent: wrong bytes, but no foreign ones."""
         if self.wrong and self.wrong.foreign:
             return "foreign"
         if self.error:
@@ -193,7 +195,7 @@ class Exchange:
 
 
 def warm_up_echo(sock, out_tag, in_tag, end):
-    """The end that answers, until the other one says that it was the last."""
+    """The end that answers, up to the round that the other end marks as the last."""
     last = False
     while not last:
         data = recv_exactly(sock, ROUND, end)
@@ -202,7 +204,7 @@ def warm_up_echo(sock, out_tag, in_tag, end):
 
 
 def warm_up(sock, out_tag, in_tag, ready, end):
-    """Rounds until both ends are on RDMA; ready() asks the other one."""
+    """Rounds until both ends are on RDMA; ready() asks the other end."""
     last = False
     while not last:
         if time.monotonic() > end:
@@ -217,7 +219,7 @@ def warm_up(sock, out_tag, in_tag, ready, end):
 # --- bystanders -----------------------------------------------------------
 
 def echo_server(listener, out_tag):
-    """For each connection: an answer to each round, as long as it lives."""
+    """Answer each round on each connection until it ends."""
     def serve(sock):
         offset = 0
         try:
@@ -241,7 +243,7 @@ def echo_server(listener, out_tag):
 
 
 class Bystander:
-    """A connection that has nothing to do with it, always at work."""
+    """A connection beside the victim connection, which transfers data all the time."""
 
     def __init__(self, name, rdma, address, out_tag, in_tag, pause=0.02):
         self.name, self.rdma, self.address = name, rdma, address
@@ -290,12 +292,12 @@ class Bystander:
             data += part
         return data
 
-    def lives(self, seconds):
-        """Two more rounds, in time, and nothing wrong before."""
+    def check(self, seconds):
+        """Wait for two more rounds. Returns None, or what is wrong."""
         goal, end = self.rounds + 2, time.monotonic() + seconds
         while self.rounds < goal and not self.error:
             if time.monotonic() > end:
-                return f"bystander {self.name} stands still after {self.rounds} rounds"
+                return f"bystander {self.name} stalls after {self.rounds} rounds"
             time.sleep(0.01)
         return f"bystander {self.name}: {self.error!r}" if self.error else None
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * As much TCP as a liar needs (RFC 9293): one segment at a time, nothing kept
- * out of order, no congestion control; the link neither loses nor reorders.
+ * The TCP of rogue (RFC 9293): sends one segment at a time, drops segments that arrive out of
+ * order, has no congestion control; the TUN device neither loses nor reorders packets.
  */
 #define _GNU_SOURCE
 #include "rogue.h"
 
 #define WINDOW		60000
-#define ACK_SECONDS	1.0	/* then the segment is sent again */
-#define TRIES		12	/* of a segment, also into a closed window */
+#define ACK_SECONDS	1.0	/* until a segment is retransmitted */
+#define TRIES		12	/* transmissions of a segment, window probes included */
 
 static void emit(struct tcb *tcb, u8 flags, u32 seq, const void *data, unsigned int len)
 {
@@ -42,7 +42,7 @@ void tcp_init(struct tcb *tcb, struct tun *tun, u16 port, u16 peer_port)
 	tcb->snd_nxt = tcb->snd_una;
 }
 
-/* What is left of earlier connections gets what any host would give it. */
+/* Answers a segment of no or of an earlier connection with RST, as any host does. */
 static void refuse(struct tun *tun, const struct segment *got)
 {
 	struct segment seg = { .sport = got->dport, .dport = got->sport, .flags = TCP_RST };
@@ -70,7 +70,7 @@ static void keep_syn(struct tcb *tcb, const struct segment *seg)
 
 static void take_data(struct tcb *tcb, const struct segment *seg)
 {
-	u32 skip = tcb->rcv_nxt - seg->seq;	/* of a repeated segment */
+	u32 skip = tcb->rcv_nxt - seg->seq;	/* bytes received before */
 	u32 fresh;
 
 	if ((int)skip < 0 || skip > seg->data_len)
@@ -91,7 +91,7 @@ static void take(struct tcb *tcb, const struct segment *seg)
 {
 	tcb->urgent |= !!(seg->flags & TCP_URG);
 	if (seg->flags & TCP_RST) {
-		/* Like TCP: one that belongs to us, not to an earlier connection. */
+		/* Only in the window: it may belong to an earlier connection. */
 		if (!tcb->rcv_nxt || seg->seq - tcb->rcv_nxt < WINDOW || seg->seq == tcb->rcv_nxt)
 			tcb->reset = true;
 		return;
@@ -124,6 +124,7 @@ static bool is_ours(const struct tcb *tcb, const struct segment *seg)
 	return !tcb->peer_port || seg->sport == tcb->peer_port;
 }
 
+/* Receives a segment, for @ms at most, and processes it. Returns false if none arrives. */
 bool tcp_turn(struct tcb *tcb, int ms)
 {
 	u8 buf[PACKET_MAX];
@@ -138,6 +139,7 @@ bool tcp_turn(struct tcb *tcb, int ms)
 	return true;
 }
 
+/* Active open. Returns false if the peer does not answer, or with RST. */
 bool tcp_connect(struct tcb *tcb, const u8 *options, unsigned int len)
 {
 	for (int i = 0; i < TRIES; i++) {
@@ -154,6 +156,7 @@ bool tcp_connect(struct tcb *tcb, const u8 *options, unsigned int len)
 	return false;
 }
 
+/* Passive open, first step: the options for tcp_answer_syn() may depend on the SYN. */
 bool tcp_await_syn(struct tcb *tcb)
 {
 	double end = now() + ACK_SECONDS * TRIES;
@@ -200,7 +203,7 @@ static bool await_ack(struct tcb *tcb, u32 seq, double seconds)
 	return (int)(tcb->snd_una - seq) >= 0;
 }
 
-/* One segment, repeated until it is acknowledged. */
+/* Sends one segment until it is acknowledged. */
 static bool deliver(struct tcb *tcb, u8 flags, const u8 *data, unsigned int len)
 {
 	u32 seq = tcb->snd_nxt;
@@ -214,6 +217,7 @@ static bool deliver(struct tcb *tcb, u8 flags, const u8 *data, unsigned int len)
 	return false;
 }
 
+/* Sends segments of at most @chunk bytes, each when the one before is acknowledged. */
 bool tcp_send(struct tcb *tcb, const void *data, size_t len, size_t chunk)
 {
 	const u8 *p = data;
@@ -222,7 +226,7 @@ bool tcp_send(struct tcb *tcb, const void *data, size_t len, size_t chunk)
 		size_t part = len < chunk ? len : chunk;
 
 		part = part < MSS ? part : MSS;
-		/* A window that is open takes part of it now, a closed one a probe. */
+		/* One byte probes a closed window. */
 		if (tcb->peer_window && part > tcb->peer_window)
 			part = tcb->peer_window;
 		else if (!tcb->peer_window)
@@ -243,7 +247,7 @@ void tcp_fin(struct tcb *tcb)
 	deliver(tcb, TCP_ACK | TCP_FIN, NULL, 0);
 }
 
-/* Where the peer expects us: a reset anywhere else is only challenged (RFC 5961). */
+/* Uses the sequence number that the peer expects next: others are challenged (RFC 5961). */
 void tcp_rst(struct tcb *tcb)
 {
 	if (tcb->peer_port)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The TUN device, and IP and TCP headers to and from it. */
+/* The TUN device, and the IP and TCP headers of its packets. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -53,7 +53,7 @@ static void set_v6(const char *name, const struct tun *tun)
 	close(fd);
 }
 
-/* A new IPv6 address is tentative for a moment, on a link like this, too. */
+/* A new IPv6 address is tentative for a moment, even on this device. */
 static void await_address(const struct tun *tun)
 {
 	for (int i = 0; i < 1000; i++) {
@@ -82,7 +82,7 @@ static void set_up(const char *name)
 	close(fd);
 }
 
-static void name_ends(struct tun *tun, bool v6)
+static void set_addresses(struct tun *tun, bool v6)
 {
 	tun->v6 = v6;
 	if (v6) {
@@ -102,7 +102,7 @@ void tun_open(struct tun *tun, bool v6)
 {
 	struct ifreq ifr = { .ifr_flags = IFF_TUN | IFF_NO_PI };
 
-	name_ends(tun, v6);
+	set_addresses(tun, v6);
 	tun->fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
 	if (tun->fd < 0)
 		die("/dev/net/tun");
@@ -228,7 +228,7 @@ void tun_send(struct tun *tun, const struct segment *seg)
 		die("write to the TUN device");
 }
 
-/* The TCP header within a packet for us, NULL for anything else. */
+/* The TCP header of a packet, and in @left its bytes from there on; NULL if it is not TCP. */
 static const u8 *find_tcp(const struct tun *tun, const u8 *buf, unsigned int len,
 			  unsigned int *left)
 {
@@ -266,11 +266,12 @@ static bool parse(const struct tun *tun, const u8 *buf, unsigned int len, struct
 	return true;
 }
 
+/* Receives a TCP segment into @buf (PACKET_MAX bytes). Returns false if none comes in @ms. */
 bool tun_receive(struct tun *tun, int ms, u8 *buf, struct segment *seg)
 {
 	struct pollfd p = { .fd = tun->fd, .events = POLLIN };
 
-	/* Other packets (neighbour discovery and the like) are not for us. */
+	/* Other packets, such as neighbour discovery, are skipped. */
 	while (poll(&p, 1, ms) > 0) {
 		ssize_t len = read(tun->fd, buf, PACKET_MAX);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* An ordinary program on an ordinary socket, which says what became of it. */
+/* The victim: a program on an AF_RDMA or TCP socket, which reports how its connection ended. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -13,18 +13,19 @@
 
 #include "rogue.h"
 
+/* Byte @i of the stream that a victim sends. */
 u8 victim_byte(size_t i)
 {
 	return (i * 167 + (i >> 8) * 29 + 11) & 0xff;
 }
 
-/* Never the first byte of a HELLO at offset 0: what is raw must look raw. */
+/* Byte @i of the stream that rogue sends. A HELLO does not begin with byte 0. */
 u8 rogue_byte(size_t i)
 {
 	return (i * 131 + (i >> 8) * 17 + 'r') & 0xff;
 }
 
-/* Urgent bytes are counted like others: a peer may call any byte that. */
+/* SO_OOBINLINE: the victim reads urgent bytes like others, because rogue may send any URGENT. */
 static int open_socket(const struct tun *tun, bool rdma)
 {
 	int fd, one = 1;
@@ -62,7 +63,7 @@ static int open_conn(const struct tun *tun, const struct victim_plan *plan, int 
 	return connect(fd, &addr.sa, len) ? -1 : fd;
 }
 
-/* Before the fork, so that rogue finds somebody listening. */
+/* Called before fork(), so that rogue cannot connect too early. */
 static int open_listener(const struct tun *tun, const struct victim_plan *plan)
 {
 	union tun_addr addr = tun->kernel;
@@ -77,19 +78,19 @@ static int open_listener(const struct tun *tun, const struct victim_plan *plan)
 	return fd;
 }
 
-#define FIRST	500	/* bytes of a speaker */
+#define FIRST	500	/* bytes with at_once */
 
-struct speaker {
+struct sender {
 	int fd;
 	int err;
 	unsigned int says;
 	bool shouts;
-	bool at_once;	/* an accepted socket takes the first bytes without a wait, one by one */
+	bool at_once;	/* on an accepted socket: FIRST bytes one by one, with MSG_DONTWAIT */
 };
 
-static void *speak(void *arg)
+static void *send_stream(void *arg)
 {
-	struct speaker *s = arg;
+	struct sender *s = arg;
 	u8 *buf = malloc(s->says);
 	unsigned int done = 0;
 	ssize_t ret = 0;
@@ -117,7 +118,7 @@ static void *speak(void *arg)
 	return NULL;
 }
 
-static void hear(int fd, struct victim_report *r)
+static void read_stream(int fd, struct victim_report *r)
 {
 	ssize_t got;
 
@@ -130,7 +131,7 @@ static void hear(int fd, struct victim_report *r)
 	r->ended = now();
 }
 
-static void ask_info(int fd, struct victim_report *r)
+static void get_info(int fd, struct victim_report *r)
 {
 	struct afrdma_info info = { 0 };
 	socklen_t len = sizeof(info);
@@ -141,8 +142,8 @@ static void ask_info(int fd, struct victim_report *r)
 	r->reason = info.reason;
 }
 
-/* It may speak to its end, or wait for a window that never comes. */
-static void end_speaker(const struct speaker *speaker, pthread_t thread)
+/* Waits for the sending thread, but not for ever: its window may stay closed. */
+static void join_sender(const struct sender *sender, pthread_t thread)
 {
 	struct timespec end;
 
@@ -150,38 +151,39 @@ static void end_speaker(const struct speaker *speaker, pthread_t thread)
 	end.tv_sec += rogue.patience > 4 ? rogue.patience / 2 : 1;
 	if (!pthread_timedjoin_np(thread, NULL, &end))
 		return;
-	shutdown(speaker->fd, SHUT_RDWR);
+	shutdown(sender->fd, SHUT_RDWR);
 	pthread_join(thread, NULL);
 }
 
-static void live(const struct tun *tun, const struct victim_plan *plan, int listener,
-		 struct victim_report *r)
+static void run_victim(const struct tun *tun, const struct victim_plan *plan, int listener,
+		       struct victim_report *r)
 {
-	struct speaker speaker = { .says = plan->says, .shouts = plan->shouts,
-				   .at_once = plan->listens };
+	struct sender sender = { .says = plan->says, .shouts = plan->shouts,
+				 .at_once = plan->listens };
 	pthread_t thread;
 
-	speaker.fd = open_conn(tun, plan, listener);
-	if (speaker.fd < 0) {
+	sender.fd = open_conn(tun, plan, listener);
+	if (sender.fd < 0) {
 		r->err = errno;
 		r->ended = now();
 		return;
 	}
 	__atomic_store_n(&r->state, VICTIM_CONNECTED, __ATOMIC_RELEASE);
-	if (plan->says && pthread_create(&thread, NULL, speak, &speaker))
+	if (plan->says && pthread_create(&thread, NULL, send_stream, &sender))
 		_exit(1);
 	while (plan->sleepy && !__atomic_load_n(&r->read_now, __ATOMIC_ACQUIRE))
 		poll(NULL, 0, 1);
-	hear(speaker.fd, r);
-	ask_info(speaker.fd, r);
+	read_stream(sender.fd, r);
+	get_info(sender.fd, r);
 	if (plan->says)
-		end_speaker(&speaker, thread);
-	/* An error is told once: it may have been the writer who heard it. */
-	if (!r->err && speaker.err && speaker.err != EPIPE)
-		r->err = speaker.err;
-	close(speaker.fd);
+		join_sender(&sender, thread);
+	/* A socket reports an error once, perhaps to the sending thread. */
+	if (!r->err && sender.err && sender.err != EPIPE)
+		r->err = sender.err;
+	close(sender.fd);
 }
 
+/* Starts a victim. One that listens does so before this returns. */
 void victim_start(struct victim *victim, const struct tun *tun, const struct victim_plan *plan)
 {
 	int listener = plan->listens ? open_listener(tun, plan) : -1;
@@ -196,7 +198,7 @@ void victim_start(struct victim *victim, const struct tun *tun, const struct vic
 		if (getppid() != parent)
 			_exit(1);
 		close(tun->fd);
-		live(tun, plan, listener, victim->report);
+		run_victim(tun, plan, listener, victim->report);
 		__atomic_store_n(&victim->report->state, VICTIM_ENDED, __ATOMIC_RELEASE);
 		_exit(0);
 	}
@@ -204,6 +206,7 @@ void victim_start(struct victim *victim, const struct tun *tun, const struct vic
 		close(listener);
 }
 
+/* Waits for the end of the victim. Returns false if it had to be killed. */
 bool victim_join(struct victim *victim, double seconds)
 {
 	double end = now() + seconds;

@@ -6,9 +6,9 @@
 #	run-table.sh [quick|full] [--no-rogue] [OPTIONS OF afr_test]
 #	run-table.sh [quick|full] --only-rogue [OPTIONS OF rogue]
 #
-# The table of afr_test from a to b and from b to a, then rogue in each guest.
-# "quick" is the default: the rows marked so, with smaller amounts.  Each row is
-# a KTAP line of the run; what the programs said is in $AFR_OUT/table.*.
+# Runs the table of afr_test from a to b and from b to a, then rogue in each guest.
+# The default is "quick": the rows marked QUICK, with smaller amounts.  Each row is a
+# KTAP line of the run; the output of the programs is in $AFR_OUT/table.*.
 set -uo pipefail
 . "$AFR_LAB/guest-lib.sh"
 . "$AFR_SRC/selftests/net/table-lib.sh"
@@ -24,12 +24,12 @@ ask() {
 		--port 7000 "${subset[@]}"
 }
 
-# One direction: who serves, who asks.
+# direction SERVER CLIENT: the table between these guests
 direction() {
 	witness_begins
 	barrier "$1$2 begins" 600
 	if [ "$AFR_ROLE" = "$1" ]; then serve "from-$2"; else ask "to-$1"; fi
-	# The other one may still be at it, up to the limits of afr_test itself.
+	# The other guest may need longer, up to the limits of afr_test itself.
 	barrier "$1$2 over" 3600
 	witness_ends "$2 to $1"
 }

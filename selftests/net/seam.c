@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a program can do to the TCP socket behind its AF_RDMA socket: options at every moment,
- * memory that does not answer, the error queue, BPF. Frames must survive it, and never be seen.
+ * What a program or its administrator can do to the TCP socket under an AF_RDMA socket: options at
+ * any time, calls that stall in user memory, ICMP errors, the error queue, BPF, policies that deny
+ * RDMA. Framed connections must survive it, and no program may see a frame.
  */
 #define _GNU_SOURCE
-#include <time.h>	/* which <linux/errqueue.h> wants before it */
+#include <time.h>
 #include <linux/bpf.h>
 #include <linux/filter.h>
 #include <linux/net_tstamp.h>
@@ -24,7 +25,7 @@
 
 #define LEN	1000
 
-/* ---- every option, before and behind the agreement ---- */
+/* ---- every option, before and after the TCP handshake ---- */
 
 enum rule { PASS, STORE, LATE, SHARE, REFUSE, CORE, OWN };
 
@@ -41,7 +42,7 @@ static const struct option {
 #define TX_STAMPS	(SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE |	\
 			 SOF_TIMESTAMPING_TX_SCHED | SOF_TIMESTAMPING_TX_ACK)
 
-/* What would stop a TCP connection, too, has values that do not. */
+/* Values for options whose usual test values would break a TCP connection, too. */
 static const struct {
 	int level, option;
 	int values[3];
@@ -72,7 +73,7 @@ static void set_option(int fd, const struct option *o, int round)
 {
 	int value = value_of(o, round);
 
-	/* an int is no value of some: a refusal is fine, a connection that breaks is not */
+	/* some options do not take an int: a refusal is fine, a broken connection is not */
 	setsockopt(fd, o->level, o->option, &value, sizeof(value));
 }
 
@@ -104,7 +105,7 @@ static void both_ways(int fd, struct flow *out, struct flow *in)
 
 	flow_send(fd, out, LEN, LEN);
 	flow_recv(fd, in, LEN, LEN);
-	/* packets that TCP stamped would come with their contents, which are frames */
+	/* a timestamp of the TCP socket would come with the packet, which holds frames */
 	if (speaks_rdma())
 		SYS_ERRNO(recv(fd, &byte, 1, MSG_ERRQUEUE | MSG_DONTWAIT), EAGAIN);
 }
@@ -132,7 +133,7 @@ static void hazards(bool inet6)
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		if ((options[i].level == IPPROTO_IPV6) != inet6 || options[i].rule == REFUSE)
 			continue;
-		/* holds the end of the warm-up back, which is no byte of the row: more_held has it */
+		/* would hold back the last bytes of the warm-up; row more_held tests it */
 		if (run.variant == VAR_RDMA && options[i].level == IPPROTO_TCP &&
 		    options[i].option == TCP_CORK)
 			continue;
@@ -151,7 +152,10 @@ static void option_hazards6(void)
 	hazards(true);
 }
 
-/* What has no row is unknown, whatever TCP would do with it; getting is no back door either. */
+/*
+ * An option without a row in support.h is unknown, one with rule REFUSE is refused, whatever TCP
+ * would do with it, by setsockopt() and by getsockopt().
+ */
 static void option_unlisted(void)
 {
 	static const struct {
@@ -180,7 +184,7 @@ static void option_unlisted(void)
 	}
 }
 
-/* ---- a filter is one of both sockets ---- */
+/* ---- the AF_RDMA socket and the TCP socket share a socket filter ---- */
 
 static void attach_accept_all(int fd)
 {
@@ -207,7 +211,7 @@ static void filter_shared(void)
 	WANT_EQ(filter_length(fd), 0);
 	attach_accept_all(fd);
 	WANT_EQ(filter_length(fd), 1);
-	if (!old_kernel())	/* which does not tell of filters */
+	if (!old_kernel())	/* which does not report filters to the module */
 		EVENTUALLY(path_info(fd).tx_path == AFRDMA_PATH_TCP);
 	flow_send(fd, &out, LEN, LEN);
 	flow_recv(fd, &in, LEN, LEN);
@@ -218,7 +222,7 @@ static void filter_shared(void)
 	barrier("filtered");
 }
 
-/* What TCP of this kernel wants from who attaches a filter, and what it says of a locked one. */
+/* The errno of attaching a filter by @option, 0 if it succeeds. */
 static int attach_errno(int fd, int option)
 {
 	struct sock_filter all = BPF_STMT(BPF_RET | BPF_K, 0);
@@ -247,12 +251,13 @@ static int unprivileged_errno(bool rdma)
 	return err;
 }
 
+/* Attaching to a locked socket, or without privileges, fails as it does on TCP. */
 static void filter_rights(void)
 {
 	pid_t pid;
 
 	if (old_kernel())
-		skip("SO_REUSEPORT and filters stay with the front");
+		skip("this kernel handles SO_REUSEPORT and filters on the AF_RDMA socket alone");
 	WANT_EQ(locked_errno(true, SO_ATTACH_FILTER), EPERM);
 	WANT_EQ(locked_errno(false, SO_ATTACH_REUSEPORT_CBPF), EPERM);
 	WANT_EQ(locked_errno(true, SO_ATTACH_REUSEPORT_CBPF), EPERM);
@@ -266,7 +271,7 @@ static void filter_rights(void)
 	join_row(pid);
 }
 
-/* ---- calls beside connect(), and in its place ---- */
+/* ---- recv() concurrent with connect(), and TCP Fast Open ---- */
 
 static ssize_t first_byte(int fd, char *byte)
 {
@@ -288,7 +293,7 @@ static void *reads_early(void *arg)
 	return NULL;
 }
 
-/* Who waits to read before there is a connection gets what the peer's program has sent. */
+/* A recv() that begins before the connection exists returns what the peer's program has sent. */
 static void reads_beside(void)
 {
 	union addr addr;
@@ -319,7 +324,7 @@ static void is_read_early(void)
 	}
 }
 
-/* TCP Fast Open connects without asking for AF_RDMA, and calls block as they do on TCP. */
+/* TCP Fast Open connects without an offer of AF_RDMA, and calls block as they do on TCP. */
 static void fast_client(void)
 {
 	int port = server_port(), fd = new_socket(0);
@@ -351,11 +356,14 @@ static void fast_server(void)
 	SYS(close(fd));
 }
 
-/* ---- dumps beside close() ---- */
+/* ---- dumps concurrent with close() ---- */
 
 #define CLOSES	amount(400, 40)
 
-/* Whoever dumps has a reference on each connection for a moment, and must not linger for it. */
+/*
+ * A dump holds a reference on each connection for a moment. If it drops the last one, the dump must
+ * not linger.
+ */
 static void dump_for_ever(volatile unsigned long *dumps)
 {
 	for (;;) {
@@ -440,7 +448,10 @@ static void run_command(const char *format, int port)
 	WANT_EQ(system(line), 0);
 }
 
-/* TCP reports such an error to who set IP_RECVERR, and lives: frames are not to hear of it. */
+/*
+ * With IP_RECVERR, TCP reports an ICMP error and keeps the connection. The error must not disturb
+ * framed directions.
+ */
 static void recverr_server(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);
@@ -479,8 +490,9 @@ static void recverr_client(void)
 	path_check(fd, 2 * LEN, LEN);
 }
 
-/* ---- memory that does not answer ---- */
+/* ---- calls that stall in user memory ---- */
 
+/* Memory whose page faults are never served. */
 static void *stalled_memory(size_t *size)
 {
 	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
@@ -506,7 +518,7 @@ static struct {
 	int started, entered;
 } stall;
 
-#define STALLED_LEN	256	/* bytes: no option is too short to be read */
+#define STALLED_LEN	256	/* bytes: enough for every option, so that its value is read */
 
 static void stall_start(void *(*body)(void *), const void *arg)
 {
@@ -514,7 +526,7 @@ static void stall_start(void *(*body)(void *), const void *arg)
 	thread_start(body, (void *)arg);
 }
 
-/* Every thread is about to make its call: what follows goes on beside calls that stand still. */
+/* Waits until all threads are about to make their calls, and 200 ms more for the calls to stall. */
 static void stall_await(void)
 {
 	EVENTUALLY(__atomic_load_n(&stall.entered, __ATOMIC_SEQ_CST) == stall.started);
@@ -567,7 +579,10 @@ static uint64_t received(int fd)
 	return info.rx_bytes_tcp + info.rx_bytes_rdma;
 }
 
-/* A filter is copied under the lock of the AF_RDMA socket: what needs no call of ours goes on. */
+/*
+ * A filter is copied from user memory with the AF_RDMA socket locked. What does not need a call of
+ * the program must go on, such as receiving.
+ */
 static void stalled_filter(int fd, struct flow *out)
 {
 	uint64_t before = speaks_rdma() ? received(fd) : 0;
@@ -585,8 +600,8 @@ static void stalled_filter(int fd, struct flow *out)
 }
 
 /*
- * Calls that stand still in memory of the program, each in a thread that never ends, while
- * the connection goes on: its worker must not wait for them.
+ * Calls that stall in user memory, each in a thread that never ends. The connection must go on: the
+ * connection worker must not wait for them.
  */
 static void stalled_calls(void)
 {
@@ -599,7 +614,7 @@ static void stalled_calls(void)
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		if (options[i].level == IPPROTO_IPV6 || options[i].rule == REFUSE)
 			continue;
-		/* which copies these itself, with the lock of the program's own socket */
+		/* old kernels copy these themselves, with the AF_RDMA socket locked */
 		if (options[i].level == SOL_SOCKET && old_kernel())
 			continue;
 		stall_start(stall_option, &options[i]);
@@ -614,10 +629,10 @@ static void stalled_calls(void)
 		flow_recv(fd, &in, LEN, LEN);
 	}
 	path_check(fd, out.off, in.off);
-	/* and who asks about all connections does not wait either */
+	/* AFRDMA_INFO does not wait either */
 	WANT_EQ(path_info(fd).mode, AFRDMA_MODE_FRAMED);
 	stalled_filter(fd, &out);
-	_exit(0);	/* threads die in their faults */
+	_exit(0);	/* ends the threads in their page faults */
 }
 
 /* ---- a sockmap ---- */
@@ -645,7 +660,7 @@ static int load(unsigned int type, const struct bpf_insn *insns, size_t count)
 	return fd;
 }
 
-/* Puts every connection that is accepted into the map, before the listener sees it. */
+/* Adds every incoming connection to the map, before accept() returns it. */
 static int load_taker(int map)
 {
 	const struct bpf_insn taker[] = {
@@ -738,7 +753,7 @@ static void sockmap_server(void)
 	fd = SYS(accept(listener, NULL, NULL));
 	flow_recv(fd, &in, LEN, LEN);
 	flow_send(fd, &out, LEN, LEN);
-	/* a TCP client's connection is the map's to have, one that is framed is not */
+	/* the map may hold the connection of a TCP client, but not one that is framed */
 	WANT_EQ(map_has_socket(map), !speaks_rdma() || run.variant == VAR_FROM_TCP);
 	path_check(fd, LEN, LEN);
 }
@@ -753,15 +768,16 @@ static void sockmap_client(void)
 	path_check(fd, LEN, LEN);
 }
 
-/* ---- what forbids RDMA while a stream goes by it ---- */
+/* ---- policies that deny RDMA while a stream is carried by it ---- */
 
-#define LEAVE_SECONDS	2	/* a second is what is promised; guests are slow */
+#define LEAVE_SECONDS	2	/* the documented limit is one second; guests are slow */
 
 static int change_fd, change_port;
 
 static void block_on(void)
 {
-	run_command("ip xfrm policy add dir out proto tcp dport %d action block", change_port);
+	run_command("for v in -4 -6; do ip $v xfrm policy add dir out proto tcp dport %d "
+		    "action block || exit 1; done", change_port);
 }
 
 static void block_off(void)
@@ -774,12 +790,12 @@ static void enabled_on(void) { path_set_sysctl("enabled", 1); }
 static void upgrade_off(void) { path_set_sysctl("upgrade", 0); }
 static void upgrade_on(void) { path_set_sysctl("upgrade", 1); }
 
-static void never(void)
+static void rdma_never(void)
 {
 	set_int(change_fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
 }
 
-static void again(void)
+static void rdma_auto(void)
 {
 	set_int(change_fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_AUTO);
 }
@@ -806,7 +822,7 @@ static const struct change changes[] = {
 	{ "an IPsec policy", block_on, block_off, AFR_REASON_XFRM_POLICY },
 	{ "enabled=0", enabled_off, enabled_on, AFR_REASON_FAMILY_OFF },
 	{ "upgrade=0", upgrade_off, upgrade_on, AFR_REASON_UPGRADE_OFF },
-	{ "AFRDMA_RDMA_NEVER", never, again, AFR_REASON_SOCKET_OPTION },
+	{ "AFRDMA_RDMA_NEVER", rdma_never, rdma_auto, AFR_REASON_SOCKET_OPTION },
 	{ "a socket filter", filter_on, filter_off, AFR_REASON_SOCKET_FILTER },
 };
 
@@ -826,29 +842,29 @@ static void change_once(const struct change *c)
 	struct afrdma_info info;
 	uint64_t by_rdma;
 	double begin;
-	bool said;
+	bool reported;
 
 	EVENTUALLY(path_info(change_fd).tx_path == AFRDMA_PATH_RDMA);
 	by_rdma = path_info(change_fd).tx_bytes_rdma;
-	EVENTUALLY(path_info(change_fd).tx_bytes_rdma > by_rdma);	/* it streams */
+	EVENTUALLY(path_info(change_fd).tx_bytes_rdma > by_rdma);	/* the stream flows */
 	c->on();
-	begin = now();		/* the change is made; "ip" itself may take seconds where it is emulated */
+	begin = now();	/* after the change: an emulated "ip" may take seconds */
 	do {
 		info = path_info(change_fd);
-		said = info.reason == c->reason;
+		reported = info.reason == c->reason;
 		if (now() - begin > LEAVE_SECONDS)
-			fail("%s: on RDMA for %d s, or for %u (%s)", c->name, LEAVE_SECONDS,
-			     info.reason, reason_name(info.reason));
-	} while (info.tx_path == AFRDMA_PATH_RDMA || !said);
+			fail("%s: after %d s still on RDMA, or with reason %u (%s)", c->name,
+			     LEAVE_SECONDS, info.reason, reason_name(info.reason));
+	} while (info.tx_path == AFRDMA_PATH_RDMA || !reported);
 	by_rdma = path_info(change_fd).tx_bytes_rdma;
 	poll(NULL, 0, 100);
 	info = path_info(change_fd);
 	if (info.tx_bytes_rdma != by_rdma)
-		fail("%s: bytes go by RDMA all the same", c->name);
+		fail("%s: bytes are still carried by RDMA", c->name);
 	c->off();
 }
 
-/* Nothing that a host sends to itself is subject to IPsec: lo takes no policies. */
+/* IPsec policies do not apply to what a host sends to itself, which uses lo. */
 static bool to_itself(int fd)
 {
 	union addr own, peer;
@@ -856,6 +872,8 @@ static bool to_itself(int fd)
 
 	SYS(getsockname(fd, &own.sa, &len));
 	SYS(getpeername(fd, &peer.sa, &peer_len));
+	if (own.sa.sa_family == AF_INET6)
+		return !memcmp(&own.in6.sin6_addr, &peer.in6.sin6_addr, sizeof(own.in6.sin6_addr));
 	return own.in.sin_addr.s_addr == peer.in.sin_addr.s_addr;
 }
 
@@ -890,9 +908,12 @@ static void changes_server(void)
 	SYS(close(fd));
 }
 
-/* ---- what the machine's administrator forbids ---- */
+/* ---- sockets in namespaces of unprivileged users ---- */
 
-/* Anybody may make a user and network namespace, and has all capabilities there. */
+/*
+ * The errno of socket() in a new user and network namespace, 0 if it succeeds. Any user may create
+ * these and has all capabilities in them.
+ */
 static int socket_in_namespace(void)
 {
 	pid_t pid = fork();
@@ -918,13 +939,13 @@ static void namespaces_client(void)
 	path_set_sysctl("unprivileged", 0);
 	WANT_EQ(socket_in_namespace(), EPERM);
 	path_set_sysctl("unprivileged", 1);
-	barrier("set back");
+	barrier("restored");
 }
 
-/* The other end may be on this host, and sets what both have. */
+/* The client may be on the same host, and then sets the sysctl of both ends. */
 static void namespaces_server(void)
 {
-	barrier("set back");
+	barrier("restored");
 }
 
 /* ---- SO_SNDBUF and SO_RCVBUF ---- */
@@ -940,7 +961,7 @@ static void buffers_told(void)
 	path_exchange(fd, LEN);
 }
 
-/* ---- what TCP_INFO says of a half-close ---- */
+/* ---- the state in TCP_INFO during a half-close ---- */
 
 static int state_of(int fd)
 {
@@ -979,17 +1000,20 @@ const struct row seam_rows[] = {
 	{ "option_hazards6", option_hazards6, option_hazards6, ON_COLD | NEEDS_V6 | QUICK },
 	{ "option_unlisted", option_unlisted, option_unlisted,
 	  ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
-	{ "filter_shared", filter_shared, filter_shared, ON_RDMA | ON_COLD | ONLY_RDMA | QUICK_ALL },
+	{ "filter_shared", filter_shared, filter_shared,
+	  ON_RDMA | ON_COLD | ONLY_RDMA | QUICK_ALL },
 	{ "filter_rights", filter_rights, filter_rights, ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
 	{ "read_beside_connect", reads_beside, is_read_early, ON_COLD | ON_PLAIN | QUICK_ALL },
 	{ "fastopen", fast_client, fast_server, ON_COLD | ON_PLAIN | QUICK | UNFRAMED },
 	{ "dumped_linger", dumped_client, dumped_server,
 	  ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
 	{ "recverr", recverr_client, recverr_server, ON_COLD | ONLY_RDMA | QUICK },
-	{ "stalled_calls", stalled_calls, stalled_calls, ON_RDMA | ON_COLD | ONLY_RDMA | QUICK_ALL },
+	{ "stalled_calls", stalled_calls, stalled_calls,
+	  ON_RDMA | ON_COLD | ONLY_RDMA | QUICK_ALL },
 	{ "sockmap", sockmap_client, sockmap_server, ON_COLD | ON_PLAIN | ONLY_RDMA | QUICK_ALL },
 	{ "forbidden_later", changes_client, changes_server, ON_RDMA | ONLY_RDMA | QUICK },
-	{ "namespaces", namespaces_client, namespaces_server, ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
+	{ "namespaces", namespaces_client, namespaces_server,
+	  ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
 	{ "buffers_told", buffers_told, buffers_told, ON_RDMA | ON_COLD | ONLY_RDMA | QUICK },
 	{ "tcp_state", state_client, state_server, ON_ALL | QUICK_ALL },
 	{ }

@@ -3,9 +3,9 @@
 #
 # selfcheck.sh [BUILD]
 #
-# Do the tests see what they are there to see?  Bytes of a stream are lost,
-# repeated, reordered and so on below afr_test; the row must fail, and its
-# message must say where the bytes came from.  KTAP on stdout.
+# Checks that afr_test detects corrupted streams.  fault.so loses, repeats or reorders
+# bytes, and so on, in one recv() of the server; the row must fail, and its message must
+# say where the bytes came from.  KTAP on stdout.
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -29,7 +29,7 @@ verdict() {
 	fi
 }
 
-# fault NAME ROW WORDS: the server reads spoiled bytes.
+# fault NAME ROW PATTERN: the server reads corrupted bytes; its output must match PATTERN
 fault() {
 	AFR_FAULT=$1 LD_PRELOAD="$build/fault.so" \
 		"$build/afr_test" --server --port 7000 >"$build/selfcheck.out" 2>&1 &
@@ -49,7 +49,7 @@ fault zero stream_to_server 'they are zero'
 fault flip stream_to_server 'wrong at offset'
 fault mix many_poll 'of connection [0-9]*, same direction'
 
-# A row that stands still is ended, and says where it stood.
+# The client is interrupted: the row must fail at the server as well.
 "$build/afr_test" --server --port 7000 >"$build/selfcheck.out" 2>&1 &
 timeout -s INT 1 "$build/afr_test" --client 127.0.0.1 --port 7000 --family tcp \
 	--only silence_then_both >/dev/null 2>&1

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* One socket in several processes, threads and descriptor numbers. */
+/* One socket shared by several processes, threads and file descriptors. */
 #define _GNU_SOURCE
 #include <sys/wait.h>
 
@@ -39,7 +39,7 @@ static void fork_send(void)
 		_exit(0);
 	}
 	join_row(pid);
-	/* The child's exit closed its descriptor, not the connection. */
+	/* The child's exit has closed its file descriptor, not the connection. */
 	out.off += HALF;
 	flow_send(fd, &out, HALF, 10000);
 	SYS(close(fd));
@@ -77,7 +77,7 @@ static void fork_both(void)
 	path_check(fd, 20 * HALF, 20 * HALF);
 }
 
-/* The end of the stream comes with the last close, not with the first. */
+/* The stream ends at the last close() of the socket, not at the first. */
 static void last_close(void)
 {
 	int fd = open_conn();
@@ -103,7 +103,7 @@ static void last_close_peer(void)
 	want_eof(fd);
 }
 
-/* ---- processes at one listener ---- */
+/* ---- processes that accept from one listener ---- */
 
 #define PROCESSES	3
 #define CALLS_EACH	4
@@ -120,7 +120,7 @@ static void serve_calls(int listener)
 	}
 }
 
-/* Each caller has one of them, and each of them as many callers as it waits for. */
+/* Each connection is accepted by one process, and each process gets CALLS_EACH of them. */
 static void accept_processes(void)
 {
 	int listener = open_listener(8);
@@ -208,7 +208,7 @@ static int take(int channel)
 	return fd;
 }
 
-/* The child was forked before the connection: it has it only from the message. */
+/* The child is forked before the connection exists, and gets the socket by SCM_RIGHTS alone. */
 static void rights_send(void)
 {
 	struct flow out = flow_out(0);
@@ -253,7 +253,10 @@ static void rights_recv(void)
 	join_row(pid);
 }
 
-/* A connection that nobody holds but a message that nobody reads. */
+/*
+ * The last reference on the socket is in a message that is never read; the connection ends when
+ * the Unix sockets are closed.
+ */
 static void rights_lost(void)
 {
 	int fd = open_conn();
@@ -262,7 +265,7 @@ static void rights_lost(void)
 	SYS(socketpair(AF_UNIX, SOCK_STREAM, 0, channel));
 	pass(channel[0], fd);
 	SYS(close(fd));
-	barrier("in the message");
+	barrier("descriptor passed");
 	SYS(close(channel[0]));
 	SYS(close(channel[1]));
 	barrier("seen");
@@ -273,7 +276,7 @@ static void rights_lost_peer(void)
 	int fd = open_conn();
 
 	WANT_EQ(poll_one(fd, POLLIN | POLLRDHUP, 100), 0);
-	barrier("in the message");
+	barrier("descriptor passed");
 	want_eof(fd);
 	barrier("seen");
 }
@@ -311,7 +314,7 @@ static void *write_records(void *arg)
 	return NULL;
 }
 
-/* Each small write arrives whole, and each writer's in their order. */
+/* Several threads send small records: each arrives whole, those of one thread in order. */
 static void writers(void)
 {
 	int fd = open_conn();
@@ -362,7 +365,7 @@ static void *read_some(void *arg)
 	return NULL;
 }
 
-/* Several readers share the stream: every byte goes to exactly one of them. */
+/* Several threads read the stream: every byte is returned to exactly one of them. */
 static void readers(void)
 {
 	int fd = open_conn();

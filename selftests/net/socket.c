@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Sockets of the family that the variant of the row asks for, and their addresses. */
+/* Sockets of the family that the variant of the row requires, and their addresses. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 
 #include "test.h"
 
+/* Does this side use AF_RDMA in this variant? */
 bool speaks_rdma(void)
 {
 	switch (run.variant) {
@@ -20,11 +21,13 @@ bool speaks_rdma(void)
 	}
 }
 
+/* Does either side use AF_RDMA in this variant? */
 bool row_has_rdma(void)
 {
 	return run.variant != VAR_TCP;
 }
 
+/* A stream socket; @flags: SOCK_NONBLOCK, SOCK_CLOEXEC. */
 int new_socket_of(bool rdma, bool inet6, int flags)
 {
 	if (rdma)
@@ -33,6 +36,7 @@ int new_socket_of(bool rdma, bool inet6, int flags)
 	return SYS(socket(inet6 ? AF_INET6 : AF_INET, SOCK_STREAM | flags, 0));
 }
 
+/* The same, of the family that this side uses. */
 int new_socket(int flags)
 {
 	return new_socket_of(speaks_rdma(), run.inet6, flags);
@@ -68,6 +72,7 @@ socklen_t addr_loopback(union addr *addr, int port)
 	return addr_make(addr, "127.0.0.1", "::1", port);
 }
 
+/* Address of the server; only for the client. */
 socklen_t addr_server(union addr *addr, int port)
 {
 	return addr_make(addr, run.host, run.host6, port);
@@ -106,6 +111,7 @@ void apply_sizes(int fd, const struct sizes *sizes)
 		set_int(fd, SOL_SOCKET, SO_RCVBUF, sizes->rcvbuf);
 }
 
+/* A listener on any address and a free port, which is sent to the client. */
 int open_listener_sized(int backlog, const struct sizes *sizes)
 {
 	union addr addr;
@@ -124,6 +130,7 @@ int open_listener(int backlog)
 	return open_listener_sized(backlog, NULL);
 }
 
+/* Client: receives the port of open_listener(). */
 int server_port(void)
 {
 	return control_get_number("PORT");

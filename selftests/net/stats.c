@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The module's counters of this network namespace, asked by netlink as smctl does. */
+/* Counters and connections of this network namespace, read by netlink as smctl does. */
 #define _GNU_SOURCE
 #include <linux/genetlink.h>
 #include <linux/netlink.h>
@@ -17,7 +17,7 @@ struct request {
 	char name[sizeof(AFRDMA_FAMILY_NAME)];
 };
 
-/* Of the attributes in @len bytes the one of that type, or NULL. */
+/* The first attribute of @type in @len bytes, or NULL. */
 static const void *attr_find(const char *from, int len, int type)
 {
 	while (len >= NLA_HDRLEN) {
@@ -47,7 +47,7 @@ static uint64_t attr_value(const struct nlattr *attr)
 	return value;
 }
 
-/* Ask, and hand each message of the answer to @each until there are no more. */
+/* Sends a request, and calls @each for each message of the answer; false on an error. */
 static bool ask(int fd, const struct request *request,
 		void (*each)(const struct nlmsghdr *head, void *arg), void *arg)
 {
@@ -102,7 +102,7 @@ static uint16_t family(int fd)
 	return ask(fd, &request, take_family, &id) ? id : 0;
 }
 
-/* All that the family tells by @command, one after the other. */
+/* Calls @each for each message of the dump @command; false on an error. */
 static bool dump(unsigned char command, void (*each)(const struct nlmsghdr *head, void *arg),
 		 void *arg)
 {
@@ -112,14 +112,15 @@ static bool dump(unsigned char command, void (*each)(const struct nlmsghdr *head
 			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
 		.genl = { .cmd = command, .version = AFRDMA_FAMILY_VERSION },
 	};
-	bool there;
+	bool done;
 
 	request.head.nlmsg_type = fd < 0 ? 0 : family(fd);
-	there = request.head.nlmsg_type && ask(fd, &request, each, arg);
+	done = request.head.nlmsg_type && ask(fd, &request, each, arg);
 	close(fd);
-	return there;
+	return done;
 }
 
+/* Reads all counters; false, and zeroes, if there is no module. */
 bool stats_read(uint64_t *values)
 {
 	memset(values, 0, STAT_COUNT * sizeof(*values));
@@ -132,6 +133,7 @@ static void count_one(const struct nlmsghdr *head, void *arg)
 	++*(int *)arg;
 }
 
+/* The number of connections in a dump; -1 on an error. */
 int conns_count(void)
 {
 	int count = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Long one-way and two-way streams: every byte in its place. */
+/* Long streams in one direction and in both, with every byte checked. */
 #define _GNU_SOURCE
 #include <sys/epoll.h>
 
@@ -12,7 +12,7 @@ static size_t length(void)
 	return amount(64 * MIB, 4 * MIB);
 }
 
-/* ---- one way ---- */
+/* ---- one direction ---- */
 
 static void send_stream(void)
 {
@@ -32,7 +32,7 @@ static void recv_stream(void)
 	path_check(fd, 0, length());
 }
 
-/* The writer ends the stream instead of telling its length. */
+/* The receiver does not know the length, and reads to the end of the stream. */
 static void send_stream_and_end(void)
 {
 	struct flow out = flow_out(0);
@@ -52,31 +52,32 @@ static void recv_stream_to_end(void)
 	SYS(close(fd));
 }
 
-/* ---- both ways at once ---- */
+/* ---- both directions at once ---- */
 
-struct half {
+/* What a thread sends or receives. */
+struct transfer {
 	int fd;
 	struct flow flow;
 	size_t len;
-	uint64_t stream;
+	uint64_t stream;	/* of random numbers */
 };
 
-static void *send_half(void *arg)
+static void *send_thread(void *arg)
 {
-	struct half *half = arg;
+	struct transfer *t = arg;
 
-	rnd_start(half->stream);
-	flow_send_random(half->fd, &half->flow, half->len, CHUNK);
+	rnd_start(t->stream);
+	flow_send_random(t->fd, &t->flow, t->len, CHUNK);
 	return NULL;
 }
 
-/* Two threads on one socket: neither call may stop the other. */
+/* Two threads on one socket: a call of one must not block that of the other. */
 static void both_threads(void)
 {
 	struct flow in = flow_in(0);
 	int fd = open_conn();
-	struct half out = { fd, flow_out(0), length(), 1 };
-	pthread_t sender = thread_start(send_half, &out);
+	struct transfer out = { fd, flow_out(0), length(), 1 };
+	pthread_t sender = thread_start(send_thread, &out);
 
 	flow_recv_random(fd, &in, length(), CHUNK);
 	pthread_join(sender, NULL);
@@ -84,20 +85,20 @@ static void both_threads(void)
 }
 
 /*
- * Small buffers, and a way back that never rests: TCP's window can stay below one
- * segment of a large MTU, and each ACK puts off the probe that would fill it. Two TCP
- * programs crawl then, for minutes: against one there is nothing to be asked of us.
+ * Small buffers, and a server that sends all the time. With a large MTU, TCP's window can
+ * stay below one segment, and each ACK postpones the window probe that would use it. Two
+ * TCP programs then take minutes, so the row does not run with TCP at one end.
  */
 static const struct sizes small_buffers = { .sndbuf = 16 * KIB, .rcvbuf = 16 * KIB };
-static bool all_in;
+static bool all_received;
 
-static void *recv_and_tell(void *arg)
+static void *recv_thread(void *arg)
 {
-	struct half *half = arg;
+	struct transfer *t = arg;
 
-	rnd_start(half->stream);
-	flow_recv_random(half->fd, &half->flow, half->len, CHUNK);
-	__atomic_store_n(&all_in, true, __ATOMIC_RELEASE);
+	rnd_start(t->stream);
+	flow_recv_random(t->fd, &t->flow, t->len, CHUNK);
+	__atomic_store_n(&all_received, true, __ATOMIC_RELEASE);
 	return NULL;
 }
 
@@ -105,10 +106,10 @@ static void restless_server(void)
 {
 	struct flow out = flow_out(0);
 	int fd = open_conn_sized(&small_buffers);
-	struct half in = { fd, flow_in(0), length(), 1 };
-	pthread_t receiver = thread_start(recv_and_tell, &in);
+	struct transfer in = { fd, flow_in(0), length(), 1 };
+	pthread_t receiver = thread_start(recv_thread, &in);
 
-	while (!__atomic_load_n(&all_in, __ATOMIC_ACQUIRE))
+	while (!__atomic_load_n(&all_received, __ATOMIC_ACQUIRE))
 		flow_send_random(fd, &out, 20000, 5000);
 	pthread_join(receiver, NULL);
 	SYS(shutdown(fd, SHUT_WR));
@@ -119,15 +120,15 @@ static void restless_client(void)
 {
 	struct flow in = flow_in(0);
 	int fd = open_conn_sized(&small_buffers);
-	struct half out = { fd, flow_out(0), length(), 1 };
-	pthread_t sender = thread_start(send_half, &out);
+	struct transfer out = { fd, flow_out(0), length(), 1 };
+	pthread_t sender = thread_start(send_thread, &out);
 
 	flow_recv_to_eof(fd, &in);
 	pthread_join(sender, NULL);
 	SYS(close(fd));
 }
 
-/* One thread, poll() and calls that never block. */
+/* One thread that uses poll() and nonblocking calls. */
 static void both_poll(void)
 {
 	struct flow in = flow_in(0), out = flow_out(0);
@@ -157,9 +158,9 @@ static void both_poll(void)
 	path_check(fd, length(), length());
 }
 
-/* ---- calls of awkward sizes ---- */
+/* ---- very small and very large calls ---- */
 
-/* Tiny writes, big reads. */
+/* Small writes, large reads. */
 static void send_tiny(void)
 {
 	struct flow out = flow_out(0);
@@ -178,7 +179,7 @@ static void recv_big(void)
 	path_check(fd, 0, amount(256 * KIB, 16 * KIB));
 }
 
-/* Big writes, tiny reads. */
+/* Large writes, small reads. */
 static void send_big(void)
 {
 	struct flow out = flow_out(0);
@@ -197,7 +198,7 @@ static void recv_tiny(void)
 	path_check(fd, 0, amount(256 * KIB, 16 * KIB));
 }
 
-/* One call with more than any ring holds. */
+/* A single call for more bytes than a ring holds. */
 static void send_at_once(void)
 {
 	struct flow out = flow_out(0);
@@ -221,7 +222,7 @@ static void recv_at_once(void)
 	path_check(fd, 0, len);
 }
 
-/* ---- request and response of growing size, both ends in step ---- */
+/* ---- requests and responses of growing size ---- */
 
 static void ladder(void)
 {
@@ -241,7 +242,7 @@ static void ladder(void)
 
 /* ---- edge-triggered epoll on both ends ---- */
 
-/* Read until the call would block; false at the end of the stream. */
+/* Reads until the call would block; false at the end of the stream. */
 static bool drain(int fd, struct flow *in, uint8_t *buf, size_t size)
 {
 	for (;;) {
@@ -255,7 +256,7 @@ static bool drain(int fd, struct flow *in, uint8_t *buf, size_t size)
 	}
 }
 
-/* Write until the call would block or @len is reached. */
+/* Sends until the call would block or @len is reached. */
 static void pour(int fd, struct flow *out, uint8_t *buf, size_t size, size_t len)
 {
 	while (out->off < len) {
@@ -271,7 +272,7 @@ static void pour(int fd, struct flow *out, uint8_t *buf, size_t size, size_t len
 	}
 }
 
-/* An edge that is lost stops the stream for ever: the runner sees that. */
+/* If an edge is lost, the stream stalls, and the runner ends the row. */
 static void both_edge(void)
 {
 	struct flow in = flow_in(0), out = flow_out(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Options that net/afrdma/support.h says work, or are refused: they do, and are. */
+/* The socket options in net/afrdma/support.h: they work as with TCP or are refused, as it says. */
 #define _GNU_SOURCE
 #include <netinet/tcp.h>
 
@@ -8,7 +8,7 @@
 
 #define LEN	1000
 
-/* ---- all of them ---- */
+/* ---- the whole table ---- */
 
 enum rule { PASS, STORE, LATE, SHARE, REFUSE, CORE, OWN };
 
@@ -41,7 +41,7 @@ static struct answer ask(int fd, const struct option *o)
 
 static void compare(const struct option *o, struct answer own, struct answer tcp)
 {
-	/* refused to families that the kernel does not know, and it does not ask them */
+	/* older kernels refuse these to families they do not know, without calling the family */
 	if (o->level == SOL_SOCKET && (o->option == SO_REUSEPORT || o->option == SO_ZEROCOPY) &&
 	    own.set == EOPNOTSUPP && old_kernel())
 		return;
@@ -51,7 +51,7 @@ static void compare(const struct option *o, struct answer own, struct answer tcp
 		     strerror(tcp.set), strerror(tcp.get), tcp.value);
 }
 
-/* A kernel that hides SOL_SOCKET from families cannot be told to refuse there. */
+/* Not for SOL_SOCKET: a family cannot refuse what older kernels do not pass to it. */
 static void refused(const struct option *o, struct answer own)
 {
 	if (o->level == SOL_SOCKET)
@@ -79,9 +79,9 @@ static void option_table(void)
 	}
 }
 
-/* ---- those with values of their own ---- */
+/* ---- options that need more than the value 1 ---- */
 
-/* HELLO is data to the listener; a plain caller is let in when it has spoken. */
+/* The client's HELLO counts as data; a TCP client is accepted when it has sent some. */
 static void defer_accept_server(void)
 {
 	int listener = new_socket(0);
@@ -127,19 +127,20 @@ static uint64_t cookie_of(int fd)
 }
 
 /*
- * Before HELLO has come: what frames cannot have is kept from them. They would not be
- * looked for before the client is late, which takes longer here than a row may.
+ * Options set before the client's HELLO has arrived must not delay frames. If SO_RCVLOWAT were
+ * set on the TCP socket, HELLO would go unnoticed until hello_timeout_ms, which is longer here
+ * than a row may last.
  */
 static void early_options_server(void)
 {
-	long late = path_sysctl("hello_timeout_ms");
+	long timeout = path_sysctl("hello_timeout_ms");
 	int fd;
 
 	path_set_sysctl("hello_timeout_ms", 600000);
 	fd = SYS(accept(open_listener(1), NULL, NULL));
 	set_int(fd, SOL_SOCKET, SO_RCVLOWAT, 8192);
 	set_int(fd, IPPROTO_TCP, TCP_CORK, 1);
-	path_set_sysctl("hello_timeout_ms", late);
+	path_set_sysctl("hello_timeout_ms", timeout);
 	EVENTUALLY(path_info(fd).mode == AFRDMA_MODE_FRAMED);
 	WANT_EQ(get_int(fd, SOL_SOCKET, SO_RCVLOWAT), 8192);
 	WANT_EQ(get_int(fd, IPPROTO_TCP, TCP_CORK), 1);
@@ -183,11 +184,11 @@ static void congestion(void)
 	path_exchange(fd, LEN);
 }
 
-/* TCP paces what comes after ten packets, which on a loopback are 64 KiB long. */
-#define PACE		1000000		/* bytes a second */
+/* TCP does not pace the first ten packets, each of up to 64 KiB on loopback. */
+#define PACE		1000000		/* bytes per second */
 #define PACED		(1536 * KIB)
 
-/* Set before the connection: of 6.1 the inner socket hears of it then. */
+/* Sets the rate before connect(): on Linux 6.1 the TCP socket gets it only then. */
 static int pacing_socket(void)
 {
 	int fd = new_socket(0);
@@ -214,7 +215,7 @@ static void paced_send(void)
 	start = now();
 	flow_send(fd, &out, PACED, PACED);
 	barrier("all read");
-	if (run.variant != VAR_RDMA)	/* which paces nothing */
+	if (run.variant != VAR_RDMA)	/* RDMA is not paced */
 		WANT(now() - start > 0.5);
 	path_check(fd, PACED, 0);
 	if (run.variant == VAR_COLD)

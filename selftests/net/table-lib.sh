@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# shellcheck disable=SC2034 # for those who source this
+# shellcheck disable=SC2034 # used by the scripts that source this
 #
-# What run-table.sh and loopback.sh share.  Sets:
+# For scripts that run the table of afr_test, or rogue.  Sets:
 #	afr_test, rogue		the programs, built on the host
 #	subset, with_table, with_rogue
-#				from set_subset ARGUMENTS
-#	failures		0 until a part fails
+#				by set_subset ARGUMENTS
+#	failures		0, and 1 after a part has failed
 
 build="$AFR_SRC/build/net"
 afr_test="$build/afr_test" rogue="$build/rogue"
@@ -17,7 +17,7 @@ failures=0
 	exit 1
 }
 
-# Guests that check everything are slow; the limits are there to end what hangs.
+# Kernels with checkers are slow; the limits end what hangs.
 case $AFR_KERNEL in
 *debug*) slow_table=(--timeout 90 --limit 1800) slow_rogue=(--patience 20) ;;
 *) slow_table=(--timeout 40) slow_rogue=(--patience 5) ;;
@@ -26,7 +26,7 @@ esac
 set_subset() {
 	local quick=(--quick)
 
-		with_table=yes with_rogue=yes
+	with_table=yes with_rogue=yes
 	case ${1:-} in
 	quick) shift ;;
 	full) quick=(); shift ;;
@@ -35,19 +35,21 @@ set_subset() {
 	--no-rogue) with_rogue=no; shift ;;
 	--only-rogue) with_table=no; shift ;;
 	esac
-		subset=("${slow_table[@]}" "${quick[@]}" "$@")
+	subset=("${slow_table[@]}" "${quick[@]}" "$@")
 	rogue_subset=("${slow_rogue[@]}" "${quick[@]}")
 	[ $with_table = yes ] || rogue_subset+=("$@")
 }
 
-# The module's own counters are not to be the only proof of RDMA: the packet filter counts what
-# RoCE brings into this guest and takes out of it, and that cannot be less than what the module
-# says to have received and sent.  What rxe sends to itself never comes to an interface: rows
-# do not, and their connections to their own host stay on TCP.
-witness_tell() {
+# The module's counters must not be the only proof of RDMA.  So nftables counts the bytes of RoCE
+# that enter and leave this guest, which cannot be fewer than the module counts as received and
+# sent by RDMA.  Packets that rxe sends to its own host pass no interface; no row causes any, since
+# connections of rows to their own host stay on TCP.
+witness_read() {
 	"$AFR_SRC/build/tools/smctl" stats | awk '$1 ~ /^[rt]x_bytes_rdma$/ { print $1, $2 }'
-	nft list table inet witness | awk '$1 == "counter" { name = $2 } $1 == "packets" { print name, $4 }'
-	awk '{ print FILENAME, $1 }' "/sys/class/infiniband/$AFR_DEV/ports/1/hw_counters/"{sent,rcvd}_pkts |
+	nft list table inet witness |
+		awk '$1 == "counter" { name = $2 } $1 == "packets" { print name, $4 }'
+	awk '{ print FILENAME, $1 }' \
+		"/sys/class/infiniband/$AFR_DEV/ports/1/hw_counters/"{sent,rcvd}_pkts |
 		sed 's,.*/,,'
 }
 
@@ -57,19 +59,24 @@ witness_begins() {
 	table inet witness {
 		counter in { }
 		counter out { }
-		chain input { type filter hook input priority 0; udp dport 4791 counter name in; }
-		chain output { type filter hook output priority 0; udp dport 4791 counter name out; }
+		chain input {
+			type filter hook input priority 0; udp dport 4791 counter name in;
+		}
+		chain output {
+			type filter hook output priority 0; udp dport 4791 counter name out;
+		}
 	}
 	END
-	witness_tell >/tmp/witness.before
+	witness_read >/tmp/witness.before
 }
 
 # witness_ends NAME
 witness_ends() {
 	[ -e /tmp/witness.before ] || return 0
-	witness_tell >/tmp/witness.after
+	witness_read >/tmp/witness.after
 	nft delete table inet witness
-	witness_judge "$1" "$(awk 'NR == FNR { old[$1] = $2; next } { printf "%s=%.0f\n", $1, $2 - old[$1] }' \
+	witness_judge "$1" "$(awk 'NR == FNR { old[$1] = $2; next }
+		{ printf "%s=%.0f\n", $1, $2 - old[$1] }' \
 		/tmp/witness.before /tmp/witness.after | xargs)"
 	rm /tmp/witness.*
 }
@@ -80,16 +87,16 @@ witness_judge() {
 	for word in $2; do local "${word?}"; done
 	if ((in >= rx_bytes_rdma && out >= tx_bytes_rdma && rcvd_pkts * 4096 >= rx_bytes_rdma &&
 		sent_pkts * 4096 >= tx_bytes_rdma)); then
-		ok "$1: RoCE packets for the bytes of RDMA"
+		ok "$1: RoCE packets account for the bytes of RDMA"
 		say "$1: $2"
 	else
-		not_ok "$1: RoCE packets for the bytes of RDMA" "$2"
+		not_ok "$1: RoCE packets account for the bytes of RDMA" "$2"
 	fi
 }
 
-# KTAP of a program becomes KTAP of the run: its lines, with the part's name.
+# forward PART: pass on the KTAP of a program, with PART before each test name
 forward() {
-	local part=$1 line last="" 
+	local part=$1 line last=""
 
 	while IFS= read -r line; do
 		printf '%s\n' "$line" >>"$AFR_OUT/table.$part"
@@ -116,7 +123,7 @@ run_part() {
 
 	shift
 	"$@" 2>&1 | forward "$part"
-	# A program that ends without a word has failed too.
+	# Also when the program printed no "not ok".
 	if [ "${PIPESTATUS[0]}" != 0 ]; then
 		not_ok "$part" "ended with an error"
 		failures=1
@@ -126,7 +133,7 @@ run_part() {
 run_rogue() {
 	local orphans=/proc/sys/net/afrdma/orphan_timeout_ms
 	modprobe -q tun 2>/dev/null
-	# A rogue that never acknowledges a FIN leaves orphans: not for a minute each.
+	# Rows of rogue that never acknowledge a FIN leave orphans: end these after 5 s each.
 	[ ! -e $orphans ] || echo 5000 >$orphans
 	run_part rogue "$rogue" --host "$AFR_ME" "${rogue_subset[@]}"
 	run_part rogue6 "$rogue" --host "$AFR_ME" --inet6 "${rogue_subset[@]}"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """
-For tail.sh: the last packet of a message is lost, and nothing is sent behind it.
+The client of tail.sh: the last packet of a message is lost, and no packet follows it.
 
-    tail.py talk HOST PORT COUNT  so many round trips with "pace.py serve", each with one packet of
-                                  the answer lost; exit status 1 and a sentence if the stalls are long
+    tail.py talk HOST PORT COUNT  COUNT round trips with "pace.py serve"; in each the packet of the
+                                  response is lost; the exit status is 1 if the stalls are long
 """
 import statistics
 import subprocess
@@ -14,7 +14,8 @@ import time
 from death import info, on_rdma
 from pace import BYE, ECHO, connected, ping, warm
 
-# A write of one packet with an immediate (BTH opcode 0x0b), and only one of them.
+# Drops one packet that is a whole write with immediate: BTH opcode 0x0b, RDMA WRITE Only with
+# Immediate.
 LOSE_ONE = """
 add table inet tail
 delete table inet tail
@@ -25,7 +26,7 @@ table inet tail {
     }
 }
 """
-BOUND = 0.15            # the device's own timeout is 0.54 s
+BOUND = 0.15            # seconds; the timeout of the queue pair is 0.54 s
 
 
 def nft(*args, **more):
@@ -38,7 +39,7 @@ def stall(conn, number):
     ping(conn, number)
     took = time.monotonic() - begin
     if "counter packets 1 " not in nft("list", "chain", "inet", "tail", "in"):
-        sys.exit(f"round trip {number}: no packet was lost, so nothing was proved")
+        sys.exit(f"round trip {number}: no packet was dropped")
     return took
 
 
@@ -53,11 +54,11 @@ def talk(host, port, count):
     print(f"{count} packets lost: stalls of {median * 1e3:.1f} ms at the median, "
           f"{max(stalls) * 1e3:.1f} ms at most")
     if not on_rdma(conn) or (before["moves"], before["link"]) != (after["moves"], after["link"]):
-        sys.exit(f"not on the same link any more: {before}, {after}")
+        sys.exit(f"no longer on the same link: {before}, {after}")
     if after["rx_rdma"] - before["rx_rdma"] != count or after["rx_tcp"] != before["rx_tcp"]:
-        sys.exit(f"answers did not come by RDMA: {before}, {after}")
+        sys.exit(f"responses were not carried by RDMA: {before}, {after}")
     if median > BOUND:
-        sys.exit(f"expected {BOUND * 1e3:.0f} ms at most at the median")
+        sys.exit(f"expected a median of {BOUND * 1e3:.0f} ms at most")
     conn.close()
 
 

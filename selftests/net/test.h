@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Two-ended socket tests: what a row may use.
+ * Two-ended socket tests: the interface that rows use.
  *
  * A row is a pair of functions that run in two processes, one on each host. The
- * runner forks a fresh process for every row and side, so a row owns its file
- * descriptors, signals and memory, and the state of the run may be one global.
- * The two sides meet only at the control channel; nothing waits by sleeping.
+ * runner forks a new process for each row on each side, so a row owns its file
+ * descriptors, signals and memory, and the state of the run is one global variable.
+ * The two sides synchronize only through the control channel; neither sleeps in
+ * order to wait for the other.
  *
- * With --family rdma a row runs once in every variant that its flags allow:
- *	rdma		the connection is first moved to RDMA; then every byte of the
- *			row must go by RDMA
- *	cold		no byte before the row: an upgrade may come in its middle
- *	to_tcp		the server is a plain TCP program
- *	from_tcp	the client is a plain TCP program
- * With --family tcp there is one variant, tcp: the oracle.
+ * With --family rdma a row runs once in each variant that its flags allow:
+ *	rdma		the connection is moved to RDMA before the row begins; then
+ *			every byte of the row must be carried by RDMA
+ *	cold		nothing is sent before the row begins, so an upgrade may
+ *			happen in the middle of it
+ *	to_tcp		the server uses TCP sockets
+ *	from_tcp	the client uses TCP sockets
+ * With --family tcp both sides use TCP sockets, and there is one variant, tcp. It is
+ * the oracle: a row that fails there expects more than TCP provides.
  */
 #ifndef AFR_NET_TEST_H
 #define AFR_NET_TEST_H
@@ -36,7 +39,7 @@
 
 #include <linux/af_rdma.h>
 
-/* Of the kernel; libc's headers lack them, and cannot be had together with the kernel's. */
+/* Missing in libc's headers; the kernel's headers cannot be included together with those. */
 #ifndef SO_ORIGINAL_DST
 #define SO_ORIGINAL_DST		80
 #endif
@@ -50,7 +53,7 @@
 #define TCP_FASTOPEN_NO_COOKIE	34
 #endif
 
-#define AFR_NETNS_H	/* of netns.h the list of counters alone */
+#define AFR_NETNS_H	/* use only the list of counters of netns.h */
 #include "netns.h"
 
 #define KIB		1024UL
@@ -58,15 +61,15 @@
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
 /* Row flags. */
-#define ON_RDMA		0x01	/* may run after an upgrade */
-#define ON_COLD		0x02	/* may run without one */
-#define ON_PLAIN	0x04	/* may run against a TCP program, both ways round */
+#define ON_RDMA		0x01	/* runs in variant rdma */
+#define ON_COLD		0x02	/* runs in variant cold */
+#define ON_PLAIN	0x04	/* runs in variants to_tcp and from_tcp */
 #define ON_ALL		(ON_RDMA | ON_COLD | ON_PLAIN)
-#define ONLY_RDMA	0x08	/* says nothing about TCP: not in the oracle run */
+#define ONLY_RDMA	0x08	/* does not apply to TCP: not in variant tcp */
 #define NEEDS_V6	0x10	/* needs an IPv6 address of the server */
 #define QUICK		0x20	/* in the subset "quick", in its first variant */
-#define QUICK_ALL	0x40	/* ... in all of its variants */
-#define UNFRAMED	0x80	/* has no connection, or one that is to be plain or undecided */
+#define QUICK_ALL	0x40	/* the same, in all of its variants */
+#define UNFRAMED	0x80	/* has no connection, or one that need not become framed */
 
 enum variant { VAR_TCP, VAR_RDMA, VAR_COLD, VAR_TO_TCP, VAR_FROM_TCP, VAR_COUNT };
 
@@ -77,7 +80,7 @@ struct row {
 	unsigned int flags;
 };
 
-/* Tables end with a row without a name. */
+/* The last row of a table has no name. */
 extern const struct row connect_rows[], listen_rows[], message_rows[], option_rows[];
 extern const struct row stream_rows[], close_rows[], poll_rows[], ring_rows[];
 extern const struct row many_rows[], share_rows[], upgrade_rows[], hostile_rows[];
@@ -85,9 +88,10 @@ extern const struct row urgent_rows[], own_rows[], told_rows[];
 extern const struct row uring_rows[], address_rows[], support_rows[];
 extern const struct row seam_rows[];
 
-/* Which row this process runs, and how. */
+/* The row that this process runs, and its parameters. */
 struct run {
 	const struct row *row;
+	const struct row *const *tables;	/* all there are, and NULL; or NULL */
 	enum variant variant;
 	bool server;
 	bool inet6;		/* data connections use IPv6 */
@@ -95,28 +99,28 @@ struct run {
 	uint64_t seed;
 	int control;
 	char host[INET6_ADDRSTRLEN];
-	char host6[INET6_ADDRSTRLEN];	/* "" = the server has none that we know */
+	char host6[INET6_ADDRSTRLEN];	/* "" if no IPv6 address of the server is known */
 };
 
 extern struct run run;
 
-extern const struct row *const tables[];
 extern const char *const variant_names[VAR_COUNT];
 
-/* ---- failing (util.c) ---- */
+/* ---- failures (util.c) ---- */
 
 /*
- * Where the row is, seen by the parent, which ends a row that stands still. The
- * strings are literals of the program both processes were forked from.
+ * The progress of a row, in memory shared with the runner, which kills a row that
+ * stalls. The strings are literals, valid in both processes as one is forked from
+ * the other.
  */
 struct progress {
 	const char *file;
 	const char *what;
 	int line;
 	unsigned long steps;
-	unsigned int timeout;	/* seconds a row may stand still */
+	unsigned int timeout;	/* seconds without progress after which the row is killed */
 	bool failing;
-	char text[512];		/* why it failed or was skipped */
+	char text[512];		/* why the row failed or was skipped */
 };
 
 extern struct progress *progress;
@@ -129,15 +133,13 @@ static inline void at(const char *file, int line, const char *what)
 	progress->steps++;
 }
 
-/* Tell the other side, then end this one. Any thread, any child of the row. */
 void fail_at(const char *file, int line, const char *format, ...)
 	__attribute__((noreturn, format(printf, 3, 4)));
-/* Both sides end as skipped; only before the row did anything. */
 void skip(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 #define fail(...) fail_at(__FILE__, __LINE__, __VA_ARGS__)
 
-/* A call that must not return -1. */
+/* The result of a call that must not return -1. */
 #define SYS(call) \
 	(at(__FILE__, __LINE__, #call), sys_result(__FILE__, __LINE__, #call, (long)(call)))
 
@@ -175,7 +177,7 @@ static inline long sys_result(const char *file, int line, const char *what, long
 		fail("%s is %lld, expected %lld", #got, want_got, want_want); \
 } while (0)
 
-/* Look again, a millisecond apart, until it is so; the run's timeout bounds it. */
+/* Checks @cond every millisecond until it is true; fails after patience(). */
 #define EVENTUALLY(cond) do {						\
 	at(__FILE__, __LINE__, #cond);					\
 	double eventually_end = now() + patience();			\
@@ -186,47 +188,42 @@ static inline long sys_result(const char *file, int line, const char *what, long
 	}								\
 } while (0)
 
-/* ---- small things (util.c) ---- */
+/* ---- helpers (util.c) ---- */
 
-double now(void);			/* seconds, monotonic */
-double patience(void);			/* seconds one wait may last */
-uint64_t mix(uint64_t x);		/* 64-bit finaliser */
-uint64_t rnd(void);			/* per thread, from the seed */
+double now(void);
+double patience(void);
+uint64_t mix(uint64_t x);
+uint64_t rnd(void);
 size_t rnd_between(size_t low, size_t high);
-void rnd_start(uint64_t stream);	/* a thread or child takes its own sequence */
+void rnd_start(uint64_t stream);
 size_t amount(size_t full, size_t quick);
-void *buffer(size_t size);		/* malloc that does not fail */
+void *buffer(size_t size);
 void nonblocking(int fd, bool on);
-void on_signal(int number, int flags);	/* count it in signals_seen */
-extern volatile sig_atomic_t signals_seen;
-int ask_int(int fd, unsigned long request);	/* ioctl that fills an int */
-bool old_kernel(void);			/* does it keep SOL_SOCKET to itself? */
-void set_timeout(int fd, int option, int ms);	/* SO_RCVTIMEO, SO_SNDTIMEO */
+void on_signal(int number, int flags);
+extern volatile sig_atomic_t signals_seen;	/* incremented by on_signal()'s handler */
+int ask_int(int fd, unsigned long request);
+bool old_kernel(void);
+void set_timeout(int fd, int option, int ms);
 void set_linger(int fd, int seconds);
 void set_int(int fd, int level, int option, int value);
 int get_int(int fd, int level, int option);
-/* poll() one descriptor; returns revents, 0 after @ms. */
 int poll_one(int fd, int events, int ms);
-/* poll() that must see all of @events within the timeout of the run. */
 void await(int fd, int events);
-pid_t fork_row(void);			/* fork; the child dies with the row */
-void join_row(pid_t pid);		/* wait; the child must have exited with 0 */
+pid_t fork_row(void);
+void join_row(pid_t pid);
 pthread_t thread_start(void *(*body)(void *), void *arg);
-/* Of an enum afr_reason, as smctl names it. */
 const char *reason_name(unsigned int reason);
 
 /* ---- control channel (control.c) ---- */
 
 void control_writef(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Next line; fails when the other side failed or went away. */
 void control_readline(char *line, size_t size);
 void control_send_number(const char *name, long long number);
 long long control_get_number(const char *name);
-/* Both sides got here. */
 void barrier(const char *name);
 int control_listen(int port);
-int control_accept(int listener, double seconds);	/* -1: nobody came */
-int control_connect(const char *host, int port, double seconds);	/* -1: nobody there */
+int control_accept(int listener, double seconds);
+int control_connect(const char *host, int port, double seconds);
 
 /* ---- addresses and sockets (socket.c) ---- */
 
@@ -237,38 +234,28 @@ union addr {
 	struct sockaddr_storage ss;
 };
 
-/* Does this side use AF_RDMA in this variant? Does either? */
 bool speaks_rdma(void);
 bool row_has_rdma(void);
-/* A stream socket of this side's family; @flags: SOCK_NONBLOCK, SOCK_CLOEXEC. */
 int new_socket(int flags);
 int new_socket_of(bool rdma, bool inet6, int flags);
 socklen_t addr_len(void);
 socklen_t addr_any(union addr *addr, int port);
 socklen_t addr_loopback(union addr *addr, int port);
-/* Where the server is. Client only. */
 socklen_t addr_server(union addr *addr, int port);
 int addr_port(const union addr *addr);
 int local_port(int fd);
 void addr_text(const union addr *addr, char *text, size_t size);
 
-/* Bound to any address and a free port, listening; the port goes to the client. */
 int open_listener(int backlog);
-/* Client: port from open_listener(). */
 int server_port(void);
 int connect_port(int port);
 
 struct sizes {
-	int sndbuf, rcvbuf;	/* 0: leave alone */
+	int sndbuf, rcvbuf;	/* 0: default */
 };
 
-/*
- * The usual beginning of a row: one connection, in variant rdma already moved to
- * RDMA in both directions.
- */
 int open_conn(void);
 int open_conn_sized(const struct sizes *sizes);
-/* The same in parts, for rows with many connections. */
 int open_listener_sized(int backlog, const struct sizes *sizes);
 int accept_conn(int listener);
 int connect_conn(int port);
@@ -276,23 +263,14 @@ int connect_conn_sized(int port, const struct sizes *sizes);
 int connect_sized(int port, const struct sizes *sizes);
 void apply_sizes(int fd, const struct sizes *sizes);
 
-/* ---- where the bytes went (path.c) ---- */
+/* ---- paths of the bytes (path.c) ---- */
 
 struct afrdma_info path_info(int fd);
-/* Both directions, of a connection that is framed or may become so. */
 bool path_on_rdma(int fd);
-/* Exchange messages until both directions are on RDMA. Both sides call it. */
 void path_warm_up(int fd);
-/*
- * Both sides, connection still up, all bytes read: @tx and @rx bytes of the row
- * went where the variant says they must.
- */
 void path_check(int fd, uint64_t tx, uint64_t rx);
-/* A connection that the row made itself: onto RDMA if that is the variant, @len bytes each way. */
 void path_exchange(int fd, size_t len);
-/* The same without meeting the other side, which is known to have read all. */
 void path_check_alone(int fd, uint64_t tx, uint64_t rx);
-/* A number in /proc/sys/net/afrdma, -1 if there is none. */
 long path_sysctl(const char *name);
 void path_set_sysctl(const char *name, long value);
 const char *path_mode_name(unsigned int mode);
@@ -306,41 +284,32 @@ enum afr_stat {
 	STAT_COUNT
 };
 
-/* All of this network namespace; false, and zeroes, where there is no module. */
 bool stats_read(uint64_t *values);
-/* How many connections a dump tells of, or -1. */
 int conns_count(void);
 
 /* ---- position-coded streams (flow.c) ---- */
 
-/* One direction of one connection: which bytes come, and how far we are. */
+/* The stream of one direction of a connection, and an offset in it. */
 struct flow {
-	uint64_t key;
+	uint64_t key;		/* determines every byte of the stream */
 	uint64_t off;
 	unsigned int conn;
 	bool from_server;
 };
 
-struct flow flow_out(unsigned int conn);	/* what this side sends */
-struct flow flow_in(unsigned int conn);		/* what this side receives */
+struct flow flow_out(unsigned int conn);
+struct flow flow_in(unsigned int conn);
 void flow_fill(struct flow *flow, void *to, size_t len);
-/* Bytes at the current offset, without advancing. */
 void flow_look(const struct flow *flow, const void *from, size_t len);
 void flow_check(struct flow *flow, const void *from, size_t len);
 
-/* Exactly @len bytes, one call each time as long as possible up to @chunk. */
 void flow_send(int fd, struct flow *flow, size_t len, size_t chunk);
 void flow_recv(int fd, struct flow *flow, size_t len, size_t chunk);
-/* The same with call sizes between 1 and @chunk. */
 void flow_send_random(int fd, struct flow *flow, size_t len, size_t chunk);
 void flow_recv_random(int fd, struct flow *flow, size_t len, size_t chunk);
-/* Read to the end of the stream; returns the bytes read. */
 uint64_t flow_recv_to_eof(int fd, struct flow *flow);
-/* Read to the end or an error; returns errno or 0 for an orderly end. */
 int flow_recv_to_end(int fd, struct flow *flow);
-/* Fill until the call would block; returns the bytes sent. @fd is nonblocking. */
 uint64_t flow_send_full(int fd, struct flow *flow, size_t chunk);
-/* ... until nothing moves any more, as the peer does not read. Returns @flow->off. */
 uint64_t flow_fill_up(int fd, struct flow *flow);
 void want_eof(int fd);
 

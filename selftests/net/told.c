@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a connection tells of itself is true: its role, its bytes, and why it is not on RDMA. */
+/* What AFRDMA_INFO reports: the role, the byte counts, and why a connection is not on RDMA. */
 #define _GNU_SOURCE
 #include "proto/reason.h"
 #include "test.h"
@@ -20,7 +20,7 @@ static bool has_reason(int fd, unsigned int reason, bool peer)
 	return info.reason == reason && info.reason_peer == peer;
 }
 
-/* ---- who, and how much ---- */
+/* ---- role and byte counts ---- */
 
 static void want_bytes(int fd, const struct afrdma_info *before, uint64_t tx, uint64_t rx)
 {
@@ -33,7 +33,7 @@ static void want_bytes(int fd, const struct afrdma_info *before, uint64_t tx, ui
 		before->rx_bytes_tcp - before->rx_bytes_rdma, rx);
 }
 
-/* Plain or framed: who accepted is the server, and every byte is counted; a FIN is none. */
+/* Framed or in fallback mode: accept() makes a server; all bytes are counted, a FIN is not. */
 static void role_and_bytes(void)
 {
 	size_t mine = run.server ? 30000 : 20000, theirs = run.server ? 20000 : 30000;
@@ -43,22 +43,22 @@ static void role_and_bytes(void)
 
 	if (speaks_rdma())
 		before = path_info(fd);
-	barrier("looked");
+	barrier("counters read");
 	flow_send(fd, &out, mine, 4096);
 	flow_recv(fd, &in, theirs, 4096);
 	barrier("exchanged");
 	if (speaks_rdma())
 		want_bytes(fd, &before, mine, theirs);
-	barrier("told");
+	barrier("counters compared");
 	SYS(shutdown(fd, SHUT_WR));
 	want_eof(fd);
 	barrier("ended");
 	if (speaks_rdma())
 		want_bytes(fd, &before, mine, theirs);
-	barrier("told again");
+	barrier("counters compared again");
 }
 
-/* ---- nothing was tried yet ---- */
+/* ---- no upgrade yet ---- */
 
 static void before_upgrade(void)
 {
@@ -68,15 +68,15 @@ static void before_upgrade(void)
 	flow_send(fd, &out, 100, 100);
 	flow_recv(fd, &in, 100, 100);
 	want_reason(fd, run.server ? AFR_REASON_CLIENT_BEGINS : AFR_REASON_NOT_YET, false);
-	barrier("told");
+	barrier("reasons compared");
 	if (run.server)
 		set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
-	/* what is missing comes before who begins */
+	/* a setting that denies RDMA takes precedence over CLIENT_BEGINS */
 	want_reason(fd, run.server ? AFR_REASON_SOCKET_OPTION : AFR_REASON_NOT_YET, false);
-	barrier("told what is missing");
+	barrier("option reported");
 }
 
-/* A client that has ended its output moves no more, however long the answer is. */
+/* A client that has ended its output starts no upgrade, however long the response is. */
 static void answer_to_end(void)
 {
 	size_t len = amount(2 * MIB, 512 * KIB);
@@ -98,12 +98,12 @@ static void answer_to_end(void)
 	WANT_EQ(info.tx_path, AFRDMA_PATH_TCP);
 	WANT_EQ(info.tx_bytes_rdma + info.rx_bytes_rdma, 0);
 	want_reason(fd, AFR_REASON_CLOSING, false);
-	barrier("told");
+	barrier("reasons compared");
 }
 
-/* ---- the peer does not want ---- */
+/* ---- denied by the peer ---- */
 
-/* The server's program forbids it: at the client the reason is the peer's. */
+/* The server's program denies RDMA: the client reports the reason as the peer's. */
 static void refused_by_server(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);
@@ -113,28 +113,28 @@ static void refused_by_server(void)
 	flow_recv(fd, &in, 100, 100);
 	if (run.server)
 		set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
-	barrier("forbidden");
+	barrier("denied");
 	if (!run.server)
 		set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_ALWAYS);
 	EVENTUALLY(has_reason(fd, AFR_REASON_SOCKET_OPTION, !run.server));
-	barrier("told");
+	barrier("reasons compared");
 }
 
-/* One end takes it off RDMA: the other end says that it was the peer, and why. */
-static void left_by(bool me)
+/* One end takes the connection off RDMA: the other end reports the reason as the peer's. */
+static void left_by(bool this_end)
 {
 	struct flow out = flow_out(0), in = flow_in(0);
 	int fd = open_conn();
 
 	path_warm_up(fd);
-	if (me)
+	if (this_end)
 		set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
 	EVENTUALLY(path_info(fd).tx_path == AFRDMA_PATH_TCP);
-	EVENTUALLY(has_reason(fd, AFR_REASON_SOCKET_OPTION, !me));
-	barrier("told");
+	EVENTUALLY(has_reason(fd, AFR_REASON_SOCKET_OPTION, !this_end));
+	barrier("reasons compared");
 	flow_send(fd, &out, 100, 100);
 	flow_recv(fd, &in, 100, 100);
-	barrier("still there");
+	barrier("exchanged");
 }
 
 static void left_by_server(void)
@@ -147,9 +147,9 @@ static void left_by_client(void)
 	left_by(!run.server);
 }
 
-/* ---- how much a sender may have on its way to a program that does not read ---- */
+/* ---- how much can be in flight to a program that does not read ---- */
 
-/* As many bytes as its send ring and the peer's receive ring hold, on either path. */
+/* As many bytes as the send ring and the peer's receive ring hold, on either path. */
 static void full_is_two_rings(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);
@@ -157,13 +157,13 @@ static void full_is_two_rings(void)
 	struct afrdma_info info = path_info(fd);
 	uint64_t sent = 0, theirs, room;
 
-	do	/* until the last byte that can be on its way is */
+	do	/* until nothing more can be in flight */
 		sent += flow_send_full(fd, &out, 4096);
 	while (poll_one(fd, POLLOUT, 300));
 	control_send_number("RING", info.rx_ring);
 	room = info.tx_ring + control_get_number("RING");
 	if (sent > room || sent < room / 4)
-		fail("%llu bytes were taken, and the rings hold %llu", (unsigned long long)sent,
+		fail("%llu bytes were accepted, and the rings hold %llu", (unsigned long long)sent,
 		     (unsigned long long)room);
 	control_send_number("SENT", sent);
 	theirs = control_get_number("SENT");

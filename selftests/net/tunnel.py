@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A tunnel between two hosts, and a connection that is led into it.
+"""For tunnel.sh: a tunnel between two hosts, and a connection that is routed into it.
 
-    tunnel.py carry HOST         make the device tun0, and carry its packets to HOST by UDP
+    tunnel.py carry HOST         create the device tun0, and carry its packets to HOST over UDP
     tunnel.py talk HOST PORT IN OUT
-                                 ask and be answered: by RDMA, and make the file IN; within LEAVES
-                                 seconds by TCP, as the route leads into a tunnel, and make the file
-                                 OUT; then by RDMA again
+                                 ping-pong; on RDMA create the file IN; when IN.done exists, the
+                                 route leads into the tunnel: within LEAVES seconds be on TCP, and
+                                 create the file OUT; then wait until on RDMA again
 """
 import errno
 import fcntl
@@ -22,7 +22,7 @@ from pace import ping
 
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 1, 0x1000
 UDP_PORT = 7790
-LEAVES = 2.0            # seconds; the routes are looked at twice a second
+LEAVES = 2.0            # seconds; the module checks routes twice a second
 TUNNEL = 49             # AFRDMA_REASON_TUNNEL
 
 
@@ -39,13 +39,13 @@ def carry(host):
                         sock.sendto(tun.read(65535), (host, UDP_PORT))
                     else:
                         tun.write(sock.recv(65535))
-                except OSError as err:  # not up yet, or nobody there: packets get lost
+                except OSError as err:  # tun0 is not up yet, or HOST has no socket: lost packets
                     if err.errno not in (errno.EIO, errno.ECONNREFUSED):
                         raise
 
 
 def talk_until(conn, seconds, wanted, what):
-    """Ask without a pause; returns how long it took until @wanted()."""
+    """Ping-pong until @wanted() is true; returns the seconds that it took."""
     begin = time.monotonic()
     number = 0
     while not wanted():
@@ -76,10 +76,10 @@ def talk(host, port, inside, outside):
     end = time.monotonic() + 2
     talk_until(conn, 4, lambda: time.monotonic() > end, "through the tunnel")
     if info(conn)["tx_rdma"] != by_rdma:
-        sys.exit("bytes left by RDMA beside the tunnel")
+        sys.exit("bytes were carried by RDMA, outside the tunnel")
     pathlib.Path(outside).touch()
     back = talk_until(conn, 40, lambda: on_rdma(conn), "on RDMA again")
-    print(f"off RDMA {took:.2f} s behind the new route, on it {back:.2f} s behind its end")
+    print(f"on TCP {took:.2f} s after the route came, on RDMA {back:.2f} s after it was deleted")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab, in both guests: RDMA goes round a tunnel, so a connection whose route leads
-# into one leaves RDMA at once, and comes back when the route does. Nothing is lost.
+# For the lab, in both guests: RDMA would bypass a tunnel, so a connection leaves RDMA when
+# its route leads into a tunnel, and returns when the route is deleted. No byte is lost.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -16,13 +16,13 @@ listening() { grep -q listening "$work/serve"; }
 carries() { grep -q carries "$work/carry"; }
 is_there() { [ -e "$work/$1" ]; }
 
-# IPv6 carries what IPv4 sends, so the tunnel does not lead into itself.
+# The connection uses IPv4 and the tunnel IPv6, so the tunnel is not routed into itself.
 barrier begin
 retry=$(cat /proc/sys/net/afrdma/attach_retry_ms)
 echo 500 >/proc/sys/net/afrdma/attach_retry_ms
 python3 "$net/tunnel.py" carry "$AFR_PEER6" >"$work/carry" 2>&1 &
 carrier=$!
-check "a tunnel is there" wait_for 20 carries
+check "the tunnel is created" wait_for 20 carries
 ip link set tun0 mtu 1300 up
 barrier "tunnel there"
 if [ "$AFR_ROLE" = b ]; then
@@ -35,21 +35,21 @@ if [ "$AFR_ROLE" = b ]; then
 	barrier "in the tunnel" 100
 	ip route del "$AFR_PEER/32" dev tun0
 	barrier "out of it" 100
-	check "the server has seen the end" wait "$server"
+	check "the server ended without an error" wait "$server"
 	sed 's/^/# /' "$work/serve"
 else
 	barrier listens
 	timeout 100 python3 "$net/tunnel.py" talk "$AFR_PEER" $port "$work/in" "$work/out" \
 		>"$work/talk" 2>&1 &
 	client=$!
-	check "by RDMA" wait_for 30 is_there in
+	check "on RDMA" wait_for 30 is_there in
 	barrier "by RDMA"
 	ip route add "$AFR_PEER/32" dev tun0 src "$AFR_ME"
 	touch "$work/in.done"
-	check "led into a tunnel: by TCP, for this reason" wait_for 30 is_there out
+	check "routed into a tunnel: on TCP for that reason" wait_for 30 is_there out
 	ip route del "$AFR_PEER/32" dev tun0
 	barrier "in the tunnel" 100
-	check "led out of it: by RDMA again" wait "$client"
+	check "routed past the tunnel again: on RDMA" wait "$client"
 	sed 's/^/# /' "$work/talk"
 	barrier "out of it" 100
 fi

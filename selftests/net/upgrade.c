@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Moving from TCP to RDMA: when it happens, when not, and what it must not disturb. */
+/* The upgrade from TCP to RDMA: when it happens, when not, and what it must not disturb. */
 #define _GNU_SOURCE
 #include "proto/reason.h"
 #include "test.h"
 
-#define UPGRADE_BYTES	65536	/* where the sysctl cannot be read */
+#define UPGRADE_BYTES	65536	/* the default, for ends that cannot read the sysctl */
 
 static size_t upgrade_bytes(void)
 {
@@ -13,9 +13,9 @@ static size_t upgrade_bytes(void)
 	return value > 0 ? value : UPGRADE_BYTES;
 }
 
-/* ---- not moved ---- */
+/* ---- no upgrade ---- */
 
-/* A few bytes in few messages: TCP to the end, no ring, no link. */
+/* A connection with a few bytes in few messages stays on TCP, without a link. */
 static void stays_on_tcp(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);
@@ -45,7 +45,7 @@ static void stays_on_tcp(void)
 	barrier("seen");
 }
 
-/* ---- moved in mid-stream ---- */
+/* ---- upgrade in the middle of a stream ---- */
 
 #define SMALL_MESSAGES	20
 
@@ -59,7 +59,7 @@ static void want_moved(const struct afrdma_info *info, uint64_t tx, uint64_t rx)
 	WANT_EQ(info->reason, AFR_REASON_NONE);
 }
 
-/* Small talk, then bulk in one direction: it begins on TCP and ends on RDMA. */
+/* Short messages, then bulk in one direction: the stream begins on TCP and ends on RDMA. */
 static void bulk_send(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);
@@ -100,39 +100,39 @@ static void bulk_recv(void)
 	barrier("seen");
 }
 
-struct half {
+struct stream {
 	int fd;
 	struct flow flow;
 };
 
-static void *send_half(void *arg)
+static void *send_stream(void *arg)
 {
-	struct half *half = arg;
+	struct stream *stream = arg;
 
 	rnd_start(1);
-	flow_send_random(half->fd, &half->flow, amount(64 * MIB, 16 * MIB), 64 * KIB);
+	flow_send_random(stream->fd, &stream->flow, amount(64 * MIB, 16 * MIB), 64 * KIB);
 	return NULL;
 }
 
 static void bulk_both(void)
 {
 	size_t len = amount(64 * MIB, 16 * MIB);
-	struct half half = { open_conn(), flow_out(0) };
+	struct stream stream = { open_conn(), flow_out(0) };
 	struct flow in = flow_in(0);
 	struct afrdma_info info;
-	pthread_t sender = thread_start(send_half, &half);
+	pthread_t sender = thread_start(send_stream, &stream);
 
-	flow_recv_random(half.fd, &in, len, 64 * KIB);
+	flow_recv_random(stream.fd, &in, len, 64 * KIB);
 	pthread_join(sender, NULL);
 	barrier("moved");
-	info = path_info(half.fd);
+	info = path_info(stream.fd);
 	want_moved(&info, len, len);
 	WANT_EQ(info.tx_path, AFRDMA_PATH_RDMA);
 	WANT_EQ(info.rx_path, AFRDMA_PATH_RDMA);
 	barrier("seen");
 }
 
-/* Many small messages move a connection too. */
+/* Many messages of one byte start an upgrade before upgrade_bytes is reached. */
 static void by_messages(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);
@@ -152,7 +152,7 @@ static void by_messages(void)
 		if (out.off >= upgrade_bytes() || now() > end)
 			fail("still on TCP after %llu messages of one byte",
 			     (unsigned long long)out.off);
-		/* The client decides for both: the two looks differ in time. */
+		/* The ends read their state at different times: the client decides for both. */
 		if (!run.server)
 			control_send_number("MORE", more);
 		else
@@ -161,7 +161,7 @@ static void by_messages(void)
 	barrier("moved");
 }
 
-/* The upgrade needs no further call of the program. */
+/* The upgrade completes without a further send() or recv(). */
 static void without_calls(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);
@@ -180,7 +180,7 @@ static void without_calls(void)
 	barrier("moved");
 }
 
-/* Full and blocked in both directions when the upgrade comes. */
+/* The upgrade begins while both directions are full and neither end reads. */
 static void while_full(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);
@@ -188,7 +188,7 @@ static void while_full(void)
 	uint64_t mine = flow_send_full(fd, &out, 4096), theirs;
 
 	barrier("full");
-	poll(NULL, 0, 300);	/* time for a move that must not come through */
+	poll(NULL, 0, 300);	/* time for the upgrade to begin */
 	control_send_number("SENT", mine);
 	theirs = control_get_number("SENT");
 	flow_recv(fd, &in, theirs, 64 * KIB);
@@ -198,18 +198,18 @@ static void while_full(void)
 	path_check(fd, mine + 100, theirs + 100);
 }
 
-/* ---- many at the same time ---- */
+/* ---- many connections at the same time ---- */
 
 #define CONNS	20
 
 static void *move_one(void *arg)
 {
-	struct half *half = arg;
-	struct flow in = flow_in(half->flow.conn);
+	struct stream *stream = arg;
+	struct flow in = flow_in(stream->flow.conn);
 
 	for (size_t i = 0; i < amount(200, 50); i++) {
-		flow_send(half->fd, &half->flow, 16 * KIB, 16 * KIB);
-		flow_recv(half->fd, &in, 16 * KIB, 16 * KIB);
+		flow_send(stream->fd, &stream->flow, 16 * KIB, 16 * KIB);
+		flow_recv(stream->fd, &in, 16 * KIB, 16 * KIB);
 	}
 	return NULL;
 }
@@ -217,32 +217,33 @@ static void *move_one(void *arg)
 static void many_move(void)
 {
 	int end = run.server ? open_listener(CONNS) : server_port();
-	struct half halves[CONNS];
+	struct stream streams[CONNS];
 	pthread_t threads[CONNS];
 
 	for (unsigned int i = 0; i < CONNS; i++) {
 		int fd = run.server ? accept_conn(end) : connect_conn(end);
 
-		halves[i] = (struct half) { fd, flow_out(i) };
+		streams[i] = (struct stream) { fd, flow_out(i) };
 	}
 	for (unsigned int i = 0; i < CONNS; i++)
-		threads[i] = thread_start(move_one, &halves[i]);
+		threads[i] = thread_start(move_one, &streams[i]);
 	for (unsigned int i = 0; i < CONNS; i++)
 		pthread_join(threads[i], NULL);
 	barrier("moved");
 	for (unsigned int i = 0; i < CONNS; i++) {
-		struct afrdma_info info = path_info(halves[i].fd);
+		struct afrdma_info info = path_info(streams[i].fd);
 
-		want_moved(&info, halves[i].flow.off, halves[i].flow.off);
+		want_moved(&info, streams[i].flow.off, streams[i].flow.off);
 	}
 	barrier("seen");
 }
 
-/* ---- ends that come in the middle of an upgrade ---- */
+/* ---- connections that end during the upgrade ---- */
 
+/* Bytes that connection @i sends: from too few for an upgrade to far more than it needs. */
 static size_t ending(unsigned int i)
 {
-	return mix(run.seed + i) % (32 * upgrade_bytes());	/* before it begins, to long behind it */
+	return mix(run.seed + i) % (32 * upgrade_bytes());
 }
 
 static unsigned int endings(void)
@@ -251,8 +252,8 @@ static unsigned int endings(void)
 }
 
 /*
- * A connection on RDMA, open to the end of the row: there is a link for the others, which else
- * would be over before it is set up.
+ * Opens a connection that stays on RDMA to the end of the row and so keeps a link. Without it, the
+ * other connections would end before a link is set up. @end is the listener or the server's port.
  */
 static void keep_link(int end)
 {
@@ -260,7 +261,10 @@ static void keep_link(int end)
 		path_warm_up(run.server ? SYS(accept(end, NULL, NULL)) : connect_port(end));
 }
 
-/* Of a connection that has ended, and whose bytes were all read: 1 if some came by RDMA. */
+/*
+ * Of a connection that has ended and whose bytes were all read: 1 if some were received by RDMA.
+ * Always 1 on TCP.
+ */
 static unsigned int ended_moved(int fd)
 {
 	struct afrdma_info info;
@@ -303,7 +307,7 @@ static void ends_in_upgrade_server(void)
 	WANT(moved);
 }
 
-/* One direction ends in the middle, the other goes on over the move. */
+/* The client's direction ends during the upgrade, the server's goes on across the move. */
 static void half_ends_in_upgrade(void)
 {
 	int port = server_port();
@@ -338,7 +342,7 @@ static void half_ends_in_upgrade_server(void)
 	}
 }
 
-/* Resets in the middle: a whole prefix, never more than was sent. */
+/* Resets during the upgrade: the server reads an intact prefix of what was sent. */
 static void resets_in_upgrade(void)
 {
 	struct linger hard = { .l_onoff = 1 };
@@ -394,7 +398,7 @@ static void info_calls(void)
 	SYS_ERRNO(setsockopt(fd, SOL_AFRDMA, AFRDMA_INFO, &info, len), ENOPROTOOPT);
 	SYS_ERRNO(getsockopt(fd, SOL_AFRDMA, 77, &info, &len), ENOPROTOOPT);
 	SYS_ERRNO(getsockopt(fd, SOL_AFRDMA, AFRDMA_INFO, (void *)8, &len), EFAULT);
-	/* Room for less: as much as fits, so that the structure can grow. */
+	/* A short buffer gets as much as fits, so that the structure can grow. */
 	memset(&info, 0x5a, sizeof(info));
 	len = 8;
 	SYS(getsockopt(fd, SOL_AFRDMA, AFRDMA_INFO, &info, &len));
@@ -418,21 +422,21 @@ static void ring_sizes(void)
 
 #define COLD	(ON_COLD | ONLY_RDMA)
 
-/* ---- firewalls must not take TCP for idle ---- */
+/* ---- frames on TCP while on RDMA, against idle timeouts of firewalls ---- */
 
 static void stays_alive(void)
 {
 	long before = path_sysctl("keepalive_ms");
-	uint64_t old[STAT_COUNT], now_[STAT_COUNT];
+	uint64_t old[STAT_COUNT], current[STAT_COUNT];
 	int fd;
 
 	path_set_sysctl("keepalive_ms", 100);
 	fd = open_conn();
 	stats_read(old);
-	do	/* nobody sends: what comes or goes by TCP is to remind those on the way */
-		stats_read(now_);
-	while (run.server ? now_[STAT_FRAMES_SENT] < old[STAT_FRAMES_SENT] + 3 :
-			    now_[STAT_FRAMES_RECEIVED] < old[STAT_FRAMES_RECEIVED] + 3);
+	do	/* the programs send nothing: these frames are the keepalives */
+		stats_read(current);
+	while (run.server ? current[STAT_FRAMES_SENT] < old[STAT_FRAMES_SENT] + 3 :
+			    current[STAT_FRAMES_RECEIVED] < old[STAT_FRAMES_RECEIVED] + 3);
 	path_exchange(fd, KIB);
 	path_set_sysctl("keepalive_ms", before);
 }

@@ -14,7 +14,7 @@ static void recv_text(int fd, const char *text)
 	WANT(!memcmp(buf, text, len));
 }
 
-/* "abc", the urgent X, "def"; the reader looks when all of it is on its way. */
+/* Sends "abc", the urgent byte X and "def"; the reader starts when all of it is sent. */
 static void send_three(void)
 {
 	int fd = open_conn();
@@ -40,7 +40,7 @@ static int open_three(void)
 	return fd;
 }
 
-/* A read stops at the mark, once; the urgent byte is not in the stream. */
+/* A read stops at the urgent offset, once; the urgent byte is not part of the stream. */
 static void urgent_recv(void)
 {
 	int fd = open_three();
@@ -62,7 +62,7 @@ static void urgent_recv(void)
 	path_check(fd, 0, 7);
 }
 
-/* Who does not ask for the byte never sees it. */
+/* A program that does not read the urgent byte by MSG_OOB never gets it. */
 static void missed_recv(void)
 {
 	int fd = open_three();
@@ -79,7 +79,7 @@ static void missed_recv(void)
 	path_check(fd, 0, 7);
 }
 
-/* In line the mark still stops a read, and the next one has the byte. */
+/* With SO_OOBINLINE a read still stops at the urgent offset; the next read returns the byte. */
 static void inline_recv(void)
 {
 	int fd = open_conn();
@@ -123,7 +123,7 @@ static size_t rounds(void)
 	return amount(200, 20);
 }
 
-/* A later mark would take the place of the one before: each is seen before the next. */
+/* A new urgent byte replaces the one before, so each is sent after the reader has passed that. */
 static void stream_send(void)
 {
 	struct flow out = flow_out(0);
@@ -151,7 +151,7 @@ static char read_urgent(int fd)
 	return byte;
 }
 
-/* The byte is never in the stream, even of a reader that waits where it arrives. */
+/* The urgent byte is not part of the stream, even if a read already waits at its offset. */
 static void stream_recv(void)
 {
 	struct flow in = flow_in(0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * io_uring, by its system calls: a ring tries a call without waiting, then polls,
- * then tries again, and so asks more of poll() than poll() does.
+ * io_uring, used by its system calls. It tries a call without blocking, waits by poll and tries
+ * again, so it depends more on correct masks and wake-ups than programs that call poll().
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -34,14 +34,14 @@ static void *ring_map(int fd, size_t size, off_t off)
 	return map;
 }
 
-/* Both sides call it first: a kernel may be without, or an administrator against it. */
+/* Both sides call it first: it skips the row if the kernel lacks io_uring or does not allow it. */
 static struct uring ring_open(void)
 {
 	struct uring r = { 0 };
 
 	r.fd = syscall(__NR_io_uring_setup, ENTRIES, &r.p);
 	if (r.fd < 0)
-		skip("io_uring is not to be had: %s", strerror(errno));
+		skip("io_uring is not available: %s", strerror(errno));
 	r.sq = ring_map(r.fd, r.p.sq_off.array + r.p.sq_entries * sizeof(int), IORING_OFF_SQ_RING);
 	r.cq = ring_map(r.fd, r.p.cq_off.cqes + r.p.cq_entries * sizeof(struct io_uring_cqe),
 			IORING_OFF_CQ_RING);
@@ -49,7 +49,7 @@ static struct uring ring_open(void)
 	return r;
 }
 
-/* The next request; @tag comes back with its result. */
+/* Queues a request; its completion returns @tag. */
 static struct io_uring_sqe *request(struct uring *r, int opcode, int fd, uint64_t tag)
 {
 	unsigned int *tail = word_of(r->sq, r->p.sq_off.tail);
@@ -158,7 +158,10 @@ static void recv_request(struct uring *r, int fd, void *buf, size_t len, bool by
 	request_buf(r, IORING_OP_RECVMSG, fd, RECV, &msg, 1, MSG_WAITALL);
 }
 
-/* Both ways at once; a receive is always there before its bytes. */
+/*
+ * Both directions at once. In every third round both ends submit their receives before any byte is
+ * sent.
+ */
 static void uring_both(void)
 {
 	struct uring r = ring_open();
@@ -193,7 +196,10 @@ static void uring_both(void)
 #define ZC_ROUNDS	20
 #define ZC_LEN(i)	((i) % 5 ? 100 + (i) * 937 : 200 * KIB)
 
-/* IORING_OP_SEND_ZC: what was taken, and then a notice that the buffer is free. */
+/*
+ * IORING_OP_SEND_ZC posts a completion with the number of bytes sent, and later a notification that
+ * the buffer may be reused.
+ */
 static void uring_zc_send(void)
 {
 	struct uring r = ring_open();
@@ -224,14 +230,14 @@ static void uring_zc_recv(void)
 	struct flow in = flow_in(0);
 	int fd;
 
-	ring_open();	/* to skip where the sender does */
+	ring_open();	/* skips the row when the sender does */
 	fd = open_conn();
 	for (size_t i = 0; i < ZC_ROUNDS; i++)
 		flow_recv(fd, &in, ZC_LEN(i), 64 * KIB);
 	path_check(fd, 0, in.off);
 }
 
-/* One request of many rings: it goes on by itself until it has all. */
+/* One request for many times the ring size continues by itself until all bytes are transferred. */
 static void uring_large_send(void)
 {
 	struct uring r = ring_open();
@@ -262,7 +268,7 @@ static void uring_large_recv(void)
 	free(buf);
 }
 
-/* A receive taken back takes nothing with it; one at the end of the stream ends. */
+/* A cancelled receive consumes no bytes; one that waits when the stream ends returns 0. */
 static void uring_cancel(void)
 {
 	struct uring r = ring_open();
@@ -308,7 +314,7 @@ static void uring_cancel_peer(void)
 	want_eof(fd);
 }
 
-/* ---- one request, many results ---- */
+/* ---- multishot receive ---- */
 
 #define BUFFERS		8
 #define BUFFER_SIZE	1000
@@ -322,7 +328,7 @@ static struct io_uring_buf_ring *buffers_register(struct uring *r)
 
 	WANT(br != MAP_FAILED);
 	if (syscall(__NR_io_uring_register, r->fd, IORING_REGISTER_PBUF_RING, &reg, 1))
-		skip("no rings of buffers in io_uring: %s", strerror(errno));
+		skip("no provided buffer rings in io_uring: %s", strerror(errno));
 	return br;
 }
 
@@ -347,8 +353,8 @@ static void recv_many(struct uring *r, int fd)
 }
 
 /*
- * The kernel chooses the buffers, and goes on until the stream ends or, if they
- * come faster than they are read, the buffers do.
+ * The kernel chooses the buffers. The request goes on until the stream ends, or until no buffer is
+ * left because bytes arrive faster than buffers are given back.
  */
 static void uring_multishot_recv(void)
 {
@@ -500,7 +506,7 @@ static void uring_refused(void)
 	WANT_EQ(connect_by_ring(&r, new_socket(0), &addr, len), -ECONNREFUSED);
 }
 
-/* Bound and not listening: nobody else can open it meanwhile. */
+/* The port is bound without a listener, so that no other program takes it while the row runs. */
 static void uring_refuses(void)
 {
 	struct uring r = ring_open();
@@ -516,8 +522,8 @@ static void uring_refuses(void)
 /* ---- close ---- */
 
 /*
- * The request is done before the file is released, which a worker of the ring does: so that is
- * who lingers. The program is killed meanwhile, and the peer gets all the same.
+ * IORING_OP_CLOSE completes before an io_uring worker thread releases the file, so it is this
+ * thread that lingers. The process is killed meanwhile; the peer must still receive all bytes.
  */
 static void uring_lingers(void)
 {
@@ -538,7 +544,7 @@ static void uring_lingers(void)
 			pause();
 	}
 	SYS(close(fd));
-	poll(NULL, 0, 500);	/* for the worker to linger */
+	poll(NULL, 0, 500);	/* time for the io_uring worker to begin to linger */
 	WANT_EQ(SYS(waitpid(pid, NULL, WNOHANG)), 0);
 	SYS(kill(pid, SIGKILL));
 	SYS(waitpid(pid, NULL, 0));
@@ -552,7 +558,7 @@ static void uring_reads_slowly(void)
 	uint64_t sent;
 	int fd;
 
-	ring_open();	/* to skip where the other does */
+	ring_open();	/* skips the row when the peer does */
 	fd = open_conn();
 	sent = control_get_number("SENT");
 	barrier("killed");
@@ -563,7 +569,7 @@ static void uring_reads_slowly(void)
 
 /* ---- poll ---- */
 
-/* Each arrival is told once, and the end of the stream as well. */
+/* A multishot poll reports each arrival once, and the end of the stream. */
 static void uring_poll(void)
 {
 	struct uring r = ring_open();

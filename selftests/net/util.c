@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Failing, time, randomness and the smallest wrappers. */
+/* Failures, time, random numbers, and small wrappers of system calls. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <sys/ioctl.h>
@@ -14,6 +14,7 @@
 #include "test.h"
 
 struct run run;
+const char *const variant_names[VAR_COUNT] = { "tcp", "rdma", "cold", "to_tcp", "from_tcp" };
 struct progress *progress;
 volatile sig_atomic_t signals_seen;
 
@@ -24,7 +25,7 @@ static void __attribute__((noreturn)) finish(const char *word, int code)
 	char line[600];
 	int len = snprintf(line, sizeof(line), "%s %s\n", word, progress->text);
 
-	/* The other side may be gone, or not reading: this must not hang. */
+	/* The other side may be gone or may not read: do not block. */
 	if (run.control >= 0)
 		send(run.control, line, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	else
@@ -32,13 +33,17 @@ static void __attribute__((noreturn)) finish(const char *word, int code)
 	_exit(code);
 }
 
+/*
+ * Reports the failure to the other side and exits. For any thread, and any child process
+ * of the row.
+ */
 void fail_at(const char *file, int line, const char *format, ...)
 {
 	size_t room = sizeof(progress->text);
 	va_list args;
 	int len;
 
-	/* The first failure is the cause; what other threads find follows from it. */
+	/* Only the first failure is reported: those of other threads may result from it. */
 	if (__atomic_exchange_n(&progress->failing, true, __ATOMIC_SEQ_CST)) {
 		poll(NULL, 0, 500);
 		_exit(EXIT_FAIL);
@@ -50,6 +55,7 @@ void fail_at(const char *file, int line, const char *format, ...)
 	finish(LINE_FAIL, EXIT_FAIL);
 }
 
+/* Ends the row as skipped on both sides; only before it has done anything. */
 void skip(const char *format, ...)
 {
 	va_list args;
@@ -60,6 +66,7 @@ void skip(const char *format, ...)
 	finish(LINE_SKIP, EXIT_SKIP);
 }
 
+/* Monotonic time in seconds. */
 double now(void)
 {
 	struct timespec ts;
@@ -68,12 +75,16 @@ double now(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-/* Less than the runner waits, so that the row can say what it waited for. */
+/*
+ * How many seconds one wait may last: fewer than the runner's timeout, so that the row
+ * itself reports what it waited for.
+ */
 double patience(void)
 {
 	return progress->timeout * 0.8;
 }
 
+/* A 64-bit hash: the finalizer of splitmix64. */
 uint64_t mix(uint64_t x)
 {
 	x ^= x >> 30;
@@ -83,6 +94,7 @@ uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
+/* Starts the random sequence @stream of the run's seed in the calling thread or process. */
 void rnd_start(uint64_t stream)
 {
 	rnd_state = mix(run.seed + 0x51ed2701 * (stream + 1) + run.server);
@@ -104,6 +116,7 @@ size_t amount(size_t full, size_t quick)
 	return run.quick ? quick : full;
 }
 
+/* malloc() that does not return NULL. */
 void *buffer(size_t size)
 {
 	void *p = malloc(size);
@@ -126,6 +139,7 @@ static void count_signal(int number)
 	signals_seen++;
 }
 
+/* Installs a handler that counts the signal in signals_seen. */
 void on_signal(int number, int flags)
 {
 	struct sigaction action = { .sa_handler = count_signal, .sa_flags = flags };
@@ -133,6 +147,7 @@ void on_signal(int number, int flags)
 	SYS(sigaction(number, &action, NULL));
 }
 
+/* An ioctl() that fills in an int. */
 int ask_int(int fd, unsigned long request)
 {
 	int value = -1;
@@ -141,6 +156,7 @@ int ask_int(int fd, unsigned long request)
 	return value;
 }
 
+/* Is the kernel older than 6.8, the first that passes setsockopt(SOL_SOCKET) to the family? */
 bool old_kernel(void)
 {
 	struct utsname name;
@@ -150,6 +166,7 @@ bool old_kernel(void)
 	return sscanf(name.release, "%d.%d", &major, &minor) == 2 && major * 100 + minor < 608;
 }
 
+/* @option: SO_RCVTIMEO or SO_SNDTIMEO. */
 void set_timeout(int fd, int option, int ms)
 {
 	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
@@ -180,6 +197,7 @@ int get_int(int fd, int level, int option)
 	return value;
 }
 
+/* poll() of one descriptor; returns revents, or 0 after @ms. */
 int poll_one(int fd, int events, int ms)
 {
 	struct pollfd p = { .fd = fd, .events = events };
@@ -188,6 +206,7 @@ int poll_one(int fd, int events, int ms)
 	return p.revents;
 }
 
+/* Waits until poll() reports all of @events; fails after patience(). */
 void await(int fd, int events)
 {
 	double end = now() + patience();
@@ -198,9 +217,10 @@ void await(int fd, int events)
 		if ((got & events) == events)
 			return;
 	} while (now() < end);
-	fail("poll gives %#x, waited for %#x", got, events);
+	fail("poll() returned %#x, expected %#x", got, events);
 }
 
+/* fork(); the child is killed when the process of the row ends. */
 pid_t fork_row(void)
 {
 	pid_t pid = SYS(fork());
@@ -210,6 +230,7 @@ pid_t fork_row(void)
 	return pid;
 }
 
+/* Waits for a child, which must have exited with 0. */
 void join_row(pid_t pid)
 {
 	int status;
@@ -229,6 +250,7 @@ pthread_t thread_start(void *(*body)(void *), void *arg)
 	return thread;
 }
 
+/* The name of an enum afr_reason, as smctl prints it. */
 const char *reason_name(unsigned int reason)
 {
 	switch (reason) {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Two ways in which programs move bulk over a connection, against size:
+ * Throughput of two typical ways to transfer bulk data, by size:
  *
- *	bulk serve ADDRESS PORT		for ever, one process for each connection
- *	bulk rpc ADDRESS PORT MIB	small requests, four of them on their way at once,
+ *	bulk serve ADDRESS PORT		the server, one process per connection
+ *	bulk rpc ADDRESS PORT MIB	small requests, four outstanding at a time,
  *					each answered by SIZE bytes
- *	bulk fetch ADDRESS PORT MIB	objects of an object store, one after the other
+ *	bulk fetch ADDRESS PORT MIB	the same with one request at a time, as from an
+ *					object store
  *
- * For each size, 256 bytes to 16 MiB, about MIB are moved, and a line is printed: size, calls,
- * MB/s. Every answer says what its bytes add up to, and they are of a pattern that no two
- * requests share: a byte that is lost, repeated or from elsewhere is noticed.
+ * For each size, 256 bytes to 16 MiB, about MIB are transferred, and a line is printed: size,
+ * calls, MB/s. Every answer contains the sum of its bytes, which have a different pattern in each
+ * answer, so that bytes that are lost, repeated or misplaced are detected.
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -71,7 +72,7 @@ static uint64_t fill(uint64_t *words, uint64_t number, uint64_t size)
 	return sum;
 }
 
-/* False at the end of the stream, if it comes before the first byte. */
+/* Returns false if the stream ends before the first byte. */
 static bool read_all(int fd, void *to, size_t len)
 {
 	size_t at = 0;
@@ -86,7 +87,7 @@ static bool read_all(int fd, void *to, size_t len)
 		if (n == 0 && at == 0)
 			return false;
 		if (n == 0)
-			errx(1, "the end, after %zu bytes of %zu", at, len);
+			errx(1, "end of stream after %zu bytes of %zu", at, len);
 		at += n;
 	}
 	return true;
@@ -172,13 +173,13 @@ static void take(int fd, uint64_t number, uint64_t size, uint64_t *words)
 	struct answer a;
 
 	if (!read_all(fd, &a, sizeof(a)))
-		errx(1, "the server has gone");
+		errx(1, "the server closed the connection");
 	if (a.number != number || a.size != size)
 		errx(1, "answer %llu of %llu bytes to request %llu of %llu",
 		     (unsigned long long)a.number, (unsigned long long)a.size,
 		     (unsigned long long)number, (unsigned long long)size);
 	if (!read_all(fd, words, size))
-		errx(1, "the server has gone");
+		errx(1, "the server closed the connection");
 	if (!words_right(words, &a))
 		errx(1, "wrong bytes in answer %llu", (unsigned long long)number);
 }

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# The results of a suite on TCP, the first file, and on another family: lines of a test and
-# "pass", "fail" and so on. Of what passes on TCP, prints what does not there, and what the
-# file "listed" names to no purpose, of "suite"; what is as listed is a comment.
+# Compare the results of a suite on TCP (first file) and on another family (second file), which have
+# lines with the name of a test and "pass", "fail" and so on. Prints the tests that pass on TCP but
+# not on the other family, and tests that the file "listed" names for "suite" although they pass;
+# differences that are listed are printed as comments.
 BEGIN {
 	while ((getline <listed) > 0)
 		if (index($1, suite "/") == 1)
@@ -23,7 +24,7 @@ END {
 		else if (word != "pass" && known[name])
 			print "# as listed, " word ": " name
 		else if (word != "pass")
-			print "passes on TCP, here " word ": " name
+			print "passes on TCP, but here " word ": " name
 	}
 	printf "# %d of %d that pass on TCP\n", passed, all
 }

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What the programs need that is not in this tree: the packages of packages.txt, and the
-# test suites that are only in Debian's source packages or in the kernel's sources, built
-# below ~/.cache/afrdma/programs (AFRDMA_CACHE). No list of the system's is changed.
+# Get what the programs need: the packages of packages.txt, and the test suites that are only in
+# Debian's source packages or in the kernel sources, built below ~/.cache/afrdma/programs
+# (AFRDMA_CACHE). The package lists of the system are not changed.
 #
-#	fetch.sh packages [ROW...]	install them, or those that packages.txt has for a ROW
-#	fetch.sh sources		suites: vsock, redis, memcached, libuv, socat
-#	fetch.sh where			the folder of the sources
+#	fetch.sh packages [ROW...]	install all packages, or those for the ROWs
+#	fetch.sh sources		download suites: vsock, redis, memcached, libuv, socat
+#	fetch.sh where			print the folder of the suites
 #
-# A suite that cannot be had is named, and its rows skip: that fails nothing.
+# If a suite is not available, that is printed and its rows are skipped; it is not a failure.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -17,7 +17,7 @@ lab=$here/../lab
 cache=${AFRDMA_CACHE:-$HOME/.cache/afrdma}/programs
 say() { echo "fetch: $*" >&2; }
 
-# A server's package starts it when it is installed: not here, if we may say so.
+# Packages of servers start them when they are installed: policy-rc.d prevents that, if we are root.
 packages() {
 	local policy=/usr/sbin/policy-rc.d rc=0 names
 	mapfile -t names < <(awk -v rows="$*" '
@@ -35,18 +35,19 @@ packages() {
 	if [ "$(id -u)" -eq 0 ] && [ ! -e $policy ]; then
 		printf '#!/bin/sh\nexit 101\n' >$policy
 		chmod 755 $policy
-		# shellcheck disable=SC2064 # the name as it is now
+		# shellcheck disable=SC2064 # expand the name now
 		trap "rm -f $policy" EXIT
 	fi
 	"$lab/deps.sh" "${names[@]}" || rc=$?
 	return $rc
 }
 
-# apt with lists of its own: the source packages of where this machine's packages are from.
+# apt with package lists of its own: the source packages of the archives that this machine uses.
 apt() {
 	command apt-get -q -y -o Dir::Etc::SourceList=/dev/null \
-		-o Dir::Etc::SourceParts="$cache/apt/parts" -o Dir::State::Lists="$cache/apt/lists" \
-		-o Dir::Cache="$cache/apt" -o APT::Sandbox::User=root "$@"
+		-o Dir::Etc::SourceParts="$cache/apt/parts" \
+		-o Dir::State::Lists="$cache/apt/lists" -o Dir::Cache="$cache/apt" \
+		-o APT::Sandbox::User=root "$@"
 }
 
 source_lists() {
@@ -55,19 +56,21 @@ source_lists() {
 	mkdir -p "$cache/apt/lists/partial" "$cache/apt/archives/partial" "$cache/apt/parts"
 	for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list \
 		/etc/apt/sources.list.d/*.sources; do
-		[ ! -e "$list" ] || sed -E 's/^(Types:.*)/Types: deb-src/;s/^deb([ \t])/deb-src\1/' \
-			"$list" >"$cache/apt/parts/${list##*/}"
+		[ ! -e "$list" ] ||
+			sed -E 's/^(Types:.*)/Types: deb-src/;s/^deb([ \t])/deb-src\1/' "$list" \
+				>"$cache/apt/parts/${list##*/}"
 	done
 	apt update >"$cache/apt/log" 2>&1 && touch "$cache/apt/done"
 }
 
-# Its second program needs liburing: one that is not there is not run.
+# The second program needs liburing; it is optional.
 build_vsock() {
 	local include
 	include=$("$lab/kernels.sh" source)/tools/include
-	make CPPFLAGS="-I$include" vsock_test && { make CPPFLAGS="-I$include" vsock_uring_test || :; }
+	make CPPFLAGS="-I$include" vsock_test &&
+		{ make CPPFLAGS="-I$include" vsock_uring_test || :; }
 }
-build_redis() { :; }		# its suite takes the packaged server
+build_redis() { :; }		# the suite uses the packaged server
 build_memcached() {
 	./configure --disable-docs && make -j"$(nproc)" memcached-debug timedrun sizes
 }
@@ -77,7 +80,7 @@ build_libuv1() {
 		make -C build -j"$(nproc)" uv_run_tests_a
 }
 
-# unpack SUITE: a folder of it, here
+# unpack SUITE: into a folder below the current one
 unpack() {
 	local tree
 	case $1 in
@@ -86,7 +89,7 @@ unpack() {
 	esac
 }
 
-# one SUITE: unpacked as cache/SUITE, and built there
+# one SUITE: unpack it as $cache/SUITE, and build it there
 one() {
 	local name=$1 dir
 	[ ! -e "$cache/$name/.built" ] || return 0
@@ -101,14 +104,16 @@ one() {
 sources() {
 	local name names=(vsock redis memcached libuv1 socat)
 	mkdir -p "$cache"
-	source_lists || { say "no source packages here: $cache/apt/log"; names=(vsock); }
+	source_lists || { say "no source packages available: $cache/apt/log"; names=(vsock); }
 	for name in "${names[@]}"; do
-		one "$name" || say "no suite of $name: $cache/$name.log"
+		one "$name" || say "suite of $name not available: $cache/$name.log"
 	done
 }
 
 case ${1:-} in
 packages | sources)	"$@" ;;
 where)			echo "$cache" ;;
-*)			sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; exit 2 ;;
+*)
+	sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
+	exit 2 ;;
 esac

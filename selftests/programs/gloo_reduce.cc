@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * All-reduce by Gloo, over its TCP transport: sums of vectors of 4 bytes to 4 MiB.
+ * All-reduce with Gloo over its TCP transport: sums of vectors of 4 bytes to 4 MiB.
  *
  *	gloo_reduce RANK RANKS ADDRESS REDIS-ADDRESS REDIS-PORT
  *
- * Each rank is a process, which listens at ADDRESS; in redis they find each other. Every rank
- * compares every element of every sum, and all of them fail when one sum was wrong. Rank 0
- * prints a line for each size.
+ * Each rank is a process that listens at ADDRESS; the ranks find each other through redis. Every
+ * rank verifies every element of every sum, and all of them fail if one sum is wrong. Rank 0 prints
+ * a line for each size.
  */
 #include <chrono>
 #include <cstdint>
@@ -50,13 +50,13 @@ static elements all_reduce(algorithm way, elements &mine)
 	return sum;
 }
 
-/* Another one in each call, in each rank and at each place. */
+/* A value that differs between calls, ranks and positions. */
 static uint32_t element(int rank, size_t at)
 {
 	return (at + 1) * 0x9e3779b1 ^ (calls * context->size + rank) * 0x85ebca6b;
 }
 
-/* Microseconds in *took; whether an element is wrong. */
+/* Adds the microseconds to *took; returns whether an element is wrong. */
 static bool one_is_wrong(algorithm way, size_t size, double *took)
 {
 	elements mine(size / sizeof(uint32_t)), sum;
@@ -77,7 +77,7 @@ static bool one_is_wrong(algorithm way, size_t size, double *took)
 	return wrong;
 }
 
-/* True in all ranks when it is in one. */
+/* Returns true in all ranks if a sum is wrong in any. */
 static bool size_is_wrong(size_t size)
 {
 	double ring = 0, bcube = 0;
@@ -96,7 +96,7 @@ static bool size_is_wrong(size_t size)
 	return wrong[0];
 }
 
-/* Who closes its connections before others have read from them may reset them. */
+/* A rank that closes its connections before the others have read from them may reset them. */
 static void meet(gloo::rendezvous::Store &store)
 {
 	std::vector<std::string> keys;

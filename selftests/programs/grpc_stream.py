@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""A stream of messages both ways at once over gRPC, compared.
+"""A stream of messages in both directions at once over gRPC, with verification.
 
     grpc_stream.py serve ADDRESS:PORT
     grpc_stream.py echo ADDRESS:PORT FILE
@@ -25,7 +25,7 @@ class Bulk(grpc.GenericRpcHandler):
 def serve(at):
     server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[Bulk()])
     if not server.add_insecure_port(at):
-        sys.exit(f"no port {at}")
+        sys.exit(f"cannot listen at {at}")
     server.start()
     signal.sigwait([signal.SIGTERM])
     server.stop(None).wait()
@@ -38,7 +38,7 @@ def echo(to, path):
     with grpc.insecure_channel(to) as channel:
         got = b"".join(channel.stream_stream(METHOD)(chunks))
     if got != data:
-        sys.exit(f"{len(got)} bytes came back of {len(data)}, or not the same")
+        sys.exit(f"{len(got)} of {len(data)} bytes came back, or they differ")
     print(f"{len(got)} bytes came back")
 
 

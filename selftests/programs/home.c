@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * LD_PRELOAD for test suites that talk to 127.0.0.1 and ::1, where no RDMA device is: their
- * TCP sockets use the address of the host instead, HOME_V4 and HOME_V6 in the environment,
- * and are told that it is the one they asked for. The same on every family.
+ * LD_PRELOAD library for test suites that use 127.0.0.1 and ::1, where there is no RDMA device:
+ * their TCP sockets use the address of the host instead, HOME_V4 and HOME_V6 in the environment,
+ * and calls such as getsockname() return the loopback address. It is used on every family.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -43,7 +43,7 @@ static bool is_tcp(int fd)
 	       type == SOCK_STREAM;
 }
 
-/* To connect to no address is to connect to the loopback. */
+/* Replaces a loopback address. connect() to the unspecified address means loopback, too. */
 static void go_home(union address *at, socklen_t len, bool connecting)
 {
 	in_addr_t v4 = at->v4.sin_addr.s_addr;
@@ -77,7 +77,7 @@ static int to(long call, int fd, const struct sockaddr *sa, socklen_t len)
 	return syscall(call, fd, &at, len);
 }
 
-/* The caller's room may be too small, or its pointers bad: those go to the kernel as they are. */
+/* If the buffer is too small or a pointer is bad, the kernel's answer is left as it is. */
 static int from(long call, int fd, struct sockaddr *sa, socklen_t *len, int flags)
 {
 	int ret = syscall(call, fd, sa, len, flags);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A token of each size goes round the ring, and then all ranks combine a vector of it: 1 byte
- * to 4 MiB. What arrives is compared; rank 0 prints a line for each size. By exclusive or:
- * sums of bytes do not wrap in every Open MPI.
+ * Sends a token of each size, 1 byte to 4 MiB, round a ring of ranks, and then combines a vector of
+ * that size in an all-reduce. Results are verified; rank 0 prints a line for each size. The
+ * operation is exclusive or, since sums of bytes do not wrap in every Open MPI.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -27,7 +27,7 @@ static int wrong(const uint8_t *token, size_t size)
 	return 0;
 }
 
-/* Rank 0 begins, and gets it back from the last one. */
+/* Rank 0 begins, and receives the token from the last rank. */
 static int ring(uint8_t *token, size_t size)
 {
 	int to = (rank + 1) % ranks, from = (rank + ranks - 1) % ranks;

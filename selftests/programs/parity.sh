@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2034
 #
-# For suites.sh and python.sh: the same tests on TCP, on AF_RDMA and on AF_SMC, in a guest
-# that talks to itself. What passes on TCP has to pass on AF_RDMA; what does not, and why,
-# is in suites.differences. AF_SMC stands beside it and fails nothing.
+# Used by suites.sh and python.sh: runs the same tests on TCP, on AF_RDMA and on AF_SMC, within one
+# guest. A test that passes on TCP must pass on AF_RDMA; exceptions are in suites.differences, with
+# reasons. Failures on AF_SMC are reported, but do not fail the run.
 #
-#	--on "tcp rdma"		these families, not all three; without tcp nothing is compared
+#	--on "tcp rdma"		only these families; without tcp nothing is compared
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"
 
@@ -13,11 +13,11 @@ here=$AFR_SRC/selftests/programs
 built=$AFR_SRC/build/programs
 smctl=/tmp/bin/smctl
 families="tcp rdma smc"
-home=			# home.so, where a suite is to have it
+home=			# home.so, if the suite needs it
 
 counter() { "$smctl" stats | awk -v name="$1" '$1 == name { print $2 }'; }
 
-# Packets that the RDMA device got, which are also those to itself.
+# Packets that the RDMA device has received, including those that it sent to itself.
 packets() { cat "/sys/class/infiniband/$AFR_DEV/ports/1/hw_counters/rcvd_pkts"; }
 
 counts() {
@@ -33,7 +33,7 @@ parity_begin() {
 	case $families in *smc*) python3 "$here/smc_eid.py" >"$AFR_OUT/smc_eid.log" 2>&1 ;; esac
 }
 
-# SMC keeps its queue pairs for ten minutes more, unless their device goes.
+# SMC keeps its queue pairs for another ten minutes, unless their device is removed.
 parity_end() {
 	case $families in *smc*)
 		rdma link del "$AFR_DEV" && rdma link add "$AFR_DEV" type "$AFR_RDMA" netdev eth0 ;;
@@ -48,9 +48,9 @@ under() {
 	[ "$1" != rdma ] || under+=("$smctl" run --)
 }
 
-# Say every half minute how far it is, if it is farther than before: a run that says nothing
-# for minutes is taken for one that stands still.
-tell_progress() {
+# Print the progress every half minute, if there is any: a run without output for minutes is
+# considered stalled.
+show_progress() {
 	local before='' now
 	while sleep 30; do
 		now=$(wc -c "$results" "$results.log")
@@ -59,28 +59,29 @@ tell_progress() {
 	done
 }
 
-# on SUITE FAMILY: its tests, in an empty folder
+# on SUITE FAMILY: run its tests, in an empty folder
 on() {
-	local suite=$1 family=$2 from=$SECONDS teller
+	local suite=$1 family=$2 from=$SECONDS progress
 	results=$AFR_OUT/$suite.$family
 	: >"$results"
 	under "$family"
 	mkdir -p "/tmp/work/$suite.$family" && cd "/tmp/work/$suite.$family" || return
-	tell_progress "$suite on $family" &
-	teller=$!
-	("suite_$suite") >>"$results.log" 2>&1		# it may wait for all that it has started
-	kill "$teller"
+	show_progress "$suite on $family" &
+	progress=$!
+	# In a subshell, where "wait" does not wait for show_progress.
+	("suite_$suite") >>"$results.log" 2>&1
+	kill "$progress"
 	cd / && rm -rf "/tmp/work/$suite.$family"
 	say "$suite on $family: $((SECONDS - from)) s, $(counts "$results")"
 }
 
-# difference SUITE FAMILY LISTED: what passes on TCP and not there, into SUITE.FAMILY.delta
+# difference SUITE FAMILY LISTED: write tests that pass on TCP but not there to SUITE.FAMILY.delta
 difference() {
 	awk -v suite="$1" -v listed="$3" -f "$here/compare.awk" "$AFR_OUT/$1.tcp" \
 		"$AFR_OUT/$1.$2" >"$AFR_OUT/$1.$2.delta"
 }
 
-# went_up SUITE NAME BEFORE: AF_RDMA was used, or all of this proves nothing.
+# went_up SUITE NAME BEFORE: the counter has increased, so AF_RDMA was used
 went_up() {
 	local now
 	now=$(counter "$2")
@@ -98,8 +99,8 @@ on_rdma() {
 	on "$suite" rdma
 	"$smctl" stats >"$results.stats"
 	for name in "${!used[@]}"; do went_up "$suite" "${used[name]}" "${before[name]}"; done
-	brought[mib]=$((($(counter rx_bytes_rdma) - before[0]) >> 20))
-	brought[framed]=$(($(counter conn_framed) - before[1]))
+	values[mib]=$((($(counter rx_bytes_rdma) - before[0]) >> 20))
+	values[framed]=$(($(counter conn_framed) - before[1]))
 	[ -e "$AFR_OUT/$suite.tcp" ] || return 0
 	difference "$suite" rdma "$here/suites.differences"
 	cat "$AFR_OUT/$suite.rdma.delta"
@@ -111,11 +112,11 @@ on_smc() {
 	local before
 	before=$(packets)
 	on "$1" smc
-	brought[packets]=$(($(packets) - before))
+	values[packets]=$(($(packets) - before))
 	[ ! -e "$AFR_OUT/$1.tcp" ] || difference "$1" smc /dev/null
 }
 
-# Of what passes on TCP, if that is known.
+# passes SUITE FAMILY: how many tests pass there, of those that pass on TCP if that is known
 passes() {
 	if [ -e "$AFR_OUT/$1.$2.delta" ]; then
 		sed -n 's/^# \([0-9]*\) of .*/\1/p' "$AFR_OUT/$1.$2.delta"
@@ -126,12 +127,12 @@ passes() {
 	fi
 }
 
-# parity SUITE: on all families, and a line of the table
+# parity SUITE: run it on all families, and add a line to the table
 parity() {
 	local suite=$1 family
-	local -A brought=()
+	local -A values=()
 	for family in $families; do "on_$family" "$suite"; done
 	printf '%-10s %7s %7s %7s %10s %8s %11s\n' "$suite" "$(passes "$suite" tcp)" \
-		"$(passes "$suite" rdma)" "$(passes "$suite" smc)" "${brought[framed]:--}" \
-		"${brought[mib]:--}" "${brought[packets]:--}" >>"$AFR_OUT/parity"
+		"$(passes "$suite" rdma)" "$(passes "$suite" smc)" "${values[framed]:--}" \
+		"${values[mib]:--}" "${values[packets]:--}" >>"$AFR_OUT/parity"
 }

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# "make programs": suites and programs that nobody here wrote, on TCP, on AF_SMC and on
-# AF_RDMA in the same guests; and the tables of what came out of it.
+# "make programs": run third-party suites and programs on TCP, on AF_SMC and on AF_RDMA in the same
+# guests, and print tables of the results.
 #
-#	programs.sh				all of it; installs and fetches what is missing
-#	programs.sh python|suites|rows [WORD...]	one part: modules, suites, rows
+#	programs.sh				everything; installs and downloads what is missing
+#	programs.sh python|suites|rows [WORD...]	one part: all or some modules, suites, rows
 #	programs.sh quick			rows of four programs, on TCP and AF_RDMA
-#	programs.sh --guest NAME ...		not in "uml"
+#	programs.sh --guest NAME ...		another guest than "uml"
 #
-# Fails if a program does on AF_RDMA what it does not do on TCP, and no *.differences says so.
-# shellcheck disable=SC2119,SC2120 # a part without words is all of it
+# Fails if a test or row that passes on TCP fails on AF_RDMA and is not in a *.differences file.
+# shellcheck disable=SC2119,SC2120 # a part without words runs completely
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -18,7 +18,7 @@ src=$(cd "$here/../.." && pwd)
 failed=0
 cd "$src" || exit 2
 
-# in_guests SECONDS SCRIPT...: 4 is a script that could not do its work, and has said so.
+# in_guests SECONDS SCRIPT...: sets $folder to the results. Status 4 means skipped.
 in_guests() {
 	local seconds=$1 rc=0 log
 	shift
@@ -30,7 +30,7 @@ in_guests() {
 	[ $rc -eq 0 ] || [ $rc -eq 4 ] || failed=1
 }
 
-# show FILE...: of the last run, and kept for the end
+# show FILE...: keep files of the last run, to be printed at the end
 show() {
 	local file
 	for file; do
@@ -40,8 +40,9 @@ show() {
 
 build() { make -s tools && make -s -C selftests/programs; }
 
-# What passes on TCP, and how many of these on the other families; connections that RDMA has
-# framed, MiB it has brought, and packets that came by RDMA while the suite was on AF_SMC.
+# Columns: tests that pass on TCP, and how many of these pass on the other families; framed
+# connections and MiB received by RDMA on AF_RDMA; RDMA packets received while the suite ran on
+# AF_SMC.
 parity() {
 	in_guests "$@"
 	printf '\n%-10s %7s %7s %7s %10s %8s %11s\n' suite TCP AF_RDMA AF_SMC framed MiB \

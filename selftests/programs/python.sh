@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For selftests/lab/run: Python's own tests of sockets, TLS, HTTP and asyncio, see parity.sh.
-# Each guest has its share of the modules and talks to itself: "localhost" is its own
-# address, since a link needs a device that can RDMA.
-# What a test sends to a literal 127.0.0.1 stays on the tcp path; the few that bind to
-# the one and connect to the other fail on both families.
+# Run by selftests/lab/run: Python's tests of sockets, TLS, HTTP and asyncio, see parity.sh. Each
+# guest runs a share of the modules, with connections to itself: "localhost" is the address of eth0,
+# since a link needs an RDMA device. Connections to a literal 127.0.0.1 stay on TCP; the few tests
+# that bind to one of the two addresses and connect to the other fail on all families.
 #
-#	python.sh [--on FAMILIES] [MODULE...]	these, in both guests
+#	python.sh [--on FAMILIES] [MODULE...]	only these modules, in both guests
 set -uo pipefail
 # shellcheck source=selftests/programs/parity.sh
 . "${BASH_SOURCE%/*}/parity.sh"
@@ -23,12 +22,12 @@ declare -A share=(
 [ "${1:-}" != --on ] || { families=$2; shift 2; }
 read -r -d '' -a modules <<<"${*:-${share[$AFR_ROLE]}}"
 
-# Debian's Python: its suite is a package.
+# Debian's Python, whose suite is a package.
 suite_python() {
 	"${under[@]}" /usr/bin/python3 "$here/python_suite.py" "$results" 40 "${modules[@]}"
 }
 
-# Each module has tests that pass, or the suite is not what we think it is.
+# Does each module have tests that pass? Otherwise the suite did not run as expected.
 all_modules_ran() {
 	local module
 	for module in "${modules[@]}"; do

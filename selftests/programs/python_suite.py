@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Run test modules of Python's own suite; one line for each test.
+"""Run test modules of Python's test suite, and write one line per test.
 
     python_suite.py RESULTS SECONDS MODULE...
 
-RESULTS gets "NAME begins", then "NAME pass", "NAME fail", "NAME skip" or "NAME hang";
-standard output what the tests print and their tracebacks. A test that takes longer
-than SECONDS is a hang: its process is ended, and another goes on behind it.
+RESULTS gets "NAME begins", then "NAME pass", "NAME fail", "NAME skip" or "NAME hang". The output of
+the tests and tracebacks go to standard output. A test that takes longer than SECONDS is a hang: its
+process is killed, and another one continues with the next test.
 """
 import os
 import signal
@@ -29,7 +29,7 @@ def name_of(test):
 
 
 class Lines(unittest.TextTestResult):
-    """Writes a line when a test begins and one when it has ended."""
+    """Writes a line when a test begins, and one when it has ended."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -53,7 +53,7 @@ class Lines(unittest.TextTestResult):
 
     def addError(self, test, err):
         super().addError(test, err)
-        # Of setUpClass and setUpModule: no test has begun.
+        # An error of setUpClass or setUpModule: no test has begun.
         if not hasattr(test, "_testMethodName"):
             self.write("fail", test)
         self.verdict = "fail"
@@ -73,16 +73,16 @@ class Lines(unittest.TextTestResult):
 
 
 def prepare(module):
-    """What the suite's own runner would do; no test may go beyond this machine."""
+    """What the suite's runner would do; tests may not use the network outside this machine."""
     from test import support
     support.use_resources = ["cpu", "walltime", "largefile"]
-    if module.endswith("test_socketserver"):            # asks, and stays at home
+    if module.endswith("test_socketserver"):            # needs the resource, but stays local
         support.use_resources.append("network")
     support.verbose = 0
 
 
 def run_module(module, known):
-    """In a process of its own: the tests of a module that are not known yet."""
+    """Run the tests of a module that have no result yet, in a process of its own."""
     prepare(module)
     suite = unittest.defaultTestLoader.loadTestsFromName(module)
     todo = unittest.TestSuite(t for t in flat(suite) if name_of(t) not in known)
@@ -90,7 +90,7 @@ def run_module(module, known):
 
 
 def read_lines(path):
-    """The results so far, and the test that has begun and not ended."""
+    """The results so far, and the test that has begun but not ended."""
     results, begun = {}, None
     with open(path) as lines:
         for line in lines:
@@ -104,7 +104,7 @@ def read_lines(path):
 
 
 def watch(child, path, seconds):
-    """Wait for the child, or until it has written nothing for some time."""
+    """Wait for the child; kill it if it has written nothing to @path for @seconds."""
     size, since = -1, 0
     while child.poll() is None:
         if os.stat(path).st_size != size:
@@ -113,14 +113,14 @@ def watch(child, path, seconds):
             child.wait(1)
         except subprocess.TimeoutExpired:
             if time.monotonic() - since > seconds:
-                os.killpg(child.pid, signal.SIGABRT)    # faulthandler: says where it hung
+                os.killpg(child.pid, signal.SIGABRT)    # faulthandler prints where it hangs
                 time.sleep(1)
                 os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
 
 
 def supervise(path, seconds, module):
-    """Until a process has come to the end of the module."""
+    """Run processes until one has reached the end of the module."""
     known = None
     while True:
         before = known
@@ -143,7 +143,7 @@ def main():
         log = open(path, "a", buffering=1)
         run_module(module, known)
         log.close()
-        # Threads that a failed test has left behind must not keep this process.
+        # Threads that a failed test has left behind must not keep this process alive.
         sys.stdout.flush()
         os._exit(0)
     _, path, seconds, *modules = sys.argv

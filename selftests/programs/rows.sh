@@ -2,12 +2,12 @@
 # shellcheck shell=bash disable=SC2317,SC2154,SC2086,SC2030,SC2031,SC2094
 # run.sh calls these functions and sets their variables; folders here have no blanks.
 #
-# The programs of run.sh: a table, and two functions for each line of it. NAME_server runs
-# in guest a and has to listen on $port, NAME_client in b and fails unless every byte was
-# right. Both are in a folder of the same name, with "${under[@]}" before what is to use the
-# family, and have the ports up to $port + 9. What they leave running is ended.
+# The programs of run.sh: a table, and two functions for each line of it. NAME_server runs in guest
+# a and must listen on $port; NAME_client runs in b and must fail unless every byte was right. Both
+# run in a folder of the same name, put "${under[@]}" in front of commands that use the family, and
+# may use the ports up to $port + 9. Processes that they leave running are ended.
 
-# name, seconds, KiB that RDMA has to bring into a and into b, commands it needs
+# Name, seconds, KiB that a and b must receive by RDMA, required commands
 rows() {
 	cat <<-'END'
 	redis		90	30000	45000	redis-server,redis-cli,redis-benchmark
@@ -34,16 +34,16 @@ rows() {
 	END
 }
 
-# same FILE: what arrived is what was sent
+# same FILE...: are the files equal to those in $data?
 same() {
 	local file
 	for file; do cmp "$file" "$data/$(basename "$file")" || return; done
 }
 
-# table VALUE WORDS...: a line of the tables below the verdicts
+# table VALUE WORDS...: add a line to the table of measured values
 table() { echo "TABLE $*"; }
 
-### Key-value stores and a data base
+### Key-value stores and a database
 
 redis_at() {
 	local at=$1
@@ -52,7 +52,7 @@ redis_at() {
 		--enable-debug-command yes --repl-diskless-sync-delay 0 "$@"
 }
 redis_server() { redis_at "$port"; }
-# The replica is in this guest. Its digest of all keys and values has to be the server's.
+# The replica runs in this guest. Its digest of all keys and values must equal that of the server.
 redis_client() {
 	local cli=("${under[@]}" redis-cli -h "$AFR_PEER" -p "$port" --raw)
 	local mine=(redis-cli -h "$AFR_ME" -p $((port + 1)) --raw)
@@ -98,7 +98,7 @@ memcached_client() {
 	"${under[@]}" memcaslap "$servers" --cfg_cmd=load.conf --threads=2 --concurrency=4 \
 		--win_size=1k --division=8 --verify=1.0 --execute_number=3000 2>&1 |
 		tee load || return
-	# It ends with 0 whatever it has found, and stands still when it loses a connection.
+	# It always exits with 0, and hangs if it loses a connection: check its output.
 	awk '/^cmd_/ { done += $2 } /^(get_misses|verify_misses|verify_failed):/ { n++; bad += $2 }
 		/ERROR/ { bad++ } END { exit done != 3000 || n != 3 || bad }' load
 }
@@ -109,7 +109,7 @@ pg() {
 	setpriv --reuid=65534 --regid=65534 --clear-groups "${under[@]}" \
 		"$(find /usr/lib/postgresql -path "*/bin/$program" | sort -V | tail -n 1)" "$@"
 }
-# Not as root, and made once: that takes longer than all the rest.
+# Runs as another user than root. The database is created only once, which takes most of the time.
 postgres_server() {
 	local under=("${under[@]}")
 	if [ ! -e /tmp/pg/made ]; then
@@ -120,7 +120,7 @@ postgres_server() {
 	fi
 	pg postgres -D /tmp/pg/data -p "$port" -k /tmp/pg -h "$AFR_ME" -c fsync=off
 }
-# pgbench's own invariant: balances of tellers, branches and the history are one sum.
+# The invariant of pgbench: the balances of all tellers equal the sum of the history.
 postgres_client() {
 	local to=(-h "$AFR_PEER" -p "$port" -U test)
 	local sql=(psql "${to[@]}" -X -q -A -t -v ON_ERROR_STOP=1 postgres)
@@ -158,7 +158,7 @@ nginx_at() {
 	END
 	"${under[@]}" nginx -p "$PWD" -e stderr -c "$PWD/nginx.conf"
 }
-# get URL CURL-OPTION...: all files over one connection
+# get_files URL CURL-OPTION...: get all files, over one connection by default
 get_files() {
 	local url=$1 files=() file
 	shift
@@ -167,16 +167,17 @@ get_files() {
 	"${under[@]}" curl -sSf "$@" "${files[@]}" && same 16M 900k 64k
 }
 
-# Both ends ask for kernel TLS, which they get on TCP. AF_RDMA refuses it: they encrypt themselves.
+# Both ends request kernel TLS, which TCP supports. AF_RDMA refuses it, so they encrypt in user
+# space.
 get_with_ktls() {
-	printf '%s\n' 'openssl_conf = all' '[all]' 'ssl_conf = ssl' '[ssl]' 'system_default = ours' \
-		'[ours]' 'Options = KTLS' >openssl.cnf
+	printf '%s\n' 'openssl_conf = all' '[all]' 'ssl_conf = ssl' '[ssl]' \
+		'system_default = ours' '[ours]' 'Options = KTLS' >openssl.cnf
 	printf 'GET /%s HTTP/1.0\r\n\r\n' "$2" | OPENSSL_CONF=$PWD/openssl.cnf \
-		"${under[@]}" openssl s_client -quiet -connect "$1" >answer 2>said
+		"${under[@]}" openssl s_client -quiet -connect "$1" >answer 2>messages
 	sed '1,/^\r$/d' answer >"$2"
-	cat said
+	cat messages
 	same "$2" || return
-	[ "${under[1]:-}" != run ] || ! grep 'Kernel TLS' said
+	[ "${under[1]:-}" != run ] || ! grep 'Kernel TLS' messages
 }
 
 nginx_server() { nginx_at "$port"; }
@@ -185,12 +186,13 @@ nginx_client() {
 	get_files "$url" && get_files "$url" -H 'Connection: close' &&
 		get_files "https://$AFR_PEER:$((port + 1))" -k &&
 		get_with_ktls "$AFR_PEER:$((port + 1))" 900k || return
-	"${under[@]}" wrk -t1 -c8 -d3s "$url/4k" | tee wrk
+	"${under[@]}" wrk -t1 -c8 -d3s "$url/4k" | tee wrk || return
 	! grep -E 'Socket errors|Non-2xx' wrk || return
 	table "$(awk '/^Requests/ { print $2 }' wrk)" "requests of 4 KiB a second, 8 connections"
 }
 
-# nginx is beside the client, so that each byte passes haproxy in between, by splice.
+# nginx runs in the guest of the client, so that all bytes pass through haproxy in the other guest,
+# by splice.
 haproxy_server() {
 	cat >conf <<-END
 	defaults
@@ -211,7 +213,7 @@ haproxy_client() {
 		get_files "http://$AFR_PEER:$port" -H 'Connection: close'
 }
 
-# The proxy's own connections are to this guest itself.
+# The connections from the proxy to nghttpd stay within this guest.
 http2_server() {
 	"${under[@]}" nghttpd --no-tls -a "$AFR_ME" -d $data $((port + 1)) &
 	wait_for 20 listens $((port + 1))
@@ -277,8 +279,9 @@ git_client() {
 		git -C repo fsck --full && rm -rf repo/.git && diff -r $data repo
 }
 
-# One way at a time. Its echo (PIPE) blocks on its own pipe after short reads, which AF_RDMA
-# gives more often than TCP does: a pipe that polls as writable need not take 8 KiB.
+# One direction at a time. The echo of socat (PIPE) blocks on its pipe after short reads, since a
+# pipe that polls as writable need not accept 8 KiB. Short reads are more frequent on AF_RDMA than
+# on TCP.
 socat_server() {
 	"${under[@]}" socat -u "FILE:$data/16M" "TCP-LISTEN:$((port + 1)),bind=$AFR_ME" &
 	"${under[@]}" socat -u "TCP-LISTEN:$port,bind=$AFR_ME" CREATE:got
@@ -291,13 +294,13 @@ socat_client() {
 	"${under[@]}" socat -u "TCP:$AFR_PEER:$((port + 1))" CREATE:16M && same 16M
 }
 
-# It looks at no byte, and its server stops counting when the client says so, on TCP too: here
-# the client's count and the module's are what is known.
+# iperf3 does not verify bytes, and its server stops counting when the client tells it to, also on
+# TCP: the number of bytes is that of the client and of the module.
 iperf3_server() { "${under[@]}" iperf3 -s -B "$AFR_ME" -p "$port"; }
 iperf3_client() {
 	local way
 	for way in "" -R; do
-		# shellcheck disable=SC2086 # no word at all, not an empty one
+		# shellcheck disable=SC2086 # no argument if empty
 		"${under[@]}" iperf3 -c "$AFR_PEER" -p "$port" $way -n 32M -J >json || return
 		/usr/bin/python3 - "${way:--}" <<-'END' || return
 		import json, sys
@@ -309,7 +312,7 @@ iperf3_client() {
 	done
 }
 
-### Our own, in the manner of others: bulk.c
+### Our own program: bulk.c
 
 bulk() {
 	"${under[@]}" "$built/bulk" "$1" "$AFR_PEER" "$port" 8 >sizes || return
@@ -322,7 +325,7 @@ fetch_client() { bulk fetch; }
 
 ### Message passing
 
-# The two processes are started by ssh, which has no part in the rest.
+# ssh starts the two processes; it is not part of the test.
 mpi_server() { sshd_at; }
 mpi_run() {
 	local words
@@ -346,7 +349,7 @@ mpi_ofi_client() {
 		-x FI_TCP_IFACE=eth0
 }
 
-# It does not look at the bytes: mpi_ucx does.
+# ucx_perftest does not verify the bytes; the row mpi_ucx does.
 ucx_server() {
 	UCX_TLS=tcp UCX_NET_DEVICES=eth0 "${under[@]}" ucx_perftest -p "$port"
 }
@@ -355,7 +358,7 @@ ucx_client() {
 		-t tag_lat -s 65536 -n 250 -w 10
 }
 
-# Two ranks in each guest: neighbours in the ring are never in the same one.
+# Two ranks in each guest; neighbours in the ring are always in different guests.
 gloo_ranks() {
 	local redis=$1 rank ranks=()
 	shift

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For selftests/lab/run: programs that nobody here wrote, between the two guests, the same
-# row on TCP, on AF_SMC and on AF_RDMA. Guest a serves, b is the client and prints the table.
+# Run by selftests/lab/run: third-party programs between the two guests, each row on TCP, on AF_SMC
+# and on AF_RDMA. Guest a runs the server, b the client; b writes the table.
 #
-#	run.sh [--on "tcp rdma"] [ROW...]	rows.sh has the names; all of them
+#	run.sh [--on "tcp rdma"] [ROW...]	the names are in rows.sh; default: all
 #
-# A row passes when the client has found every byte right, and on AF_RDMA only when at least
-# the row's share has come by RDMA into each guest, as the module and the packet filter count. What a row that passes on TCP does
-# elsewhere is judged by programs.differences.
+# A row passes if the client has verified every byte; on AF_RDMA, each guest must also have received
+# at least the row's number of bytes by RDMA, as counted by the module and by the packet filter. A
+# failure that programs.differences lists is a skip, and so is any failure on AF_SMC.
 set -uo pipefail
-set -m			# each job a process group, which ends as one
+set -m			# each job is a process group of its own, so that it can be ended
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"
 here=$AFR_SRC/selftests/programs
@@ -29,7 +29,7 @@ done
 
 ### The guest
 
-# The same bytes in both, so that each can tell whether it got the other's.
+# The same bytes in both guests, so that each can verify what it receives.
 make_data() {
 	local size
 	mkdir -p $data
@@ -40,7 +40,7 @@ make_data() {
 	chmod -R a+rX $data
 }
 
-# Packets of RoCE as the packet filter sees them: of the peer, whichever family sent them.
+# The packet filter counts incoming RoCE packets of all families.
 set_up_guest() {
 	local a=$AFR_ME b=$AFR_PEER
 	[ "$AFR_ROLE" = a ] || { a=$AFR_PEER; b=$AFR_ME; }
@@ -52,7 +52,7 @@ set_up_guest() {
 		add chain inet programs in { type filter hook input priority 0; }
 		add rule inet programs in udp dport 4791 counter name roce' || exit 1
 	make_data
-	# Where every user may read them.
+	# In a folder that all users can read.
 	mkdir /tmp/bin && cp "$AFR_SRC"/build/tools/{smctl,libafrdma-preload.so} \
 		"$built/smc.so" /tmp/bin
 }
@@ -74,7 +74,7 @@ has_smc() {
 
 ### A row
 
-# field ROW N, of the table in rows.sh
+# field ROW N: a field of the table in rows.sh
 field() { rows | awk -v name="$1" -v n="$2" '$1 == name { print $n }'; }
 
 missing() {
@@ -83,7 +83,7 @@ missing() {
 		command -v "$command" >/dev/null || [ -e "$command" ] ||
 			{ echo "$command"; return; }
 	done
-	# Not built where there was no mpicc, or no Gloo.
+	# Programs that are built only with mpicc or Gloo.
 	case $1 in
 	mpi*)	[ -x "$built/mpi_ring" ] || echo mpi_ring ;;
 	gloo)	[ -x "$built/gloo_reduce" ] || echo gloo_reduce ;;
@@ -101,7 +101,7 @@ end_group() {
 	wait "$pid" 2>/dev/null
 }
 
-# limited SECONDS PID: its status; 124 when it had to be ended.
+# limited SECONDS PID: the status of the process; 124 if it had to be ended.
 limited() {
 	local end=$((SECONDS + $1)) pid=$2
 	while kill -0 "$pid" 2>/dev/null; do
@@ -137,7 +137,7 @@ ask() {
 	took=$((($(date +%s%N) - from) / 1000000))
 	verdict=pass
 	[ $rc -eq 0 ] || verdict="fail($rc)"
-	end_group $client	# and what it has left
+	end_group $client	# and all that it has left running
 	barrier "$key.end"
 }
 
@@ -149,10 +149,10 @@ under() {
 	esac
 }
 
-# Every row on each family has a port of its own, and nine more behind it.
+# Every row on each family has a range of ten ports.
 port=7300
 one() {
-	local row=$1 family=$2 before wire brought seconds
+	local row=$1 family=$2 before wire bytes seconds
 	key=$row.$family
 	log=$AFR_OUT/$key.log
 	port=$((port + 10))
@@ -162,15 +162,15 @@ one() {
 	before=$(rdma_bytes "$family")
 	wire=$(roce_bytes)
 	if [ "$AFR_ROLE" = a ]; then serve "$row" "$seconds"; else ask "$row" "$seconds"; fi
-	brought=$(($(rdma_bytes "$family") - before))
+	bytes=$(($(rdma_bytes "$family") - before))
 	wire=$(($(roce_bytes) - wire))
-	# Of what the module counts no more is believed than the packet filter has seen come.
-	put "$key" $((brought < wire ? brought : wire))
+	# At most as many as the packet filter has counted.
+	put "$key" $((bytes < wire ? bytes : wire))
 	cd / && rm -rf "/tmp/work/$key"
 	[ "$AFR_ROLE" = a ] || judge "$row" "$family"
 }
 
-# listed ROW FAMILY: why it may fail there
+# listed ROW FAMILY: the reason in programs.differences, if any
 listed() {
 	awk -v row="$1" -v family="$2" '$1 == row && $2 == family {
 		sub(/^[^\t ]+[\t ]+[^\t ]+[\t ]+/, ""); print }' "$here/programs.differences"
@@ -200,7 +200,7 @@ judge() {
 	fi
 }
 
-# What the rows have measured: a line each, a column for each family.
+# The table of measured values: a line for each value, a column for each family.
 tables() {
 	awk '{
 		what = $1 ":"
@@ -231,11 +231,11 @@ printf '%-10s %-5s %-10s %9s %9s %9s\n' program on verdict KiB-to-a KiB-to-b sec
 	>"$AFR_OUT/table"
 for row in "${all[@]}"; do
 	lacks=$(missing "$row")
-	[ -z "$lacks" ] || { skip "$row" "$lacks is not here"; continue; }
+	[ -z "$lacks" ] || { skip "$row" "$lacks is not installed"; continue; }
 	for family in $families; do one "$row" "$family"; done
 done
 [ ! -s "$AFR_OUT/values" ] || tables >"$AFR_OUT/tables"
-# SMC keeps its queue pairs for ten minutes more, unless their device goes.
+# SMC keeps its queue pairs for another ten minutes, unless their device is removed.
 case $families in *smc*)
 	rdma link del "$AFR_DEV" && rdma link add "$AFR_DEV" type "$AFR_RDMA" netdev eth0 ;;
 esac

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * LD_PRELOAD: TCP sockets become AF_SMC sockets, to compare with. The least that does it;
- * SMC itself goes by TCP where it cannot have RDMA.
+ * LD_PRELOAD library that creates AF_SMC sockets in place of TCP sockets, for comparison. SMC
+ * itself falls back to TCP if it cannot use RDMA.
  */
 #include <netinet/in.h>
 #include <sys/socket.h>

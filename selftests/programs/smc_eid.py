@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Give AF_SMC of this host the name of a group of hosts (EID), the same on all.
+"""Add an enterprise id (EID), a name shared by a group of hosts, to AF_SMC of this host.
 
-Without one it speaks version 1 only, which wants RoCE v1, which rxe has not. What
-"smcr ueid add" does, of which Debian has no package: one generic netlink message.
+Without an EID, SMC uses only version 1, which needs RoCE v1; rxe does not support that. This is the
+generic netlink message of "smcr ueid add", for which Debian has no package.
 """
 import socket
 import struct
 
-CTRL, GETFAMILY, FAMILY_ID, FAMILY_NAME = 16, 3, 1, 2   # of the family that knows the others
+CTRL, GETFAMILY, FAMILY_ID, FAMILY_NAME = 16, 3, 1, 2   # of the generic netlink controller
 ADD_UEID, ENTRY = 10, 1
 EID = "AFRDMA-PROGRAMS"
 
@@ -19,14 +19,14 @@ def attribute(kind, value):
 
 
 def call(sock, family, command, attributes):
-    """Send one request; the answer behind its headers, or an OSError."""
+    """Send one request; return the answer without its headers, or raise OSError."""
     body = struct.pack("=BBH", command, 1, 0) + attributes
     sock.send(struct.pack("=IHHII", 16 + len(body), family, 5, 1, 0) + body)
     answer = sock.recv(65536)
     if struct.unpack_from("=H", answer, 4)[0] == 2:     # NLMSG_ERROR, or 0 for success
         error = struct.unpack_from("=i", answer, 16)[0]
         if error:
-            raise OSError(-error, "netlink refuses")
+            raise OSError(-error, "netlink error")
         return b""
     return answer[20:]
 
@@ -39,7 +39,7 @@ def family_number(sock, name):
         if kind == FAMILY_ID:
             return struct.unpack_from("=H", answer, 4)[0]
         answer = answer[size + 3 & ~3:]
-    raise OSError(f"no family {name}")
+    raise OSError(f"no generic netlink family {name}")
 
 
 def main():

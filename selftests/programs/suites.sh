@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For selftests/lab/run: test suites of other programs, see parity.sh. Each guest has its
-# share and talks to itself; where a suite says 127.0.0.1, home.so says the address of the
-# guest, on all families. fetch.sh has unpacked and built the suites.
+# Run by selftests/lab/run: test suites of other programs, see parity.sh. Each guest runs a share of
+# the suites, with connections to itself; home.so replaces 127.0.0.1 by the address of the guest, on
+# all families. fetch.sh has unpacked and built the suites.
 #
-#	suites.sh [--on FAMILIES] [SUITE...]	only these; SUITES is where they are
+#	suites.sh [--on FAMILIES] [SUITE...]	only these; SUITES is the folder of the suites
 set -uo pipefail
 # shellcheck source=selftests/programs/parity.sh
 . "${BASH_SOURCE%/*}/parity.sh"
 
-sources=${SUITES:?the folder that fetch.sh has filled}
+sources=${SUITES:?the folder of fetch.sh}
 home=/tmp/bin/home.so
 declare -A share=([a]="socat libuv stress_ng" [b]="redis memcached vsock")
 [ "${1:-}" != --on ] || { families=$2; shift 2; }
@@ -19,7 +19,7 @@ for suite in ${share[$AFR_ROLE]}; do
 	[[ $# -gt 0 && " $* " != *" $suite "* ]] || suites+=("$suite")
 done
 
-# judge NAME STATUS: one line of the results
+# judge NAME STATUS: write one line of the results
 judge() {
 	case $2 in
 	0)	echo "$1 pass" ;;
@@ -28,7 +28,7 @@ judge() {
 	esac >>"$results"
 }
 
-# verdict NAME COMMAND...: the same of a program
+# verdict NAME COMMAND...: run a command and write its result
 verdict() {
 	local name=$1 rc=0
 	shift
@@ -36,13 +36,13 @@ verdict() {
 	judge "$name" $rc
 }
 
-### The suites: each runs in a folder of its own, with "${under[@]}" before its programs
+### The suites: each runs in a folder of its own, with "${under[@]}" in front of its programs
 
 needs_redis() { [ -e "$sources/redis/.built" ] && command -v redis-server tclsh; }
 redis_units="unit/type/string unit/type/hash unit/protocol unit/pubsub unit/querybuf
 	unit/networking unit/multi unit/quit unit/replybufsize integration/replication-4
 	integration/block-repl integration/redis-cli integration/redis-benchmark"
-# A test is told by its unit and what it says; a unit that stands still for a minute fails.
+# The name of a test is its unit and its description. A unit without progress for a minute fails.
 suite_redis() {
 	local program unit
 	cp -r "$sources/redis/tests" . && mkdir src || return
@@ -50,8 +50,8 @@ suite_redis() {
 		ln -s "/usr/bin/redis-$program" "src/redis-$program"
 	done
 	for unit in $redis_units; do
-		timeout -k 5 300 "${under[@]}" tclsh tests/test_helper.tcl --clients 1 --timeout 60 \
-			--tags -slow --tags -large-memory --single "$unit" </dev/null |
+		timeout -k 5 300 "${under[@]}" tclsh tests/test_helper.tcl --clients 1 \
+			--timeout 60 --tags -slow --tags -large-memory --single "$unit" </dev/null |
 			tee -a /dev/stderr | awk -v unit="$unit" '
 			match($0, /\[(ok|err|exception)\]: ?/) {
 				good = $0 ~ /\[ok\]/
@@ -67,16 +67,16 @@ suite_redis() {
 }
 
 needs_memcached() { [ -e "$sources/memcached/.built" ]; }
-# Not these: its memory and its disk, which take minutes; and what is skipped everywhere.
+# Excluded are tests of memory and disk, which take minutes, and tests that are always skipped.
 memcached_not='^(.*extstore.*|lru.*|slab.*|restart|chunked-items|dyn-maxbytes|evictions
 	|item_size_max|unixsocket|ssl_.*|refhang|misbehave|proxy|whitespace|issue_140|issue_260)$'
-# By TCP, as where there are no UNIX sockets. Six at a time: they sleep more than they work.
-# A file has a verdict, and so has each of its tests, by its number.
+# UNIX sockets are disabled, so that the tests use TCP. Six files run at a time, since they mostly
+# sleep. Each file has a result, and so has each of its tests, named by its number.
 memcached_file() {
 	local from=$SECONDS
 	timeout -k 5 400 "${under[@]}" perl "t/$1.t" </dev/null >"$1.tap" 2>"$1.err"
 	awk -v file="$1" -v status=$? '
-		/^(not )?ok [0-9]/ && file != "maxconns" {	# as many as there is time for
+		/^(not )?ok [0-9]/ && file != "maxconns" {	# whose number of tests varies
 			good = $1 == "ok"
 			print file "/" (good ? $2 : $3), good ? "pass" : "fail"
 		}
@@ -97,8 +97,8 @@ suite_memcached() {
 }
 
 needs_libuv() { [ -e "$sources/libuv1/.built" ]; }
-# It refuses to run as root, and others may not look into root's folders. Of its tests those
-# of TCP, and those of other names that use it.
+# libuv's tests refuse to run as root, and other users may not read the folders of root. Selected
+# are tests of TCP, and others that use it.
 uv_tests='^(tcp|shutdown|poll_|ipc_.*tcp|callback_stack|connection_fail|delayed_accept
 	|multiple_listen|readable_on_eof|not_readable|not_writable|socket_buffer_size$
 	|getsockname_tcp|spawn_tcp_server)'
@@ -113,7 +113,7 @@ suite_libuv() {
 }
 
 needs_stress_ng() { command -v stress-ng; }
-# --verify where a stressor has it: what is received is compared.
+# --verify: stressors that support it compare the received bytes.
 suite_stress_ng() {
 	local way ng=(stress-ng --verify --temp-path "$PWD" --timeout 20)
 	for way in send sendmsg sendmmsg; do
@@ -129,20 +129,20 @@ suite_stress_ng() {
 }
 
 needs_vsock() { [ -e "$sources/vsock/.built" ]; }
-# vsock.so has to come before what smctl brings: it is for the program alone.
+# vsock.so must come before the library of smctl in LD_PRELOAD, and only for the program.
 vsock_end() {
 	local mode=$1 program=$2
 	shift 2
-	# shellcheck disable=SC2016 # for the shell that is started
+	# shellcheck disable=SC2016 # expanded by the shell that is started
 	timeout -k 5 60 "${under[@]}" sh -c 'LD_PRELOAD="$0:$LD_PRELOAD" exec "$@"' \
 		/tmp/bin/vsock.so "./$program" --mode="$mode" --peer-cid=1 --peer-port="$port" \
 		--control-host=127.0.0.1 --control-port="$((port + 2))" "$@" </dev/null
 }
-# vsock_pair PROGRAM WORD...: the worse status of the two; ports of its own, for TIME_WAIT's sake
+# vsock_pair PROGRAM WORD...: return the worse status of the two; on new ports, because of TIME_WAIT
 vsock_pair() {
 	local client=0 server=0
 	port=$((port + 3))
-	: >server.out		# not that of the pair before
+	: >server.out		# without the output of the previous pair
 	vsock_end server "$@" >server.out 2>&1 &
 	wait_for 20 grep -q listening server.out
 	vsock_end client "$@" >client.out 2>&1 || client=$?
@@ -150,8 +150,8 @@ vsock_pair() {
 	grep -v 'skipped$' server.out client.out
 	return $((client > server ? client : server))
 }
-# Those of SOCK_STREAM, one at a time. Those of io_uring cannot be told apart but by what both
-# ends say of them.
+# Tests of SOCK_STREAM run one at a time. The tests of io_uring all run at once; their results are
+# in the output of both ends.
 suite_vsock() {
 	local number name skip status=0 port=20000
 	cp "$sources"/vsock/vsock_*test . && ./vsock_test --list | grep '^[0-9]' >names
@@ -174,13 +174,13 @@ suite_vsock() {
 }
 
 needs_socat() { [ -e "$sources/socat/.built" ] && command -v socat; }
-# Those of TCP and what goes over it, by its own key words and names. For TLS they would look
-# for a prime number of 2048 bits, which takes minutes: a known one will do. What a test
-# leaves behind holds its output: a file, since a pipe would not end.
+# Tests of TCP and protocols on it, selected by keywords and names of the suite. For TLS the suite
+# would search for a prime number of 2048 bits, which takes minutes: a known one is used. The output
+# goes to a file, since processes that a test leaves behind would keep a pipe open.
 socat_tests="tcp tcp4 tcp6 openssl socks proxy listen TCP4NOFORK TOTALTIMEOUT
 	SOCKET_CONNECT_TCP4 SOCKET_LISTEN HOSTNAMEOVFL FDLEAK PROXY_ADDR_OVFL"
-# A socat that frees its TLS context twice, once in exit() and once more in an exit() in there
-# (1.7.4.4, when its child was ended by a signal), may spin for ever and ignore the test's kill.
+# socat 1.7.4.4 calls exit() within exit() if its child is ended by a signal, and frees its TLS
+# context twice. It may then spin for ever and ignore the SIGTERM of the suite.
 end_spinning() {
 	while sleep 5; do
 		ps -eo pid=,etimes=,comm= | awk '$2 > 60 && $3 == "socat" { print $1 }' |
@@ -201,7 +201,7 @@ socat_run() {
 	}
 	END { for (name in verdict) print name, verdict[name] }' "$results.out" >"$results"
 }
-# What fails is tried once more, on every family: they count on others to be quick.
+# Failed tests are repeated once with a longer timeout, on every family: they depend on timing.
 suite_socat() {
 	local failed
 	cp "$sources"/socat/*.sh . || return
@@ -216,7 +216,7 @@ for suite in "${suites[@]}"; do
 	if "needs_$suite" >/dev/null; then
 		parity "$suite"
 	else
-		skip "$suite" "its suite or programs are not here"
+		skip "$suite" "its suite or programs are not installed"
 	fi
 done
 parity_end

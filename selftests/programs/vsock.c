@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * LD_PRELOAD: AF_VSOCK stream sockets become TCP sockets, for the kernel's own tests of that
- * family. Whoever is addressed, it is 127.0.0.1: home.so knows where that is. The first of all
- * libraries: those that make something of TCP sockets are to see these too.
+ * LD_PRELOAD library that creates TCP sockets in place of AF_VSOCK stream sockets, for the kernel's
+ * tests of that family. Every address becomes 127.0.0.1, which home.so replaces. It must be the
+ * first library, so that libraries that replace TCP sockets also see these.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -24,7 +24,7 @@ static int (*next_getpeername)(int fd, struct sockaddr *sa, socklen_t *len);
 static int (*next_setsockopt)(int fd, int level, int name, const void *value, socklen_t len);
 static int (*next_getsockopt)(int fd, int level, int name, void *value, socklen_t *len);
 
-/* Sockets whose program takes them for AF_VSOCK; a number that is used again is set again. */
+/* Descriptors that the program takes for AF_VSOCK; set again when a number is reused. */
 static bool ours[FDS];
 
 __attribute__((constructor))
@@ -52,7 +52,10 @@ static int note(int fd, bool vsock)
 	return fd;
 }
 
-/* A port of AF_VSOCK is free again when its socket is closed, and while others go on. */
+/*
+ * SO_REUSEADDR, since a port of AF_VSOCK is free again when its socket is closed, even if
+ * connections to it continue.
+ */
 static int open_tcp(int type)
 {
 	int fd = next_socket(AF_INET, type, IPPROTO_TCP), on = 1;
@@ -100,7 +103,7 @@ int bind(int fd, const struct sockaddr *sa, socklen_t len)
 	return next_bind(fd, (struct sockaddr *)&at, sizeof(at));
 }
 
-/* Where nobody listens, AF_VSOCK has another word for it. */
+/* For a port without a listener AF_VSOCK has another errno. */
 int connect(int fd, const struct sockaddr *sa, socklen_t len)
 {
 	struct sockaddr_in at;
@@ -115,8 +118,8 @@ int connect(int fd, const struct sockaddr *sa, socklen_t len)
 	return ret;
 }
 
-/* As the kernel does it: no more than there is room for, and how long it would have been. */
-static void tell(const struct sockaddr_in *at, struct sockaddr *sa, socklen_t *len)
+/* As in the kernel, the address is truncated to the buffer, and *len is its full length. */
+static void put_address(const struct sockaddr_in *at, struct sockaddr *sa, socklen_t *len)
 {
 	struct sockaddr_vm vm = {
 		.svm_family = AF_VSOCK,
@@ -139,7 +142,7 @@ int accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
 		return note(next_accept4(fd, sa, len, flags), false);
 	ret = note(next_accept4(fd, (struct sockaddr *)&at, &room, flags), true);
 	if (ret >= 0 && sa && len)
-		tell(&at, sa, len);
+		put_address(&at, sa, len);
 	return ret;
 }
 
@@ -158,7 +161,7 @@ static int name_of(int (*next)(int, struct sockaddr *, socklen_t *), int fd, str
 		return next(fd, sa, len);
 	if (next(fd, (struct sockaddr *)&at, &room))
 		return -1;
-	tell(&at, sa, len);
+	put_address(&at, sa, len);
 	return 0;
 }
 
@@ -172,7 +175,7 @@ int getpeername(int fd, struct sockaddr *sa, socklen_t *len)
 	return name_of(next_getpeername, fd, sa, len);
 }
 
-/* The bounds of a buffer's size are nobody's matter here. */
+/* The limits of the buffer size are ignored. */
 int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
 	unsigned long long size;
@@ -191,7 +194,7 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 	return next_setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 }
 
-/* TCP says twice what it was told. */
+/* SO_RCVBUF of TCP returns twice the value that was set. */
 int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 {
 	unsigned long long size;

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For selftests/lab/run: the programs of tools/examples, from one guest to the other. Each
-# tells itself which way its bytes went; the counters of the module must say the same.
-# shellcheck disable=SC2317 # functions are called by "check"
+# Run by selftests/lab/run: the programs of tools/examples, between the two guests. Each prints how
+# many of its bytes were carried by RDMA; the counters of the module must agree.
+# shellcheck disable=SC2317 # "check" calls functions
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"
@@ -19,28 +19,30 @@ bytes=$((blocks * 65536))
 counter() { "$smctl" stats | awk -v name="$1" '$1 == name { print $2 }'; }
 listens() { ss -Htln "sport = :$1" | grep -q .; }
 
-# all_there FILE: one line of report(), both directions whole and at least half by RDMA
-all_there() {
-	sed -n 's/.*sent by RDMA \([0-9]*\), by TCP \([0-9]*\); received by RDMA \([0-9]*\), by TCP \([0-9]*\); reason 0$/\1 \2 \3 \4/p' \
-		"$1" | awk -v bytes=$bytes '
+# all_bytes FILE: does it contain one line of report(), with both directions complete and more than
+# half of each by RDMA?
+all_bytes() {
+	local bytes_by='by RDMA \([0-9]*\), by TCP \([0-9]*\);'
+	sed -n "s/.*sent $bytes_by received $bytes_by reason 0\$/\1 \2 \3 \4/p" "$1" |
+		awk -v bytes=$bytes '
 		$1 + $2 == bytes && $3 + $4 == bytes && $1 > bytes / 2 && $3 > bytes / 2 { good++ }
 		END { exit good != 1 || NR != 1 }'
 }
 
-# The module has counted for this host what the program says of its connection.
+# counted FILE: has the module counted as many bytes as the program prints for its connection?
 counted() {
 	local rdma
 	rdma=$(($(counter tx_bytes_rdma) - before))
 	[ $rdma -gt $((bytes / 2)) ] && grep -q "sent by RDMA $rdma," "$1"
 }
 
-# serve PROGRAM PORT: until the peer has had what it wants
+# serve PROGRAM PORT: run a server until the client has ended
 serve() {
 	"$bin/$1" "$2" >"/tmp/$1.$2" 2>&1 &
 	check "$1 $2: listens" wait_for 30 listens "$2"
 	barrier "$2 listens"
 	barrier "$2 served"
-	check "$1 $2: all bytes, by RDMA" wait_for 20 all_there "/tmp/$1.$2" || cat "/tmp/$1.$2"
+	check "$1 $2: all bytes, by RDMA" wait_for 20 all_bytes "/tmp/$1.$2" || cat "/tmp/$1.$2"
 	kill $!
 	wait $! 2>/dev/null
 }
@@ -50,15 +52,15 @@ ask() {
 	local before
 	barrier "$3 listens"
 	before=$(counter tx_bytes_rdma)
-	check "$1 $3: ends well" timeout 60 "$bin/$1" "$2" "$3" $blocks >"/tmp/$1.$3" ||
+	check "$1 $3: ends with 0" timeout 60 "$bin/$1" "$2" "$3" $blocks >"/tmp/$1.$3" ||
 		cat "/tmp/$1.$3"
-	check "$1 $3: all bytes, by RDMA" all_there "/tmp/$1.$3" || cat "/tmp/$1.$3"
-	check "$1 $3: the module says so" wait_for 10 counted "/tmp/$1.$3"
+	check "$1 $3: all bytes, by RDMA" all_bytes "/tmp/$1.$3" || cat "/tmp/$1.$3"
+	check "$1 $3: the module counts the same" wait_for 10 counted "/tmp/$1.$3"
 	barrier "$3 served"
 }
 
-# until_linked PID: stop the server PID most of the time, until 30 more connections are attached
-# to a link: no client ends before its connection is. A minute at most.
+# until_linked PID: stop the server PID most of the time, so that no client ends before its
+# connection is attached to a link; return when 30 are, or after a minute.
 until_linked() {
 	local before end=$((SECONDS + 60))
 	before=$(counter upgrade_done)
@@ -72,7 +74,7 @@ until_linked() {
 	kill -CONT "$1"
 }
 
-# 30 at once: one thread serves them all.
+# 30 clients at once, which one thread serves.
 many() {
 	local pids=() pid
 	for _ in $(seq 30); do
@@ -86,7 +88,8 @@ many() {
 if [ "$AFR_ROLE" = b ]; then
 	serve server 7201
 	serve dual_server 7202
-	check "dual_server shows an IPv4 client mapped" grep -q "^from ::ffff:$AFR_PEER: " \
+	check "dual_server prints an IPv4 client as a mapped address" \
+		grep -q "^from ::ffff:$AFR_PEER: " \
 		/tmp/dual_server.7202
 	serve dual_server 7203
 	serve epoll_server 7204

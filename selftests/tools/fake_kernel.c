@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Stands in for nl_open() and nl_get() of smctl (ld --wrap): a kernel with one
- * RDMA connection, one plain one, a listener, a dead link and a bad device.
- * With FAKE_ERROR=number every request fails with that errno.
+ * Replaces nl_open() and nl_get() of smctl (ld --wrap). It has one connection on RDMA, one fallback
+ * connection, a listener, a dead link and an unusable device. With FAKE_ERROR=number every request
+ * fails with that errno.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -95,7 +95,7 @@ static void conn_rdma(nl_message_fn *fn, void *arg)
 	end(nlh, fn, arg);
 }
 
-static void conn_plain(nl_message_fn *fn, void *arg)
+static void conn_fallback(nl_message_fn *fn, void *arg)
 {
 	struct nlmsghdr *nlh = begin();
 
@@ -205,7 +205,7 @@ int __wrap_nl_get(struct nl *nl, uint8_t cmd, bool dump, nl_message_fn *fn, void
 	switch (cmd) {
 	case AFRDMA_CMD_CONN_GET:
 		conn_rdma(fn, arg);
-		conn_plain(fn, arg);
+		conn_fallback(fn, arg);
 		conn_listener(fn, arg);
 		break;
 	case AFRDMA_CMD_LINK_GET:

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""An ordinary TCP program for guest.sh: sends and echoes, then waits for a word.
+"""A TCP program for guest.sh and run.sh: exchanges bytes, then waits until its input ends.
 
     program.py listen ADDRESS PORT FILE     creates FILE once it listens
     program.py connect ADDRESS PORT
     program.py idle ADDRESS PORT NUMBER     opens NUMBER connections to itself
     program.py echo ADDRESS PORT PORT...    echoes what comes to any of the ports
 
-It prints "ready" when its bytes have arrived, and ends when its input does.
+It prints "ready" when all bytes have arrived, and ends when its input does.
 """
 
 import socket
@@ -26,7 +26,7 @@ def receive(sock, want):
 
 
 def check_answers(sock, family):
-    """What the preload library must have the kernel say."""
+    """The answers of getsockopt() that the preload library must give."""
     assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_DOMAIN) == family
     assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL) == socket.IPPROTO_TCP
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * For run.py: what rules say. The words are rules; standard input has questions:
+ * For run.py: evaluates rules. The arguments are rules; standard input contains queries:
  *
  *	socket DOMAIN TYPE PROTOCOL	numbers
  *	connect ADDRESS PORT
  *	listen ADDRESS PORT
  *
- * An answer is rdma or tcp. The process is the folder $PROC.
+ * Prints rdma or tcp for each. The process that the rules are applied to is the folder $PROC.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 static struct rules rules;
 
-static const char *side_says(const char *proc, const char *side, const char *address, int port)
+static const char *side_result(const char *proc, const char *side, const char *address, int port)
 {
 	struct where where = { .side = *side == 'l' ? SIDE_LISTEN : SIDE_CONNECT };
 	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
@@ -52,7 +52,7 @@ int main(int argc, char **argv)
 		if (sscanf(line, "socket %d %d %d", &domain, &type, &protocol) == 3)
 			puts(rules_want(&rules, proc, domain, type, protocol) ? "rdma" : "tcp");
 		else if (sscanf(line, "%*s %s %d", word, &type) == 2)
-			puts(side_says(proc, line, word, type));
+			puts(side_result(proc, line, word, type));
 	}
 	return 0;
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""smctl run, as far as it goes without the module: KTAP.
+"""Tests of smctl run without the module. Prints KTAP.
 
-What rules say, which means a program gets, status and signals through the
-supervisor. That bytes go where the rules have them is tested in guests: run.sh.
+Evaluation of rules, choice between preload library and supervisor, status and signals through the
+supervisor. That the rules decide how bytes are carried is tested in guests: run.sh.
 """
 
 import os
@@ -32,13 +32,13 @@ def compile_c(to, source, *flags):
 
 
 def build(folder):
-    """What the cases have: a folder with the programs that they look at."""
+    """Build the programs that the cases use, in a folder."""
     compile_c(folder / "rules", "rules_probe.c", "-fsanitize=address,undefined",
               SRC / "tools/common/rules.c", SRC / "tools/common/family.c")
     compile_c(folder / "static", "socket_probe.c", "-static")
     compile_c(folder / "static-pie", "socket_probe.c", "-static-pie")
     compile_c(folder / "dynamic", "socket_probe.c")
-    # What Go's linker leaves in a dynamic program, and in one that was stripped.
+    # Sections by which smctl recognises dynamic Go programs, the second one also if stripped.
     for section in ".go.buildinfo", ".note.go.buildid":
         done = run("objcopy", "--add-section", f"{section}={SRC / 'COPYING'}",
                    folder / "dynamic", folder / f"go{section}")
@@ -53,21 +53,21 @@ def answers(folder, rules, *questions, **env):
 
 
 def seccomp_of(*command):
-    """0: preloaded, 2: under the supervisor"""
+    """The seccomp mode of the program: 0 if preloaded, 2 if under the supervisor"""
     done = run(SMCTL, "run", *command)
     assert done.returncode == 0, done
     return int(done.stdout.split()[-1])
 
 
 def no_rules(folder):
-    """rules: without any, TCP sockets and no others become AF_RDMA"""
+    """rules: without any, TCP sockets become AF_RDMA sockets, and no others"""
     asked = [SOCKET[name] for name in ("inet", "inet6", "udp", "unix", "icmp")]
     assert answers(folder, [], *asked) == ["rdma", "rdma", "tcp", "tcp", "tcp"]
     assert answers(folder, [], "connect 10.0.0.1 1", "listen ::1 2") == ["rdma", "rdma"]
 
 
 def first_match(folder):
-    """rules: the first that fits decides, side, address and port together"""
+    """rules: the first one that matches in side, address and port decides"""
     rules = ["use rdma connect address 10.1.0.0/17 port 6379", "use tcp listen port 22",
              "use rdma port 20-30,80", "use tcp"]
     for question, answer in {
@@ -81,7 +81,7 @@ def first_match(folder):
 
 
 def prefixes(folder):
-    """rules: prefixes of both families, down to no bit and up to all"""
+    """rules: prefixes of both families, from no bits to all bits"""
     for prefix, inside, outside in [
             ("10.1.2.3", "10.1.2.3", "10.1.2.2"), ("10.1.2.3/31", "10.1.2.2", "10.1.2.4"),
             ("0.0.0.0/0", "192.0.2.1", "fd00::1"), ("::/0", "fd00::1", "192.0.2.1"),
@@ -91,8 +91,8 @@ def prefixes(folder):
         assert answers(folder, rules, *asked) == ["tcp", "rdma"], prefix
 
 
-def who_asks(folder):
-    """rules: a program by its file's name, a cgroup with those below it"""
+def by_process(folder):
+    """rules: programs match by file name, cgroups include those below them"""
     proc = folder / "proc"
     proc.mkdir(exist_ok=True)
     (proc / "exe").unlink(missing_ok=True)
@@ -112,7 +112,7 @@ def who_asks(folder):
 
 
 def bad_rules(folder):
-    """rules: a bad one is refused, and smctl says file, line and word"""
+    """rules: bad ones are refused; smctl prints file, line and word"""
     for rule, sentence in {
             "take rdma": "begins with use, not with: take", "use": "followed by rdma or tcp",
             "use sdp": "not by: sdp", "use tcp to 1": "not: to", "use tcp port": "nothing follows",
@@ -137,7 +137,7 @@ def bad_rules(folder):
 
 
 def too_many_rules(folder):
-    """rules: more than there is room for are refused, not dropped"""
+    """rules: more than the limit are refused, not dropped"""
     done = run(folder / "rules", *["use tcp port 1"] * 129)
     assert done.returncode == 1 and "more rules" in done.stdout, done
     done = run(folder / "rules", "use tcp port " + ",".join(["1"] * 129))
@@ -146,8 +146,8 @@ def too_many_rules(folder):
     assert done.returncode == 1 and "more rules" in done.stdout, done
 
 
-def rules_are_handed_down(_):
-    """rules: options stand before the file's, and the library gets them all"""
+def rules_are_passed_on(_):
+    """rules: options precede the file, and all are passed to the library"""
     with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
         file.write("  use tcp port 5 # five\n\nuse rdma\n")
         file.flush()
@@ -159,7 +159,7 @@ def rules_are_handed_down(_):
 
 
 def means_by_kind(folder):
-    """run: static and Go programs get the supervisor, others the library"""
+    """run: static and Go programs use the supervisor, others the library"""
     for name, want in {"static": 2, "static-pie": 2, "dynamic": 0, "go.go.buildinfo": 2,
                        "go.note.go.buildid": 2}.items():
         assert seccomp_of(folder / name) == want, name
@@ -175,7 +175,7 @@ def means_by_kind(folder):
 
 
 def means_by_path(folder):
-    """run: the program is looked for in PATH, as exec does"""
+    """run: the program is searched in PATH, as by exec"""
     (folder / "empty").mkdir(exist_ok=True)
     path = f"/no/such:{folder / 'empty'}:{folder}"
     done = run(SMCTL, "run", "static", env={"PATH": path})
@@ -183,7 +183,7 @@ def means_by_path(folder):
 
 
 def oddities(folder):
-    """run: what is no program of this machine is named so"""
+    """run: files that are not programs for this machine are reported"""
     text = folder / "text"
     text.write_text("exit 3\n", encoding="ascii")
     text.chmod(0o755)
@@ -200,7 +200,7 @@ def oddities(folder):
 
 
 def status_of_supervised(_):
-    """supervisor: the program's status, arguments, output and death"""
+    """supervisor: status, arguments, output and fatal signals of the program"""
     assert run(*SECCOMP, "sh", "-c", "exit 42").returncode == 42
     assert run(*SECCOMP, "/no/such").returncode == 127
     assert run(*SECCOMP, "/").returncode == 126
@@ -228,7 +228,7 @@ while True:
 
 
 def signals_of_supervised(_):
-    """supervisor: signals reach the program, which decides what comes of them"""
+    """supervisor: signals are passed to the program, which handles them"""
     with subprocess.Popen([str(word) for word in SECCOMP] + [sys.executable, "-c", CATCHER],
                           stdout=subprocess.PIPE, text=True) as it:
         assert it.stdout.readline() == "ready\n"
@@ -240,14 +240,14 @@ def signals_of_supervised(_):
 
 
 def mask_of_supervised(_):
-    """supervisor: the program's signal mask and files are as it would have had them"""
+    """supervisor: signal mask and open files of the program do not change"""
     look = "grep -E 'Sig(Blk|Ign)' /proc/self/status; ls /proc/self/fd | wc -l"
-    plain, supervised = (run(*how, "sh", "-c", look).stdout for how in ((), SECCOMP))
-    assert plain == supervised, (plain, supervised)
+    direct, supervised = (run(*how, "sh", "-c", look).stdout for how in ((), SECCOMP))
+    assert direct == supervised, (direct, supervised)
 
 
 def what_is_left_behind(_):
-    """supervisor: it stays for what the program leaves behind, and answers that"""
+    """supervisor: it continues to serve processes that the program leaves behind"""
     late = ("import socket, time; time.sleep(1); socket.socket(); "
             "open('/proc/self/fd/3', 'w').write('late')")
     with tempfile.NamedTemporaryFile("r") as file:
@@ -259,7 +259,7 @@ def what_is_left_behind(_):
 
 
 def output_ends(_):
-    """supervisor: it keeps no file open that the program has closed"""
+    """supervisor: it does not keep files open that the program has closed"""
     with subprocess.Popen([str(word) for word in SECCOMP] +
                           ["sh", "-c", "exec >&- 2>&-; read _; exit 4"],
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as it:
@@ -269,7 +269,7 @@ def output_ends(_):
 
 
 def supervised_answers(folder):
-    """supervisor: sockets, options and threads of a program go on as TCP without AF_RDMA"""
+    """supervisor: without AF_RDMA, sockets, options and threads work as with TCP"""
     done = run(*SECCOMP, sys.executable, "-c", PROBE)
     assert done.returncode == 0, done
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -289,7 +289,7 @@ def supervised_answers(folder):
 
 
 def supervised_go(_):
-    """supervisor: a Go program with many threads gets all its answers"""
+    """supervisor: a Go program with many threads receives all its answers"""
     hey = shutil.which("hey")
     if not hey:
         raise Skip("no hey")
@@ -309,7 +309,7 @@ def supervised_go(_):
 
 
 def privileges(_):
-    """supervisor: an ordinary user's program has no_new_privs, root's has not"""
+    """supervisor: programs have no_new_privs, except those of root"""
     if os.geteuid():
         raise Skip("not root")
     look = ["grep", "NoNewPrivs", "/proc/self/status"]
@@ -319,23 +319,23 @@ def privileges(_):
 
 
 def one_supervisor(folder):
-    """supervisor: one inside another leaves the answers to it"""
+    """supervisor: a second one inside the first is not used"""
     done = run(*SECCOMP, *SECCOMP, folder / "static")
     assert done.stdout == "seccomp 2\n" and "already under a supervisor" in done.stderr, done
 
 
-def says_plain(folder):
-    """supervisor: one line with AFRDMA_PRELOAD_DEBUG where there is no AF_RDMA"""
+def prints_tcp(folder):
+    """supervisor: without AF_RDMA, one line if AFRDMA_PRELOAD_DEBUG is set"""
     if LOADED:
         raise Skip("afrdma is loaded")
     done = run(*SECCOMP, folder / "static", env={"AFRDMA_PRELOAD_DEBUG": "1"})
     assert done.stderr.count("sockets are plain TCP\n") == 1, done
 
 
-CASES = [no_rules, first_match, prefixes, who_asks, bad_rules, too_many_rules,
-         rules_are_handed_down, means_by_kind, means_by_path, oddities, status_of_supervised,
+CASES = [no_rules, first_match, prefixes, by_process, bad_rules, too_many_rules,
+         rules_are_passed_on, means_by_kind, means_by_path, oddities, status_of_supervised,
          signals_of_supervised, mask_of_supervised, what_is_left_behind, output_ends,
-         supervised_answers, supervised_go, privileges, one_supervisor, says_plain]
+         supervised_answers, supervised_go, privileges, one_supervisor, prints_tcp]
 
 
 if __name__ == "__main__":

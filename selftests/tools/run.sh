@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For selftests/lab/run: smctl run by both of its means, and its rules. A static and
-# a Go program, which the preload library does not reach, and rules by port: counters
-# tell which way the bytes went.
-# shellcheck disable=SC2317 # functions are called by "check"
+# Run by selftests/lab/run: both methods of smctl run, and its rules. Programs are static, Go (which
+# the preload library cannot intercept) and dynamic; rules select by port, address and program. The
+# counters show how the bytes were carried.
+# shellcheck disable=SC2317 # "check" calls functions
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"
@@ -17,7 +17,8 @@ here=$AFR_SRC/selftests/tools
 
 counter() { "$smctl" stats | awk -v name="$1" '$1 == name { print $2 }'; }
 
-# counted COMMAND...: it succeeds; then $framed, $moved and $bytes are what that added.
+# counted COMMAND...: if it succeeds, set $framed, $moved and $bytes to the increase of the
+# counters.
 counted() {
 	local names=(conn_framed upgrade_done rx_bytes_rdma) before=() after=() name
 	for name in "${names[@]}"; do before+=("$(counter "$name")"); done
@@ -45,14 +46,14 @@ goes() {
 	say "$name: $framed framed, $moved moved, $bytes bytes received by RDMA"
 }
 
-# Programs that read "hold" end when "release" closes its only writer.
+# Programs with the FIFO as input end when "release" closes its only writer.
 hold() {
 	[ -p /tmp/hold ] || mkfifo /tmp/hold
 	exec 5<>/tmp/hold
 }
 release() { exec 5>&-; }
 
-# serve NAME PORT PORT -- RUN OPTIONS...: an echo on both ports until it is released
+# serve NAME PORT PORT -- RUN OPTIONS...: run an echo server on both ports until "release"
 pids=()
 serve() {
 	local name=$1 one=$2 two=$3
@@ -83,7 +84,7 @@ servers_end() {
 	for pid in "${pids[@]}"; do check "a server ends with 0" wait "$pid"; done
 	kill -TERM "$web"
 	wait "$web"
-	check "a signal ends what is supervised, and tells" test $? -eq $((128 + 15))
+	check "a signal ends a supervised program, with its status" test $? -eq $((128 + 15))
 }
 
 static() { echo /tmp/static "$AFR_PEER" "$1" 4194304; }
@@ -98,21 +99,21 @@ client() {
 	goes "$way" "$name" "$smctl" run "$@" -- "${words[@]}"
 }
 
-# A connection that keeps a link up: then programs that live short come to it each time.
+# A connection that keeps a link up, so that short-lived programs move to it.
 link_is_up() { [ "$("$smctl" -j link state up)" != "[]" ]; }
 keep_link() {
-	"$smctl" run -- python3 "$here/program.py" connect "$AFR_PEER" 7101 </tmp/hold >/tmp/keep.out \
-		2>&1 5>&- &
+	"$smctl" run -- python3 "$here/program.py" connect "$AFR_PEER" 7101 \
+		</tmp/hold >/tmp/keep.out 2>&1 5>&- &
 	keeper=$!
 	check "a link is kept up" wait_for 40 link_is_up
-	check "by who has had its bytes" wait_for 40 grep -q ready /tmp/keep.out
+	check "its connection has transferred its bytes" wait_for 40 grep -q ready /tmp/keep.out
 }
 
 clients() {
 	client rdma "static" 7101 static
 	goes rdma "static, an ordinary user's" setpriv --reuid 65534 --clear-groups \
 		"$smctl" run -- /tmp/static "$AFR_PEER" 7101 4194304
-	client tcp "static, preloaded in vain" 7101 static --via preload
+	client tcp "static, with preload" 7101 static --via preload
 	goes rdma "Go" "$smctl" run -- hey -n 24 -c 4 "http://$AFR_PEER:7107/page"
 	check "Go: all answers" grep -q '\[200\].24 responses' /tmp/counted.out
 	client rdma "dynamic, supervised" 7101 dynamic --via seccomp
@@ -144,7 +145,7 @@ clients() {
 	client tcp "a file: the last rule" 7102 dynamic --rules /tmp/run.conf
 }
 
-# The supervisor's sockets are the caller's own.
+# Sockets that the supervisor creates have the user of the program.
 as_nobody() { "$smctl" run --via seccomp -- setpriv --reuid 65534 --clear-groups "$@"; }
 owner_of() { "$smctl" conn sport "$1" role listener 2>/dev/null | grep -o ' uid [0-9]*'; }
 nobody_has() { [ "$(owner_of "$1")" = " uid 65534" ]; }
@@ -153,12 +154,12 @@ rights() {
 	as_nobody python3 "$here/program.py" idle "$AFR_ME" 7111 1 \
 		</tmp/hold >/tmp/idle.out 2>&1 5>&- &
 	pids+=("$!")
-	check "who may not have AF_RDMA" wait_for 30 grep -q ready /tmp/idle.out
-	check "does not get it from smctl" test -z "$(owner_of 7111)"
+	check "a user without permission runs on TCP" wait_for 30 grep -q ready /tmp/idle.out
+	check "and gets no AF_RDMA socket from smctl" test -z "$(owner_of 7111)"
 	sysctl -qw net.afrdma.unprivileged=1
 	as_nobody python3 "$here/program.py" idle "$AFR_ME" 7110 1 </tmp/hold >/dev/null 2>&1 5>&- &
 	pids+=("$!")
-	check "a supervised program's sockets are its user's" wait_for 30 nobody_has 7110
+	check "sockets of a supervised program have its user" wait_for 30 nobody_has 7110
 }
 cookies='
 import socket
@@ -166,9 +167,9 @@ a, b = (socket.socket(socket.AF_INET, kind).getsockopt(socket.SOL_SOCKET, 71, 8)
         for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM))
 raise SystemExit(a != b)'
 namespaces() {
-	check "its sockets are of its network namespace" \
+	check "sockets are in the network namespace of the program" \
 		"$smctl" run --via seccomp -- unshare -n python3 -c "$cookies"
-	check "of this one too" "$smctl" run --via seccomp -- python3 -c "$cookies"
+	check "also in this namespace" "$smctl" run --via seccomp -- python3 -c "$cookies"
 }
 
 framed=0 moved=0 bytes=0
@@ -183,7 +184,7 @@ if [ "$AFR_ROLE" = b ]; then
 	keep_link
 	clients
 	release
-	check "the keeper ends" wait "$keeper"
+	check "the program that kept the link up ends" wait "$keeper"
 else
 	rights
 	namespaces

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A small program for run.py and run.sh, linked statically there: it tells whether
- * a seccomp filter is on it, and whether its sockets say that they are TCP.
+ * A test program for run.py and run.sh, linked statically and dynamically. It prints its seccomp
+ * mode, and checks that getsockopt() reports TCP for its sockets.
  *
- *	socket_probe			that alone
- *	socket_probe ADDRESS PORT BYTES	and sends that much to an echo, from a thread
+ *	socket_probe			only that
+ *	socket_probe ADDRESS PORT BYTES	then sends BYTES to an echo server, from a thread
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -19,7 +19,7 @@
 static struct sockaddr_in peer = { .sin_family = AF_INET };
 static size_t bytes;
 
-static int says(int fd, int name)
+static int option(int fd, int name)
 {
 	socklen_t len = sizeof(int);
 	int value = -1;
@@ -31,9 +31,9 @@ static int tcp_socket(void)
 {
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	if (fd < 0 || says(fd, SO_DOMAIN) != AF_INET || says(fd, SO_PROTOCOL) != IPPROTO_TCP) {
-		fprintf(stderr, "socket %d: %d, %d\n", fd, says(fd, SO_DOMAIN),
-			says(fd, SO_PROTOCOL));
+	if (fd < 0 || option(fd, SO_DOMAIN) != AF_INET || option(fd, SO_PROTOCOL) != IPPROTO_TCP) {
+		fprintf(stderr, "socket %d: %d, %d\n", fd, option(fd, SO_DOMAIN),
+			option(fd, SO_PROTOCOL));
 		exit(1);
 	}
 	return fd;

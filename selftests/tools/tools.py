@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""smctl and the preload library, as far as they go without the module: KTAP.
+"""Tests of smctl and the preload library without the module. Prints KTAP.
 
-smctl is built a second time with sanitizers and with fake_kernel.c in place of
-netlink, so that what it prints can be checked.  The same program against the
-module is tested in guests: guest.sh.
+smctl is built a second time, with sanitizers, and with fake_kernel.c in place of netlink, so that
+its output can be checked. guest.sh tests smctl with the module, in guests.
 """
 
 import json
@@ -59,10 +58,10 @@ def fails(done, status, sentence):
     assert not done.stdout, done
 
 
-# Cases: functions that take the fake smctl; the docstring is the name.
+# Cases: functions whose argument is smctl with the fake kernel. The docstring is the name.
 
 def text_has_keys_of_json(fake):
-    """text shows every value of JSON, and its key where it is a word of the text"""
+    """text output contains every value of JSON output, and the keys of smctl conn"""
     for name in OBJECTS:
         text = run(fake, name).stdout
         for row in rows(fake, name):
@@ -77,14 +76,14 @@ def text_has_keys_of_json(fake):
 
 
 def pretty_is_the_same(fake):
-    """-p and -j hold the same, options may follow the object"""
+    """-p and -j print the same; options may follow the object"""
     for name in OBJECTS:
         assert json.loads(run(fake, "-p", name).stdout) == rows(fake, name), name
         assert json.loads(run(fake, name, "show", "-j").stdout) == rows(fake, name), name
 
 
 def numbers_are_whole(fake):
-    """64-bit numbers survive"""
+    """64-bit numbers are printed completely"""
     assert rows(fake, "stats")[0]["value"] == 2**64 - 1
     assert rows(fake, "conn")[0]["link"] == 0xfedcba9876543210
 
@@ -98,15 +97,15 @@ def addresses(fake):
 
 
 def reasons_by_name(fake):
-    """a reason comes as name, number and sentence; unknown numbers are survived"""
-    plain = rows(fake, "conn", "id", "2")[0]
-    assert (plain["reason"], plain["reason_number"]) == ("PEER_PLAIN", 1), plain
-    assert plain["reason_text"] == 'the "peer" is plain', plain
-    assert (plain["abort"], plain["abort_number"]) == ("UNKNOWN", 999), plain
+    """a reason has name, number and sentence; unknown numbers are accepted"""
+    conn = rows(fake, "conn", "id", "2")[0]
+    assert (conn["reason"], conn["reason_number"]) == ("PEER_PLAIN", 1), conn
+    assert conn["reason_text"] == 'the "peer" is plain', conn
+    assert (conn["abort"], conn["abort_number"]) == ("UNKNOWN", 999), conn
 
 
 def reasons_of_the_peer(fake):
-    """a reason that the peer has told reads so"""
+    """a reason sent by the peer is marked"""
     assert rows(fake, "conn", "id", "2")[0]["reason_peer"] is False
     assert rows(fake, "link")[0]["reason_peer"] is True
     assert re.search(r"^    reason PEER_PLAIN \(1\): peer: the", run(fake, "link").stdout, re.M)
@@ -125,27 +124,27 @@ def filters(fake):
 
 
 def nothing_matches(fake):
-    """filters that nothing passes: a sentence and status 1"""
+    """filters without a match: a message and status 1"""
     fails(run(fake, "conn", "dport", "99"), 1, "nothing matches")
     fails(run(fake, "conn", "no_such", "1"), 1, "no such field")
     assert json.loads(run(fake, "-j", "conn", "dport", "99").stdout) == []
 
 
 def kernel_errors(fake):
-    """errors of the kernel: a sentence and status 2"""
+    """errors of the kernel: a message and status 2"""
     fails(run(fake, "link", env={"FAKE_ERROR": "12"}), 2, "Cannot allocate memory")
     fails(run(fake, "link", env={"FAKE_ERROR": "95"}), 2, "older than smctl")
 
 
 def output_errors(fake):
-    """a full disk is not a success"""
+    """a full disk is an error"""
     with open("/dev/full", "w", encoding="ascii") as full:
         done = subprocess.run([fake, "conn"], stdout=full, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 2 and b"cannot write" in done.stderr, done
 
 
 def not_loaded(_):
-    """without the module smctl says what to do"""
+    """without the module smctl prints how to load it"""
     if LOADED:
         raise Skip("afrdma is loaded")
     for name in OBJECTS:
@@ -153,7 +152,7 @@ def not_loaded(_):
 
 
 def wrong_usage(_):
-    """wrong usage: a sentence, status 1"""
+    """wrong usage: a message, status 1"""
     fails(run(SMCTL), 1, "no object given")
     fails(run(SMCTL, "bogus"), 1, "no such object: bogus")
     fails(run(SMCTL, "-x", "conn"), 1, "no such option: x")
@@ -164,7 +163,7 @@ def wrong_usage(_):
 
 
 def help_is_output(_):
-    """help goes to standard output, status 0"""
+    """help is printed to standard output, status 0"""
     for words in (["help"], ["-h"], ["conn", "-h"], ["--help"], ["link", "--help"]):
         done = run(SMCTL, *words)
         assert done.returncode == 0 and done.stdout.startswith("Usage: smctl"), done
@@ -172,13 +171,13 @@ def help_is_output(_):
 
 
 def version_is_output(_):
-    """--version goes to standard output, status 0"""
+    """--version prints to standard output, status 0"""
     done = run(SMCTL, "--version")
     assert done.returncode == 0 and done.stdout.startswith("smctl ") and not done.stderr, done
 
 
 def run_status(_):
-    """run: status and arguments of the program, other preloads stay"""
+    """run: status and arguments of the program; other preload libraries are kept"""
     assert run(SMCTL, "run", "--", "sh", "-c", "exit 42").returncode == 42
     assert run(SMCTL, "run", "--", "/no/such").returncode == 127
     assert run(SMCTL, "run", "--", "/").returncode == 126
@@ -211,13 +210,13 @@ except OSError as error:
 
 
 def preload_answers(_):
-    """preload: SO_DOMAIN and SO_PROTOCOL are those of TCP, other sockets are left alone"""
+    """preload: SO_DOMAIN and SO_PROTOCOL are those of TCP; other sockets do not change"""
     done = run(sys.executable, "-c", PROBE, env={"LD_PRELOAD": str(PRELOAD)})
     assert done.returncode == 0 and not done.stderr, done
 
 
 def preload_debug(_):
-    """preload: one line with AFRDMA_PRELOAD_DEBUG, silence without"""
+    """preload: one line if AFRDMA_PRELOAD_DEBUG is set, otherwise none"""
     if LOADED:
         raise Skip("afrdma is loaded")
     loud = {"LD_PRELOAD": str(PRELOAD), "AFRDMA_PRELOAD_DEBUG": "1"}
@@ -245,14 +244,14 @@ def preload_serves(_):
 
 
 def preload_exports(_):
-    """preload: defines what it must and nothing else"""
+    """preload: exports only the functions that it replaces"""
     symbols = run("nm", "-D", "--defined-only", PRELOAD).stdout.split("\n")
     names = {line.split()[-1] for line in symbols if line.strip()}
     assert names == {"socket", "getsockopt", "connect", "listen"}, names
 
 
 def installs(_):
-    """make install: DESTDIR and PREFIX are kept to, and smctl finds its library there"""
+    """make install: uses DESTDIR and PREFIX, and smctl expects its library there"""
     with tempfile.TemporaryDirectory() as folder:
         done = run("make", "-s", "-C", SRC / "tools", "install", f"O={folder}/build",
                    f"DESTDIR={folder}/root", "PREFIX=/usr")
@@ -267,8 +266,8 @@ def installs(_):
         assert "no /usr/lib/libafrdma-preload.so" in done.stderr or done.returncode == 0, done
 
 
-def clang_is_content(_):
-    """clang compiles both without a warning"""
+def clang_compiles(_):
+    """clang compiles both without warnings"""
     if not shutil.which("clang"):
         raise Skip("no clang")
     with tempfile.TemporaryDirectory() as folder:
@@ -277,13 +276,13 @@ def clang_is_content(_):
 
 
 CASES = [text_has_keys_of_json, pretty_is_the_same, numbers_are_whole, addresses,
-         reasons_by_name, reasons_of_the_peer, filters, nothing_matches, kernel_errors, output_errors, not_loaded,
-         wrong_usage, help_is_output, version_is_output, run_status, preload_answers, preload_debug,
-         preload_serves, preload_exports, installs, clang_is_content]
+         reasons_by_name, reasons_of_the_peer, filters, nothing_matches, kernel_errors,
+         output_errors, not_loaded, wrong_usage, help_is_output, version_is_output, run_status,
+         preload_answers, preload_debug, preload_serves, preload_exports, installs, clang_compiles]
 
 
 def main(cases, build):
-    """Each case is given what @build made in a folder; its docstring is its name."""
+    """Run the cases with the result of @build; the docstring of a case is its name."""
     made = run("make", "-s", "-C", SRC / "tools")
     if made.returncode:
         sys.exit(f"Bail out! the tools do not build:\n{made.stderr}")

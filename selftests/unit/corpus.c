@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Write seeds for the fuzzers: corpus DIRECTORY makes DIRECTORY/{option,
- * hello,frame}/ files from what our own writers produce. The directories exist.
+ * Writes seeds for the fuzzers: "corpus DIRECTORY" creates files in DIRECTORY/{option,hello,frame},
+ * which must exist, with the writers of the proto layer.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,9 @@ static void save(const char *kind, int number, const u8 *bytes, size_t len)
 
 static void save_options(void)
 {
-	static const u8 usual[] = { 2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7 };
+	static const u8 usual[] = {
+		2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7
+	};
 	static const u8 excluded[] = { 0xfe, 4, 0xf9, 0x89, 34, 2, 29, 4, 1, 1, 19, 18 };
 	struct afr_tcp_option ours = { .nonce = 0x01020304 };
 	u8 list[64];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the fuzzers share: a property that fails ends the run with a crash. */
+/* Shared by the fuzzers. A property that does not hold ends the run with a crash. */
 #ifndef FUZZ_H
 #define FUZZ_H
 
@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 		abort(); \
 	} } while (0)
 
-/* A copy that ends where the heap block ends, so that ASan sees a read behind it. */
+/* A copy of the input at the end of a heap block, so that ASan detects reads beyond it. */
 struct edge {
 	u8	*block;
 	size_t	size;

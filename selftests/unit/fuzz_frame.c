@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A whole framed stream, read as control.c reads it: HELLO or not, then frames.
- * The first byte of the input seeds the sizes of the pieces it arrives in; what
- * was understood must not depend on them.
+ * Fuzzer of a framed stream: HELLO, then frames, read in pieces as the module does. The first byte
+ * of the input seeds the sizes of the pieces; the result must not depend on them.
  */
 #include "fuzz.h"
 #include "../../net/afrdma/proto/frame.h"
@@ -13,10 +12,10 @@
 struct reader {
 	u8		head[sizeof(struct afr_wire_hello)];
 	unsigned int	head_len, need;
-	u32		skip;		/* HELLO tail, DATA, unknown body */
+	u32		skip;		/* bytes left of a HELLO tail, DATA or an unknown body */
 	bool		framed, ended;
 	struct edge	edge;
-	u64		digest;		/* of all that was understood */
+	u64		digest;		/* of everything that was parsed */
 };
 
 static void digest(struct reader *r, u64 value)
@@ -25,7 +24,7 @@ static void digest(struct reader *r, u64 value)
 	r->digest ^= r->digest >> 29;
 }
 
-/* A parsed frame written again is the same bytes. */
+/* Writing a parsed frame must produce the same bytes. */
 static void check_frame(const u8 *head, int used, const struct afr_frame *f)
 {
 	u8 again[AFR_FRAME_HEAD_MAX];
@@ -92,7 +91,7 @@ static size_t take(struct reader *r, const u8 *bytes, size_t len)
 		r->skip -= n;
 		return n;
 	}
-	/* HELLO byte by byte, frames up to what is needed. */
+	/* HELLO is read byte by byte, a frame up to the length that its parser needs. */
 	n = r->framed ? min(len, (size_t)(r->need - r->head_len)) : 1;
 	memcpy(r->head + r->head_len, bytes, n);
 	r->head_len += n;
@@ -134,7 +133,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 
 	if (!size || size > 512)
 		return -1;
-	/* Mostly behind a good HELLO; an odd seed byte leaves it to the input. */
+	/* If the first byte is even, a valid HELLO comes first; otherwise the input is all. */
 	if (!(data[0] & 1)) {
 		afr_hello_write(&wire, &good);
 		memcpy(stream, &wire, sizeof(wire));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The first bytes of a direction, judged at every length. The first byte of the
- * input chooses: the rest is taken as it is, or as the difference from a good
- * HELLO, since nobody guesses magic and proof.
+ * Fuzzer of the first bytes of a direction, parsed at every length. If the first byte of the input
+ * is odd, the rest is combined with a valid HELLO by exclusive or, as a fuzzer cannot guess magic
+ * and proof.
  */
 #include "fuzz.h"
 #include "../../net/afrdma/proto/hello.h"
@@ -34,7 +34,8 @@ static void check_all_lengths(const u8 *bytes, size_t size)
 		MUST(last == AFR_HELLO_MORE || verdict == last);
 		if (last == AFR_HELLO_MORE && verdict == AFR_HELLO_NO)
 			MUST(len && len <= settled);
-		if (last == AFR_HELLO_MORE && (verdict == AFR_HELLO_YES || verdict == AFR_HELLO_BAD))
+		if (last == AFR_HELLO_MORE &&
+		    (verdict == AFR_HELLO_YES || verdict == AFR_HELLO_BAD))
 			MUST(len == sizeof(struct afr_wire_hello));
 		if (verdict == AFR_HELLO_YES)
 			check_yes(bytes, &hello);

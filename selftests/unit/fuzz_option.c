@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Any bytes as the options of a TCP header. */
+/* Fuzzer of the options of a TCP header. */
 #include "fuzz.h"
 #include "../../net/afrdma/proto/tcp_option.h"
 
@@ -13,7 +13,7 @@ static void check_found(const struct afr_tcp_option *found)
 	MUST(again.nonce == found->nonce && again.server == found->server);
 }
 
-/* Where there is room, ours put in front of the list is found, and found once. */
+/* If there is room, our option is added in front of the list, and must be found there. */
 static void check_added(const u8 *list, size_t len)
 {
 	struct afr_tcp_option ours = { .nonce = 0xfeed0000 + len, .server = len & 1 }, found;

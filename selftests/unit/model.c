@@ -1,38 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Random model check of the real motion_tx.c, motion_rx.c, cursor.h,
- * credit.c and frame.c.
+ * Random model check of files in net/afrdma/proto: tx.c, rx.c, cursor.h, link_credit.c, hello.c and
+ * frame.c.
  *
- * Two ends move position-coded bytes both ways through real rings, every frame
- * through bytes, while links are attached, left and lost at any moment. A run is
- * one seed: sizes and schedule follow from it. No byte may be wrong, no honest
- * end be called a violator, and when the adversary's budget is spent everything
- * must come to its end: a state with no possible step is a deadlock.
+ * Two ends transfer position-coded bytes in both directions through rings; frames are written and
+ * parsed as bytes. Links are attached, left and lost at any time. A run is one seed, which
+ * determines sizes and schedule. No byte may be wrong, and no end may report a protocol violation.
+ * When no adverse steps are left, the connection must end: a state without a possible step is a
+ * deadlock.
  *
- * The rules that the protocol model found failing can be put back one by one;
- * each must then fail here as well, or this check would prove nothing.
+ * Wrong rules, which the protocol model has shown to fail, can be enabled one by one (mutations).
+ * Each of them must fail here as well, or the check would not be strong enough.
  */
-#include <stdarg.h>
 #include <time.h>
 
 #include "model.h"
 
 #define STEPS_MAX	400000u
 
-struct world world;
-enum mutation mutation;
-bool verbose;
-
-u64 reached[REACH_COUNT];
-
 static const char *const reach_text[] = {
 #define R(id, text) text,
 	REACHES
 #undef R
 };
-
-static jmp_buf failed;
-static char why[256];
 
 static const struct {
 	const char	*name;
@@ -43,60 +33,8 @@ static const struct {
 #undef M
 };
 
-void fail(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(why, sizeof(why), format, args);
-	va_end(args);
-	longjmp(failed, 1);
-}
-
-void model_promise(bool kept, const char *promise)
-{
-	if (!kept && mutation != MUT_C20)
-		fail("%s", promise);
-}
-
-void story(const char *format, ...)
-{
-	va_list args;
-
-	printf("# %6u  ", world.steps);
-	va_start(args, format);
-	vprintf(format, args);
-	va_end(args);
-	printf("\n");
-}
-
-static u32 random32(void)
-{
-	world.random ^= world.random << 13;
-	world.random ^= world.random >> 7;
-	world.random ^= world.random << 17;
-	return world.random >> 32;
-}
-
-u32 pick(u32 below)
-{
-	return (u64)random32() * below >> 32;
-}
-
-bool chance(u32 percent)
-{
-	return pick(100) < percent;
-}
-
-u8 byte_at(int sender, u64 offset)
-{
-	u64 x = (offset + 1) * 0x9b60f2c1a7d3e585ull + (u64)sender * 0x5d;
-
-	return x >> 37 ^ x >> 21;
-}
-
-/* Steps that bring the connection on, and those of the adversary. */
-static const step_fn honest[] = {
+/* Steps that make the connection progress, and adverse ones. */
+static const step_fn normal[] = {
 	step_app_write, step_app_fin, step_app_read, step_tcp_write, step_tcp_read,
 	step_tcp_shut, step_end, step_move, step_finish, step_write, step_credit,
 	step_detach, step_announce, step_land, step_drop, step_poll, step_stop, step_drain,
@@ -118,44 +56,44 @@ static void check(void)
 		if (e->rx.visible - e->rx.consumed == e->rx.ring)
 			reached[REACH_FULL]++;
 		if (e->tx.consumed > peer_of(e)->rx.consumed)
-			fail("%d believes more consumed than was", i);
+			fail("%d: cursor beyond what the peer has consumed", i);
 		if (e->tx.una > peer_of(e)->rx.fin)
-			fail("%d freed more than there is", i);
+			fail("%d: ring released beyond the end of the stream", i);
 		if (mutation == MUT_C20)
 			continue;
 		if (!afr_tx_sane(&e->tx) || !afr_rx_sane(&e->rx))
-			fail("%d: books do not hold together", i);
+			fail("%d: inconsistent sequence state", i);
 	}
 }
 
-/* In how many of 1000 cases a step is put off, chosen for each step and run. */
-static const u32 laziness[] = { 0, 0, 0, 500, 900, 998 };
-static u32 lazy[2 * COUNT(honest)];
+/* In how many of 1000 cases a step is delayed, chosen for each step and run. */
+static const u32 delays[] = { 0, 0, 0, 500, 900, 998 };
+static u32 delay[2 * COUNT(normal)];
 
-/* One step, from a random place in the list on; a lazy one if there is no other. */
+/* Executes one step, searched from a random place of the list; a delayed one if no other exists. */
 static bool advance(void)
 {
-	u32 put_off = U32_MAX;
+	u32 delayed = U32_MAX;
 	u32 at, n;
 
-	/* Adverse steps are rare, or links would never live to carry anything. */
+	/* Adverse steps are rare, or no link would stay up long enough to carry bytes. */
 	if (pick(100) < world.adversity && adverse[pick(COUNT(adverse))](&world.end[pick(2)], true))
 		return true;
 
-	at = pick(COUNT(lazy));
-	for (n = 0; n < COUNT(lazy); n++) {
-		u32 which = (at + n) % COUNT(lazy);
+	at = pick(COUNT(delay));
+	for (n = 0; n < COUNT(delay); n++) {
+		u32 which = (at + n) % COUNT(delay);
 
-		if (!honest[which / 2](&world.end[which & 1], false))
+		if (!normal[which / 2](&world.end[which & 1], false))
 			continue;
-		if (pick(1000) >= lazy[which])
-			return honest[which / 2](&world.end[which & 1], true);
-		if (put_off == U32_MAX)
-			put_off = which;
+		if (pick(1000) >= delay[which])
+			return normal[which / 2](&world.end[which & 1], true);
+		if (delayed == U32_MAX)
+			delayed = which;
 	}
-	if (put_off == U32_MAX)
+	if (delayed == U32_MAX)
 		return false;
-	return honest[put_off / 2](&world.end[put_off & 1], true);
+	return normal[delayed / 2](&world.end[delayed & 1], true);
 }
 
 static u64 pick_base(void)
@@ -178,7 +116,7 @@ static void world_init(u64 seed)
 	for (i = 0; i < 8; i++)
 		random32();
 
-	/* Mostly rings of a few bytes, that wrap often; some have coarse cursors. */
+	/* Mostly rings of a few bytes, which wrap often; some have coarse cursors. */
 	big = pick(64) == 0 || (mutation == MUT_LOWAT && chance(50));
 	world.scale = big ? 0 : 11;
 	ring = big ? 1 << 14 : 8;
@@ -197,7 +135,7 @@ static void world_init(u64 seed)
 		end_init(&world.end[i], i, ring << pick(4), ring << pick(big ? 4 : 3));
 		world.end[i].total = base;
 	}
-	/* Directions begin at any offset, as if so much had been moved before. */
+	/* Directions begin at any offset, as if these bytes had been transferred before. */
 	for (i = 0; i < 2; i++) {
 		struct end *e = &world.end[i];
 		struct afr_rx *rx = &peer_of(e)->rx;
@@ -213,12 +151,12 @@ static void world_init(u64 seed)
 		e->total = base + pick(5 * rx->ring + 1);
 		e->want = 1;
 	}
-	for (i = 0; i < (int)COUNT(lazy); i++)
-		lazy[i] = laziness[pick(COUNT(laziness))];
+	for (i = 0; i < (int)COUNT(delay); i++)
+		delay[i] = delays[pick(COUNT(delays))];
 	if (chance(20))
-		world.end[pick(2)].write_first = true;
-	world.end[0].say_riddle = chance(5);
-	world.end[1].say_riddle = chance(5);
+		world.end[pick(2)].writes_first = true;
+	world.end[0].unknown_pending = chance(5);
+	world.end[1].unknown_pending = chance(5);
 }
 
 static void world_free(void)
@@ -233,7 +171,7 @@ static void world_free(void)
 
 static const char *where_name(u8 where)
 {
-	static const char *const names[] = { "tcp", "link", "hold" };
+	static const char *const names[] = { "tcp", "link", "suspended" };
 
 	return where < COUNT(names) ? names[where] : "?";
 }
@@ -254,7 +192,7 @@ static void show_end(const struct end *e)
 	printf(" ring %u fin %lld%s%s%s, reader wants %u\n", rx->ring, (long long)rx->fin,
 	       rx->open ? " open" : "", rx->moved ? " moved" : "",
 	       rx->blocked ? " blocked" : "", e->want);
-	printf("#       %s%s%s%s%s%s%s%s%s\n", e->pending ? " pending" : "",
+	printf("#       %s%s%s%s%s%s%s%s%s\n", e->unanswered ? " unanswered" : "",
 	       e->ready ? " ready" : "", e->leaving ? " leaving" : "",
 	       e->detach_wanted ? " detach-wanted" : "", e->detach_done ? " detach-done" : "",
 	       e->refused ? " refused" : "", e->shut ? " shut" : "",
@@ -265,7 +203,7 @@ static void schedule(void)
 {
 	while (!world.end[0].ended || !world.end[1].ended) {
 		if (world.steps++ == STEPS_MAX)
-			fail("no end after %u steps", STEPS_MAX);
+			fail("still running after %u steps", STEPS_MAX);
 		if (!advance())
 			fail("deadlock: no step is possible");
 		check();
@@ -274,7 +212,7 @@ static void schedule(void)
 		reached[REACH_EPOCHS]++;
 }
 
-/* Run one schedule: true if it came to its end as it must. */
+/* Runs one schedule; returns true if it ended correctly. */
 static bool run(u64 seed)
 {
 	bool bad;
@@ -301,7 +239,7 @@ static double seconds(void)
 
 static u64 steps_done;
 
-/* Seeds from @first on: the first that fails, or U64_MAX. */
+/* Runs @count seeds from @first on; returns the first that fails, or U64_MAX. */
 static u64 search(u64 first, u64 count)
 {
 	u64 seed;
@@ -332,7 +270,7 @@ static int test_honest(int number, u64 first, u64 count)
 	return 0;
 }
 
-/* Of the honest schedules just run. */
+/* Checks that the schedules of test_honest() have reached all states. */
 static int test_reached(int number)
 {
 	int missing = 0;
@@ -379,7 +317,7 @@ static int run_one(u64 seed)
 	bool good = run(seed);
 
 	printf("%s seed %llu: %s after %u steps\n", good ? "ok" : "not ok",
-	       L(seed), good ? "ended well" : why, world.steps);
+	       L(seed), good ? "ended correctly" : why, world.steps);
 	return good ? 0 : 1;
 }
 
@@ -390,8 +328,8 @@ static int usage(void)
 	fprintf(stderr,
 		"usage: model [--seeds N] [--first SEED] [--mutate NAME] [--mutation-seeds N]\n"
 		"       model --seed SEED [--mutate NAME] [--verbose]\n"
-		"Without --mutate: N schedules of the honest rules, then every mutation until caught.\n"
-		"With it: N schedules of that mutation; exit 1 when one fails, as it should.\n");
+		"Without --mutate: N schedules of the correct rules, then every mutation until\n"
+		"caught. With it: N schedules of that mutation; exit 1 if one fails (expected).\n");
 	for (i = 0; i < MUT_COUNT; i++)
 		fprintf(stderr, "  %-22s %s\n", mutations[i].name, mutations[i].text);
 	return 2;
@@ -407,25 +345,25 @@ static int find_mutation(const char *name)
 	return -1;
 }
 
-struct asked {
+struct options {
 	u64	seeds, mutation_seeds, first, one;
 	int	mutate;
 };
 
-static bool read_argument(struct asked *asked, const char *name, const char *value)
+static bool read_argument(struct options *options, const char *name, const char *value)
 {
 	if (!strcmp(name, "--mutate")) {
-		asked->mutate = find_mutation(value);
-		return asked->mutate >= 0;
+		options->mutate = find_mutation(value);
+		return options->mutate >= 0;
 	}
 	if (!strcmp(name, "--seeds"))
-		asked->seeds = strtoull(value, NULL, 0);
+		options->seeds = strtoull(value, NULL, 0);
 	else if (!strcmp(name, "--mutation-seeds"))
-		asked->mutation_seeds = strtoull(value, NULL, 0);
+		options->mutation_seeds = strtoull(value, NULL, 0);
 	else if (!strcmp(name, "--first"))
-		asked->first = strtoull(value, NULL, 0);
+		options->first = strtoull(value, NULL, 0);
 	else if (!strcmp(name, "--seed"))
-		asked->one = strtoull(value, NULL, 0);
+		options->one = strtoull(value, NULL, 0);
 	else
 		return false;
 	return true;
@@ -445,7 +383,7 @@ static int run_mutation(u64 first, u64 count)
 
 int main(int argc, char **argv)
 {
-	struct asked asked = {
+	struct options options = {
 		.seeds = 60000, .mutation_seeds = 200000, .one = U64_MAX, .mutate = -1,
 	};
 	int i;
@@ -453,16 +391,16 @@ int main(int argc, char **argv)
 	for (i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--verbose"))
 			verbose = true;
-		else if (i + 1 == argc || !read_argument(&asked, argv[i], argv[i + 1]))
+		else if (i + 1 == argc || !read_argument(&options, argv[i], argv[i + 1]))
 			return usage();
 		else
 			i++;
 	}
-	if (asked.mutate >= 0)
-		mutation = asked.mutate;
-	if (asked.one != U64_MAX)
-		return run_one(asked.one);
-	if (asked.mutate >= 0)
-		return run_mutation(asked.first, asked.seeds);
-	return test_all(asked.first, asked.seeds, asked.mutation_seeds);
+	if (options.mutate >= 0)
+		mutation = options.mutate;
+	if (options.one != U64_MAX)
+		return run_one(options.one);
+	if (options.mutate >= 0)
+		return run_mutation(options.first, options.seeds);
+	return test_all(options.first, options.seeds, options.mutation_seeds);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A small world for the real pure layer: two ends, one connection, an inner TCP
- * connection and links that die. See model.c.
+ * Environment of the proto layer in the model: two ends, one connection with its TCP connection,
+ * and links that fail. See model.c.
  */
 #ifndef MODEL_H
 #define MODEL_H
@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A promise of the books that is broken ends the run, not the program. */
-void model_promise(bool kept, const char *promise);
-#define AFR_CHECK(ok)	model_promise(ok, #ok)
+/* A violated invariant of the sequence state ends the run, not the program. */
+void model_check(bool holds, const char *expression);
+#define AFR_CHECK(ok)	model_check(ok, #ok)
 
 #include "../../net/afrdma/proto/link_credit.h"
 #include "../../net/afrdma/proto/cursor.h"
@@ -24,60 +24,60 @@ void model_promise(bool kept, const char *promise);
 #include "../../net/afrdma/proto/ring.h"
 
 #define LINKS		6	/* made in one run, one after another */
-#define SLOTS		2	/* few, so that they are used again at once */
-#define SLOT_NOISE	9	/* another connection's */
-#define MESSAGES	64	/* on one link in one direction, at most */
+#define CHANNELS	2	/* few, so that channel ids are reused soon */
+#define CHANNEL_NOISE	9	/* channel id of another connection */
+#define MESSAGES	64	/* limit for one link and direction */
 #define TCP_MAX		(1 << 17)
 
-/* Failing rules of the protocol model, to be put back on demand. */
+/* Wrong rules, which the protocol model has shown to fail. Each can be enabled. */
 #define MUTATIONS \
-	M(NONE, "none", "the rules as they are") \
-	M(B03, "b03", "the sender frees at its own completion") \
+	M(NONE, "none", "the correct rules") \
+	M(B03, "b03", "the sender frees its ring at its own completion") \
 	M(B05, "b05", "no fence before RESUME") \
 	M(B07, "b07", "completions polled after RESUME are counted") \
-	M(B09, "b09", "resume at X, not at max(X, S)") \
+	M(B09, "b09", "continue at X, not at max(X, S)") \
 	M(B11, "b11", "MOVE without an epoch") \
-	M(B18, "b18", "an end with nothing outstanding does not tell of a dead link") \
-	M(C04, "c04", "CREDIT by TCP beside immediates") \
-	M(C06, "c06", "immediates of a link decoded after its RESUME") \
-	M(C07, "c07", "credit at half a ring only, BLOCKED never said") \
-	M(C08, "c08", "BLOCKED not remembered") \
-	M(SPACE, "space-not-blocked", "BLOCKED for the peer's window only, not for a full send ring") \
-	M(CRUMBS, "crumbs-not-blocked", "BLOCKED for a full send ring, writers sleep until a third is free") \
-	M(ONCE, "blocked-once", "BLOCKED is not said again when a cursor brought too little") \
-	M(C10, "c10", "RESUME without the consumed cursor") \
-	M(C20, "c20", "DATA on TCP needs no window") \
-	M(D02, "d02", "the ring is freed at the peer's RESUME, not at its DETACH") \
-	M(D12, "d12", "the reader sees the end when FIN arrives") \
-	M(D17, "d17", "inner TCP is shut when the own FIN is acknowledged") \
-	M(D34, "d34", "inner TCP is shut when DETACH is posted") \
-	M(PE4, "pe4", "inner TCP is shut before the peer's DETACH has come") \
+	M(B18, "b18", "an end with nothing outstanding does not report a lost link") \
+	M(C04, "c04", "CREDIT frames in addition to immediates") \
+	M(C06, "c06", "immediates of a link are decoded after its RESUME") \
+	M(C07, "c07", "credit only at half a ring, without BLOCKED") \
+	M(C08, "c08", "BLOCKED is not remembered") \
+	M(SPACE, "space-not-blocked", "BLOCKED for the window only, not for a full send ring") \
+	M(CRUMBS, "crumbs-not-blocked", "BLOCKED only for a full ring, writers wait for a third") \
+	M(ONCE, "blocked-once", "BLOCKED is not repeated after a cursor that frees too little") \
+	M(C10, "c10", "RESUME without the consumer cursor") \
+	M(C20, "c20", "DATA on TCP ignores the window") \
+	M(D02, "d02", "the ring is released at the peer's RESUME, not at its DETACH") \
+	M(D12, "d12", "the reader sees the end of the stream when FIN arrives") \
+	M(D17, "d17", "TCP is shut down when the own FIN is acknowledged") \
+	M(D34, "d34", "TCP is shut down when DETACH is posted") \
+	M(PE4, "pe4", "TCP is shut down before the peer's DETACH has come") \
 	M(REORDER, "credit-before-resume", "CREDIT overtakes RESUME in the send queue") \
-	M(FROZEN, "resume-frozen", "RESUME tells what was received when the epoch was closed") \
+	M(FROZEN, "resume-frozen", "RESUME reports what was received when the epoch was closed") \
 	M(ORDER, "resume-before-attach", "RESUME overtakes the ATTACH of its epoch") \
-	M(QUIET, "quiet-after-resume", "a link that dies after a voluntary RESUME is not told") \
+	M(QUIET, "quiet-after-resume", "loss of a link after a voluntary RESUME is not reported") \
 	M(HASTE, "attach-before-resume", "the next ATTACH does not wait for the peer's RESUME") \
-	M(UNTOLD, "close-without-resume", "a refused attach closes the books and sends no RESUME") \
-	M(GREEDY, "detach-reserve", "DETACH takes the credit kept back for announcements") \
+	M(UNSENT, "close-without-resume", "a refused attach closes the epoch without RESUME") \
+	M(GREEDY, "detach-reserve", "DETACH uses the credit reserved for announcements") \
 	M(NORESERVE, "no-reserve", "data uses every credit") \
 	M(LATE, "attached-late", "ATTACHED samples its cursor when it is written") \
 	M(LOWAT, "c11", "the reader may wait for a whole ring of coarse units")
 
-/* States that the honest schedules must have passed through, or they prove little. */
+/* States that the schedules without mutation must have reached, or they do not test enough. */
 #define REACHES \
 	R(BOTH, "both directions on the link") \
 	R(EARLY, "a write landed before its MOVE") \
 	R(STALE_MOVE, "MOVE of a closed epoch") \
-	R(REWIND, "RESUME rewinds the sender") \
+	R(REWIND, "RESUME makes the sender send bytes again") \
 	R(BELOW_S, "RESUME below S") \
 	R(LATER, "read beyond X before RESUME was written") \
-	R(UNAWAITED, "RESUME not awaited") \
+	R(UNAWAITED, "RESUME for a direction that is not suspended") \
 	R(LATE, "a completion polled after its epoch was closed") \
 	R(LOST_CREDIT, "a cursor lost with its link") \
-	R(HOLD_FINACK, "FINACK ends a hold") \
-	R(RESEND_FIN, "DATA below an end already named") \
+	R(SUSPENDED_FINACK, "FINACK for a suspended direction") \
+	R(RESEND_FIN, "DATA after FIN has come") \
 	R(REUSE, "the next epoch on the same link") \
-	R(SLOT, "a slot used again on a living link") \
+	R(CHANNEL, "a channel id reused on a link that is up") \
 	R(REFUSED, "an attach refused") \
 	R(TWICE, "a second RESUME of one epoch") \
 	R(EARLY_DETACH, "DETACH polled before ATTACHED came") \
@@ -85,7 +85,7 @@ void model_promise(bool kept, const char *promise);
 	R(COARSE, "a cursor rounded down") \
 	R(FULL, "a receive ring exactly full") \
 	R(ROOMLESS, "BLOCKED for a full send ring") \
-	R(NO_CREDIT, "a link end out of credits") \
+	R(NO_CREDIT, "an end of a link without credits") \
 	R(EPOCHS, "four epochs in one connection")
 
 enum reach {
@@ -105,8 +105,8 @@ enum mutation {
 struct message {
 	u32	imm;
 	u32	len;
-	u32	epoch;		/* ghost: what the slot stood for when it was posted */
-	u64	offset;		/* of the first byte in the sender's direction */
+	u32	epoch;		/* model only: epoch of the channel when it was posted */
+	u64	offset;		/* of the first byte in the direction of the sender */
 };
 
 struct message_queue {
@@ -114,19 +114,19 @@ struct message_queue {
 	unsigned int	head, count;
 };
 
-/* One end of a link: its queue pair, its receive queue, its completion queue. */
+/* One end of a link: queue pair, receive queue and completion queue. */
 struct link_end {
-	bool		up;		/* the queue pair works: packets land */
-	bool		died;		/* the device failed here */
-	bool		error;		/* a write of ours was not acknowledged */
-	bool		told;		/* the peer says the link is lost */
+	bool		up;		/* the queue pair works: packets can land */
+	bool		died;		/* the device of this end has failed */
+	bool		error;		/* a write of this end was not acknowledged */
+	bool		reported_lost;	/* the peer has reported that the link is lost */
 	bool		stopped;	/* nothing is posted any more */
-	bool		drained;	/* fenced, drained, books closed */
+	bool		drained;	/* fenced and drained, epoch closed */
 	unsigned int	receives;	/* posted and unused */
-	u32		slot_epoch[SLOTS];	/* 0 = free */
+	u32		channel_epoch[CHANNELS];	/* 0 = free */
 	struct afr_link_credit credit;
-	struct message_queue wire;	/* packets on their way to this end */
-	struct message_queue cq;	/* landed here, not polled */
+	struct message_queue wire;	/* packets in flight to this end */
+	struct message_queue cq;	/* landed, not polled */
 };
 
 struct link {
@@ -134,7 +134,7 @@ struct link {
 	struct link_end	end[2];
 };
 
-/* TCP in one direction. */
+/* One direction of the TCP connection. */
 struct tcp {
 	u8		*bytes;
 	u32		size, head, count;
@@ -148,20 +148,21 @@ struct end {
 	u8			*send_ring, *receive_ring;
 
 	/* the application */
-	u64			total;		/* end of what it writes */
-	u32			want;		/* bytes its reader waits for now */
-	bool			patient;	/* its writer sleeps until it is worth waking */
-	bool			write_first;	/* reads nothing before it wrote everything */
+	u64			total;		/* end of the bytes that it writes */
+	u32			want;		/* number of bytes that its reader waits for */
+	bool			writer_waits;	/* its writer sleeps until afr_tx_writable() */
+	bool			writes_first;	/* it reads only after it has written all */
 
 	/* the frame being written */
 	u8			out[sizeof(struct afr_wire_hello)];
 	unsigned int		out_len, out_at;
-	u32			out_data;	/* bytes of DATA behind it */
-	/* kinds waiting to be written, one flag each (PC9) */
-	bool			say_hello, say_blocked, say_attach, say_attached;
-	bool			say_move, say_resume, say_fin, say_finack, say_riddle;
-	u64			blocked_at;	/* the cursor that BLOCKED was said at */
-	bool			blocked_said;	/* since the application wrote */
+	u32			out_data;	/* bytes of DATA that follow it */
+	/* pending frames, one flag for each type (PC9) */
+	bool			hello_pending, blocked_pending, attach_pending, attached_pending;
+	bool			move_pending, resume_pending, fin_pending, finack_pending;
+	bool			unknown_pending;	/* an optional frame of an unknown type */
+	u64			blocked_at;	/* the peer's cursor when BLOCKED was sent */
+	bool			blocked_sent;	/* since the last write of the application */
 	struct afr_frame	attach, attached, move, resume;
 
 	/* the frame being read */
@@ -174,13 +175,13 @@ struct end {
 
 	/* the current epoch */
 	struct link		*link;
-	u16			slot, peer_id;
-	bool			pending;	/* client: ATTACH is not answered */
+	u16			channel, peer_id;	/* channel ids of both ends */
+	bool			unanswered;	/* client: ATTACH is not answered */
 	bool			ready;		/* peer_id is known */
-	bool			leaving;	/* no write but DETACH any more */
+	bool			leaving;	/* nothing but DETACH is posted any more */
 	bool			detach_wanted, detach_posted, detach_done;
 	bool			refused;
-	bool			resume_said, resume_came;
+	bool			resume_sent, resume_came;
 
 	bool			shut;
 	bool			ended;
@@ -190,11 +191,11 @@ struct world {
 	struct end	end[2];
 	struct link	link[LINKS];
 	unsigned int	links;
-	u16		depth[2];	/* receives each end posts on a link */
+	u16		depth[2];	/* receives that each end posts on a link */
 	struct tcp	tcp[2];		/* towards end i */
 	unsigned int	scale;		/* ring sizes on the wire are shifted left by this */
-	unsigned int	adversity;	/* percent of the steps */
-	unsigned int	deaths, leaves, noise, attaches;	/* adversary's budget */
+	unsigned int	adversity;	/* percentage of adverse steps */
+	unsigned int	deaths, leaves, noise, attaches;	/* adverse steps that are left */
 	u64		random;
 	unsigned int	steps;
 };
@@ -203,14 +204,17 @@ extern struct world world;
 extern enum mutation mutation;
 extern bool verbose;
 extern u64 reached[REACH_COUNT];
+extern jmp_buf failed;
+extern char why[256];	/* what fail() was given last */
 
 /* model.c */
 void fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
-void story(const char *format, ...) __attribute__((format(printf, 1, 2)));
-#define say(...) do { if (verbose) story(__VA_ARGS__); } while (0)
+void trace_step(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#define trace(...) do { if (verbose) trace_step(__VA_ARGS__); } while (0)
+u32 random32(void);
 u32 pick(u32 below);			/* 0 .. below - 1 */
 bool chance(u32 percent);
-u8 byte_at(int sender, u64 offset);	/* what the stream has at this offset */
+u8 byte_at(int sender, u64 offset);	/* the byte of the stream at this offset */
 
 static inline struct end *peer_of(const struct end *e)
 {
@@ -222,7 +226,7 @@ static inline struct link_end *link_of(const struct end *e)
 	return e->link ? &e->link->end[e->id] : NULL;
 }
 
-/* Every step: returns whether it is possible; does it when @go. */
+/* A step: returns whether it is possible, and executes it if @go is set. */
 typedef bool (*step_fn)(struct end *e, bool go);
 
 /* model_end.c: application, epochs, the end */
@@ -237,18 +241,18 @@ bool step_leave(struct end *e, bool go);
 bool step_finish(struct end *e, bool go);
 void end_init(struct end *e, int id, u32 send_ring, u32 receive_ring);
 void end_free(struct end *e);
-void end_detach_polled(struct end *e, u16 slot);
+void end_detach_polled(struct end *e, u16 channel);
 void end_close(struct end *e, u32 reason);
 void end_stop(struct end *e);
 bool end_by_imm(const struct end *e);
 void end_refused(struct end *e);
-void end_slot_free(struct end *e);
+void end_channel_free(struct end *e);
 void end_attach_came(struct end *e, const struct afr_frame *f);
 void end_attached_came(struct end *e, const struct afr_frame *f);
-void end_must(const struct end *e, int reason, const char *what);
+void end_check(const struct end *e, int reason, const char *what);
 void end_rx_changed(struct end *e);
 
-/* model_frame.c: what is said on TCP */
+/* model_frame.c: frames on TCP */
 bool step_tcp_write(struct end *e, bool go);
 bool step_tcp_read(struct end *e, bool go);
 

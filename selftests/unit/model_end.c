@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Model: one end of the connection. What conn and move do in the kernel, without
- * locks: the application at the rings, epochs, the end.
+ * Model: one end of the connection, without locks: the application that uses the rings, epochs, and
+ * the end of the connection.
  */
 #include "model.h"
 
@@ -16,7 +16,7 @@ void end_init(struct end *e, int id, u32 send_ring, u32 receive_ring)
 	afr_tx_init(&e->tx, send_ring, AFR_WINDOW_INITIAL >> world.scale);
 	afr_rx_init(&e->rx, receive_ring);
 	e->blocked_at = U64_MAX;
-	e->say_hello = true;
+	e->hello_pending = true;
 	if (mutation == MUT_C20)
 		e->tx.window = 1 << 30;
 }
@@ -27,17 +27,17 @@ void end_free(struct end *e)
 	free(e->receive_ring);
 }
 
-void end_must(const struct end *e, int reason, const char *what)
+void end_check(const struct end *e, int reason, const char *what)
 {
 	if (reason)
-		fail("%d calls its honest peer a violator: %s at %s", e->id,
-		     afr_reason_name(reason), what);
+		fail("%d reports a protocol violation: %s at %s", e->id, afr_reason_name(reason),
+		     what);
 }
 
 void end_rx_changed(struct end *e)
 {
 	if (afr_rx_finack_due(&e->rx))
-		e->say_finack = true;
+		e->finack_pending = true;
 }
 
 /* ---- the application ---- */
@@ -48,7 +48,7 @@ bool step_app_write(struct end *e, bool go)
 	u32 i;
 
 	if (e->tx.fin != AFR_NO_FIN || !len || e->tx.written == e->total ||
-	    (e->patient && !afr_tx_writable(&e->tx)))
+	    (e->writer_waits && !afr_tx_writable(&e->tx)))
 		return false;
 	if (!go)
 		return true;
@@ -56,13 +56,13 @@ bool step_app_write(struct end *e, bool go)
 	len = 1 + pick(len);
 	if (len > e->total - e->tx.written)
 		len = e->total - e->tx.written;
-	say("%d: application writes %llu+%u", e->id, (unsigned long long)e->tx.written, len);
+	trace("%d: application writes %llu+%u", e->id, (unsigned long long)e->tx.written, len);
 	for (i = 0; i < len; i++)
 		e->send_ring[afr_ring_pos(e->tx.written + i, e->tx.ring)] =
 			byte_at(e->id, e->tx.written + i);
 	afr_tx_write(&e->tx, len);
-	e->patient = chance(50);
-	e->blocked_said = false;
+	e->writer_waits = chance(50);
+	e->blocked_sent = false;
 	return true;
 }
 
@@ -71,14 +71,17 @@ bool step_app_fin(struct end *e, bool go)
 	if (e->tx.fin != AFR_NO_FIN || e->tx.written != e->total)
 		return false;
 	if (go) {
-		say("%d: application ends the stream", e->id);
+		trace("%d: application ends the stream", e->id);
 		afr_tx_fin(&e->tx);
-		e->say_fin = true;
+		e->fin_pending = true;
 	}
 	return true;
 }
 
-/* Longest wait (SO_RCVLOWAT, MSG_PEEK); tiny rings have a tiny smallest one. */
+/*
+ * The largest number of bytes that the reader waits for (SO_RCVLOWAT, MSG_PEEK):
+ * afr_rx_lowat_max(), or its equivalent for the tiny rings of the model.
+ */
 static u32 want_max(const struct end *e)
 {
 	if (mutation == MUT_LOWAT)
@@ -96,10 +99,10 @@ bool step_app_read(struct end *e, bool go)
 	u32 len = afr_rx_readable(&e->rx);
 	u32 i;
 
-	if (e->write_first && e->tx.fin == AFR_NO_FIN)
+	if (e->writes_first && e->tx.fin == AFR_NO_FIN)
 		return false;
 	if (mutation == MUT_D12 && e->rx.fin != AFR_NO_FIN && !len && !afr_rx_eof(&e->rx))
-		fail("%d: a stream cut short looks complete", e->id);
+		fail("%d: the reader takes an incomplete stream for complete", e->id);
 	if (!len || (len < e->want && e->rx.visible != e->rx.fin))
 		return false;
 	if (!go)
@@ -107,7 +110,7 @@ bool step_app_read(struct end *e, bool go)
 
 	if (chance(50))
 		len = 1 + pick(len);
-	say("%d: application reads %llu+%u", e->id, (unsigned long long)e->rx.consumed, len);
+	trace("%d: application reads %llu+%u", e->id, (unsigned long long)e->rx.consumed, len);
 	for (i = 0; i < len; i++) {
 		u64 at = e->rx.consumed + i;
 		u8 byte = e->receive_ring[afr_ring_pos(at, e->rx.ring)];
@@ -122,7 +125,7 @@ bool step_app_read(struct end *e, bool go)
 
 /* ---- epochs ---- */
 
-/* News of the reader travels by immediates, or not at all: rule PC3. */
+/* Is the cursor reported by immediates only (PC3)? */
 bool end_by_imm(const struct end *e)
 {
 	return e->rx.open && e->ready;
@@ -132,40 +135,41 @@ static void epoch_begin(struct end *e, struct link *link, u32 epoch)
 {
 	afr_rx_open(&e->rx, epoch);
 	e->link = link;
-	e->pending = false;
+	e->unanswered = false;
 	e->ready = false;
 	e->leaving = false;
 	e->detach_wanted = false;
 	e->detach_posted = false;
 	e->detach_done = false;
 	e->refused = false;
-	e->resume_said = false;
+	e->resume_sent = false;
 	e->resume_came = false;
-	e->say_resume = false;
+	e->resume_pending = false;
 }
 
-static bool slot_take(struct end *e)
+static bool channel_take(struct end *e)
 {
 	struct link_end *at = link_of(e);
 
-	for (e->slot = 0; e->slot < SLOTS; e->slot++) {
-		if (!at->slot_epoch[e->slot]) {
-			at->slot_epoch[e->slot] = e->rx.epoch;
+	for (e->channel = 0; e->channel < CHANNELS; e->channel++) {
+		if (!at->channel_epoch[e->channel]) {
+			at->channel_epoch[e->channel] = e->rx.epoch;
 			return true;
 		}
 	}
 	return false;
 }
 
-static bool slot_held(const struct end *e)
+static bool channel_held(const struct end *e)
 {
-	return e->link && e->slot < SLOTS && link_of(e)->slot_epoch[e->slot] == e->rx.epoch;
+	return e->link && e->channel < CHANNELS &&
+	       link_of(e)->channel_epoch[e->channel] == e->rx.epoch;
 }
 
-void end_slot_free(struct end *e)
+void end_channel_free(struct end *e)
 {
-	if (slot_held(e))
-		link_of(e)->slot_epoch[e->slot] = 0;
+	if (channel_held(e))
+		link_of(e)->channel_epoch[e->channel] = 0;
 }
 
 static struct afr_frame attach_frame(struct end *e, u8 type, u32 reason)
@@ -179,23 +183,23 @@ static struct afr_frame attach_frame(struct end *e, u8 type, u32 reason)
 	frame.attach.rkey = 0x1234;
 	frame.attach.ring = e->rx.ring << world.scale;
 	frame.attach.span = frame.attach.ring;
-	frame.attach.channel = reason ? 0 : e->slot;
+	frame.attach.channel = reason ? 0 : e->channel;
 	frame.attach.flags = e->id ? 0 : AFR_ATTACH_ACTIVE;
 	frame.attach.consumed = afr_rx_report(&e->rx);
 	return frame;
 }
 
-/* The books of the epoch are closed at the latest now: say what is here. */
+/* Closes the epoch, unless it is closed, and sends RESUME. */
 void end_close(struct end *e, u32 reason)
 {
 	bool outstanding = e->tx.where != AFR_ON_TCP;
 
 	if (!e->rx.open && !e->resume_came)
 		reached[REACH_TWICE]++;
-	end_slot_free(e);
+	end_channel_free(e);
 	/*
-	 * Closed before by DETACH, then lost: the peer may still wait for our
-	 * DETACH, unless its RESUME tells that it does not.
+	 * If the epoch was closed by DETACH before the link was lost, the peer may still wait for
+	 * the DETACH of this end, unless its RESUME has come: report the loss by a second RESUME.
 	 */
 	if (!e->rx.open && (e->resume_came || mutation == MUT_QUIET))
 		return;
@@ -204,13 +208,13 @@ void end_close(struct end *e, u32 reason)
 	if (e->shut || (mutation == MUT_B18 && reason && !outstanding))
 		return;
 
-	say("%d: books of epoch %u closed, has %llu", e->id, e->rx.epoch,
-	    (unsigned long long)e->rx.visible);
+	trace("%d: closes epoch %u, has received %llu", e->id, e->rx.epoch,
+	      (unsigned long long)e->rx.visible);
 	e->resume = (struct afr_frame){ .type = AFR_FRAME_RESUME };
 	e->resume.resume.epoch = e->rx.epoch;
 	e->resume.resume.reason = reason;
 	e->resume.resume.received = e->rx.visible;
-	e->say_resume = true;
+	e->resume_pending = true;
 }
 
 /* The link is lost. */
@@ -221,7 +225,7 @@ void end_stop(struct end *e)
 	e->detach_wanted = false;
 }
 
-/* The link lives on without us: DETACH behind the last write. */
+/* Leaves a link that stays up: DETACH follows the last write. */
 static void end_leave(struct end *e)
 {
 	afr_tx_leave(&e->tx);
@@ -229,14 +233,14 @@ static void end_leave(struct end *e)
 	e->detach_wanted = true;
 }
 
-void end_detach_polled(struct end *e, u16 slot)
+void end_detach_polled(struct end *e, u16 channel)
 {
-	if (!slot_held(e) || slot != e->slot)
-		fail("%d: DETACH of a slot that is nobody's", e->id);
-	say("%d: DETACH polled", e->id);
-	if (e->pending)
+	if (!channel_held(e) || channel != e->channel)
+		fail("%d: DETACH for a channel id that is not in use", e->id);
+	trace("%d: DETACH polled", e->id);
+	if (e->unanswered)
 		reached[REACH_EARLY_DETACH]++;
-	end_slot_free(e);
+	end_channel_free(e);
 	if (e->rx.open)
 		end_close(e, 0);
 	if (!e->leaving)
@@ -245,16 +249,16 @@ void end_detach_polled(struct end *e, u16 slot)
 
 void end_refused(struct end *e)
 {
-	say("%d: epoch %u refused", e->id, e->tx.epoch);
+	trace("%d: epoch %u refused", e->id, e->tx.epoch);
 	reached[REACH_REFUSED]++;
 	e->refused = true;
 	e->leaving = true;
 	afr_tx_leave(&e->tx);
-	end_slot_free(e);
-	if (mutation == MUT_UNTOLD) {
+	end_channel_free(e);
+	if (mutation == MUT_UNSENT) {
 		if (e->rx.open)
 			afr_rx_close(&e->rx);
-		e->resume_said = true;
+		e->resume_sent = true;
 		e->resume_came = true;
 		return;
 	}
@@ -264,21 +268,21 @@ void end_refused(struct end *e)
 
 static bool epoch_over(const struct end *e)
 {
-	return !e->tx.epoch || (!e->tx.open && !e->rx.open && e->resume_said &&
+	return !e->tx.epoch || (!e->tx.open && !e->rx.open && e->resume_sent &&
 				(e->resume_came || mutation == MUT_HASTE));
 }
 
-/* Client: the next epoch, on the same link if it lives, or on a new one. */
+/* Client: begins the next epoch, on the same link if it is up, or on a new one. */
 bool step_attach(struct end *e, bool go)
 {
 	struct link *link = e->link;
 
-	if (e->id || !world.attaches || !e->hello_in || e->say_hello || e->shut ||
+	if (e->id || !world.attaches || !e->hello_in || e->hello_pending || e->shut ||
 	    e->eof_in || e->tx.finacked || !epoch_over(e) || e->tx.where != AFR_ON_TCP)
 		return false;
 	if (link && (link_of(e)->stopped || chance(30)))
 		link = NULL;
-	if (link && link_of(e)->slot_epoch[0] && link_of(e)->slot_epoch[1])
+	if (link && link_of(e)->channel_epoch[0] && link_of(e)->channel_epoch[1])
 		return false;
 	if (!link && world.links == LINKS)
 		return false;
@@ -288,17 +292,17 @@ bool step_attach(struct end *e, bool go)
 	world.attaches--;
 	if (link)
 		reached[REACH_REUSE]++;
-	if (link && e->slot == 0 && !link_of(e)->slot_epoch[0])
-		reached[REACH_SLOT]++;
+	if (link && e->channel == 0 && !link_of(e)->channel_epoch[0])
+		reached[REACH_CHANNEL]++;
 	if (!link)
 		link = link_make();
 	epoch_begin(e, link, afr_tx_open(&e->tx));
-	slot_take(e);
-	say("%d: ATTACH epoch %u on link %d, slot %u", e->id, e->tx.epoch,
-	    (int)(link - world.link), e->slot);
+	channel_take(e);
+	trace("%d: ATTACH epoch %u on link %d, channel %u", e->id, e->tx.epoch,
+	      (int)(link - world.link), e->channel);
 	e->attach = attach_frame(e, AFR_FRAME_ATTACH, 0);
-	e->say_attach = true;
-	e->pending = true;
+	e->attach_pending = true;
+	e->unanswered = true;
 	return true;
 }
 
@@ -309,21 +313,21 @@ void end_attach_came(struct end *e, const struct afr_frame *f)
 	if (e->shut)
 		return;
 	if (f->attach.epoch != e->tx.epoch + 1 || e->rx.open)
-		fail("%d: ATTACH of epoch %u in the middle of %u", e->id,
+		fail("%d: ATTACH of epoch %u during epoch %u", e->id,
 		     f->attach.epoch, e->tx.epoch);
 	if (afr_tx_open(&e->tx) != f->attach.epoch)
-		fail("%d: ATTACH while on hold", e->id);
+		fail("%d: ATTACH while suspended", e->id);
 
-	end_must(e, afr_tx_credit(&e->tx, f->attach.consumed), "ATTACH");
+	end_check(e, afr_tx_credit(&e->tx, f->attach.consumed), "ATTACH");
 	epoch_begin(e, link, f->attach.epoch);
-	e->say_attached = true;
-	if (link_of(e)->stopped || chance(10) || !slot_take(e)) {
-		e->slot = SLOTS;
+	e->attached_pending = true;
+	if (link_of(e)->stopped || chance(10) || !channel_take(e)) {
+		e->channel = CHANNELS;
 		e->attached = attach_frame(e, AFR_FRAME_ATTACHED, AFR_REASON_LINK_BUSY);
 		end_refused(e);
 		return;
 	}
-	/* Sampled before the first immediate: a later cursor would overtake it. */
+	/* The cursor is sampled before the first immediate, which could carry a later one. */
 	e->attached = attach_frame(e, AFR_FRAME_ATTACHED, 0);
 	e->peer_id = f->attach.channel;
 	e->ready = true;
@@ -331,10 +335,10 @@ void end_attach_came(struct end *e, const struct afr_frame *f)
 
 void end_attached_came(struct end *e, const struct afr_frame *f)
 {
-	if (!e->pending || f->attach.epoch != e->tx.epoch)
-		fail("%d: ATTACHED that nobody asked for", e->id);
-	e->pending = false;
-	end_must(e, afr_tx_credit(&e->tx, f->attach.consumed), "ATTACHED");
+	if (!e->unanswered || f->attach.epoch != e->tx.epoch)
+		fail("%d: ATTACHED without ATTACH", e->id);
+	e->unanswered = false;
+	end_check(e, afr_tx_credit(&e->tx, f->attach.consumed), "ATTACHED");
 	if (f->attach.reason) {
 		end_refused(e);
 		return;
@@ -365,31 +369,32 @@ bool step_move(struct end *e, bool go)
 	e->move.move.start = afr_tx_move(&e->tx);
 	if (peer_of(e)->tx.where == AFR_ON_LINK)
 		reached[REACH_BOTH]++;
-	e->say_move = true;
-	say("%d: MOVE at %llu", e->id, (unsigned long long)e->move.move.start);
+	e->move_pending = true;
+	trace("%d: MOVE at %llu", e->id, (unsigned long long)e->move.move.start);
 	return true;
 }
 
-/* An operator drains a live link. */
+/* The operator drains a link that is up. */
 bool step_leave(struct end *e, bool go)
 {
 	if (!world.leaves || !e->link || !may_post(e))
 		return false;
 	if (go) {
 		world.leaves--;
-		say("%d: leaves the link", e->id);
+		trace("%d: leaves the link", e->id);
 		end_leave(e);
 	}
 	return true;
 }
 
-/* Both streams are complete: nothing of ours follows on the link. */
+/* Both streams are complete: nothing more is sent on the link. */
 bool step_finish(struct end *e, bool go)
 {
-	if (!e->link || !may_post(e) || !e->tx.finacked || !e->rx.finack_requested || e->say_finack)
+	if (!e->link || !may_post(e) || !e->tx.finacked || !e->rx.finack_requested ||
+	    e->finack_pending)
 		return false;
 	if (go) {
-		say("%d: both streams are complete, detaches", e->id);
+		trace("%d: both streams are complete, detaches", e->id);
 		end_leave(e);
 	}
 	return true;
@@ -397,27 +402,27 @@ bool step_finish(struct end *e, bool go)
 
 /* ---- the end ---- */
 
-/* Neither end can need a RESUME of ours any more. */
-static bool left(const struct end *e)
+/* Has the end left the link (PE4)? Then no RESUME of this end can be needed any more. */
+static bool has_left(const struct end *e)
 {
 	if (!e->tx.epoch || e->refused || link_of(e)->drained)
 		return true;
 	if (mutation == MUT_D34)
 		return e->detach_posted;
-	return e->detach_done && (!slot_held(e) || mutation == MUT_PE4);
+	return e->detach_done && (!channel_held(e) || mutation == MUT_PE4);
 }
 
 bool step_tcp_shut(struct end *e, bool go)
 {
-	bool may = e->tx.finacked && e->rx.finack_requested && left(e);
+	bool may = e->tx.finacked && e->rx.finack_requested && has_left(e);
 
 	if (mutation == MUT_D17)
 		may = e->tx.finacked;
-	if (e->shut || !may || e->say_resume || e->say_finack || e->say_attached ||
+	if (e->shut || !may || e->resume_pending || e->finack_pending || e->attached_pending ||
 	    e->out_at < e->out_len || e->out_data)
 		return false;
 	if (go) {
-		say("%d: shuts TCP", e->id);
+		trace("%d: shuts down TCP", e->id);
 		e->shut = true;
 		world.tcp[!e->id].shut = true;
 	}
@@ -426,12 +431,12 @@ bool step_tcp_shut(struct end *e, bool go)
 
 bool step_end(struct end *e, bool go)
 {
-	if (e->ended || !e->shut || !e->eof_in || !afr_rx_eof(&e->rx) || slot_held(e))
+	if (e->ended || !e->shut || !e->eof_in || !afr_rx_eof(&e->rx) || channel_held(e))
 		return false;
 	if (go) {
 		if (e->rx.consumed != peer_of(e)->total || e->tx.una != e->total)
-			fail("%d: ended with bytes missing", e->id);
-		say("%d: ended", e->id);
+			fail("%d: ended before all bytes were transferred", e->id);
+		trace("%d: ended", e->id);
 		e->ended = true;
 	}
 	return true;

@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Model: frames of one end on the inner TCP connection. What waits to be said is
- * one flag for each kind, and any of them may be written next; a frame is written
- * and read in pieces of any size.
+ * Model: frames of one end on the TCP connection. There is one pending flag for each type of frame,
+ * and any pending frame may be written next. Frames are written and read in pieces of any size.
  */
 #include "model.h"
 
 #define PROOF(sender)	afr_hello_proof(0x5eed, (sender) == 1)
 
 enum candidate {
-	SAY_DATA, SAY_CREDIT, SAY_BLOCKED, SAY_ATTACH, SAY_ATTACHED, SAY_MOVE,
-	SAY_RESUME, SAY_FIN, SAY_FINACK, SAY_RIDDLE, SAY_COUNT,
+	PEND_DATA, PEND_CREDIT, PEND_BLOCKED, PEND_ATTACH, PEND_ATTACHED, PEND_MOVE,
+	PEND_RESUME, PEND_FIN, PEND_FINACK, PEND_UNKNOWN, PEND_COUNT,
 };
 
 static bool wants_credit(const struct end *e)
 {
 	if (mutation == MUT_C04)
-		return !e->say_resume && e->rx.consumed > e->rx.reported &&
+		return !e->resume_pending && e->rx.consumed > e->rx.reported &&
 		       (e->rx.blocked || e->rx.consumed - e->rx.reported >= e->rx.ring / 2);
 	if (end_by_imm(e))
 		return false;
-	/* RESUME first: once it is read, cursors of the link are not decoded any more. */
-	if (e->say_resume && mutation != MUT_REORDER)
+	/* RESUME first: once the peer has read it, it ignores cursors of the link. */
+	if (e->resume_pending && mutation != MUT_REORDER)
 		return false;
-	if (mutation == MUT_REORDER && e->say_resume)
+	if (mutation == MUT_REORDER && e->resume_pending)
 		return true;
 	return afr_rx_credit_due(&e->rx, false);
 }
@@ -33,7 +32,7 @@ static bool wants_blocked(const struct end *e)
 	if (mutation == MUT_C07 || (mutation == MUT_SPACE && e->tx.written == e->tx.sent) ||
 	    (mutation == MUT_CRUMBS && e->tx.written == e->tx.sent && afr_tx_space(&e->tx)))
 		return false;
-	return afr_tx_blocked(&e->tx) && !(mutation == MUT_ONCE && e->blocked_said) &&
+	return afr_tx_blocked(&e->tx) && !(mutation == MUT_ONCE && e->blocked_sent) &&
 	       e->blocked_at != e->tx.consumed;
 }
 
@@ -42,26 +41,27 @@ static unsigned int candidates(const struct end *e)
 	unsigned int set = 0;
 
 	if (e->tx.where == AFR_ON_TCP && afr_tx_ready(&e->tx))
-		set |= 1 << SAY_DATA;
+		set |= 1 << PEND_DATA;
 	if (wants_credit(e))
-		set |= 1 << SAY_CREDIT;
+		set |= 1 << PEND_CREDIT;
 	if (wants_blocked(e))
-		set |= 1 << SAY_BLOCKED;
-	if (e->say_attach)
-		set |= 1 << SAY_ATTACH;
-	if (e->say_attached)
-		set |= 1 << SAY_ATTACHED;
-	if (e->say_move)
-		set |= 1 << SAY_MOVE;
-	/* Behind ATTACH or ATTACHED of its epoch, or those open what is over already. */
-	if (e->say_resume && ((!e->say_attach && !e->say_attached) || mutation == MUT_ORDER))
-		set |= 1 << SAY_RESUME;
-	if (e->say_fin)
-		set |= 1 << SAY_FIN;
-	if (e->say_finack)
-		set |= 1 << SAY_FINACK;
-	if (e->say_riddle)
-		set |= 1 << SAY_RIDDLE;
+		set |= 1 << PEND_BLOCKED;
+	if (e->attach_pending)
+		set |= 1 << PEND_ATTACH;
+	if (e->attached_pending)
+		set |= 1 << PEND_ATTACHED;
+	if (e->move_pending)
+		set |= 1 << PEND_MOVE;
+	/* After ATTACH or ATTACHED of its epoch, which would otherwise open a closed epoch. */
+	if (e->resume_pending &&
+	    ((!e->attach_pending && !e->attached_pending) || mutation == MUT_ORDER))
+		set |= 1 << PEND_RESUME;
+	if (e->fin_pending)
+		set |= 1 << PEND_FIN;
+	if (e->finack_pending)
+		set |= 1 << PEND_FINACK;
+	if (e->unknown_pending)
+		set |= 1 << PEND_UNKNOWN;
 	return set;
 }
 
@@ -86,43 +86,43 @@ static struct afr_frame offset_frame(u8 type, u64 offset)
 static struct afr_frame make_frame(struct end *e, enum candidate kind)
 {
 	switch (kind) {
-	case SAY_DATA:
+	case PEND_DATA:
 		return data_frame(e);
-	case SAY_CREDIT:
+	case PEND_CREDIT:
 		return offset_frame(AFR_FRAME_CREDIT, afr_rx_report(&e->rx));
-	case SAY_BLOCKED:
+	case PEND_BLOCKED:
 		e->blocked_at = e->tx.consumed;
-		e->blocked_said = true;
+		e->blocked_sent = true;
 		if (e->tx.written == e->tx.sent)
 			reached[REACH_ROOMLESS]++;
 		return offset_frame(AFR_FRAME_BLOCKED, e->tx.sent);
-	case SAY_ATTACH:
-		e->say_attach = false;
+	case PEND_ATTACH:
+		e->attach_pending = false;
 		return e->attach;
-	case SAY_ATTACHED:
-		e->say_attached = false;
+	case PEND_ATTACHED:
+		e->attached_pending = false;
 		if (mutation == MUT_LATE)
 			e->attached.attach.consumed = afr_rx_report(&e->rx);
 		return e->attached;
-	case SAY_MOVE:
-		e->say_move = false;
+	case PEND_MOVE:
+		e->move_pending = false;
 		return e->move;
-	case SAY_RESUME:
-		e->say_resume = false;
-		e->resume_said = true;
+	case PEND_RESUME:
+		e->resume_pending = false;
+		e->resume_sent = true;
 		reached[REACH_LATER] += e->rx.consumed > e->resume.resume.received;
 		if (mutation != MUT_FROZEN)
 			e->resume.resume.received = e->rx.visible;
 		e->resume.resume.consumed = afr_rx_report(&e->rx);
 		return e->resume;
-	case SAY_FIN:
-		e->say_fin = false;
+	case PEND_FIN:
+		e->fin_pending = false;
 		return offset_frame(AFR_FRAME_FIN, e->tx.fin);
-	case SAY_FINACK:
-		e->say_finack = false;
+	case PEND_FINACK:
+		e->finack_pending = false;
 		return offset_frame(AFR_FRAME_FINACK, e->rx.fin);
 	default:
-		e->say_riddle = false;
+		e->unknown_pending = false;
 		return (struct afr_frame){ .type = 200, .flags = AFR_FRAME_OPTIONAL };
 	}
 }
@@ -136,7 +136,7 @@ static void out_hello(struct end *e)
 	afr_hello_write(&wire, &hello);
 	memcpy(e->out, &wire, sizeof(wire));
 	e->out_len = sizeof(wire);
-	e->say_hello = false;
+	e->hello_pending = false;
 }
 
 static void out_next(struct end *e, unsigned int set)
@@ -145,16 +145,16 @@ static void out_next(struct end *e, unsigned int set)
 	u32 kind;
 
 	e->out_at = 0;
-	if (e->say_hello) {
+	if (e->hello_pending) {
 		out_hello(e);
 		return;
 	}
 	do {
-		kind = pick(SAY_COUNT);
+		kind = pick(PEND_COUNT);
 	} while (!(set & 1 << kind));
 	f = make_frame(e, kind);
 	e->out_len = afr_frame_write(e->out, &f);
-	say("%d: %s", e->id, kind == SAY_RIDDLE ? "riddle" : afr_frame_name(f.type));
+	trace("%d: %s", e->id, kind == PEND_UNKNOWN ? "unknown" : afr_frame_name(f.type));
 }
 
 static void tcp_put(struct tcp *t, u8 byte)
@@ -182,7 +182,7 @@ bool step_tcp_write(struct end *e, bool go)
 		return false;
 	if (e->out_at == e->out_len && !e->out_data) {
 		set = candidates(e);
-		if (!set && !e->say_hello)
+		if (!set && !e->hello_pending)
 			return false;
 	}
 	if (!go)
@@ -222,16 +222,17 @@ static void resume_came(struct end *e, const struct afr_frame *f)
 		consumed = 0;
 	if (mutation == MUT_B09)
 		e->tx.start = 0;
-	end_must(e, afr_tx_resume(&e->tx, f->resume.epoch, f->resume.received, consumed), "RESUME");
+	end_check(e, afr_tx_resume(&e->tx, f->resume.epoch, f->resume.received, consumed),
+		  "RESUME");
 	if (mutation == MUT_C20)
 		e->tx.window = 1 << 30;
 	if (f->resume.epoch != e->tx.epoch || !e->link)
 		return;
 	e->resume_came = true;
 	if (f->resume.reason)
-		link_of(e)->told = true;
+		link_of(e)->reported_lost = true;
 	if (mutation == MUT_D02)
-		end_slot_free(e);
+		end_channel_free(e);
 }
 
 static void move_came(struct end *e, const struct afr_frame *f)
@@ -242,7 +243,7 @@ static void move_came(struct end *e, const struct afr_frame *f)
 		reached[REACH_STALE_MOVE]++;
 	if (mutation == MUT_B11 && e->rx.open)
 		epoch = e->rx.epoch;
-	end_must(e, afr_rx_move(&e->rx, epoch, f->move.start), "MOVE");
+	end_check(e, afr_rx_move(&e->rx, epoch, f->move.start), "MOVE");
 }
 
 static void blocked_came(struct end *e)
@@ -254,17 +255,17 @@ static void blocked_came(struct end *e)
 
 static void frame_came(struct end *e, const struct afr_frame *f)
 {
-	say("%d: gets %s", e->id, afr_frame_name(f->type));
+	trace("%d: gets %s", e->id, afr_frame_name(f->type));
 	switch (f->type) {
 	case AFR_FRAME_DATA:
 		if (mutation != MUT_C20)
-			end_must(e, afr_rx_data(&e->rx, f->offset, f->length), "DATA");
+			end_check(e, afr_rx_data(&e->rx, f->offset, f->length), "DATA");
 		e->in_data = f->length;
 		if (e->rx.fin != AFR_NO_FIN && e->rx.epoch && !e->rx.open)
 			reached[REACH_RESEND_FIN]++;
 		break;
 	case AFR_FRAME_CREDIT:
-		end_must(e, afr_tx_credit(&e->tx, f->offset), "CREDIT");
+		end_check(e, afr_tx_credit(&e->tx, f->offset), "CREDIT");
 		break;
 	case AFR_FRAME_ATTACH:
 		end_attach_came(e, f);
@@ -282,12 +283,12 @@ static void frame_came(struct end *e, const struct afr_frame *f)
 		resume_came(e, f);
 		break;
 	case AFR_FRAME_FIN:
-		end_must(e, afr_rx_fin(&e->rx, f->offset), "FIN");
+		end_check(e, afr_rx_fin(&e->rx, f->offset), "FIN");
 		break;
 	case AFR_FRAME_FINACK:
 		if (e->tx.where == AFR_SUSPENDED)
-			reached[REACH_HOLD_FINACK]++;
-		end_must(e, afr_tx_finack(&e->tx, f->offset), "FINACK");
+			reached[REACH_SUSPENDED_FINACK]++;
+		end_check(e, afr_tx_finack(&e->tx, f->offset), "FINACK");
 		break;
 	default:
 		e->in_skip = f->length;
@@ -309,7 +310,7 @@ static void hello_byte(struct end *e)
 			afr_tx_set_window(&e->tx, hello.ring >> world.scale);
 		return;
 	default:
-		fail("%d: HELLO not taken for one", e->id);
+		fail("%d: HELLO was rejected", e->id);
 	}
 }
 
@@ -321,9 +322,9 @@ static void head_byte(struct end *e)
 
 	used = afr_frame_parse(e->in, e->in_len, &f, &need);
 	if (used < 0)
-		fail("%d: frame not taken for one", e->id);
+		fail("%d: a frame was rejected", e->id);
 	if (!used && need <= e->in_len)
-		fail("%d: the parser stands still", e->id);
+		fail("%d: the parser makes no progress", e->id);
 	if (!used)
 		return;
 	e->in_len = 0;
@@ -341,7 +342,7 @@ static void data_bytes(struct end *e, struct tcp *t, u32 len)
 	end_rx_changed(e);
 }
 
-/* c20: DATA that does not fit stays in TCP, and so does everything behind it. */
+/* c20: DATA that does not fit into the ring stays in TCP, and so do the frames behind it. */
 static bool parser_stuck(const struct end *e)
 {
 	return mutation == MUT_C20 && e->in_data &&
@@ -350,16 +351,16 @@ static bool parser_stuck(const struct end *e)
 
 static void tcp_ended(struct end *e)
 {
-	say("%d: end of TCP", e->id);
+	trace("%d: end of TCP", e->id);
 	e->eof_in = true;
 	if (e->in_len || e->in_data || e->in_skip)
 		fail("%d: TCP ended in the middle of a frame", e->id);
 	if (e->rx.visible != e->rx.fin)
-		fail("%d: TCP ended before the stream", e->id);
+		fail("%d: TCP ended before the end of the stream", e->id);
 	if (!e->tx.finacked)
-		fail("%d: the peer went without FINACK", e->id);
-	if (e->pending) {
-		e->pending = false;
+		fail("%d: TCP ended before FINACK", e->id);
+	if (e->unanswered) {
+		e->unanswered = false;
 		end_refused(e);
 	}
 }
@@ -385,7 +386,8 @@ bool step_tcp_read(struct end *e, bool go)
 			u32 len = min(n, e->in_data);
 
 			if (mutation == MUT_C20)
-				len = min(len, (u32)(e->rx.ring - (e->rx.visible - e->rx.consumed)));
+				len = min(len, (u32)(e->rx.ring -
+						     (e->rx.visible - e->rx.consumed)));
 			data_bytes(e, t, len);
 			n -= len - 1;
 		} else if (e->in_skip) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Model: links. A write reads the sender's ring when it lands, not when it is
- * posted, as a retransmission does: freed too early, the bytes are wrong. It
- * lands as long as the receiver's queue pair works, whatever the sender thinks.
+ * Model: links. A write reads the ring of the sender when it lands, not when it is posted, as a
+ * retransmission does: bytes that were released too early are wrong. It lands as long as the queue
+ * pair of the receiver works, whatever the state of the sender.
  */
 #include "model.h"
 
 static void queue_put(struct message_queue *q, struct message m)
 {
 	if (q->count == MESSAGES)
-		fail("more messages on a link than credits allow");
+		fail("more messages on a link than the credits allow");
 	q->at[(q->head + q->count++) % MESSAGES] = m;
 }
 
@@ -22,22 +22,7 @@ static struct message queue_get(struct message_queue *q)
 	return m;
 }
 
-struct link *link_make(void)
-{
-	struct link *link = &world.link[world.links++];
-	int i;
-
-	for (i = 0; i < 2; i++) {
-		link->end[i].up = true;
-		link->end[i].receives = world.depth[i];
-		if (afr_link_credit_init(&link->end[i].credit, world.depth[i], world.depth[!i]))
-			fail("credits refuse depths %u and %u", world.depth[0], world.depth[1]);
-	}
-	link->made = true;
-	return link;
-}
-
-/* Any link that allows the step at this end. */
+/* A random link that allows the step at this end. */
 static struct link *some_link(const struct end *e, bool (*possible)(const struct link *, int))
 {
 	unsigned int first = world.links ? pick(world.links) : 0;
@@ -95,8 +80,8 @@ bool step_write(struct end *e, bool go)
 	m.imm = afr_imm_pack(e->peer_id, afr_rx_report_imm(&e->rx));
 	afr_tx_sent(&e->tx, m.len);
 	post(e->link, e->id, m);
-	say("%d: writes %llu+%u, cursor %u", e->id, (unsigned long long)m.offset, m.len,
-	    afr_imm_cursor(m.imm));
+	trace("%d: writes %llu+%u, cursor %u", e->id, (unsigned long long)m.offset, m.len,
+	      afr_imm_cursor(m.imm));
 	return true;
 }
 
@@ -112,7 +97,7 @@ bool step_credit(struct end *e, bool go)
 	m.epoch = e->tx.epoch;
 	m.imm = afr_imm_pack(e->peer_id, afr_rx_report_imm(&e->rx));
 	post(e->link, e->id, m);
-	say("%d: immediate cursor %u", e->id, afr_imm_cursor(m.imm));
+	trace("%d: immediate cursor %u", e->id, afr_imm_cursor(m.imm));
 	return true;
 }
 
@@ -131,7 +116,7 @@ bool step_detach(struct end *e, bool go)
 	e->detach_wanted = false;
 	e->detach_posted = true;
 	post(e->link, e->id, m);
-	say("%d: posts DETACH", e->id);
+	trace("%d: posts DETACH", e->id);
 	return true;
 }
 
@@ -149,7 +134,8 @@ bool step_announce(struct end *e, bool go)
 
 	if (!link || !go)
 		return link;
-	m.imm = afr_imm_pack(AFR_CHANNEL_CREDITS, afr_link_credit_announce(&link->end[e->id].credit));
+	m.imm = afr_imm_pack(AFR_CHANNEL_CREDITS,
+			     afr_link_credit_announce(&link->end[e->id].credit));
 	post(link, e->id, m);
 	return true;
 }
@@ -162,19 +148,19 @@ static bool lands(const struct link *link, int id)
 static void land_bytes(struct end *e, const struct link_end *self, const struct message *m)
 {
 	const struct end *from = peer_of(e);
-	u16 slot = afr_imm_channel(m->imm);
+	u16 channel = afr_imm_channel(m->imm);
 	u32 i;
 
-	if (mutation != MUT_B05 && (slot >= SLOTS || !self->slot_epoch[slot]))
-		fail("%d: a write meets a dead key, all on the link die", e->id);
-	if (self->slot_epoch[slot] != m->epoch && mutation != MUT_B05)
-		fail("%d: a write lands in the next owner's ring", e->id);
+	if (mutation != MUT_B05 && (channel >= CHANNELS || !self->channel_epoch[channel]))
+		fail("%d: a write with an invalid key, which breaks the whole link", e->id);
+	if (self->channel_epoch[channel] != m->epoch && mutation != MUT_B05)
+		fail("%d: a write lands in the ring of another epoch", e->id);
 	for (i = 0; i < m->len; i++)
 		e->receive_ring[afr_ring_pos(m->offset + i, e->rx.ring)] =
 			from->send_ring[afr_ring_pos(m->offset + i, from->tx.ring)];
 }
 
-/* The sender's end polls the completion of what landed here. */
+/* The sender polls the completion of a message that has landed. */
 static void completed(struct end *sender, const struct message *m)
 {
 	if (m->epoch != sender->tx.epoch)
@@ -204,8 +190,8 @@ bool step_land(struct end *e, bool go)
 	queue_put(&self->cq, m);
 	if (link->end[!e->id].up)
 		completed(peer_of(e), &m);
-	say("%d: message of slot %x lands on link %d", e->id, afr_imm_channel(m.imm),
-	    (int)(link - world.link));
+	trace("%d: message for channel %x lands on link %d", e->id, afr_imm_channel(m.imm),
+	      (int)(link - world.link));
 	return true;
 }
 
@@ -220,10 +206,10 @@ bool step_drop(struct end *e, bool go)
 
 	if (!link || !go)
 		return link;
-	if (afr_imm_channel(queue_get(&link->end[e->id].wire).imm) < SLOTS)
+	if (afr_imm_channel(queue_get(&link->end[e->id].wire).imm) < CHANNELS)
 		reached[REACH_LOST_CREDIT]++;
 	link->end[!e->id].error = true;
-	say("%d: a message on link %d is lost", e->id, (int)(link - world.link));
+	trace("%d: a message on link %d is lost", e->id, (int)(link - world.link));
 	return true;
 }
 
@@ -247,23 +233,23 @@ static void cursor_came(struct end *e, const struct message *m)
 	else
 		bad = afr_tx_credit_imm(&e->tx, cursor);
 	if (bad)
-		fail("%d: cursor %u of an honest peer is impossible", e->id, cursor);
+		fail("%d: cursor %u is rejected", e->id, cursor);
 }
 
 static void write_polled(struct end *e, const struct link_end *self, const struct message *m)
 {
-	u16 slot = afr_imm_channel(m->imm);
+	u16 channel = afr_imm_channel(m->imm);
 	int bad;
 
-	if (!self->drained && self->slot_epoch[slot] != m->epoch && mutation != MUT_D02)
-		fail("%d: a completion hits the next owner of slot %u", e->id, slot);
+	if (!self->drained && self->channel_epoch[channel] != m->epoch && mutation != MUT_D02)
+		fail("%d: a completion for another epoch of channel %u", e->id, channel);
 	if (mutation == MUT_B07 && !e->rx.open && m->epoch == e->rx.epoch)
 		e->rx.visible += m->len;
 	if (m->epoch != e->rx.epoch || !e->rx.open)
 		reached[REACH_LATE]++;
 	bad = afr_rx_write_received(&e->rx, m->epoch, m->len);
 	if (bad)
-		fail("%d: calls a write of its honest peer %s", e->id, afr_reason_name(bad));
+		fail("%d reports a protocol violation: %s at a write", e->id, afr_reason_name(bad));
 	cursor_came(e, m);
 }
 
@@ -279,13 +265,13 @@ static void poll_one(struct end *e, struct link *link)
 	switch (afr_imm_channel(m.imm)) {
 	case AFR_CHANNEL_CREDITS:
 		if (afr_link_credit_grant(&self->credit, afr_imm_cursor(m.imm)))
-			fail("%d: credits of an honest peer are impossible", e->id);
+			fail("%d: an announcement is rejected", e->id);
 		break;
 	case AFR_CHANNEL_DETACH:
 		if (!self->drained)
 			end_detach_polled(e, afr_imm_cursor(m.imm));
 		break;
-	case SLOT_NOISE:
+	case CHANNEL_NOISE:
 		break;
 	default:
 		write_polled(e, self, &m);
@@ -303,7 +289,7 @@ bool step_poll(struct end *e, bool go)
 	struct link *link = some_link(e, polls);
 
 	if (link && go) {
-		say("%d: polls link %d", e->id, (int)(link - world.link));
+		trace("%d: polls link %d", e->id, (int)(link - world.link));
 		poll_one(e, link);
 	}
 	return link;
@@ -313,7 +299,7 @@ static bool stops(const struct link *link, int id)
 {
 	const struct link_end *self = &link->end[id];
 
-	return !self->stopped && (self->died || self->error || self->told);
+	return !self->stopped && (self->died || self->error || self->reported_lost);
 }
 
 bool step_stop(struct end *e, bool go)
@@ -322,7 +308,7 @@ bool step_stop(struct end *e, bool go)
 
 	if (!link || !go)
 		return link;
-	say("%d: link %d is lost", e->id, (int)(link - world.link));
+	trace("%d: link %d is lost", e->id, (int)(link - world.link));
 	link->end[e->id].stopped = true;
 	if (e->link == link)
 		end_stop(e);
@@ -334,7 +320,7 @@ static bool drains(const struct link *link, int id)
 	return link->end[id].stopped && !link->end[id].drained;
 }
 
-/* Fence, drain, close the books, say RESUME: in this order (PM3). */
+/* Fence, drain, close the epoch, send RESUME: in this order (PM3). */
 bool step_drain(struct end *e, bool go)
 {
 	struct link *link = some_link(e, drains);
@@ -345,11 +331,11 @@ bool step_drain(struct end *e, bool go)
 	self = &link->end[e->id];
 	if (mutation != MUT_B05)
 		self->up = false;
-	/* To leave completions unpolled costs resending, nothing more (b06). */
+	/* Completions that are not polled only cause bytes to be sent again (b06). */
 	while (self->cq.count && mutation != MUT_B07 && !chance(30))
 		poll_one(e, link);
 	self->drained = true;
-	say("%d: link %d is fenced and drained", e->id, (int)(link - world.link));
+	trace("%d: link %d is fenced and drained", e->id, (int)(link - world.link));
 	if (e->link == link)
 		end_close(e, AFR_REASON_LINK_COMPLETION);
 	return true;
@@ -360,7 +346,7 @@ static bool dies(const struct link *link, int id)
 	return link->end[id].up;
 }
 
-/* The device fails at this end; completions not polled yet may be gone with it. */
+/* The device of this end fails; completions that were not polled may be lost. */
 bool step_die(struct end *e, bool go)
 {
 	struct link *link = some_link(e, dies);
@@ -373,14 +359,14 @@ bool step_die(struct end *e, bool go)
 	self->up = false;
 	self->died = true;
 	self->cq.count = pick(self->cq.count + 1);
-	say("%d: link %d dies at this end", e->id, (int)(link - world.link));
+	trace("%d: the device of link %d fails at this end", e->id, (int)(link - world.link));
 	return true;
 }
 
 /* A message of another connection that shares the link. */
 bool step_noise(struct end *e, bool go)
 {
-	struct message m = { .imm = afr_imm_pack(SLOT_NOISE, 0) };
+	struct message m = { .imm = afr_imm_pack(CHANNEL_NOISE, 0) };
 
 	if (!world.noise || !e->link || link_of(e)->stopped ||
 	    !spare(link_of(e), AFR_LINK_CREDIT_RESERVE))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * TEST(function__case) { EXPECT(...); } - one test program per pure file; this
- * header brings main(), which runs the cases in their order and writes KTAP.
+ * TEST(function__case) { EXPECT(...); } - for the test programs, one per file of the proto layer.
+ * This header contains main(), which runs the cases in order and writes KTAP.
  */
 #ifndef TAP_H
 #define TAP_H
@@ -36,7 +36,7 @@ static void tap_add(const char *name, void (*run)(void))
 #define EXPECT_EQ(got, want) do { \
 	long long got_ = (got), want_ = (want); \
 	if (got_ != want_) { \
-		printf("# %s:%d: %s is %lld, not %s = %lld\n", __FILE__, __LINE__, #got, \
+		printf("# %s:%d: %s is %lld, expected %s = %lld\n", __FILE__, __LINE__, #got, \
 		       got_, #want, want_); \
 		tap_failed = 1; \
 	} } while (0)

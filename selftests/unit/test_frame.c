@@ -13,7 +13,7 @@ static int parse(const void *bytes, unsigned int len, struct afr_frame *out, uns
 	return got;
 }
 
-/* One good frame of every type. */
+/* Valid frames of every type. */
 static const struct afr_frame good[] = {
 	{ .type = AFR_FRAME_DATA, .length = 1, .offset = 77 },
 	{ .type = AFR_FRAME_DATA, .length = 64 * 1024, .offset = 1ull << 62 },
@@ -266,7 +266,7 @@ TEST(frame_parse__a_service_has_a_port)
 
 	EXPECT_EQ(reparse(&f), -EPROTO);
 	f.port = 1;
-	EXPECT_EQ(reparse(&f), 12);	/* it says itself whether it is optional */
+	EXPECT_EQ(reparse(&f), 12);	/* also without AFR_FRAME_OPTIONAL */
 	len = afr_frame_write(bytes, &f);
 	bytes[len - 1] = 1;		/* reserved */
 	EXPECT_EQ(parse(bytes, len, &out, &need), -EPROTO);
@@ -280,7 +280,8 @@ TEST(frame_write__is_big_endian)
 	EXPECT(!memcmp(bytes, "\x01\x00\x00\x00\x00\x00\x00\x09\x00\x00\x00\x00\x00\x00\x00\x4d",
 		       16));
 	EXPECT_EQ(afr_frame_write(bytes, &good[8]), 32);
-	EXPECT(!memcmp(bytes, "\x07\x00\x00\x00\x00\x00\x00\x18\x00\x00\x00\x03\x00\x00\x00\x32", 16));
+	EXPECT(!memcmp(bytes, "\x07\x00\x00\x00\x00\x00\x00\x18\x00\x00\x00\x03\x00\x00\x00\x32",
+		       16));
 }
 
 TEST(frame_write__unknown_type_is_a_header)

@@ -9,7 +9,7 @@ static const struct afr_hello hello = {
 	.instance = "instance 0123456", .secret = "secret 012345678",
 };
 
-/* Exactly @len bytes on the heap, so that ASan sees a read behind them. */
+/* Parses exactly @len bytes on the heap, so that ASan detects reads beyond them. */
 static enum afr_hello_verdict judge(const void *bytes, unsigned int len, struct afr_hello *out)
 {
 	u8 *copy = malloc(len + !len);

@@ -106,7 +106,7 @@ TEST(credit_announce__tells_once)
 	EXPECT_EQ(afr_link_credit_announce(&c), 5);
 }
 
-/* Two ends, far beyond the wrap of the 16-bit counters. */
+/* Two ends exchange messages until the 16-bit counters have wrapped several times. */
 TEST(credit_announce__two_ends_for_200000_messages)
 {
 	struct afr_link_credit a, b;

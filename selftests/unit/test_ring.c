@@ -87,11 +87,12 @@ TEST(ring_unused__none_of_a_full_ring)
 		unused = afr_ring_unused(from, from + 16384, 16384, 12);
 		EXPECT(unused.first >= unused.last);
 	}
-	unused = afr_ring_unused(4095, 4095 + 16384 - 4095, 16384, 12);	/* the end in the first */
+	/* the first page contains the end, too */
+	unused = afr_ring_unused(4095, 4095 + 16384 - 4095, 16384, 12);
 	EXPECT(unused.first >= unused.last);
 }
 
-/* Every page is in use or unused, and none is both. */
+/* Every page is either used or unused. */
 TEST(ring_unused__as_counted_byte_by_byte)
 {
 	for (u64 from = 1 << 15; from < (1 << 15) + 64; from++) {

@@ -17,7 +17,7 @@ static struct afr_tx tx_of(u32 ring, u32 window, u32 written, u32 sent)
 	return tx;
 }
 
-/* In epoch 1, entered at 100, with bytes up to 500 written to the link. */
+/* On the link of epoch 1, entered at offset 100, with the bytes up to 500 sent. */
 static struct afr_tx tx_on_link(void)
 {
 	struct afr_tx tx = tx_of(RING, RING, 600, 100);
@@ -39,7 +39,7 @@ static struct afr_rx rx_of(u32 ring, u32 visible, u32 consumed)
 	return rx;
 }
 
-/* In epoch 1, entered at 100. */
+/* On the link of epoch 1, entered at offset 100. */
 static struct afr_rx rx_on_link(void)
 {
 	struct afr_rx rx = rx_of(RING, 100, 0);
@@ -49,7 +49,7 @@ static struct afr_rx rx_on_link(void)
 	return rx;
 }
 
-/* A refusal changes nothing. */
+/* A call that refuses a report of the peer must not change anything. */
 #define TX_REFUSES(tx, call, why) do { \
 	struct afr_tx before_ = (tx); \
 	EXPECT_EQ(call, AFR_REASON_##why); \
@@ -173,7 +173,7 @@ TEST(tx_urgent__waits_on_a_link_for_the_ack)
 	afr_tx_sent(&tx, 99);
 	EXPECT_EQ(afr_tx_ready(&tx), 0);
 	EXPECT(!afr_tx_blocked(&tx));
-	afr_tx_urgent_ack(&tx, 598);	/* of an earlier one */
+	afr_tx_urgent_ack(&tx, 598);	/* of an earlier urgent byte */
 	EXPECT_EQ(afr_tx_ready(&tx), 0);
 	afr_tx_urgent_ack(&tx, 599);
 	EXPECT_EQ(afr_tx_ready(&tx), 51);
@@ -714,7 +714,7 @@ TEST(rx_move__beyond_the_end)
 	RX_REFUSES(rx, afr_rx_fin(&rx, 149), FIN_BAD);
 	EXPECT_EQ(afr_rx_fin(&rx, 150), 0);
 	RX_REFUSES(rx, afr_rx_write_received(&rx, 1, 1), DATA_AFTER_FIN);
-	/* DATA that would push what landed beyond the end or the window is refused too. */
+	/* DATA in front of bytes that have landed counts with them against the end. */
 	RX_REFUSES(rx, afr_rx_data(&rx, 100, 1), DATA_AFTER_FIN);
 	EXPECT_EQ(afr_rx_move(&rx, 1, 100), 0);
 	EXPECT_EQ(rx.visible, 150);
@@ -791,7 +791,10 @@ TEST(rx_finack_due__empty_stream)
 	EXPECT(afr_rx_eof(&rx));
 }
 
-/* The smallest send ring, its writers asleep, its sender a unit behind: PC5 and PM6. */
+/*
+ * With the smallest send ring of the peer, its writers asleep, and its cursor one unit behind (PC5,
+ * PM6).
+ */
 TEST(rx_lowat_max__always_comes)
 {
 	u32 ring;

@@ -2,7 +2,7 @@
 #include "../../net/afrdma/proto/tcp_option.h"
 #include "tap.h"
 
-/* Exactly @len bytes on the heap, so that ASan sees a read behind them. */
+/* Parses exactly @len bytes on the heap, so that ASan detects reads beyond them. */
 static int find(const void *opts, unsigned int len, struct afr_tcp_option *out)
 {
 	u8 *copy = malloc(len ? len : 1);
@@ -93,7 +93,7 @@ TEST(option_find__another_version)
 	struct afr_tcp_option o;
 
 	EXPECT_EQ(FIND("\xfe\x0c\xaf\x4d\x41\xd7\x02\x00\x12\x34\x56\x78", &o), -EOPNOTSUPP);
-	/* Its flags are its own affair, the rest of the list is not. */
+	/* Flags of another version are not checked, but the rest of the list is. */
 	EXPECT_EQ(FIND("\xfe\x0c\xaf\x4d\x41\xd7\x02\xff\x12\x34\x56\x78", &o), -EOPNOTSUPP);
 	EXPECT_EQ(FIND("\xfe\x0c\xaf\x4d\x41\xd7\x02\x00\x12\x34\x56\x78\x02", &o), -EPROTO);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * client ADDRESS PORT BLOCKS: send blocks to an echo server, and have each come back.
+ * client ADDRESS PORT BLOCKS: sends blocks to an echo server and checks that each comes back.
  *
- * The least that a client is, with an IPv4 address; dual_client.c takes names and IPv6.
+ * A minimal client, for an IPv4 address. dual_client.c handles names and IPv6.
  */
 #include <arpa/inet.h>
 

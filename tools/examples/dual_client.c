@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * dual_client HOST PORT BLOCKS: client.c for a name or an address, IPv4 or IPv6.
+ * dual_client HOST PORT BLOCKS: like client.c, for a name or an address, IPv4 or IPv6.
  *
- * The usual loop over what getaddrinfo() returns. The family of an address becomes the
- * protocol of the socket; ai_protocol, which says TCP for each, cannot tell them apart.
+ * The usual loop over the results of getaddrinfo(). The protocol of the socket follows from the
+ * family of the address (ai_family); ai_protocol is IPPROTO_TCP for IPv4 and IPv6 alike.
  */
 #include <netdb.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * dual_server PORT: server.c for IPv4 and IPv6 clients, by one socket.
+ * dual_server PORT: like server.c, for IPv4 and IPv6 clients with one socket.
  *
- * An IPv6 socket that listens takes IPv4 clients too, whose addresses it shows mapped
- * (::ffff:192.0.2.1), unless IPV6_V6ONLY is set: net.ipv6.bindv6only is its default.
+ * A listening IPv6 socket also accepts IPv4 clients, with mapped addresses (::ffff:192.0.2.1),
+ * unless IPV6_V6ONLY is set. Its default is the sysctl net.ipv6.bindv6only.
  */
 #include <netinet/in.h>
 #include <netdb.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * epoll_server PORT: server.c for many clients at once, in one thread.
- * A connection waits either for bytes, or for room to send back those that came.
+ * epoll_server PORT: like server.c, for many clients at the same time in one thread. Each
+ * connection waits either for bytes to receive, or for space to send the received ones back.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -12,7 +12,7 @@
 
 struct client {
 	int fd;
-	size_t at, len;		/* buf[at] up to buf[len] are still to be sent */
+	size_t at, len;		/* the bytes from buf[at] to buf[len - 1] have yet to be sent */
 	char buf[BLOCK];
 };
 
@@ -24,7 +24,7 @@ static void watch(int epoll, int what, int fd, struct client *client, int events
 		err(1, "epoll_ctl");
 }
 
-static void welcome(int epoll, int listener)
+static void accept_client(int epoll, int listener)
 {
 	int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
 	struct client *client = calloc(1, sizeof(*client));
@@ -35,7 +35,7 @@ static void welcome(int epoll, int listener)
 	watch(epoll, EPOLL_CTL_ADD, fd, client, EPOLLIN);
 }
 
-/* Receive or send what can be, once; false at the end. */
+/* Receives or sends once, without waiting. Returns false at the end of the connection. */
 static bool step(struct client *client)
 {
 	ssize_t done;
@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 		}
 		client = event.data.ptr;
 		if (!client) {
-			welcome(epoll, fd);
+			accept_client(epoll, fd);
 		} else if (step(client)) {
 			watch(epoll, EPOLL_CTL_MOD, client->fd, client,
 			      client->at < client->len ? EPOLLOUT : EPOLLIN);

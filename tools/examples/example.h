@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the examples do on a connection, as with TCP: only report() is AF_RDMA's. */
+/* Functions of the examples. Only report() is specific to AF_RDMA; all else is as with TCP. */
 #ifndef EXAMPLE_H
 #define EXAMPLE_H
 
@@ -13,7 +13,7 @@
 
 #include <linux/af_rdma.h>
 
-#define BLOCK	65536	/* bytes that an example handles at once */
+#define BLOCK	65536	/* bytes per block */
 
 static inline void send_all(int fd, const char *from, size_t len)
 {
@@ -27,7 +27,10 @@ static inline void send_all(int fd, const char *from, size_t len)
 	}
 }
 
-/* Counters of both directions; a reason is a line of "smctl reasons", 0 is none. */
+/*
+ * Prints the byte counters of both directions, and the number of the reason why the connection is
+ * not on RDMA: "smctl reasons" lists them, 0 is none.
+ */
 static inline void report(int fd)
 {
 	struct afrdma_info info;
@@ -42,7 +45,7 @@ static inline void report(int fd)
 	fflush(stdout);
 }
 
-/* A client: send blocks, and have each come back. */
+/* Client: sends blocks, and checks that each comes back. */
 static inline void exchange(int fd, long blocks)
 {
 	static char out[BLOCK], in[BLOCK];
@@ -59,7 +62,7 @@ static inline void exchange(int fd, long blocks)
 	close(fd);
 }
 
-/* A server: send back what comes. */
+/* Server: sends back what it receives. */
 static inline void serve(int fd)
 {
 	static char buf[BLOCK];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * server PORT: send back what comes, one client after the other.
+ * server PORT: an echo server, for one client after the other.
  *
- * The least that a server is. A client that is a plain TCP program is served as well.
+ * A minimal server. It also serves clients that are TCP programs.
  */
 #include <arpa/inet.h>
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * LD_PRELOAD: TCP sockets become AF_RDMA sockets, where the rules have it so. Where
- * the family is not to be had, the program gets the TCP socket it asked for and
- * never knows.
+ * A library for LD_PRELOAD: creates AF_RDMA sockets instead of TCP sockets, as the rules say. If
+ * AF_RDMA is not available, the program gets a TCP socket.
  *
- * A program may call socket() from a signal handler, between fork and exec, or
- * from many threads: nothing here locks, allocates or remembers, except where
- * the next definitions of the functions are, and the rules.
+ * A program may call socket() in a signal handler, between fork() and exec(), or in many threads.
+ * So nothing here locks or allocates, and the only state is the rules, the addresses of the
+ * next definitions of the functions, and whether a message was printed.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -29,7 +28,7 @@ static int (*next_connect)(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len);
 static int (*next_listen)(int fd, int backlog);
 static struct rules rules;
 
-/* smctl has looked at them; a line that is wrong all the same is none. */
+/* smctl has checked the rules; a line that is wrong nevertheless is ignored. */
 static void read_rules(const char *text)
 {
 	char line[RULES_TEXT];
@@ -46,9 +45,12 @@ static void read_rules(const char *text)
 	}
 }
 
-/* Before main(), so that no signal handler has to do it; earlier constructors may be faster. */
+/*
+ * Runs before main(), so that no signal handler has to do this. Constructors of other libraries may
+ * call the functions below even earlier; therefore each of these checks next_socket.
+ */
 __attribute__((constructor))
-static void begin(void)
+static void init(void)
 {
 	next_getsockopt = dlsym(RTLD_NEXT, "getsockopt");
 	next_connect = dlsym(RTLD_NEXT, "connect");
@@ -57,14 +59,14 @@ static void begin(void)
 	next_socket = dlsym(RTLD_NEXT, "socket");
 }
 
-/* One line, for who asked. */
-static void say_once(const char *line)
+/* Prints one line, if AFRDMA_PRELOAD_DEBUG is set. */
+static void report_once(const char *line)
 {
-	static bool said;
+	static bool done;
 
-	if (__atomic_load_n(&said, __ATOMIC_RELAXED) || !getenv(DEBUG))
+	if (__atomic_load_n(&done, __ATOMIC_RELAXED) || !getenv(DEBUG))
 		return;
-	if (__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+	if (__atomic_exchange_n(&done, true, __ATOMIC_RELAXED))
 		return;
 	syscall(SYS_write, STDERR_FILENO, line, strlen(line));
 }
@@ -85,12 +87,12 @@ EXPORT int socket(int domain, int type, int protocol)
 	int saved = errno, fd;
 
 	if (!next_socket)
-		begin();
+		init();
 	if (rules_want(&rules, PROC, domain, type, protocol)) {
 		fd = rdma_socket(domain, type);
 		if (fd >= 0)
 			return fd;
-		say_once("afrdma-preload: no AF_RDMA here, sockets are plain TCP\n");
+		report_once("afrdma-preload: AF_RDMA is not available, sockets are plain TCP\n");
 	}
 	errno = saved;
 	return next_socket(domain, type, protocol);
@@ -101,7 +103,7 @@ EXPORT int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 	int ret, saved, answer;
 
 	if (!next_socket)
-		begin();
+		init();
 	ret = next_getsockopt(fd, level, name, value, len);
 	if (ret || level != SOL_SOCKET)
 		return ret;
@@ -115,7 +117,7 @@ EXPORT int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 EXPORT int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 {
 	if (!next_socket)
-		begin();
+		init();
 	if (addr.__sockaddr__)
 		rules_apply(&rules, PROC, fd, addr.__sockaddr__, len);
 	return next_connect(fd, addr, len);
@@ -124,7 +126,7 @@ EXPORT int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 EXPORT int listen(int fd, int backlog)
 {
 	if (!next_socket)
-		begin();
+		init();
 	rules_apply(&rules, PROC, fd, NULL, 0);
 	return next_listen(fd, backlog);
 }

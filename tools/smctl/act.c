@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* smctl conn move, smctl link drain: what an administrator can do. */
+/* smctl conn move and smctl link drain: changes that an administrator can make. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +10,13 @@
 
 #include "smctl.h"
 
-/* What can be done: to one object, named by its id; maybe with one of two words. */
+/* Each change applies to one object, named by its id; some have one of two words as argument. */
 static const struct action {
 	const char	*object, *verb;
 	const char	*usage;
-	const char	*missing;	/* no such object */
-	const char	*words[2];	/* of value 0 and 1 */
-	uint16_t	id, to;
+	const char	*missing;	/* message if there is no such object */
+	const char	*words[2];	/* arguments, for the values 0 and 1 */
+	uint16_t	id, to;		/* attributes; to is 0 if there is no argument */
 	uint8_t		cmd;
 } actions[] = {
 	{ "conn", "move", "smctl conn move ID tcp|rdma",
@@ -27,7 +27,7 @@ static const struct action {
 	  AFRDMA_A_LINK_ID, 0, AFRDMA_CMD_LINK_DRAIN },
 };
 
-static int complain(const struct action *action, int err)
+static int report_error(const struct action *action, int err)
 {
 	switch (-err) {
 	case ENOENT:
@@ -37,7 +37,7 @@ static int complain(const struct action *action, int err)
 		fprintf(stderr, "smctl: %s needs CAP_NET_ADMIN: run it as root\n", action->usage);
 		break;
 	case EOPNOTSUPP:
-		fputs("smctl: this connection cannot move: smctl conn shows its mode\n", stderr);
+		fputs("smctl: only framed connections can move: see mode in smctl conn\n", stderr);
 		break;
 	default:
 		fprintf(stderr, "smctl: the kernel refused: %s\n", strerror(-err));
@@ -59,10 +59,10 @@ static int act(const struct action *action, uint64_t id, unsigned int word)
 		return kernel_error(err);
 	err = nl_set(nl, action->cmd, values, action->to ? 2 : 1);
 	nl_close(nl);
-	return err ? complain(action, err) : EXIT_OK;
+	return err ? report_error(action, err) : EXIT_OK;
 }
 
-static int wrong(const struct action *action)
+static int usage_error(const struct action *action)
 {
 	fprintf(stderr, "Usage: %s\n", action->usage);
 	return EXIT_USAGE;
@@ -75,17 +75,21 @@ static int parse(const struct action *action, char **words, int n)
 	char *end;
 
 	if (n != (action->to ? 2 : 1))
-		return wrong(action);
+		return usage_error(action);
 	errno = 0;
 	id = strtoull(words[0], &end, 10);
 	if (errno || end == words[0] || *end || words[0][0] == '-')
-		return wrong(action);
+		return usage_error(action);
 	while (action->to && strcmp(words[1], action->words[word]))
 		if (++word == ARRAY_SIZE(action->words))
-			return wrong(action);
+			return usage_error(action);
 	return act(action, id, word);
 }
 
+/*
+ * If @words begins with a change that exists for @object, makes it, sets *@status to the status for
+ * exit() and returns true.
+ */
 bool act_on(const char *object, char **words, int n, int *status)
 {
 	const struct action *action;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* smctl conn */
+/* smctl conn: connections */
 #include <netinet/tcp.h>
 
 #include <linux/af_rdma.h>
@@ -23,7 +23,7 @@ static const char *const paths[] = {
 	NULL
 };
 
-/* As ss(8) writes them. */
+/* The names that ss(8) prints. */
 static const char *const tcp_states[] = {
 	[0]			= "unknown",
 	[TCP_ESTABLISHED]	= "established",
@@ -47,7 +47,7 @@ static const char *role(const struct nlattr *const *attr)
 	return attr[AFRDMA_A_CONN_SERVER] ? "server" : "client";
 }
 
-static void show_who(struct print *p, const struct nlattr *const *attr)
+static void show_identity(struct print *p, const struct nlattr *const *attr)
 {
 	print_u64(p, "id", U64 ": ", nl_u64(attr[AFRDMA_A_CONN_ID]));
 	field_endpoint(p, "local", attr[AFRDMA_A_CONN_LOCAL]);
@@ -100,7 +100,7 @@ void conn_show(const struct nlattr *const *attr, void *arg)
 	struct smctl *smctl = arg;
 
 	print_begin(smctl->print);
-	show_who(smctl->print, attr);
+	show_identity(smctl->print, attr);
 	show_tx(smctl->print, attr);
 	show_rx(smctl->print, attr);
 	show_rest(smctl->print, attr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* smctl dev */
+/* smctl dev: RDMA devices */
 #include <linux/af_rdma_netlink.h>
 
 #include "smctl.h"

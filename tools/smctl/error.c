@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Sentences about what went wrong, for all files of smctl. */
+/* Error messages that several files of smctl print. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,17 +7,19 @@
 #include "run.h"
 #include "smctl.h"
 
+/* Reports the negative errno of a failed request to the kernel. Returns EXIT_KERNEL. */
 int kernel_error(int err)
 {
 	if (err == -ENOENT)
 		fputs("smctl: afrdma is not loaded: run modprobe afrdma\n", stderr);
 	else if (err == -EOPNOTSUPP)
-		fputs("smctl: the loaded afrdma is older than smctl: it cannot tell this\n", stderr);
+		fputs("smctl: afrdma is older than smctl and does not know this request\n", stderr);
 	else
-		fprintf(stderr, "smctl: the kernel did not answer: %s\n", strerror(-err));
+		fprintf(stderr, "smctl: the request to the kernel failed: %s\n", strerror(-err));
 	return EXIT_KERNEL;
 }
 
+/* Reports the errno with which @program could not be started. Returns the status for exit(). */
 int cannot_run(const char *program, int err)
 {
 	fprintf(stderr, "smctl: cannot run %s: %s\n", program, strerror(err));

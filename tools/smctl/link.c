@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* smctl link */
+/* smctl link: RDMA links */
 #include <linux/af_rdma_netlink.h>
 
 #include "smctl.h"
@@ -12,7 +12,7 @@ static const char *const states[] = {
 	NULL
 };
 
-static void show_who(struct print *p, const struct nlattr *const *attr)
+static void show_identity(struct print *p, const struct nlattr *const *attr)
 {
 	print_u64(p, "id", U64 ": ", nl_u64(attr[AFRDMA_A_LINK_ID]));
 	field_endpoint(p, "local", attr[AFRDMA_A_LINK_LOCAL]);
@@ -48,7 +48,7 @@ void link_show(const struct nlattr *const *attr, void *arg)
 	struct smctl *smctl = arg;
 
 	print_begin(smctl->print);
-	show_who(smctl->print, attr);
+	show_identity(smctl->print, attr);
 	show_queue_pair(smctl->print, attr);
 	show_traffic(smctl->print, attr);
 	field_reason_of(smctl, "reason", attr[AFRDMA_A_LINK_REASON],

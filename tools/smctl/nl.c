@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Ask the kernel: one socket, one family. */
+/* Generic netlink: one socket, and requests to the family "afrdma". */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,8 +44,8 @@ static struct nlmsghdr *request_begin(struct nl *nl, char *buf, uint16_t type, u
 }
 
 /*
- * The last message of an answer begins with 0 or a negative errno. libmnl would
- * not look into that of a dump, and a dump may fail half-way.
+ * The last message of an answer begins with 0 or a negative errno. libmnl ignores that number at
+ * the end of a dump, but a dump may fail halfway.
  */
 static int last_message(const struct nlmsghdr *nlh, void *arg)
 {
@@ -71,10 +71,10 @@ static int handle(struct nl *nl, const char *buf, ssize_t len, mnl_cb_t cb, void
 			   control, NLMSG_DONE + 1);
 }
 
-/* Send @nlh and hand every answer to @cb until the last one. */
+/* Sends @nlh, and passes every message of the answer to @cb, until the last one. */
 static int exchange(struct nl *nl, const struct nlmsghdr *nlh, mnl_cb_t cb, void *arg)
 {
-	size_t size = MNL_SOCKET_BUFFER_SIZE * 4;	/* dumps fill what they are given */
+	size_t size = MNL_SOCKET_BUFFER_SIZE * 4;	/* the kernel fills the buffer of a dump */
 	char *buf = malloc(size);
 	ssize_t len;
 	int ret = -1;
@@ -125,6 +125,10 @@ static int connect_kernel(struct nl *nl)
 	return find_family(nl);
 }
 
+/*
+ * Opens a socket and looks up the family. Returns 0 or a negative errno; -ENOENT: the module is not
+ * loaded.
+ */
 int nl_open(struct nl **nl)
 {
 	int err;
@@ -152,7 +156,7 @@ struct handler {
 	void		*arg;
 };
 
-static int hand_over(const struct nlmsghdr *nlh, void *arg)
+static int pass_message(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct nlattr *attr[NL_ATTRS] = { NULL };
 	const struct handler *handler = arg;
@@ -162,6 +166,10 @@ static int hand_over(const struct nlmsghdr *nlh, void *arg)
 	return MNL_CB_OK;
 }
 
+/*
+ * Requests the objects of @cmd (AFRDMA_CMD_*): all of them if @dump, else a single answer. @fn is
+ * called for each message. Returns 0 or a negative errno.
+ */
 int nl_get(struct nl *nl, uint8_t cmd, bool dump, nl_message_fn *fn, void *arg)
 {
 	struct handler handler = { .fn = fn, .arg = arg };
@@ -169,9 +177,10 @@ int nl_get(struct nl *nl, uint8_t cmd, bool dump, nl_message_fn *fn, void *arg)
 	struct nlmsghdr *nlh;
 
 	nlh = request_begin(nl, buf, nl->family, dump ? NLM_F_DUMP : NLM_F_ACK, cmd);
-	return exchange(nl, nlh, hand_over, &handler);
+	return exchange(nl, nlh, pass_message, &handler);
 }
 
+/* Requests a change: @cmd with the @n attributes of @values. Returns 0 or a negative errno. */
 int nl_set(struct nl *nl, uint8_t cmd, const struct nl_value *values, size_t n)
 {
 	char buf[MNL_SOCKET_BUFFER_SIZE];
@@ -186,24 +195,27 @@ int nl_set(struct nl *nl, uint8_t cmd, const struct nl_value *values, size_t n)
 	return exchange(nl, nlh, NULL, NULL);
 }
 
-static bool holds(const struct nlattr *attr, size_t len)
+static bool has_length(const struct nlattr *attr, size_t len)
 {
 	return attr && mnl_attr_get_payload_len(attr) >= len;
 }
 
+/* The functions below return 0, "" or NULL if @attr is NULL or too short. */
+
 uint16_t nl_u16(const struct nlattr *attr)
 {
-	return holds(attr, sizeof(uint16_t)) ? mnl_attr_get_u16(attr) : 0;
+	return has_length(attr, sizeof(uint16_t)) ? mnl_attr_get_u16(attr) : 0;
 }
 
 uint32_t nl_u32(const struct nlattr *attr)
 {
-	return holds(attr, sizeof(uint32_t)) ? mnl_attr_get_u32(attr) : 0;
+	return has_length(attr, sizeof(uint32_t)) ? mnl_attr_get_u32(attr) : 0;
 }
 
+/* The kernel sends the netlink type "uint" in 8 bytes or, if the value fits, in 4. */
 uint64_t nl_u64(const struct nlattr *attr)
 {
-	return holds(attr, sizeof(uint64_t)) ? mnl_attr_get_u64(attr) : nl_u32(attr);
+	return has_length(attr, sizeof(uint64_t)) ? mnl_attr_get_u64(attr) : nl_u32(attr);
 }
 
 const char *nl_string(const struct nlattr *attr)
@@ -218,6 +230,7 @@ const void *nl_binary(const struct nlattr *attr, size_t *len)
 	return attr ? mnl_attr_get_payload(attr) : NULL;
 }
 
+/* Sets @into[type] for the attributes nested in @attr; @into has NL_ATTRS entries. */
 void nl_nest(const struct nlattr *attr, const struct nlattr **into)
 {
 	memset(into, 0, NL_ATTRS * sizeof(*into));

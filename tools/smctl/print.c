@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Fields to text or JSON, through the filters. */
+/* Prints the fields of objects as text or JSON, and applies the filters. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,24 +11,28 @@
 struct filter {
 	const char	*key;
 	const char	*value;
-	bool		known;		/* some object has this key */
+	bool		known;		/* at least one object has this key */
 	bool		matched;	/* the current object has this value */
 };
 
 struct print {
 	FILE			*out;
 	enum print_format	format;
-	struct json_object	*array;		/* of the objects that passed */
+	struct json_object	*array;		/* the objects that have passed the filters */
 	struct json_object	*object;	/* the current one */
-	struct json_object	*nest;		/* where fields go: it, or one inside it */
-	FILE			*text;		/* the current one as text ... */
-	char			*text_buf;	/* ... held back until it has passed */
+	struct json_object	*nest;		/* receives fields: the current one, or one in it */
+	FILE			*text;		/* the current one as text, written to text_buf */
+	char			*text_buf;	/* printed once the object has passed the filters */
 	size_t			text_len;
 	unsigned int		objects, passed;
 	int			n_filters;
 	struct filter		filters[];
 };
 
+/*
+ * Starts output to @out. @filters are @n strings, KEY VALUE KEY VALUE ...; the caller keeps them.
+ * Returns NULL without memory.
+ */
 struct print *print_open(FILE *out, enum print_format format, char *const *filters, int n)
 {
 	struct print *p;
@@ -48,6 +52,7 @@ struct print *print_open(FILE *out, enum print_format format, char *const *filte
 	return p;
 }
 
+/* Begins an object; print_end() ends it. Fields are printed in between. */
 void print_begin(struct print *p)
 {
 	int i;
@@ -90,6 +95,7 @@ void print_end(struct print *p)
 	p->object = NULL;
 }
 
+/* Begins an object within the current one. */
 void print_nest_begin(struct print *p, const char *key)
 {
 	struct json_object *nest = json_object_new_object();
@@ -103,7 +109,7 @@ void print_nest_end(struct print *p)
 	p->nest = p->object;
 }
 
-/* "path" stands for tx_path and rx_path, "sport" and "dport" for what ss(8) calls so. */
+/* "path" matches tx_path and rx_path; "sport" and "dport" are the names of ss(8) for the ports. */
 static bool key_matches(const char *filter, const char *key)
 {
 	if (!strcmp(filter, key))
@@ -128,6 +134,7 @@ static void match(struct print *p, const char *key, const char *value)
 	}
 }
 
+/* Prints a field: @format is for text; if it is NULL, the field is in JSON and filters only. */
 void print_string(struct print *p, const char *key, const char *format, const char *value)
 {
 	match(p, key, value);
@@ -147,6 +154,7 @@ void print_u64(struct print *p, const char *key, const char *format, uint64_t va
 		fprintf(p->text, format, value);
 }
 
+/* Prints a boolean field; in text, @text appears if @value is true. */
 void print_flag(struct print *p, const char *key, const char *text, bool value)
 {
 	match(p, key, value ? "true" : "false");
@@ -155,6 +163,7 @@ void print_flag(struct print *p, const char *key, const char *text, bool value)
 		fputs(text, p->text);
 }
 
+/* Prints text between fields, which JSON does not have. */
 void print_text(struct print *p, const char *text)
 {
 	fputs(text, p->text);
@@ -169,22 +178,28 @@ static void write_json(struct print *p)
 	fprintf(p->out, "%s\n", json_object_to_json_string_ext(p->array, flags));
 }
 
+/* Why no object has passed the filters. */
 static const char *why_nothing(const struct print *p)
 {
 	int i;
 
 	for (i = 0; i < p->n_filters; i++)
 		if (p->objects && !p->filters[i].known)
-			return "nothing matches: no such field here (smctl -p shows all)";
+			return "nothing matches: there is no such field (smctl -p shows all)";
 	return "nothing matches";
 }
 
+/* Frees @p without output. */
 void print_drop(struct print *p)
 {
 	json_object_put(p->array);
 	free(p);
 }
 
+/*
+ * Prints what is left, and frees @p. Returns 0; 1 if no object has passed the filters; or 2 if the
+ * output could not be written. *@error is then set to a message.
+ */
 int print_close(struct print *p, const char **error)
 {
 	int ret = 0;

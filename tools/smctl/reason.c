@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* smctl reasons, and what a reason number in another object means. */
+/* smctl reasons, and the name and sentence of a reason number in other objects. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +37,7 @@ static void add(const struct nlattr *const *attr, void *arg)
 		reasons->no_memory = true;
 }
 
+/* Loads the list of reasons from the kernel. On failure returns NULL, and *@err is negative. */
 struct reasons *reasons_load(struct nl *nl, int *err)
 {
 	struct reasons *reasons = calloc(1, sizeof(*reasons));
@@ -80,7 +81,7 @@ static const struct reason *find(const struct reasons *reasons, uint32_t number)
 	return &unknown;
 }
 
-/* Name and number; the sentence comes behind. */
+/* Prints name and number; show_text() prints the sentence. */
 static const struct reason *show_name(struct smctl *smctl, const char *key,
 				      const struct nlattr *attr)
 {
@@ -103,12 +104,14 @@ static void show_text(struct smctl *smctl, const char *key, const struct reason 
 	print_string(smctl->print, text_key, ": %s\n", reason->text);
 }
 
+/* A reason, if @attr exists: fields KEY (its name), KEY_number and KEY_text. */
 void field_reason(struct smctl *smctl, const char *key, const struct nlattr *attr)
 {
 	if (attr)
 		show_text(smctl, key, show_name(smctl, key, attr));
 }
 
+/* A reason with the field KEY_peer, too: whether the peer has sent it, about its own end. */
 void field_reason_of(struct smctl *smctl, const char *key, const struct nlattr *attr, bool peer)
 {
 	const struct reason *reason;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* smctl run: start a program whose TCP sockets become AF_RDMA sockets. */
+/* smctl run: starts a program whose TCP sockets become AF_RDMA sockets. */
 #include <errno.h>
 #include <getopt.h>
 #include <libgen.h>
@@ -22,7 +22,7 @@ struct run {
 	enum via		via;
 };
 
-/* Beside this program (a build tree), or where it was installed. */
+/* The library is in the folder of this program (a build tree), or where it was installed. */
 static const char *find_library(void)
 {
 	static char path[PATH_MAX + sizeof("/" LIBRARY)];
@@ -38,7 +38,7 @@ static const char *find_library(void)
 	return LIBDIR "/" LIBRARY;
 }
 
-/* Other preloaded libraries stay. */
+/* Adds @library to LD_PRELOAD; other preloaded libraries stay. */
 static int preload(const char *library)
 {
 	const char *others = getenv("LD_PRELOAD");
@@ -59,9 +59,9 @@ static int run_preloaded(const struct run *run, char **argv)
 	const char *path = run->library ? run->library : find_library();
 	char library[PATH_MAX];
 
-	/* The program may change its directory and start others. */
+	/* An absolute path: the program may change its directory and start other programs. */
 	if (!realpath(path, library)) {
-		fprintf(stderr, "smctl: no %s: %s: install it, or say --preload PATH\n",
+		fprintf(stderr, "smctl: no %s: %s: install it, or give --preload PATH\n",
 			path, strerror(errno));
 		return EXIT_USAGE;
 	}
@@ -73,25 +73,26 @@ static int run_preloaded(const struct run *run, char **argv)
 	return cannot_run(argv[0], errno);
 }
 
+/* Chooses the means that suits @program. */
 static enum via choose(const char *program)
 {
 	static const struct {
 		enum via	via;
-		const char	*but;
+		const char	*warning;
 	} means[] = {
 		[PROGRAM_DYNAMIC]	= { VIA_PRELOAD, NULL },
 		[PROGRAM_STATIC]	= { VIA_SECCOMP, NULL },
 		[PROGRAM_GO]		= { VIA_SECCOMP, NULL },
 		[PROGRAM_FOREIGN]	= { VIA_PRELOAD,
-			"is for another kind of machine than smctl: its sockets stay TCP" },
+			"is for another kind of machine than smctl: its sockets stay TCP sockets" },
 		[PROGRAM_UNKNOWN]	= { VIA_PRELOAD,
-			"is neither an ELF file nor a script: taken for a user of the C library" },
-		[PROGRAM_MISSING]	= { VIA_PRELOAD, NULL },	/* exec says why */
+			"is neither an ELF file nor a script: assumed to use the C library" },
+		[PROGRAM_MISSING]	= { VIA_PRELOAD, NULL },	/* execvp() reports it */
 	};
 	enum program_kind kind = program_kind(program);
 
-	if (means[kind].but)
-		fprintf(stderr, "smctl: %s %s\n", program, means[kind].but);
+	if (means[kind].warning)
+		fprintf(stderr, "smctl: %s %s\n", program, means[kind].warning);
 	return means[kind].via;
 }
 
@@ -118,14 +119,15 @@ static int take_via(struct run *run, const char *word)
 void run_help(FILE *out)
 {
 	fputs("smctl run [OPTIONS] -- PROGRAM [ARGS]\n"
-	      "  --port PORTS    sockets of these ports become AF_RDMA, no others: 6379,7000-7100\n"
-	      "  --use RULE      what the sockets become that fit it; the first rule counts:\n"
+	      "  --port PORTS    only sockets with these ports use AF_RDMA: 6379,7000-7100\n"
+	      "  --use RULE      a rule: which sockets use AF_RDMA (rdma) and which TCP (tcp);\n"
+	      "                  the first rule that matches a socket decides:\n"
 	      "                  rdma|tcp [program NAME] [cgroup PATH] [listen|connect]\n"
 	      "                  [address PREFIX] [port PORTS]\n"
-	      "  --rules FILE    rules, one a line, not those of " RULES_FILE "\n"
-	      "  --via MEANS     preload (needs the C library) or seccomp (any program);\n"
-	      "                  else what fits the program\n"
-	      "  --preload PATH  where " LIBRARY " is\n", out);
+	      "  --rules FILE    rules, one per line, instead of those in " RULES_FILE "\n"
+	      "  --via MEANS     preload (for programs that use the C library) or seccomp (any);\n"
+	      "                  default: what suits the program\n"
+	      "  --preload PATH  path of " LIBRARY "\n", out);
 }
 
 static int take(struct run *run, int option, const char *word)
@@ -164,13 +166,14 @@ static int options(struct run *run, int argc, char **argv)
 	};
 	int option;
 
-	optind = 0;	/* again, from the start */
+	optind = 0;	/* start a new scan */
 	while ((option = getopt_long(argc, argv, "+h", known, NULL)) != -1)
 		if (take(run, option, optarg))
 			return -1;
 	return run->rules.from_file ? 0 : run_rules_file(&run->rules, RULES_FILE, false);
 }
 
+/* Handles "smctl run [OPTIONS] [--] PROGRAM [ARGS]". Returns the status for exit(). */
 int run_program(int argc, char **argv)
 {
 	static struct run run;
@@ -184,7 +187,7 @@ int run_program(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (access("/sys/module/afrdma", F_OK))
-		fputs("smctl: afrdma is not loaded, so this will be plain TCP: run modprobe afrdma\n",
+		fputs("smctl: afrdma is not loaded, so the program uses TCP: run modprobe afrdma\n",
 		      stderr);
 	if (run.via == VIA_CHOICE)
 		run.via = choose(*argv);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The seccomp filter of a supervised program: which of its calls smctl hears of. */
+/* The seccomp filter of a supervised program: which system calls are reported to smctl. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -23,13 +23,13 @@
 #elif defined(__powerpc64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define ARCHITECTURE	AUDIT_ARCH_PPC64LE
 #else
-#define ARCHITECTURE	0	/* calls of no machine are heard of: all is TCP */
+#define ARCHITECTURE	0	/* matches no call: all sockets stay TCP sockets */
 #endif
 
-/* Places in the filter below. */
+/* Indices into the filter below. */
 enum { SOCKET = 7, OPTION = 16, ALLOW = 21, NOTIFY = 22 };
 
-/* The kernel looks at the lower half of an int. */
+/* The lower 32 bits of an argument, the part that the kernel uses of an int. */
 #define ARGUMENT(n)	(offsetof(struct seccomp_data, args[n]) + \
 			 (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0))
 #define LOAD(offset)	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset)
@@ -38,23 +38,28 @@ enum { SOCKET = 7, OPTION = 16, ALLOW = 21, NOTIFY = 22 };
 
 static int install(const struct sock_fprog *program)
 {
-	/* Go interrupts its threads all the time: a call that is heard of is not given up. */
+	/* Go often interrupts its threads: only a fatal signal may interrupt a reported call. */
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
 		       SECCOMP_FILTER_FLAG_NEW_LISTENER |
 		       SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, program);
 }
 
+/*
+ * Installs the filter in the calling process, which then starts the program. @where: some rule
+ * depends on an address or port, so connect() and listen() are reported as well. Returns the
+ * descriptor that reports the calls, or -1 with errno.
+ */
 int filter_install(bool where)
 {
-	const unsigned char place = where ? NOTIFY : ALLOW;
+	const unsigned char action = where ? NOTIFY : ALLOW;
 	struct sock_filter filter[] = {
 		[0] = LOAD(offsetof(struct seccomp_data, arch)),
 		GO(1, ARCHITECTURE, 2, ALLOW),
 		[2] = LOAD(offsetof(struct seccomp_data, nr)),
 		GO(3, SYS_socket, SOCKET, 4),
 		GO(4, SYS_getsockopt, OPTION, 5),
-		GO(5, SYS_connect, place, 6),
-		GO(6, SYS_listen, place, ALLOW),
+		GO(5, SYS_connect, action, 6),
+		GO(6, SYS_listen, action, ALLOW),
 		[SOCKET] = LOAD(ARGUMENT(0)),
 		GO(8, AF_INET, 10, 9),
 		GO(9, AF_INET6, 10, ALLOW),
@@ -75,7 +80,7 @@ int filter_install(bool where)
 	const struct sock_fprog program = { .len = ARRAY_SIZE(filter), .filter = filter };
 	int listener = install(&program);
 
-	/* Who has no CAP_SYS_ADMIN gives up set-user-ID programs for it. */
+	/* Without CAP_SYS_ADMIN, this needs no_new_privs, which disables set-user-ID programs. */
 	if (listener < 0 && errno == EACCES && !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		listener = install(&program);
 	return listener;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What kind of program a file is: does it call the C library for its sockets? */
+/* Finds out what kind of program a file is: does it create sockets through the C library? */
 #include <elf.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,7 +12,7 @@
 #include "run.h"
 #include "smctl.h"
 
-enum { SCRIPTS_MAX = 5 };	/* interpreters of interpreters, as the kernel has it */
+enum { SCRIPTS_MAX = 5 };	/* nested scripts: the limit of the kernel */
 
 struct elf {
 	ElfW(Ehdr)	head;
@@ -24,7 +24,7 @@ static bool read_at(int fd, uint64_t at, void *to, size_t size)
 	return pread(fd, to, size, at) == (ssize_t)size;
 }
 
-/* The file that execvp() would take; it goes on where one is not executable. */
+/* Finds the file that execvp() would start: the first executable one in PATH. */
 static bool find_program(const char *name, char path[static PATH_MAX])
 {
 	const char *folder = getenv("PATH");
@@ -60,7 +60,7 @@ static bool read_section(const struct elf *elf, unsigned int i, ElfW(Shdr) *sect
 		       section, sizeof(*section));
 }
 
-/* Go's linker leaves one of these even in a stripped file. */
+/* Even a stripped Go program has one of these sections. */
 static bool is_go_name(const char *name)
 {
 	return !strcmp(name, ".go.buildinfo") || !strcmp(name, ".note.go.buildid");
@@ -82,7 +82,7 @@ static bool has_go_section(const struct elf *elf)
 	return false;
 }
 
-/* Of the same machine as this program. */
+/* Is it for the same machine as this program? */
 static bool is_native(const struct elf *elf)
 {
 	struct elf own = { .fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC) };
@@ -106,7 +106,7 @@ static enum program_kind elf_kind(const struct elf *elf)
 	return has_interpreter(elf) ? PROGRAM_DYNAMIC : PROGRAM_STATIC;
 }
 
-/* The interpreter of "#!INTERPRETER [ARGUMENT]", in @path; false if this is no such line. */
+/* Copies the interpreter of "#!INTERPRETER [ARGUMENT]" to @path; false if there is no such line. */
 static bool read_interpreter(int fd, char path[static PATH_MAX])
 {
 	char line[256] = "";
@@ -120,7 +120,7 @@ static bool read_interpreter(int fd, char path[static PATH_MAX])
 	return *word;
 }
 
-/* Of the file @path, which becomes that of the interpreter. */
+/* Returns the kind of the file @path. For a script, @path becomes the path of its interpreter. */
 static enum program_kind file_kind(char path[static PATH_MAX], bool *script)
 {
 	enum program_kind kind = PROGRAM_UNKNOWN;
@@ -138,6 +138,7 @@ static enum program_kind file_kind(char path[static PATH_MAX], bool *script)
 	return kind;
 }
 
+/* Returns the kind of the program (of a script: its interpreter) that execvp() starts as @name. */
 enum program_kind program_kind(const char *name)
 {
 	enum program_kind kind = PROGRAM_MISSING;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls of a supervised program, heard of by seccomp. What is not answered goes on
- * as if nobody had listened: then its socket is a TCP socket.
+ * Handles the system calls of supervised programs that seccomp reports. A call that is not answered
+ * here is continued by the kernel: then its socket is a TCP socket.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #include "run.h"
 #include "smctl.h"
 
-/* Who called, and what. */
+/* A reported call, and the credentials of its caller. */
 struct call {
 	const struct seccomp_notif	*notif;
 	const struct rules		*rules;
@@ -32,7 +32,7 @@ struct call {
 	uint64_t			caps;
 };
 
-/* A word of /proc/TID/status, the @n'th of its line, counted from 0. */
+/* Reads the @n-th number, counted from 0, of the line @key of /proc/TID/status. */
 static bool status_word(const char *text, const char *key, int n, int base, uint64_t *value)
 {
 	const char *line = strstr(text, key);
@@ -58,22 +58,24 @@ static bool same_namespace(const struct call *call, const char *name)
 static bool read_caller(struct call *call)
 {
 	uint64_t process, uid, gid;
-	char path[64], text[4096];
-	ssize_t len = -1;
-	int fd;
+	char path[64], *text = NULL;
+	size_t size = 0;
+	FILE *file;
+	bool read;
 
 	snprintf(call->proc, sizeof(call->proc), "/proc/%u", call->notif->pid);
 	snprintf(path, sizeof(path), "%s/status", call->proc);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		len = read(fd, text, sizeof(text) - 1);
-		close(fd);
-	}
-	text[len > 0 ? len : 0] = '\0';
-	if (!status_word(text, "\nTgid:", 0, 10, &process) ||
-	    !status_word(text, "\nUid:", 3, 10, &uid) ||
-	    !status_word(text, "\nGid:", 3, 10, &gid) ||
-	    !status_word(text, "\nCapEff:", 0, 16, &call->caps))
+	file = fopen(path, "re");
+	/* all of it: a line with up to 65,536 groups stands before the capabilities */
+	read = file && getdelim(&text, &size, '\0', file) > 0 &&
+	       status_word(text, "\nTgid:", 0, 10, &process) &&
+	       status_word(text, "\nUid:", 3, 10, &uid) &&
+	       status_word(text, "\nGid:", 3, 10, &gid) &&
+	       status_word(text, "\nCapEff:", 0, 16, &call->caps);
+	if (file)
+		fclose(file);
+	free(text);
+	if (!read)
 		return false;
 	call->process = process;
 	call->uid = uid;
@@ -81,16 +83,20 @@ static bool read_caller(struct call *call)
 	return true;
 }
 
-/* Still the caller: its number has not become another's. */
-static bool still_calls(const struct call *call)
+/* Is the call still pending? If not, another process may have the TID of the caller by now. */
+static bool is_pending(const struct call *call)
 {
 	return !ioctl(call->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &call->notif->id);
 }
 
 static struct __user_cap_header_struct cap_head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 
-/* With no more rights than the caller's: these socket() looks at. False: it cannot be. */
-static bool become(const struct call *call, const struct __user_cap_data_struct own[2])
+/*
+ * Takes over the uid and gid of the caller, and drops capabilities that the caller does not have,
+ * because socket() checks all of these. Returns false if that is not possible.
+ */
+static bool take_credentials(const struct call *call,
+			     const struct __user_cap_data_struct own[2])
 {
 	struct __user_cap_data_struct less[2] = { own[0], own[1] };
 
@@ -103,6 +109,7 @@ static bool become(const struct call *call, const struct __user_cap_data_struct 
 	return !syscall(SYS_capset, &cap_head, less);
 }
 
+/* Creates a socket with the credentials of the caller. */
 static int socket_as(const struct call *call, int family, int type, int protocol)
 {
 	struct __user_cap_data_struct own[2];
@@ -110,7 +117,7 @@ static int socket_as(const struct call *call, int family, int type, int protocol
 
 	if (syscall(SYS_capget, &cap_head, own))
 		return -1;
-	if (become(call, own))
+	if (take_credentials(call, own))
 		fd = socket(family, type, protocol);
 	setfsuid(geteuid());
 	setfsgid(getegid());
@@ -118,14 +125,14 @@ static int socket_as(const struct call *call, int family, int type, int protocol
 	return fd;
 }
 
-/* One line, for who asked. */
-static void say_once(void)
+/* Prints one line, if AFRDMA_PRELOAD_DEBUG is set. */
+static void report_tcp_once(void)
 {
-	static bool said;
+	static bool done;
 
-	if (!said && getenv("AFRDMA_PRELOAD_DEBUG"))
-		fputs("smctl: no AF_RDMA here, sockets are plain TCP\n", stderr);
-	said = true;
+	if (!done && getenv("AFRDMA_PRELOAD_DEBUG"))
+		fputs("smctl: AF_RDMA is not available, sockets are plain TCP\n", stderr);
+	done = true;
 }
 
 static bool answer_socket(const struct call *call)
@@ -138,15 +145,15 @@ static bool answer_socket(const struct call *call)
 	};
 	int family, fd = -1, ret;
 
-	/* The socket will be of this namespace; rights are compared in that of users. */
+	/* The socket belongs to the namespace of smctl, and capabilities to its user namespace. */
 	if (!rules_want(call->rules, call->proc, args[0], args[1], args[2]) ||
-	    !same_namespace(call, "net") || !same_namespace(call, "user") || !still_calls(call))
+	    !same_namespace(call, "net") || !same_namespace(call, "user") || !is_pending(call))
 		return false;
 	family = family_number();
 	if (family >= 0)
 		fd = socket_as(call, family, args[1] | SOCK_CLOEXEC, family_protocol(args[0]));
 	if (fd < 0) {
-		say_once();
+		report_tcp_once();
 		return false;
 	}
 	add.srcfd = fd;
@@ -155,7 +162,7 @@ static bool answer_socket(const struct call *call)
 	return ret >= 0;
 }
 
-/* The caller's descriptor @fd, here. Threads have it from their process. */
+/* Duplicates the descriptor @fd of the caller. Threads use the descriptors of their process. */
 static int take_fd(const struct call *call, int fd)
 {
 	int process = syscall(SYS_pidfd_open, call->process, 0), taken;
@@ -164,14 +171,14 @@ static int take_fd(const struct call *call, int fd)
 		return -1;
 	taken = syscall(SYS_pidfd_getfd, process, fd, 0);
 	close(process);
-	if (taken >= 0 && !still_calls(call)) {
+	if (taken >= 0 && !is_pending(call)) {
 		close(taken);
 		return -1;
 	}
 	return taken;
 }
 
-/* The caller's memory: not process_vm_readv(), which a kernel may be built without. */
+/* Opens the memory of the caller. A kernel may be built without process_vm_readv(). */
 static int open_memory(const struct call *call)
 {
 	char path[64];
@@ -179,7 +186,7 @@ static int open_memory(const struct call *call)
 
 	snprintf(path, sizeof(path), "%s/mem", call->proc);
 	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd >= 0 && !still_calls(call)) {
+	if (fd >= 0 && !is_pending(call)) {
 		close(fd);
 		return -1;
 	}
@@ -196,6 +203,7 @@ static bool copy_out(int memory, uint64_t to, const void *from, size_t len)
 	return pwrite(memory, from, len, to) == (ssize_t)len;
 }
 
+/* Writes the result of getsockopt() to the memory of the caller. */
 static bool write_answer(const struct call *call, int answer)
 {
 	const __u64 *args = call->notif->data.args;
@@ -228,7 +236,7 @@ static bool answer_option(const struct call *call)
 	       !ioctl(call->listener, SECCOMP_IOCTL_NOTIF_SEND, &response);
 }
 
-/* The call is the program's own; before it the rules have their say. */
+/* Applies the rules to the socket; then the kernel continues the call. */
 static bool before_connect(const struct call *call)
 {
 	const __u64 *args = call->notif->data.args;
@@ -261,7 +269,7 @@ static bool before_listen(const struct call *call)
 
 static const struct {
 	int	nr;
-	bool	(*answer)(const struct call *call);	/* false: it goes on by itself */
+	bool	(*answer)(const struct call *call);	/* false: the kernel continues the call */
 } answers[] = {
 	{ SYS_socket,		answer_socket },
 	{ SYS_getsockopt,	answer_option },
@@ -279,19 +287,20 @@ static bool answer(const struct call *call)
 	return false;
 }
 
+/* Receives one reported call from @listener, and answers it or lets the kernel continue it. */
 void notify_answer(int listener, const struct rules *rules)
 {
 	union {
 		struct seccomp_notif	notif;
-		char			room[1024];	/* a newer kernel may say more */
-	} heard = { .room = "" };
+		char			room[1024];	/* a newer kernel may report more */
+	} report = { .room = "" };
 	struct seccomp_notif_resp response = { .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
-	struct call call = { .notif = &heard.notif, .rules = rules, .listener = listener };
+	struct call call = { .notif = &report.notif, .rules = rules, .listener = listener };
 
-	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &heard))
+	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &report))
 		return;
-	if (read_caller(&call) && still_calls(&call) && answer(&call))
+	if (read_caller(&call) && is_pending(&call) && answer(&call))
 		return;
-	response.id = heard.notif.id;
+	response.id = report.notif.id;
 	ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response);
 }

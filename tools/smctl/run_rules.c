@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Where rules come from: options first, then a file. */
+/* Reads the rules: those of options, then those of a file. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +7,10 @@
 
 #include "run.h"
 
+/*
+ * Adds a rule. @source (an option or a file) and @number (of the line, or 0) are for an error
+ * message. Returns 0, or -1 after an error message.
+ */
 int run_rules_line(struct run_rules *to, const char *source, unsigned int number,
 		   const char *line)
 {
@@ -14,7 +18,7 @@ int run_rules_line(struct run_rules *to, const char *source, unsigned int number
 	size_t used = strlen(to->lines);
 
 	if (!wrong) {
-		/* There is room: the rules have the same, and end each line too. */
+		/* It fits: rules_add() has stored the same lines, terminated, in the same space. */
 		snprintf(to->lines + used, sizeof(to->lines) - used, "%s%s",
 			 used ? "\n" : "", line);
 		return 0;
@@ -29,7 +33,7 @@ int run_rules_line(struct run_rules *to, const char *source, unsigned int number
 	return -1;
 }
 
-/* These, and no others. */
+/* Adds the rules of --port: RDMA for these ports, and TCP for all others. */
 int run_rules_ports(struct run_rules *to, const char *ports)
 {
 	char line[RULES_TEXT];
@@ -40,7 +44,7 @@ int run_rules_ports(struct run_rules *to, const char *ports)
 	return run_rules_line(to, "--port", 0, "use tcp");
 }
 
-/* Without its comment and its end. */
+/* Cuts off the comment and the newline. Returns whether there is a rule. */
 static bool is_rule(char *line)
 {
 	line[strcspn(line, "#\n")] = '\0';
@@ -67,6 +71,7 @@ static int read_lines(struct run_rules *to, const char *path, FILE *file)
 	return ret;
 }
 
+/* Adds the rules of a file. @must: it is an error if the file does not exist. Returns 0 or -1. */
 int run_rules_file(struct run_rules *to, const char *path, bool must)
 {
 	FILE *file = fopen(path, "re");

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * smctl run without the C library's help: the program is a child of smctl, with a
- * seccomp filter, and smctl answers its socket calls until all that it has started
- * is gone.
+ * "smctl run --via seccomp": the program is a child of smctl with a seccomp filter. smctl answers
+ * its socket calls, and those of its descendants, until the last of them has ended.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,10 +22,10 @@
 struct supervised {
 	pid_t	program;
 	bool	ended;
-	int	status;		/* as from waitpid() */
+	int	status;		/* from waitpid() */
 };
 
-/* SCM_RIGHTS. @fd is -1 when the program has no filter of its own. */
+/* Sends a descriptor by SCM_RIGHTS. @fd is -1 if the program has no filter of its own. */
 static int send_fd(int to, int fd)
 {
 	union {
@@ -65,7 +64,7 @@ static int receive_fd(int from)
 	return fd;
 }
 
-/* In the child. */
+/* In the child: installs the filter, sends its descriptor to smctl and starts the program. */
 static int become_program(char **argv, int to, bool where, const sigset_t *signals)
 {
 	int listener = filter_install(where);
@@ -88,7 +87,7 @@ static int become_program(char **argv, int to, bool where, const sigset_t *signa
 	return cannot_run(argv[0], errno);
 }
 
-/* Children that ended. False when there are none left, of the program's or its children's. */
+/* Reaps ended children. Returns false if no child is left: the program and its descendants. */
 static bool reap(struct supervised *it)
 {
 	int status;
@@ -103,8 +102,12 @@ static bool reap(struct supervised *it)
 	return !pid;
 }
 
-/* The terminal has told the program itself: it is in the same process group. */
-static bool hear_signal(struct supervised *it, int signals)
+/*
+ * Handles a signal: passes it on to the program, unless the kernel has sent it, for example for the
+ * terminal: the program is in the same process group and has got it, too. Returns false if no child
+ * is left.
+ */
+static bool handle_signal(struct supervised *it, int signals)
 {
 	struct signalfd_siginfo info;
 
@@ -117,6 +120,7 @@ static bool hear_signal(struct supervised *it, int signals)
 	return true;
 }
 
+/* Answers calls and handles signals until no child is left. */
 static void serve(struct supervised *it, int listener, int signals, const struct rules *rules)
 {
 	struct pollfd on[] = {
@@ -130,14 +134,14 @@ static void serve(struct supervised *it, int listener, int signals, const struct
 		if (on[1].revents & POLLIN)
 			notify_answer(listener, rules);
 		else if (on[1].revents)
-			on[1].fd = -1;		/* nobody has the filter any more */
-		if (on[0].revents && !hear_signal(it, signals))
+			on[1].fd = -1;		/* no process with the filter is left */
+		if (on[0].revents && !handle_signal(it, signals))
 			return;
 	}
 }
 
-/* As the program ended; by a signal, so that a shell sees the same. */
-static int end_like(const struct supervised *it)
+/* Ends like the program, by the same signal if it was one, so that a shell sees no difference. */
+static int exit_like(const struct supervised *it)
 {
 	const struct rlimit no_core = { 0, 0 };
 	sigset_t all;
@@ -152,8 +156,11 @@ static int end_like(const struct supervised *it)
 	return 128 + WTERMSIG(it->status);
 }
 
-/* Who reads what the program writes waits for its end, not for ours; the same for locks. */
-static void leave_files(int listener, int signals)
+/*
+ * Closes the files that smctl shares with the program: a reader of its output must see the end when
+ * the program closes it, and locks must be released with it.
+ */
+static void close_files(int listener, int signals)
 {
 	int low = listener < signals ? listener : signals;
 	int high = listener < signals ? signals : listener;
@@ -170,21 +177,28 @@ static void leave_files(int listener, int signals)
 	close_range(high + 1, ~0U, 0);
 }
 
-/* All that is not about this process itself. */
+/*
+ * Blocks all signals but those that concern smctl itself, such as SIGSEGV. Returns a signalfd for
+ * the blocked ones.
+ */
 static int block_signals(sigset_t *before)
 {
-	static const int own[] = { SIGTSTP, SIGTTIN, SIGTTOU, SIGSEGV, SIGBUS, SIGFPE, SIGILL,
+	static const int except[] = { SIGTSTP, SIGTTIN, SIGTTOU, SIGSEGV, SIGBUS, SIGFPE, SIGILL,
 				   SIGABRT, SIGTRAP, SIGSYS };
 	sigset_t set;
 	unsigned int i;
 
 	sigfillset(&set);
-	for (i = 0; i < ARRAY_SIZE(own); i++)
-		sigdelset(&set, own[i]);
+	for (i = 0; i < ARRAY_SIZE(except); i++)
+		sigdelset(&set, except[i]);
 	sigprocmask(SIG_BLOCK, &set, before);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/*
+ * Starts @argv under a supervisor. Returns the status for exit() when the program and all its
+ * descendants have ended.
+ */
 int supervise(char **argv, const struct rules *rules)
 {
 	struct supervised it = { 0 };
@@ -192,9 +206,9 @@ int supervise(char **argv, const struct rules *rules)
 	sigset_t before;
 
 	signals = block_signals(&before);
-	signal(SIGCHLD, SIG_DFL);	/* ignored, it would take the status away */
+	signal(SIGCHLD, SIG_DFL);	/* if it were ignored, waitpid() would get no status */
 	unsetenv(RULES_VARIABLE);
-	/* What the program leaves behind becomes our child: we may look into it, and wait. */
+	/* Orphans of the program become children of smctl, which may inspect and reap them. */
 	if (signals < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
 		perror("smctl: cannot supervise");
@@ -210,7 +224,7 @@ int supervise(char **argv, const struct rules *rules)
 	close(pair[1]);
 	listener = receive_fd(pair[0]);
 	close(pair[0]);
-	leave_files(listener, signals);
+	close_files(listener, signals);
 	serve(&it, listener, signals, rules);
-	return end_like(&it);
+	return exit_like(&it);
 }

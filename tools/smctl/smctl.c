@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
-/* smctl: what AF_RDMA sockets do, and why. This file finds who answers. */
+/* smctl: shows AF_RDMA connections, links, devices and counters. This file parses the command. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <linux/af_rdma.h>
 #include <linux/af_rdma_netlink.h>
 
 #include "smctl.h"
 
-/* What can be shown: by which request, by whom. */
+/* Objects that can be shown: the request, and the function that prints one object. */
 static const struct object {
 	const char	*name;
 	const char	*plural;
 	nl_message_fn	*show;
 	const char	*help;
 	uint8_t		cmd;
-	bool		one;		/* a single answer, not a dump */
+	bool		one;		/* the answer is a single message, not a dump */
 } objects[] = {
-	{ "conn", "conns", conn_show, "connections: path, bytes, and why not RDMA",
+	{ "conn", "conns", conn_show, "connections: mode, path, bytes, and why one is not on RDMA",
 	  AFRDMA_CMD_CONN_GET, false },
 	{ "link", "links", link_show, "RDMA links that connections share",
 	  AFRDMA_CMD_LINK_GET, false },
@@ -27,7 +28,7 @@ static const struct object {
 	  AFRDMA_CMD_DEV_GET, false },
 	{ "stat", "stats", stat_show, "counters of this network namespace",
 	  AFRDMA_CMD_STATS_GET, false },
-	{ "reason", "reasons", reason_show, "every reason there is",
+	{ "reason", "reasons", reason_show, "every reason for fallbacks, lost links and aborts",
 	  AFRDMA_CMD_REASON_GET, false },
 	{ "info", "info", info_show, "the module and its settings",
 	  AFRDMA_CMD_INFO_GET, true },
@@ -48,7 +49,7 @@ static void help(FILE *out)
 	      "  -j       JSON: an array of objects with the fields of the text\n"
 	      "  -p       the same, indented\n"
 	      "  -h, --help, --version\n\n"
-	      "FIELD VALUE shows only what has that value: smctl conn path tcp dport 5201\n\n", out);
+	      "FIELD VALUE shows only objects with that value: smctl conn path tcp\n\n", out);
 	run_help(out);
 }
 
@@ -109,13 +110,13 @@ static const struct option long_options[] = {
 	{ }
 };
 
-/* Options from @argv: 0, or -1 after a complaint. */
+/* Parses options of @argv. Returns 0, or -1 after an error message. */
 static int options(int argc, char **argv, const char *known, enum print_format *format)
 {
 	int option;
 
 	opterr = 0;
-	optind = 0;	/* again, from the start */
+	optind = 0;	/* start a new scan */
 	while ((option = getopt_long(argc, argv, known, long_options, NULL)) != -1) {
 		switch (option) {
 		case 'j':
@@ -128,8 +129,8 @@ static int options(int argc, char **argv, const char *known, enum print_format *
 			help(stdout);
 			exit(EXIT_OK);
 		case 'V':
-			printf("smctl for version %d of the netlink family %s\n",
-			       AFRDMA_FAMILY_VERSION, AFRDMA_FAMILY_NAME);
+			printf("smctl " AFRDMA_VERSION " (netlink family %s, version %d)\n",
+			       AFRDMA_FAMILY_NAME, AFRDMA_FAMILY_VERSION);
 			exit(EXIT_OK);
 		default:
 			usage("no such option:", optopt ? (char [2]){ optopt } : argv[optind - 1]);
@@ -145,7 +146,7 @@ int main(int argc, char **argv)
 	const struct object *object;
 	int status;
 
-	/* "+": stop at the first word, what follows may be another program's. */
+	/* "+": stop at the first word: options after it may be those of another program */
 	if (options(argc, argv, "+jph", &format))
 		return EXIT_USAGE;
 	argc -= optind;

@@ -1,80 +1,82 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * AF_RDMA: a socket family that is TCP at the socket calls and RDMA on the wire
- * whenever both ends and the fabric between them allow it.
+ * AF_RDMA: a socket family with the socket calls of TCP. The bytes of a connection are carried by
+ * RDMA if both ends use AF_RDMA and a path for RDMA exists, else by TCP.
  */
 #ifndef _UAPI_LINUX_AF_RDMA_H
 #define _UAPI_LINUX_AF_RDMA_H
 
 #include <linux/types.h>
 
+/* The version of the module, the tools and the manual pages. What peers agree on has its own. */
+#define AFRDMA_VERSION	"0.9"
+
 /*
- * The kernel refuses family numbers it does not know (AF_MAX), so an
- * out-of-tree family has to use a free one. 27 is AF_IB: an address family of
- * rdma_cm for which no sockets are ever registered. The module parameter
- * "family" changes it.
+ * The kernel refuses family numbers from AF_MAX on, so an out-of-tree family has to use a free one.
+ * 27 is AF_IB, an address family of rdma_cm, for which no module registers sockets. The module
+ * parameter "family" selects another number.
  */
 #ifndef AF_RDMA
 #define AF_RDMA	27
 #define PF_RDMA	AF_RDMA
 #endif
 
-/* socket(AF_RDMA, SOCK_STREAM, protocol): which addresses the socket speaks. */
-#define AFRDMA_PROTO_INET	0	/* struct sockaddr_in (IPPROTO_TCP is taken too) */
+/* socket(AF_RDMA, SOCK_STREAM, protocol): the protocol selects the address family. */
+#define AFRDMA_PROTO_INET	0	/* struct sockaddr_in; IPPROTO_TCP means the same */
 #define AFRDMA_PROTO_INET6	1	/* struct sockaddr_in6 */
 
-/* The same by the family of an address (AF_INET, AF_INET6), such as ai_family of getaddrinfo(). */
+/* The protocol for the family of an address, AF_INET or AF_INET6, such as ai_family. */
 #define AFRDMA_PROTOCOL(family) \
 	((family) == AF_INET6 ? AFRDMA_PROTO_INET6 : AFRDMA_PROTO_INET)
 
-/* setsockopt/getsockopt level of this family. */
+/* Level of the socket options of this family. */
 #define SOL_AFRDMA	427
 
 /* Options of that level. */
 #define AFRDMA_INFO		1	/* struct afrdma_info, read only */
 #define AFRDMA_RDMA		2	/* int: enum afrdma_rdma */
-#define AFRDMA_SNDRING		3	/* int: bytes of the send ring, before connect and listen */
-#define AFRDMA_RCVRING		4	/* int: the same of the receive ring */
-#define AFRDMA_BUSY_POLL	5	/* int: microseconds that recv() looks before it sleeps */
+#define AFRDMA_SNDRING		3	/* int: size of the send ring; set before connect, listen */
+#define AFRDMA_RCVRING		4	/* int: size of the receive ring; the same */
+#define AFRDMA_BUSY_POLL	5	/* int: microseconds that recv() polls before it sleeps */
 
-/* What the program wants. It can be changed at any time, and is inherited by accept(). */
+/* Values of AFRDMA_RDMA. It can be set at any time; accepted sockets inherit it. */
 enum afrdma_rdma {
-	AFRDMA_RDMA_AUTO,	/* the sysctls decide when a connection deserves RDMA */
-	AFRDMA_RDMA_NEVER,	/* TCP; said before connect or listen, plain TCP on the wire */
-	AFRDMA_RDMA_ALWAYS,	/* RDMA as soon as there is a connection, if we are the client */
+	AFRDMA_RDMA_AUTO,	/* RDMA after upgrade_bytes or upgrade_msgs (sysctls) */
+	AFRDMA_RDMA_NEVER,	/* no RDMA; AF_RDMA is not offered if set before connect, listen */
+	AFRDMA_RDMA_ALWAYS,	/* client: RDMA as soon as the connection is established */
 };
 
-/* How the connection speaks on its inner TCP connection. */
+/* Modes of a connection. */
 enum afrdma_mode {
 	AFRDMA_MODE_NONE,	/* not connected (yet), or listening */
-	AFRDMA_MODE_UNDECIDED,	/* connected, waiting to learn what the peer speaks */
-	AFRDMA_MODE_PLAIN,	/* the peer is a TCP program: this socket is TCP */
-	AFRDMA_MODE_HALF,	/* one direction framed, one raw: stays on TCP */
-	AFRDMA_MODE_FRAMED,	/* both ends speak AF_RDMA: RDMA is possible */
+	AFRDMA_MODE_UNDECIDED,	/* it is not known yet whether the peer uses AF_RDMA */
+	AFRDMA_MODE_PLAIN,	/* fallback to TCP: the socket behaves as a TCP socket */
+	AFRDMA_MODE_HALF,	/* one-way: one direction framed, one in fallback; stays on TCP */
+	AFRDMA_MODE_FRAMED,	/* both ends use AF_RDMA: RDMA is possible */
 };
 
-/* Where the bytes of one direction travel now. */
+/* The path of the bytes of one direction. */
 enum afrdma_path {
-	AFRDMA_PATH_TCP,	/* on the inner TCP connection */
+	AFRDMA_PATH_TCP,	/* the TCP connection */
 	AFRDMA_PATH_RDMA,	/* RDMA writes into the peer's ring */
-	AFRDMA_PATH_WAIT,	/* link lost: waiting to learn where to go on */
+	AFRDMA_PATH_WAIT,	/* the link was left: sends nothing until the peer's RESUME */
 };
 
 struct afrdma_info {
 	__u32	mode;		/* enum afrdma_mode */
 	__u32	tx_path;	/* enum afrdma_path */
 	__u32	rx_path;	/* enum afrdma_path */
-	__u32	reason;		/* why not RDMA: number from the reason list, 0 = none */
-	__u64	tx_bytes_tcp;	/* application bytes sent over TCP */
+	__u32	reason;		/* why not on RDMA: a number of "smctl reasons", 0 = none */
+	__u64	tx_bytes_tcp;	/* application bytes sent by TCP */
 	__u64	tx_bytes_rdma;	/* application bytes sent by RDMA writes */
-	__u64	rx_bytes_tcp;	/* application bytes received over TCP */
+	__u64	rx_bytes_tcp;	/* application bytes received by TCP */
 	__u64	rx_bytes_rdma;	/* application bytes received by RDMA writes */
-	__u64	moves;		/* times that sending went onto a link, or left one */
+	__u64	moves;		/* times that the send direction moved to a link or back to TCP */
 	__u64	link;		/* link id, 0 = none */
 	__u32	tx_ring;	/* send ring size in bytes */
 	__u32	rx_ring;	/* receive ring size in bytes */
-	__u32	reason_peer;	/* 1: the peer has told this reason, and it is about that end */
-	__u32	server;		/* 1: accepted, 0: connected, or not yet */
+	__u32	reason_peer;	/* 1: the peer has sent the reason, which is about its end */
+	__u32	server;		/* 1: accepted, 0: connected or not yet connected */
 };
 
 #endif /* _UAPI_LINUX_AF_RDMA_H */

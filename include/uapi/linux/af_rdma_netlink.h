@@ -10,7 +10,7 @@
 #define AFRDMA_FAMILY_VERSION	1
 
 /**
- * enum afrdma_link_state - The life of a link.
+ * enum afrdma_link_state - States of a link.
  */
 enum afrdma_link_state {
 	AFRDMA_LINK_STATE_CONNECTING,

@@ -4,93 +4,96 @@
  * smctl, the tracepoints, the wire format (ERROR, ATTACHED, RESUME) and the documentation share
  * this list. Numbers are part of the wire format: append, never renumber.
  *
+ * Some reasons are sent to the peer, by ATTACHED, RESUME or the rejection of a link. Their sentence
+ * is written for the end that sends them, and the peer's smctl prints "peer:" before it.
+ *
  * AFR_REASON(number, NAME, "sentence for an administrator")
  */
 #define AFR_REASONS \
-	AFR_REASON(0, NONE, "no reason: nothing was refused") \
+	AFR_REASON(0, NONE, "no reason: nothing was denied, lost or aborted") \
 	/* why a connection has fallen back to TCP */ \
-	AFR_REASON(1, PEER_PLAIN, "the peer did not answer our TCP option: it does not speak AF_RDMA, or a middlebox removed the option") \
-	AFR_REASON(2, OPTION_ECHOED, "the TCP option came back unchanged: a middlebox or the peer echoes options it does not know") \
-	AFR_REASON(3, OPTION_BAD, "the peer's TCP option is malformed or of another version") \
-	AFR_REASON(4, OPTION_NO_ROOM, "no room for our TCP option: TCP-MD5, TCP-AO, TCP Fast Open or too many options in the SYN") \
-	AFR_REASON(5, OPTION_DROPPED, "the SYN was retransmitted, and the option was left out in case it was the cause") \
-	AFR_REASON(6, CLIENT_PLAIN, "the client did not ask for AF_RDMA, or SYN cookies hid its request") \
-	AFR_REASON(7, NO_HELLO, "the peer's first bytes are not a HELLO: it never saw our consent") \
-	AFR_REASON(8, HELLO_TIMEOUT, "the client stayed silent longer than hello_timeout_ms, so our output went out as plain TCP") \
-	AFR_REASON(9, FAMILY_OFF, "forbidden here: sysctl net.afrdma.enabled is 0") \
-	AFR_REASON(10, NO_NETFILTER, "the netfilter hook that carries our TCP option could not be registered") \
-	AFR_REASON(11, MIGRATION, "the listener shares its port (SO_REUSEPORT) and connections may migrate to one that is a TCP program") \
-	AFR_REASON(12, SOCKET_OPTION, "forbidden here: the program, or a rule for it, wants TCP on this socket (AFRDMA_RDMA_NEVER)") \
+	AFR_REASON(1, PEER_PLAIN, "the server did not answer the client's offer of AF_RDMA: it runs a TCP program, or a middlebox removed the option (TCP option kind 254)") \
+	AFR_REASON(2, OPTION_ECHOED, "the SYN-ACK repeats the client's AF_RDMA option unchanged: a middlebox or the server echoes TCP options that it does not know") \
+	AFR_REASON(3, OPTION_BAD, "the peer's AF_RDMA option in SYN or SYN-ACK is malformed or of another version: update the older end, or find out what changes TCP option kind 254 on the path") \
+	AFR_REASON(4, OPTION_NO_ROOM, "the SYN or SYN-ACK of this end had no space for the AF_RDMA option: TCP-MD5, TCP-AO, TCP Fast Open or many other options; such a connection stays on TCP") \
+	AFR_REASON(5, OPTION_DROPPED, "SYN or SYN-ACK segments with the AF_RDMA option were lost, so the next one was sent without it: look for packet loss, or a firewall that drops TCP option kind 254") \
+	AFR_REASON(6, CLIENT_PLAIN, "the client did not offer AF_RDMA: it is a TCP program, a middlebox removed the option (TCP option kind 254), or SYN cookies hid it (then raise the listen backlog)") \
+	AFR_REASON(7, NO_HELLO, "the client offered AF_RDMA, but its first bytes are no HELLO: a middlebox removed the option from the SYN-ACK, or the client ended without sending anything") \
+	AFR_REASON(8, HELLO_TIMEOUT, "the client had sent no HELLO after hello_timeout_ms, so the server sent its bytes unframed: on a slow path raise sysctl net.afrdma.hello_timeout_ms at the server") \
+	AFR_REASON(9, FAMILY_OFF, "AF_RDMA is disabled: sysctl net.afrdma.enabled is 0, in the network namespace of the socket or in the initial one; set it to 1 before connect() or listen()") \
+	AFR_REASON(10, NO_NETFILTER, "the netfilter hook that adds the AF_RDMA option to SYN and SYN-ACK could not be registered: not enough memory, or too many hooks") \
+	AFR_REASON(11, MIGRATION, "the listener shares its port (SO_REUSEPORT), and sysctl net.ipv4.tcp_migrate_req or a BPF program may pass a connection to a listener of a TCP program: unset the sysctl, or detach the program") \
+	AFR_REASON(12, SOCKET_OPTION, "the program, or a rule of smctl run, has denied RDMA for this socket (AFRDMA_RDMA_NEVER)") \
 	/* why a framed connection is not on RDMA */ \
-	AFR_REASON(20, NOT_YET, "not on RDMA yet: the connection has not moved upgrade_bytes or upgrade_msgs") \
-	AFR_REASON(21, UPGRADE_OFF, "forbidden here: sysctl net.afrdma.upgrade is 0") \
-	AFR_REASON(22, PEER_NO_SERVICE, "the peer has no RDMA service: no device or no listener there") \
-	AFR_REASON(23, NO_ROUTE, "no RDMA device here for the connection's address, or rdma_cm found no route to the peer's") \
-	AFR_REASON(24, CONNECT_FAILED, "the RDMA connection to the peer was refused or failed") \
-	AFR_REASON(25, CONNECT_TIMEOUT, "the RDMA connection to the peer was not answered in time: has it still a device, and is UDP port 4791 (RoCE) open both ways?") \
-	AFR_REASON(26, NO_MEMORY, "not enough memory for rings or RDMA resources") \
-	AFR_REASON(27, MR_FAILED, "the RDMA device could not register the ring") \
-	AFR_REASON(28, DMA_SYNC, "the device needs DMA syncing (bounce buffers), which RDMA into a live ring cannot have") \
-	AFR_REASON(29, XFRM_POLICY, "an IPsec policy applies to this connection, and RDMA would bypass it") \
-	AFR_REASON(30, SOCKET_FILTER, "a socket filter is attached, and RDMA would bypass it") \
-	AFR_REASON(31, NO_SLOT, "the link has no room for more connections (sysctl net.afrdma.conns_per_link)") \
-	AFR_REASON(32, RING_LIMIT, "over the limit of ring memory (sysctl net.afrdma.mem_max, or the module's mem_max)") \
-	AFR_REASON(33, UNKNOWN_LINK, "the peer named a link we do not have") \
-	AFR_REASON(34, ATTACH_TIMEOUT, "the peer did not answer ATTACH in time") \
-	AFR_REASON(35, LINK_BUSY, "the link went away while attaching") \
+	AFR_REASON(20, NOT_YET, "not on RDMA yet: the connection has transferred neither upgrade_bytes nor upgrade_msgs; lower these sysctls to move it earlier") \
+	AFR_REASON(21, UPGRADE_OFF, "RDMA is disabled: sysctl net.afrdma.upgrade is 0; set it to 1") \
+	AFR_REASON(22, PEER_NO_SERVICE, "the server accepts no RDMA connections: it has no usable RDMA device (see smctl dev there), or is not in the initial network namespace") \
+	AFR_REASON(23, NO_ROUTE, "no RDMA device at this end for the route of the TCP connection, or rdma_cm could not resolve the address of the peer: see smctl dev and rdma link") \
+	AFR_REASON(24, CONNECT_FAILED, "the RDMA connection to the peer failed, or was rejected without a reason: see link_refused of smctl stats, and sysctl net.afrdma.link_requests_max, at the peer") \
+	AFR_REASON(25, CONNECT_TIMEOUT, "the peer did not answer the request for an RDMA connection in time: see smctl dev at the peer, and whether the path is open for RDMA both ways (RoCE: UDP port 4791)") \
+	AFR_REASON(26, NO_MEMORY, "not enough memory for rings or for resources of the RDMA device: see free memory, the memory cgroup of the program, and limits of the device") \
+	AFR_REASON(27, MR_FAILED, "the RDMA device could not register a ring as a memory region: use smaller rings (sysctl net.afrdma.ring_max) if they exceed ring_max of smctl dev") \
+	AFR_REASON(28, DMA_SYNC, "the RDMA device needs bounce buffers (swiotlb, encrypted memory), which do not work for rings that a peer writes to at any time: this device cannot be used") \
+	AFR_REASON(29, XFRM_POLICY, "an IPsec policy applies to the TCP connection, and RDMA would bypass it; without the policy the connection may use RDMA") \
+	AFR_REASON(30, SOCKET_FILTER, "a socket filter is attached to the socket, and RDMA would bypass it; without the filter the connection may use RDMA") \
+	AFR_REASON(31, NO_SLOT, "the link has as many connections as it may have: raise sysctl net.afrdma.conns_per_link or net.afrdma.links_per_group") \
+	AFR_REASON(32, RING_LIMIT, "not enough ring memory is left for RDMA: raise sysctl net.afrdma.mem_max and mem_max of the module, or use smaller rings") \
+	AFR_REASON(33, UNKNOWN_LINK, "the link that the client named did not come up at the server in time, or was lost there: the client tries again") \
+	AFR_REASON(34, ATTACH_TIMEOUT, "the server has not answered ATTACH within attach_timeout_ms: the connection moves to RDMA when the answer comes") \
+	AFR_REASON(35, LINK_BUSY, "the link was lost while the connection attached to it: the client tries again") \
 	AFR_REASON(36, NETNS, "RDMA is used in the initial network namespace only") \
-	AFR_REASON(37, CLOSING, "the client has ended its output (shutdown or close), or the connection is closing: it does not move to RDMA any more") \
-	AFR_REASON(38, HALF_FRAMED, "only one direction is framed: the client's HELLO came after our output had started") \
-	AFR_REASON(39, DEVICE_LACKS, "the RDMA device lacks what we need: fast registration of memory, or long queues") \
-	AFR_REASON(40, OPERATOR, "an administrator keeps this connection on TCP (smctl conn move)") \
-	AFR_REASON(41, ATTACH_LIMIT, "too many connections were moving to RDMA at once (sysctl net.afrdma.attaches_max)") \
-	AFR_REASON(42, GROUP_LIMIT, "links to too many peers (sysctl net.afrdma.groups_max)") \
-	AFR_REASON(43, PEER_SHARE, "the peer's address has its share of ring memory: at most as much as is free of what RDMA may have of mem_max") \
-	AFR_REASON(44, USER_SHARE, "the user has its share of ring memory: at most four times what is free of what RDMA may have of mem_max") \
-	AFR_REASON(45, LINK_LIMIT, "this peer has as many links as one may have (32)") \
-	AFR_REASON(47, UPGRADING, "on its way to RDMA: looking for a link, or waiting for the peer's answer") \
-	AFR_REASON(48, CLIENT_BEGINS, "not on RDMA yet: the client begins, when it has moved its upgrade_bytes or upgrade_msgs") \
-	AFR_REASON(49, TUNNEL, "TCP is routed through a tunnel (an IPsec interface, WireGuard, GRE, ...), and RDMA would bypass it") \
+	AFR_REASON(37, CLOSING, "the connection is closing, or the client had ended its send direction (shutdown or close) before the connection was on RDMA: it stays on TCP") \
+	AFR_REASON(38, HALF_FRAMED, "one-way connection, which stays on TCP: the client's HELLO came after the server had begun to send unframed (see HELLO_TIMEOUT)") \
+	AFR_REASON(39, DEVICE_LACKS, "the RDMA device does not support fast registration of memory, or its queues are too short: use another device") \
+	AFR_REASON(40, OPERATOR, "an administrator keeps this connection on TCP (smctl conn move ID tcp); smctl conn move ID rdma allows RDMA again") \
+	AFR_REASON(41, ATTACH_LIMIT, "too many connections were moving to RDMA at the same time: the client tries again; or raise sysctl net.afrdma.attaches_max") \
+	AFR_REASON(42, GROUP_LIMIT, "links to too many peers (raise sysctl net.afrdma.groups_max), or to too many instances of one host (8 between two addresses, which no setting raises)") \
+	AFR_REASON(43, PEER_SHARE, "the connections with the remote address have used up its share of ring memory, which is as much as they leave free for RDMA: raise mem_max, or close idle connections") \
+	AFR_REASON(44, USER_SHARE, "the connections of the user have used up the user's share of ring memory, which is four times what they leave free for RDMA: raise mem_max, or close idle connections") \
+	AFR_REASON(45, LINK_LIMIT, "there are as many links between the two hosts as there may be (32): smctl link drain closes one") \
+	AFR_REASON(47, UPGRADING, "moving to RDMA: waiting for a link, or for the peer's answer to ATTACH") \
+	AFR_REASON(48, CLIENT_BEGINS, "not on RDMA yet: the client starts the move, after its upgrade_bytes or upgrade_msgs; see the reason that smctl conn shows there") \
+	AFR_REASON(49, TUNNEL, "TCP is routed through a tunnel (IPsec interface, WireGuard, GRE, VXLAN, ...), and RDMA would bypass it") \
 	/* why a link was lost or closed */ \
-	AFR_REASON(50, LINK_COMPLETION, "a work request on the link failed") \
-	AFR_REASON(51, LINK_DISCONNECTED, "the peer or rdma_cm disconnected the link") \
+	AFR_REASON(50, LINK_COMPLETION, "a work request on the link failed, at the local device or at that of the other end: debug messages of the module have its status") \
+	AFR_REASON(51, LINK_DISCONNECTED, "the other end or rdma_cm disconnected the link") \
 	AFR_REASON(52, LINK_DEVICE_REMOVED, "the RDMA device was removed") \
-	AFR_REASON(53, LINK_QP_EVENT, "the device reported a fatal queue pair event") \
-	AFR_REASON(54, LINK_PORT_DOWN, "the RDMA port went down") \
-	AFR_REASON(55, LINK_ADDR_CHANGE, "the address of the link changed or went away") \
-	AFR_REASON(56, LINK_PEER_RESUME, "the peer left the link") \
-	AFR_REASON(57, LINK_DETACH_TIMEOUT, "the peer did not detach in time, so the link was taken down") \
-	AFR_REASON(58, LINK_IDLE, "the last connection left and the link lingered long enough") \
-	AFR_REASON(59, LINK_SHUTDOWN, "the module or the namespace is going away") \
-	AFR_REASON(60, LINK_PROTOCOL, "the peer broke the rules of the link: unknown slot, or credits that cannot be") \
-	AFR_REASON(61, LINK_OPERATOR, "an administrator took the link down") \
-	AFR_REASON(62, LINK_SILENT, "the peer's device did not answer for link_timeout_ms: is the path of RDMA, such as UDP port 4791 of RoCE, still open?") \
-	AFR_REASON(63, LINK_UNACKED, "the peer's device acknowledged nothing of what was sent again and again: does the path lose RDMA packets, or only large ones (mtu of smctl link)?") \
-	AFR_REASON(64, LINK_SHORT, "links to this peer were lost soon after they came up, having carried little, so there is none for a while: does the path lose RDMA packets, or only large ones?") \
+	AFR_REASON(53, LINK_QP_EVENT, "the RDMA device reported a fatal error of its own or of the queue pair") \
+	AFR_REASON(54, LINK_PORT_DOWN, "the port of the RDMA device went down") \
+	AFR_REASON(55, LINK_ADDR_CHANGE, "an address of the link, or the way to the other end, changed or went away") \
+	AFR_REASON(56, LINK_PEER_RESUME, "the other end left the link: smctl conn shows the reason there") \
+	AFR_REASON(57, LINK_DETACH_TIMEOUT, "the other end did not leave the link within detach_timeout_ms, so the link was closed: it hangs, or its TCP connection was lost") \
+	AFR_REASON(58, LINK_IDLE, "no connection used the link for link_linger_ms, so it was closed") \
+	AFR_REASON(59, LINK_SHUTDOWN, "the module or the network namespace is going away") \
+	AFR_REASON(60, LINK_PROTOCOL, "the other end broke the protocol of links: wrong version or secret in its request, a message for a channel id that is not in use, or impossible credits") \
+	AFR_REASON(61, LINK_OPERATOR, "an administrator closed the link (smctl link drain)") \
+	AFR_REASON(62, LINK_SILENT, "nothing came from the device of the other end for link_timeout_ms: see whether the path is still open for RDMA (RoCE: UDP port 4791)") \
+	AFR_REASON(63, LINK_UNACKED, "the device of the other end acknowledged nothing, although the local device sent it several times: the path loses RDMA packets, or only large ones (see mtu of smctl link)") \
+	AFR_REASON(64, LINK_SHORT, "links to this peer were lost soon after they came up, so no link is made for a while: the path loses RDMA packets, or only large ones (see mtu of smctl link)") \
 	/* why a connection was aborted */ \
-	AFR_REASON(79, SYN_TAKEN, "the saved SYN of this connection was gone at accept(), after we had consented to the client") \
-	AFR_REASON(80, RESET, "the peer or the network reset the TCP connection") \
-	AFR_REASON(81, TCP_ERROR, "the inner TCP connection failed") \
-	AFR_REASON(82, TCP_EOF, "TCP ended without a FIN frame: the stream may be cut short") \
-	AFR_REASON(83, CLOSED_UNREAD, "closed with unread data, so the peer was told by a reset") \
-	AFR_REASON(84, LINGER_ZERO, "closed with SO_LINGER 0") \
-	AFR_REASON(85, ORPHAN_DATA, "data arrived for a connection that its program had closed") \
-	AFR_REASON(86, ORPHAN_TIMEOUT, "a closed connection could not be finished in time") \
-	AFR_REASON(87, PEER_ERROR, "the peer ended the connection with an ERROR frame") \
-	AFR_REASON(88, ORPHAN_LIMIT, "closed, with too many closed connections still delivering (sysctl net.afrdma.orphans_max, or the module's orphans_max)") \
-	AFR_REASON(89, HELLO_BAD, "HELLO with the right proof and wrong contents") \
-	AFR_REASON(90, HELLO_CUT, "the connection ended or timed out in the middle of a HELLO") \
-	AFR_REASON(91, FRAME_BAD, "a frame with a length, flag or field that can never be right") \
-	AFR_REASON(93, DATA_OFFSET, "DATA at another offset than the next one expected") \
-	AFR_REASON(94, WINDOW_EXCEEDED, "more bytes than the receive window allows") \
-	AFR_REASON(95, DATA_AFTER_FIN, "bytes at or above the end that FIN had named") \
-	AFR_REASON(96, FIN_BAD, "FIN below what was received, or a second FIN with another end") \
-	AFR_REASON(97, FINACK_BAD, "FINACK for an end we did not name") \
-	AFR_REASON(98, CREDIT_BAD, "a consumer cursor beyond what was sent") \
-	AFR_REASON(99, ATTACH_BAD, "ATTACH or ATTACHED that was not awaited, or with an epoch that is not a later one") \
-	AFR_REASON(100, MOVE_BAD, "MOVE at an offset where the stream is not, or twice") \
-	AFR_REASON(101, RESUME_BAD, "RESUME outside what was sent and is still held") \
-	AFR_REASON(102, MOVE_DATA, "DATA on TCP while the direction is on a link")
+	AFR_REASON(79, SYN_TAKEN, "the SYN that TCP had saved was gone at accept(), although the SYN-ACK had agreed to AF_RDMA: a BPF program may have taken it") \
+	AFR_REASON(80, RESET, "the peer, or something on the path, reset the TCP connection") \
+	AFR_REASON(81, TCP_ERROR, "the TCP connection failed, for example by a timeout") \
+	AFR_REASON(82, TCP_EOF, "the peer ended the TCP connection without a FIN frame: the stream may be incomplete") \
+	AFR_REASON(83, CLOSED_UNREAD, "the program closed the socket with unread data, so the connection was reset, as with TCP") \
+	AFR_REASON(84, LINGER_ZERO, "the program closed the socket with SO_LINGER 0, so the connection was reset") \
+	AFR_REASON(85, ORPHAN_DATA, "data arrived after the program had closed the socket or shut down both directions, so the connection was reset, as with TCP") \
+	AFR_REASON(86, ORPHAN_TIMEOUT, "after the program had closed the socket, the peer took nothing for orphan_timeout_ms, or did not end in time, so the connection was reset") \
+	AFR_REASON(87, PEER_ERROR, "the peer aborted the connection with an ERROR frame after a protocol violation: its trace event afrdma_conn_abort has the reason") \
+	AFR_REASON(88, ORPHAN_LIMIT, "the program closed the socket while too many closed connections still delivered, so the connection was reset: raise sysctl net.afrdma.orphans_max and orphans_max of the module") \
+	AFR_REASON(89, HELLO_BAD, "protocol violation by the peer: a HELLO with the right proof and a wrong length, version, ring size or reserved field") \
+	AFR_REASON(90, HELLO_CUT, "the connection ended, or hello_timeout_ms expired, in the middle of the HELLO of the peer") \
+	AFR_REASON(91, FRAME_BAD, "protocol violation by the peer: a frame with an impossible type, length, flag or field") \
+	AFR_REASON(93, DATA_OFFSET, "protocol violation by the peer: DATA at another offset than the next one") \
+	AFR_REASON(94, WINDOW_EXCEEDED, "protocol violation by the peer: more bytes than the receive window allows") \
+	AFR_REASON(95, DATA_AFTER_FIN, "protocol violation by the peer: bytes at or above the end that its FIN had named") \
+	AFR_REASON(96, FIN_BAD, "protocol violation by the peer: a FIN below what was received, or a second FIN with another end") \
+	AFR_REASON(97, FINACK_BAD, "protocol violation by the peer: a FINACK for bytes that were not sent, or not up to the end of the stream") \
+	AFR_REASON(98, CREDIT_BAD, "protocol violation by the peer: a consumer cursor beyond what was sent") \
+	AFR_REASON(99, ATTACH_BAD, "protocol violation by the peer: an ATTACH or ATTACHED that was not expected, or with a wrong epoch, ring or link") \
+	AFR_REASON(100, MOVE_BAD, "protocol violation by the peer: a MOVE at another offset than the next one, or a second MOVE in an epoch") \
+	AFR_REASON(101, RESUME_BAD, "protocol violation by the peer: a RESUME at an offset that was not sent, or is no longer in the send ring") \
+	AFR_REASON(102, MOVE_DATA, "protocol violation by the peer: DATA on TCP while the direction is on a link")
 
 #ifndef AFR_PROTO_REASON_H
 #define AFR_PROTO_REASON_H
@@ -105,15 +108,15 @@ enum afr_reason {
 #define AFR_REASON_PEER		0x10000
 
 /* Converts a number from the peer to a stored reason; a number that is too large is clamped. */
-static inline unsigned int afr_reason_of_peer(unsigned int told)
+static inline unsigned int afr_reason_of_peer(unsigned int number)
 {
-	return AFR_REASON_PEER | (told < AFR_REASON_PEER ? told : AFR_REASON_PEER - 1);
+	return AFR_REASON_PEER | (number < AFR_REASON_PEER ? number : AFR_REASON_PEER - 1);
 }
 
 /* Returns the number of a stored reason, without AFR_REASON_PEER. */
-static inline unsigned int afr_reason_number(unsigned int kept)
+static inline unsigned int afr_reason_number(unsigned int reason)
 {
-	return kept & ~AFR_REASON_PEER;
+	return reason & ~AFR_REASON_PEER;
 }
 
 const char *afr_reason_name(unsigned int reason);

@@ -52,7 +52,7 @@ struct afr_wire_hello {
 	__be16	length;		/* of the whole HELLO; bytes past this struct are skipped */
 	__be16	version;	/* AFR_WIRE_VERSION */
 	__be32	features;	/* AFR_FEATURE_*: unknown bits are ignored */
-	u8	instance[16];	/* identifies the host: random for each module load */
+	u8	instance[16];	/* random for each network namespace of each module load */
 	u8	secret[16];	/* to be presented when a link to the sender is connected */
 	__be32	ring;		/* size of the sender's receive ring: the window at offset 0 */
 	__be16	port;		/* rdma_cm service port of the sender's cm listener, 0 = none */

@@ -372,9 +372,9 @@ static const struct kernel_param_ops rogue_ops = { .set = rogue_set, .get = rogu
 static const struct kernel_param_ops knobs_ops = { .get = knobs_get };
 
 module_param_cb(rogue, &rogue_ops, NULL, 0600);
-MODULE_PARM_DESC(rogue, "the lie this host tells its peers: see rogue.c");
+MODULE_PARM_DESC(rogue, "fault injection: how this host breaks the protocol, see byzantine.c");
 module_param_cb(rogue_knobs, &knobs_ops, NULL, 0400);
-MODULE_PARM_DESC(rogue_knobs, "all lies, read only");
+MODULE_PARM_DESC(rogue_knobs, "all injections, read only");
 
 /**
  * afr_byzantine_init() - warn that this build contains fault injection

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Make the verbs of one RDMA device fail, call by call: a module for tests.
+ * Test module: makes calls of the verbs of one RDMA device fail.
  *
- * It stands between ib_core and the driver, in the device's table of operations,
- * and so fails what everybody calls, kernel users first of all. Parameters, in
+ * It replaces entries of the device's ib_device_ops, so calls of all users of the
+ * device fail, those of the kernel included. Parameters, in
  * /sys/module/verbfault/parameters/:
- *	verb	name of the operation that is to fail, "" for none
- *	nth	its nth call from now on fails; counts down, 0 when it has failed
- *	times	and so many calls in a row
- *	swallow	these calls do nothing and succeed: a receive that never is posted
- *	errno	what failing calls return
- *	cqe_max	completion queues made from now on have so many entries at most
- *	kill	written: every queue pair of the device goes to the error state
+ *	verb	name of the operation that fails, "" for none
+ *	nth	the nth call from now on fails; counts down, 0 after the failure
+ *	times	number of consecutive calls that fail
+ *	swallow	these calls succeed and do nothing, so that a receive is never posted
+ *	errno	error of the calls that fail
+ *	cqe_max	limit on the entries of completion queues created from now on
+ *	kill	any write moves every known queue pair to the error state
  *
- * The device cannot be deleted while this module is loaded. It must be unloaded
- * when nobody is inside a verb: after its users have gone, or are idle.
+ * The device cannot be deleted while this module is loaded. Unload it only when no
+ * verb is being executed: after the users of the device have ended, or are idle.
  *
- * The way to the error state and what is posted behind it do not fail: that is
- * ib_drain_qp(), which has no answer to it but a warning. Nor does the driver's
- * req_notify_cq: ib_core calls it and does not look at its errors.
+ * Transitions to the error state, and posts in that state, do not fail: they are part
+ * of ib_drain_qp(), which can only warn about failures. The driver's req_notify_cq does
+ * not fail either, since ib_core ignores its errors.
  */
 #include <linux/delay.h>
 #include <linux/list.h>
@@ -47,9 +47,9 @@ module_param(cqe_max, int, 0644);
 
 static struct ib_device *dev;
 static struct ib_device_ops real;	/* the driver's */
-static DEFINE_SPINLOCK(lock);		/* verb, nth, times as they count */
+static DEFINE_SPINLOCK(lock);		/* nth and times, when calls count them down */
 
-/* Is this the call? Its caller says which verb it is. */
+/* Must this call of the verb @name fail? */
 static bool hit(const char *name)
 {
 	unsigned long flags;
@@ -69,20 +69,20 @@ static bool hit(const char *name)
 	return yes;
 }
 
-/* In a wrapper: what a call returns that is hit. */
+/* For wrappers: returns if this call must fail. */
 #define HIT_RETURNS(name) do {					\
 	if (hit(name))						\
 		return swallow ? 0 : -errno_value;		\
 } while (0)
 
-/* Queue pairs that there are, for kill. */
+/* A queue pair that was created while this module was loaded, for kill. */
 struct known_qp {
 	struct list_head entry;
 	struct ib_qp *qp;
 };
 
 static LIST_HEAD(qps);
-static DEFINE_XARRAY(draining);	/* those in the error state, by number */
+static DEFINE_XARRAY(draining);	/* queue pairs in the error state, by number */
 static DEFINE_MUTEX(qps_lock);
 
 static int fault_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
@@ -224,7 +224,7 @@ static void __exit verbfault_exit(void)
 	struct known_qp *known, *next;
 
 	dev->ops = real;
-	/* Callers that came through our table are gone a good while later. */
+	/* Wait until calls of the wrappers have returned. */
 	synchronize_rcu();
 	msleep(100);
 	list_for_each_entry_safe(known, next, &qps, entry)

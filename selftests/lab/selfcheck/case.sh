@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# One case of selfcheck.sh, in the guests: most of them misbehave in b only.
+# One case of selfcheck.sh, run in the guests; most of them misbehave only in b.
 set -uo pipefail
 . "$AFR_LAB/guest-lib.sh"
 
 barrier start
 case $1 in
-pass)	ok "all is well" ;;
+pass)	ok "pass" ;;
 skip)	exit 4 ;;
 exit)	[ "$AFR_ROLE" = a ] || exit 3 ;;
 not_ok)	[ "$AFR_ROLE" = a ] || not_ok "on purpose" "exit code 0 all the same" ;;
 alone)	[ "$AFR_ROLE" = a ] || exit 0
-	# The other one has ended: this must end too, at once.
+	# The other guest has ended, so this one must end at once, too.
 	barrier never 600 ;;
 hang)	[ "$AFR_ROLE" = a ] || while :; do sleep 1; done ;;
 panic)	[ "$AFR_ROLE" = a ] || { sync; echo c >/proc/sysrq-trigger; } ;;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A stand-in for afrdma.ko that misbehaves on request, to prove that the lab
- * notices: write the name of a fault to /sys/module/afrdma/parameters/fault.
+ * A replacement for afrdma.ko that misbehaves on request, to test that the lab detects it. The name
+ * of a fault is written to /sys/module/afrdma/parameters/fault.
  */
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -20,7 +20,7 @@ static DEFINE_MUTEX(outer);
 static DEFINE_MUTEX(inner);
 static DEFINE_SPINLOCK(spin);
 
-/* An object that nobody points to: kmemleak. */
+/* Leaks an object: kmemleak. */
 static void lose_memory(void)
 {
 	void *volatile lost = kmalloc(200, GFP_KERNEL);
@@ -28,7 +28,7 @@ static void lose_memory(void)
 	lost = NULL;
 }
 
-/* One object that is destroyed and one that is not: the trace. */
+/* Creates two objects and destroys one: the trace. */
 static void lose_conn(void)
 {
 	trace_afrdma_conn_create(1);
@@ -36,19 +36,19 @@ static void lose_conn(void)
 	trace_afrdma_conn_destroy(1);
 }
 
-/* Given back at exit only: the slab count after the test. */
+/* Keeps an object until the module is unloaded: the slab count after the test. */
 static void keep_object(void)
 {
 	kept = kmem_cache_alloc(cache, GFP_KERNEL);
 }
 
-/* The same for an RDMA object. */
+/* Keeps an RDMA object: the RDMA count after the test. */
 static void keep_pd(void)
 {
 	pd = ib_alloc_pd(device, 0);
 }
 
-/* A module reference too many: rmmod is refused. */
+/* Takes a module reference: rmmod fails. */
 static void keep_reference(void)
 {
 	__module_get(THIS_MODULE);
@@ -59,7 +59,7 @@ static void warn(void)
 	WARN_ON(1);
 }
 
-/* One byte too far: KASAN. */
+/* Reads beyond an object: KASAN. */
 static void read_beyond(void)
 {
 	volatile char *p = kmalloc(100, GFP_KERNEL);
@@ -70,7 +70,7 @@ static void read_beyond(void)
 	kfree((void *)p);
 }
 
-/* Two locks in both orders, harmless for one thread: lockdep. */
+/* Takes two locks in both orders, which is harmless in one thread: lockdep. */
 static void order_locks(void)
 {
 	mutex_lock(&outer);
@@ -83,7 +83,7 @@ static void order_locks(void)
 	mutex_unlock(&inner);
 }
 
-/* May sleep, below a spinlock. */
+/* Calls might_sleep() under a spinlock. */
 static void sleep_atomic(void)
 {
 	spin_lock(&spin);

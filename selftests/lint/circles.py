@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""No two C files of a folder use each other, directly or through others.
+
+    circles.py DIR...
+
+A file uses the headers that it includes, and the .c files that define the functions and variables
+that it mentions: in code, in a table, in a macro, or in an inline function of a header. Prints
+KTAP, and for each circle what each of its files uses of the next one.
+"""
+
+import pathlib
+import sys
+
+import csource
+
+
+def graph(folder):
+    """{file: {file that it uses: by which name}}"""
+    texts = {str(path.relative_to(folder)): path.read_text()
+             for path in sorted(folder.rglob("*.[ch]")) if not path.name.endswith(".mod.c")}
+    files = {pathlib.PurePath(name).name: name for name in texts}
+    _, wanted = csource.uses(texts)
+    uses = {}
+    for name, text in texts.items():
+        uses[name] = {other: word for other, (_, word) in wanted[name].items()}
+        for _, kind, what in csource.includes(text):
+            other = files.get(pathlib.PurePath(what).name)
+            if kind == '"' and other and other != name:
+                uses[name].setdefault(other, f'"{what}"')
+    return uses
+
+
+def way(uses, start, goal):
+    """The shortest chain of uses from one file to another, or None."""
+    before, queue = {start: None}, [start]
+    for at in queue:
+        for other in sorted(uses[at]):
+            if other not in before:
+                before[other] = at
+                queue.append(other)
+    if goal not in before:
+        return None
+    path = [goal]
+    while path[-1] != start:
+        path.append(before[path[-1]])
+    return path[::-1]
+
+
+def circles(uses):
+    """The shortest circle through each use that is part of one."""
+    seen = set()
+    for start in sorted(uses):
+        for other in sorted(uses[start]):
+            back = way(uses, other, start)
+            if back and frozenset(back) not in seen:
+                seen.add(frozenset(back))
+                yield [start, *back]
+
+
+def main():
+    print(f"KTAP version 1\n1..{len(sys.argv) - 1}")
+    failed = False
+    for number, name in enumerate(sys.argv[1:], 1):
+        uses = graph(pathlib.Path(name))
+        found = list(circles(uses))
+        failed |= bool(found)
+        print(f"{'not ok' if found else 'ok'} {number} circles: {len(uses)} files of {name}")
+        for circle in found:
+            steps = [f"{a} uses {uses[a][b]} of {b}" for a, b in zip(circle, circle[1:])]
+            print(f"# {', '.join(steps)}")
+    return failed
+
+
+sys.exit(main())

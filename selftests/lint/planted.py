@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""layers.py and circles.py see what they are made for.
+
+    planted.py
+
+Each of the faults below is put into a copy of a folder, and the check has to fail for it and name
+it; without a fault it must not. Prints KTAP.
+"""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+LINT = pathlib.Path(__file__).resolve().parent
+SRC = LINT.parent.parent
+FUNCTION = "static void planted(struct afr_conn *conn)\n{{\n\t{}\n}}\n"
+
+# What it is, the check, its folder, {file: text behind its end}, and a part of the complaint.
+FAULTS = (
+    ("a call of a file that stands below", "layers", "net/afrdma",
+     {"link.c": FUNCTION.format("afr_conn_schedule(conn);")}, "uses afr_conn_schedule of conn.c"),
+    ("a pointer that is set at run time", "layers", "net/afrdma",
+     {"link.c": FUNCTION.format("conn->fn = afr_move_run;")}, "uses afr_move_run of move.c"),
+    ("a macro in a header", "layers", "net/afrdma",
+     {"channel.h": "#define PLANTED(conn) \\\n\tafr_conn_schedule(conn)\n"},
+     "channel.h:"),
+    ("a table", "layers", "net/afrdma",
+     {"link.c": "static void (*const planted[])(struct afr_conn *) = {\n\tafr_move_run,\n};\n"},
+     "uses afr_move_run of move.c"),
+    ("a variable", "layers", "net/afrdma",
+     {"move.c": "unsigned int afr_planted;\n", "link.c": FUNCTION.format("afr_planted++;")},
+     "uses afr_planted of move.c"),
+    ("a function without the prefix", "layers", "net/afrdma",
+     {"move.c": "void planted(void)\n{\n}\n", "link.c": FUNCTION.format("planted();")},
+     "planted has no prefix"),
+    ("an include of a header that stands below", "layers", "net/afrdma",
+     {"channel.h": '#include "conn.h"\n'}, "includes conn.h"),
+    ("a file that LAYERS does not name", "layers", "net/afrdma", {"planted.h": "\n"},
+     "planted.h:1: not in LAYERS"),
+    ("two files that use each other", "circles", "tools/smctl",
+     {"print.c": "void planted_print(void)\n{\n\tplanted_nl();\n}\n",
+      "nl.c": "void planted_nl(void)\n{\n\tplanted_print();\n}\n"}, "planted_print of print.c"),
+    ("two headers that include each other", "circles", "tools/smctl",
+     {"print.h": '#include "nl.h"\n', "nl.h": '#include "print.h"\n'}, '"print.h" of print.h'),
+)
+
+
+def run(check, folder):
+    done = subprocess.run([sys.executable, LINT / f"{check}.py", folder], capture_output=True,
+                          text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def planted(check, folder, texts):
+    """What the check says of a copy of the folder with these texts added."""
+    with tempfile.TemporaryDirectory() as work:
+        copy = pathlib.Path(work) / "copy"
+        shutil.copytree(SRC / folder, copy, ignore=shutil.ignore_patterns("*.o", "*.cmd", "*.ko"))
+        for name, text in texts.items():
+            with open(copy / name, "a", encoding="utf-8") as file:
+                file.write(text)
+        return run(check, copy)
+
+
+def main():
+    print(f"KTAP version 1\n1..{len(FAULTS) + 2}")
+    failed = 0
+    clean = (("nothing", check, folder, {}, "") for check, folder in
+             (("layers", "net/afrdma"), ("circles", "tools/smctl")))
+    for number, (what, check, folder, texts, part) in enumerate((*clean, *FAULTS), 1):
+        status, text = planted(check, folder, texts)
+        good = part in text and "Traceback" not in text and (status == 1 if part else not status)
+        print(f"{'ok' if good else 'not ok'} {number} planted: {check} of {folder}: {what}")
+        if not good:
+            failed = 1
+            print("\n".join(f"# {line}" for line in text.splitlines()))
+    return failed
+
+
+sys.exit(main())

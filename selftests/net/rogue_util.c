@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What all parts of rogue share: the parameters of the run, time and random numbers. */
+#include <time.h>
+
+#include "rogue.h"
+
+struct rogue_run rogue = { .rdma = true, .patience = 2 };
+
+double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+static u64 rnd_state;
+
+void rnd_start(u64 seed)
+{
+	rnd_state = seed;
+}
+
+u64 rnd(void)
+{
+	u64 x = rnd_state += 0x9e3779b97f4a7c15ull;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
