@@ -13,8 +13,8 @@
 #   check.sh slots		print for which commits "rotate" runs which part
 #   check.sh keep		write the last results into Documentation/test-results.tsv
 #
-# With JOBS=N in the environment, N stages run at once: their guests mostly wait. Benchmarks still
-# run alone.
+# With JOBS=N in the environment, N stages run at once, as their guests are idle most of the time.
+# Benchmarks still run alone.
 #
 # Each stage writes build/check/STAGE.log; the KTAP lines in it are counted. A stage that fails
 # without a "not ok" line counts as one failure. The last line is
@@ -74,7 +74,7 @@ passed=0
 failed=0
 skipped=0
 jobs=${JOBS:-1}
-export AFRDMA_PAIRS=${AFRDMA_PAIRS:-$jobs}	# of guests at once, for the lab
+export AFRDMA_PAIRS=${AFRDMA_PAIRS:-$jobs}	# pairs of guests that the lab runs at once
 resume=		# if set, stages and parts that have passed on this commit are skipped
 always="deps lint kernels"	# except these: they are quick, and lint reads the documents
 counted=()
@@ -86,9 +86,9 @@ last_word() {
 }
 
 # Wait for process group $1 of stage $4, whose log is $2 and which takes at most $3 seconds on an
-# idle machine. On a loaded machine it is slower, but makes progress. So it is ended if its log has
-# not grown for a third of that time, or if it has run for four times as long. Time spent waiting
-# for the guests of another run does not count.
+# idle machine. On a loaded machine a stage is slower, but makes progress. So the stage is ended
+# only if its log has not grown for a third of $3, or if it has run for four times $3. Time spent
+# waiting for the guests of another run does not count.
 patience=300		# seconds without output that are always allowed
 watch() {
 	local pid=$1 log=$2 limit=$(($3 * 4)) name=$4 start=$SECONDS now=$SECONDS every=60 next
@@ -221,7 +221,7 @@ run_at_once() {
 	done
 	wait "${workers[@]}"
 	for ((job = 1; job <= jobs; job++)); do
-		# without a total, the process that ran stages has died
+		# if there is no total, the worker has died
 		read -r p f s <"$logs/tmp.total.$job" || { failed=$((failed + 1)); continue; }
 		passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 	done

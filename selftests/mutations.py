@@ -13,14 +13,14 @@ fail:
           rogue PATTERN,...     of rogue
           SCRIPT                of selftests/net, without the ".sh"
 
-Behind "---" are the changes, by function, as lines of a diff without line numbers:
+After "---" follow the changes, by function, as lines of a diff without line numbers:
 
     in FUNCTION()
     -lines to remove, which must exist once
     +lines that replace them
 
-Indentation, line breaks and comments do not matter. Lines that begin with a blank stay; they
-show where to insert.
+Indentation, line breaks and comments do not matter. Lines that begin with a blank are context: they
+are not changed, but show where to insert.
 
 First, all these rows have to pass without a bug. Then a module with each bug is built and run
 with all checkers (uml-debug), half a minute for each. Prints KTAP, then a table and the score.
@@ -69,7 +69,7 @@ class Mutation:
 
 
 class Misfit(Exception):
-    """A bug does not fit the code, and why."""
+    """A bug cannot be applied to the code; the text of the exception is the reason."""
 
 
 def read_mutation(path):
@@ -142,7 +142,7 @@ def mutated_source(mutation):
 
 
 def script_of(rows):
-    """The command for Rows in the lab, and whether one guest has to be a Byzantine peer."""
+    """The command that runs @rows in the lab, and whether one guest has to be a Byzantine peer."""
     kind, _, what = rows.partition(" ")
     net = SRC / "selftests/net"
     if kind == "lies":
@@ -156,8 +156,8 @@ def script_of(rows):
 
 
 def guest_output(lab_pid, older):
-    """The output of both guests of this lab so far. The name of its folder ends with its process
-    id; @older: earlier folders, one of which may have the same id."""
+    """The output so far of both guests of the lab run with process id @lab_pid, with which the name
+    of its folder ends. @older: folders of earlier runs, one of which may have had the same id."""
     folders = set(LABS.glob(f"*-{lab_pid}")) - older
     return "".join(path.read_text(errors="replace") for name in ("console", "ktap")
                    for folder in folders for path in sorted(folder.glob(f"[ab]/{name}")))
@@ -172,7 +172,8 @@ def splat_in(text):
 
 
 def lab(rows, module, byzantine, log, timeout=TIMEOUT):
-    """None if all rows passed; else the report and the failed row that came first."""
+    """Run the rows in the lab. Returns None if all have passed; else the report in the kernel log
+    and the first row that failed."""
     script, injects = script_of(rows)
     command = [LAB / "run", "--guest", GUEST, "--parallel", "--timeout", timeout,
                "--module-a", module, "--module-b", byzantine if injects else module, "--", *script]
@@ -203,7 +204,7 @@ def first_failure(text, log):
 
 
 def baseline(todo, unmodified, byzantine):
-    """Run all rows without a bug. Yields what fails."""
+    """Run all rows without a bug. Yields the failures."""
     kinds = {}
     for one in todo:
         kind, _, what = one.rows.partition(" ")
@@ -223,7 +224,8 @@ def selected(only):
 
 
 def make_mutant(one):
-    """Build the mutant. Returns its path, which differs from that of the next one."""
+    """Build the mutant. Returns its path, which is its own, as the next one is built while this one
+    is tested."""
     return shutil.copy2(build(mutated_source(one), "mutant"), WORK / f"{one.name}.ko")
 
 

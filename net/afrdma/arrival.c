@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Notification of added RDMA devices, by an ib_client of its own. It is registered after those of
- * device.c and rdma_cm, so these already know a device when the callback runs.
+ * Reports RDMA devices that are added. The ib_client of this file is registered after the
+ * ib_clients of device.c and rdma_cm, so both know a new device before arrival_came() is called.
  */
 #include "arrival.h"
 
@@ -10,14 +10,14 @@
 
 static void (*arrival_came)(void);
 
-static void tell(struct work_struct *work)
+static void devices_added(struct work_struct *work)
 {
 	arrival_came();
 }
 
-static DECLARE_WORK(arrival_work, tell);
+static DECLARE_WORK(arrival_work, devices_added);
 
-/* Called with locks of the RDMA core held, so the callback runs in a worker. */
+/* The RDMA core holds locks during this call, so arrival_came() is called by a worker. */
 static int add_device(struct ib_device *ib)
 {
 	schedule_work(&arrival_work);
@@ -31,8 +31,8 @@ static struct ib_client arrival_client = {
 
 /**
  * afr_arrival_init() - start to report added RDMA devices
- * @came: called in a worker, once for several devices that are added together; also for devices
- *	that exist already. It may run until afr_arrival_exit() returns.
+ * @came: called from a work item after devices were added, perhaps once for several; also for
+ *	devices that existed before this call. It may run until afr_arrival_exit() returns.
  *
  * Context: module load, after afr_link_init().
  * Return: 0 or a negative error.

@@ -3,10 +3,10 @@
  * Attaches connections to links: the steps of client and server, and the release of everything that
  * belongs to an attach.
  *
- * Lifetime of what the peer's device writes to: attach_begin() makes the MR of the receive ring and
- * the channel id before a frame carries them to the peer. Only afr_attach_end() releases them, and
- * only when the peer's DETACH was polled or is overdue (detach_overdue()), when the link is fenced
- * and drained, or when they were never sent to the peer (PE5).
+ * Lifetime of the receive ring's MR and of the channel id, which writes of the peer use:
+ * attach_begin() creates both before a frame carries them to the peer. Only afr_attach_end()
+ * releases them, and only after the peer's DETACH was polled or is overdue (detach_overdue()),
+ * after the link was fenced and drained, or if they were never sent to the peer (PE5).
  */
 #include "attach.h"
 #include "channel.h"
@@ -20,13 +20,13 @@
 #include "trace.h"
 #include "tx_policy.h"
 
-#define LINK_POLL_MS	20		/* server: the passive end comes up a moment later */
-#define RETRY_DOUBLINGS	6		/* client: limit of the back-off, one per failure */
+#define LINK_POLL_MS	20		/* server: interval of checks for its end of the link */
+#define RETRY_DOUBLINGS	6		/* client: how often the retry delay is doubled at most */
 
 /*
- * Sets the time of the next attempt. The first link that is lost is replaced at once. After that,
- * each failure doubles the delay: a link that comes up and carries nothing must not stall a stream
- * again and again.
+ * Schedules the client's next attempt to attach. After the first lost link, it may follow at once.
+ * Each further lost link or failed attempt doubles the delay, so that a link that comes up but
+ * carries nothing does not stall the stream again and again.
  */
 static void back_off(struct afr_conn *conn)
 {
@@ -52,14 +52,16 @@ void afr_attach_note_left(struct afr_conn *conn, enum afr_reason reason)
 	back_off(conn);
 }
 
+/* Is an attach in progress? */
 static bool pending(u8 state)
 {
 	return state == AFR_JOINING || state == AFR_REQUESTED || state == AFR_ATTACHING;
 }
 
 /*
- * Counts the connection as one of attaches_max, from the first step of an attach to the last or
- * until the answer is overdue. Returns false if the limit is reached.
+ * Counts the connection against attaches_max until release_quota() is called: when the attach has
+ * completed or failed, or when the answer to ATTACH is overdue. Returns false if the limit is
+ * reached.
  */
 static bool counted(struct afr_conn *conn)
 {
@@ -70,6 +72,7 @@ static bool counted(struct afr_conn *conn)
 	return conn->attach.counted;
 }
 
+/* Stops counting the connection against attaches_max. */
 static void release_quota(struct afr_conn *conn)
 {
 	if (conn->attach.counted)
@@ -140,7 +143,7 @@ static enum afr_reason reason_of(const struct afr_conn *conn, int err)
 	}
 }
 
-/* Both ends have the keys, and the link is neither drained nor left by both ends (I9, PE5). */
+/* Do both ends have the keys, on a link that is not drained and not left by both ends (I9, PE5)? */
 static bool __maybe_unused in_use(const struct afr_conn *conn)
 {
 	return (conn->attach.state == AFR_ATTACHED || conn->attach.state == AFR_LEAVING) &&
@@ -160,7 +163,7 @@ void afr_attach_end(struct afr_conn *conn)
 	struct afr_link *link = conn->attach.channel.link;
 
 	AFR_CHECK(!in_use(conn));
-	/* after this, no frame is built from what is released below */
+	/* from here on, no frame is built that contains the MR or channel id released below */
 	spin_lock_bh(&conn->tx.lock);
 	afr_conn_set_may_post(conn, false);
 	conn->attach.detach_due = false;
@@ -187,9 +190,10 @@ void afr_attach_end(struct afr_conn *conn)
 }
 
 /*
- * Registration waits for earlier posts on the queue pair, and so for the peer. worker.mutex is
- * released meanwhile, so that frames from TCP are read. The state of the attach does not change:
- * only a worker that may wait for the device, like this one, changes it.
+ * Registers both rings, which waits for earlier posts on the queue pair, and so for the peer.
+ * worker.mutex is released meanwhile, so that other runs of the worker can read frames from TCP.
+ * They do not change the state of this attach: only a run that may wait for the device, like this
+ * one, changes it.
  */
 static int register_rings(struct afr_conn *conn)
 {
@@ -213,8 +217,8 @@ static int register_rings(struct afr_conn *conn)
 }
 
 /*
- * Joins a channel on @link, whose reference it takes over, and pins and registers the rings. The
- * caller releases everything by afr_attach_end(), also after an error.
+ * Joins @link, taking over the caller's reference on it, and pins and registers the rings. Even
+ * after an error, the caller has to release everything by afr_attach_end().
  */
 static int attach_begin(struct afr_conn *conn, struct afr_link *link)
 {
@@ -224,7 +228,7 @@ static int attach_begin(struct afr_conn *conn, struct afr_link *link)
 	afr_link_put(link);	/* the channel has its own reference */
 	if (err)
 		return err;
-	if (afr_route_denied(conn))	/* the link may be older than the route */
+	if (afr_route_denied(conn))	/* the route may have changed since the link was made */
 		return -EPERM;
 	err = afr_conn_rings_pin(conn) ?: register_rings(conn);
 	if (err)
@@ -233,6 +237,7 @@ static int attach_begin(struct afr_conn *conn, struct afr_link *link)
 	return 0;
 }
 
+/* Opens the next epoch in both directions. */
 static void epoch_open(struct afr_conn *conn)
 {
 	u32 epoch;
@@ -249,8 +254,8 @@ static void epoch_open(struct afr_conn *conn)
 /**
  * afr_attach_close_epoch() - close the epoch in both directions
  * @conn: connection
- * @resume: RESUME will be sent, and only then may CREDIT frames carry the cursor again; false
- *	if the peer never used the epoch, or needs no more credit
+ * @resume: true if RESUME will be sent: CREDIT frames may carry the cursor again only after it;
+ *	false if the peer never used the epoch, or needs no more credit
  *
  * Context: connection worker.
  * Return: X, the received offset that a RESUME sent now would contain.
@@ -270,6 +275,7 @@ u64 afr_attach_close_epoch(struct afr_conn *conn, bool resume)
 	return received;
 }
 
+/* Upcall of the link group: passes the result of the join to the worker. */
 static void joined(struct afr_join *join, struct afr_link *link, enum afr_reason reason)
 {
 	struct afr_conn *conn = container_of(join, struct afr_conn, attach.join);
@@ -277,12 +283,14 @@ static void joined(struct afr_join *join, struct afr_link *link, enum afr_reason
 	afr_conn_get(conn);	/* the worker that sees AFR_F_JOINED may finish the connection */
 	conn->attach.link = link;
 	conn->attach.link_reason = reason;
-	smp_mb__before_atomic();	/* the worker sees link and reason with the flag */
+	smp_mb__before_atomic();	/* link and reason are visible before the flag */
 	set_bit(AFR_F_JOINED, &conn->flags);
-	afr_conn_schedule_link(conn);	/* not by way of the worker, which may not wait for it */
+	/* the next step waits for the device, which only link_work may do */
+	afr_conn_schedule_link(conn);
 	afr_conn_put(conn);
 }
 
+/* Is the connection ending, so that it must not attach any more? */
 static bool no_new_attach(struct afr_conn *conn)
 {
 	return test_bit(AFR_F_ABORT, &conn->flags) || test_bit(AFR_F_ORPHAN, &conn->flags) ||
@@ -290,10 +298,10 @@ static bool no_new_attach(struct afr_conn *conn)
 }
 
 /**
- * afr_attach_start() - client: ask for a link, if one is due
+ * afr_attach_start() - client: request a link, if an attach is due
  * @conn: connection, detached
  *
- * The next epoch may begin only when both ends have left the last one (PM2).
+ * The next epoch may begin only when both ends have left the previous one (PM2).
  *
  * Context: connection worker.
  */
@@ -361,7 +369,7 @@ void afr_attach_joined(struct afr_conn *conn)
 		return;
 	}
 	err = attach_begin(conn, link);
-	if (err || no_new_attach(conn)) {	/* the stream may have ended meanwhile */
+	if (err || no_new_attach(conn)) {	/* may have changed during the registration */
 		afr_attach_end(conn);
 		attach_failed(conn, err ? reason_of(conn, err) : AFR_REASON_CLOSING);
 		return;
@@ -387,11 +395,11 @@ void afr_attach_refuse(struct afr_conn *conn, enum afr_reason reason)
 	attach_failed(conn, reason);
 	conn->attach.answer = reason;
 	afr_frame_tx_request(conn, AFR_FRAME_ATTACHED);
-	/* closing the epoch counted the cursor as reported */
+	/* closing the epoch marked the cursor as reported, although no frame has reported it */
 	afr_frame_tx_request(conn, AFR_FRAME_CREDIT);
 }
 
-/* Completes the attach: from now on both ends know where to write. */
+/* Completes the attach at this end, which now knows where to write in the peer's receive ring. */
 static void attached(struct afr_conn *conn, const struct afr_frame *frame)
 {
 	afr_attach_set_state(conn, AFR_ATTACHED);
@@ -408,18 +416,18 @@ static void attached(struct afr_conn *conn, const struct afr_frame *frame)
 }
 
 /**
- * afr_attach_answer() - server: answer the ATTACH, if possible now
+ * afr_attach_answer() - server: answer ATTACH, or try again later if the link is not up yet
  * @conn: connection, requested
  *
- * The server's end of the link may come up a moment later than the client's: until then, or until
- * AFR_T_ATTACH expires, the worker tries again every LINK_POLL_MS.
+ * The server's end of the link may come up a moment later than the client's. The worker tries again
+ * every LINK_POLL_MS until it is up or AFR_T_ATTACH expires.
  *
  * Context: connection worker.
  */
 void afr_attach_answer(struct afr_conn *conn)
 {
 	const struct afr_frame *req = &conn->attach.request;
-	/* the client has lost this link meanwhile: do not wait for it */
+	/* the client has already left this epoch: do not wait for the link */
 	bool left = test_bit(AFR_F_PEER_LEFT, &conn->flags);
 	bool late = afr_conn_timer_due(conn, AFR_T_ATTACH) || left;
 	struct afr_link *link;
@@ -450,7 +458,7 @@ void afr_attach_answer(struct afr_conn *conn)
 	afr_frame_tx_request(conn, AFR_FRAME_ATTACHED);
 }
 
-/* Applies the consumer cursor in ATTACH or ATTACHED like that of any CREDIT. */
+/* Applies the consumer cursor in ATTACH or ATTACHED as on_credit() applies the one in CREDIT. */
 static int take_cursor(struct afr_conn *conn, u64 consumed)
 {
 	int bad;
@@ -512,29 +520,29 @@ void afr_attach_refused(struct afr_conn *conn, u32 reason)
 	set_bit(AFR_F_PEER_LEFT, &conn->flags);
 	afr_attach_end(conn);
 	attach_failed(conn, reason);
-	/* closing the epoch counted the cursor as reported */
+	/* closing the epoch marked the cursor as reported, although no frame has reported it */
 	afr_frame_tx_request(conn, AFR_FRAME_CREDIT);
 }
 
 /**
- * afr_attach_drop_unsent() - client: drop an ATTACH that was not written yet
+ * afr_attach_drop_unsent() - client: drop an ATTACH that has not been written to TCP yet
  * @conn: connection
  *
  * Context: connection worker.
- * Return: true if there was one: the peer does not know the epoch, and never will.
+ * Return: true if an ATTACH was dropped: the peer will never learn of its epoch.
  */
 bool afr_attach_drop_unsent(struct afr_conn *conn)
 {
-	bool unsaid;
+	bool was_pending;
 
-	spin_lock_bh(&conn->tx.lock);	/* build_attach() may put it back */
-	unsaid = test_and_clear_bit(AFR_FRAME_ATTACH, &conn->out.pending);
+	spin_lock_bh(&conn->tx.lock);	/* build_attach() clears the bit and may set it again */
+	was_pending = test_and_clear_bit(AFR_FRAME_ATTACH, &conn->out.pending);
 	spin_unlock_bh(&conn->tx.lock);
-	return unsaid;
+	return was_pending;
 }
 
 /**
- * afr_attach_withdraw() - client: if the ATTACH was not written yet, drop it and end the attach
+ * afr_attach_withdraw() - client: if ATTACH has not been written yet, drop it and end the attach
  * @conn: connection, attaching; its send direction ends
  *
  * Context: connection worker.
@@ -561,17 +569,20 @@ int afr_attach_rx_attached(struct afr_conn *conn, const struct afr_frame *frame)
 
 	if (conn->server || frame->attach.epoch != conn->tx.seq.epoch)
 		return AFR_REASON_ATTACH_BAD;
-	/* the link was lost meanwhile, and RESUME was requested; a peer that refused sends none */
+	/*
+	 * The link was lost before ATTACHED came, and this end has requested RESUME. If the server
+	 * refused ATTACH, it was never in the epoch and sends no RESUME.
+	 */
 	if (conn->attach.state != AFR_ATTACHING) {
 		if (frame->attach.reason)
 			set_bit(AFR_F_PEER_LEFT, &conn->flags);
 		return conn->tx.seq.open ? AFR_REASON_ATTACH_BAD : 0;
 	}
-	/* afr_attach_refused() releases the keys later: it may have to wait for the device */
+	/* the keys are released later, by afr_attach_refused(), which may wait for the device */
 	if (frame->attach.reason) {
 		afr_attach_close_epoch(conn, false);
 		conn->attach.link_reason = afr_reason_of_peer(frame->attach.reason);
-		/* closing the epoch counted the cursor as reported */
+		/* closing the epoch marked the cursor as reported, although no frame reported it */
 		afr_frame_tx_request(conn, AFR_FRAME_CREDIT);
 		return test_and_set_bit(AFR_F_REFUSED, &conn->flags) ? AFR_REASON_ATTACH_BAD : 0;
 	}
@@ -590,6 +601,6 @@ int afr_attach_rx_attached(struct afr_conn *conn, const struct afr_frame *frame)
 	afr_conn_set_may_post(conn, !test_bit(AFR_F_LINK_DOWN, &conn->flags));
 	afr_tx_policy_uncork(conn);
 	spin_unlock_bh(&conn->tx.lock);
-	afr_rdma_tx_credit(conn);	/* from now on build_credit() drops pending CREDIT frames */
+	afr_rdma_tx_credit(conn);	/* replaces a pending CREDIT, which build_credit() drops */
 	return 0;
 }

@@ -13,7 +13,8 @@
 #include "netns.h"
 #include "proto/imm.h"
 
-static int add_group_link(struct afr_channel *channel)
+/* Adds the channel to the members of its link, unless the link is full or not up. */
+static int add_member(struct afr_channel *channel)
 {
 	struct afr_link *link = channel->link;
 	unsigned int most = READ_ONCE(link->an->set.conns_per_link);
@@ -36,7 +37,7 @@ static int add_group_link(struct afr_channel *channel)
 
 /**
  * afr_channel_join() - join a link
- * @channel: zeroed, or left before
+ * @channel: channel that is zeroed or has left its last link
  * @link: link, referenced by the caller
  * @ops: upcalls
  *
@@ -58,7 +59,7 @@ int afr_channel_join(struct afr_channel *channel, struct afr_link *link,
 	INIT_LIST_HEAD(&channel->pacing);
 	INIT_LIST_HEAD(&channel->latency_entry);
 	INIT_LIST_HEAD(&channel->member);
-	/* Only reserve the id: completions must not find the channel yet. */
+	/* only reserve the id: completions must not find the channel yet */
 	ret = xa_alloc(&link->members.ids, &id, NULL, XA_LIMIT(0, AFR_CHANNEL_MAX), GFP_KERNEL);
 	if (ret) {
 		channel->link = NULL;
@@ -67,7 +68,7 @@ int afr_channel_join(struct afr_channel *channel, struct afr_link *link,
 	channel->id = id;
 	channel->joined = true;
 	refcount_inc(&link->refs);
-	ret = add_group_link(channel);
+	ret = add_member(channel);
 	if (ret) {
 		channel->joined = false;
 		channel->link = NULL;
@@ -75,11 +76,12 @@ int afr_channel_join(struct afr_channel *channel, struct afr_link *link,
 		afr_link_put(link);
 		return ret;
 	}
-	AFR_CHECK(!xa_load(&link->members.ids, id));	/* not found before initialised (I6) */
+	AFR_CHECK(!xa_load(&link->members.ids, id));	/* initialised before it is found (I6) */
 	xa_store(&link->members.ids, id, channel, GFP_KERNEL);
 	return 0;
 }
 
+/* Is another task in the down() upcall of @channel? */
 static bool down_runs(struct afr_link *link, const struct afr_channel *channel)
 {
 	bool runs;
@@ -92,13 +94,14 @@ static bool down_runs(struct afr_link *link, const struct afr_channel *channel)
 
 /**
  * afr_channel_leave() - leave the link, and release the id
- * @channel: channel; does nothing if it has left, or never joined and is zeroed
+ * @channel: channel; nothing happens if it has already left, or is zeroed and has never joined
  *
- * The id is reused at once. So either the peer's DETACH was polled, or down() was called, or the id
- * was never sent to the peer (PE5). Otherwise the caller sets channel->id_retired: then the id
- * stays taken for the rest of the link's life, and the peer's messages for it are ignored.
+ * The id may be reused at once. So the caller leaves only after the peer's DETACH was polled or
+ * down() was called, or if the id was never sent to the peer (PE5). Otherwise it first sets
+ * channel->id_retired: then the id is not reused as long as the link exists, and messages of the
+ * peer for that id are ignored.
  *
- * After return no upcall is running or follows, except a down() that this is called from.
+ * After return, no upcall runs or will be made, except for a down() that called this function.
  *
  * Context: process; sleeps for a grace period.
  */
@@ -132,9 +135,9 @@ void afr_channel_leave(struct afr_channel *channel)
 }
 
 /*
- * May @channel post a message now? If not, queues it for kick(): behind the other waiters, or, for
- * its DETACH (@leaves), only behind others that leave, so that channels which keep writing do not
- * delay the release of its memory.
+ * Returns 0 if @channel may post a message now; otherwise queues the channel for kick(), behind the
+ * channels that wait already. A channel that has to post DETACH (@leaves) waits only behind other
+ * such channels, so that channels which keep writing do not delay the release of its memory.
  */
 static int admit(struct afr_channel *channel, bool leaves)
 {
@@ -160,11 +163,12 @@ static int admit(struct afr_channel *channel, bool leaves)
 	return -EAGAIN;
 }
 
+/* Returns a send context for a message of @channel, whose completion calls @report. */
 static struct afr_link_send send_for(const struct afr_channel *channel,
-				     void (*tell)(struct afr_channel *channel))
+				     void (*report)(struct afr_channel *channel))
 {
 	return (struct afr_link_send){
-		.id = channel->id, .serial = channel->serial, .tell = tell,
+		.id = channel->id, .serial = channel->serial, .report = report,
 	};
 }
 
@@ -173,13 +177,13 @@ static struct afr_link_send send_for(const struct afr_channel *channel,
  * @channel: channel, joined, with peer_id set
  * @w: the write
  *
- * Whatever is written, AFR_LINK_CREDIT_RESERVE credits are left for announcements: if cursors or
- * DETACHs could use them, both ends could wait for each other.
+ * AFR_LINK_CREDIT_RESERVE credits are always left for announcements: if writes, even of a cursor
+ * only, or DETACHs could use these credits, both ends could wait for each other.
  *
  * Context: process or softirq, under the caller's tx lock, so that cursors are posted in the order
  * in which they were sampled (B10).
- * Return: 0; -EAGAIN: no credit or send slot, kick() will follow, or bulk is held back, paced()
- * will follow; or -ENOTCONN: the link is dying or dead, down() will follow.
+ * Return: 0; -EAGAIN: there is no credit or send slot, and kick() will follow, or pacing holds back
+ * the bulk, and paced() will follow; -ENOTCONN: the link is dying or dead, and down() will follow.
  */
 int afr_channel_write(struct afr_channel *channel, const struct afr_write *w)
 {
@@ -194,8 +198,8 @@ int afr_channel_write(struct afr_channel *channel, const struct afr_write *w)
 	};
 	int ret;
 
-	if (!w->tell)
-		ctx.tell = NULL;
+	if (!w->report)
+		ctx.report = NULL;
 	spin_lock_bh(&link->lock);
 	if (w->latency)
 		afr_link_pace_latency(channel);
@@ -204,7 +208,7 @@ int afr_channel_write(struct afr_channel *channel, const struct afr_write *w)
 		ret = admit(channel, false);
 	if (!ret)
 		ret = afr_link_queue_post(link, &wr, afr_imm_pack(channel->peer_id, w->cursor),
-					  ctx.tell || ctx.bulk ? &ctx : NULL);
+					  ctx.report || ctx.bulk ? &ctx : NULL);
 	if (!ret) {
 		link->sq.bytes += w->len;
 		link->sq.writes++;
@@ -215,7 +219,7 @@ int afr_channel_write(struct afr_channel *channel, const struct afr_write *w)
 
 /**
  * afr_channel_detach() - post DETACH, the last message to the peer's channel
- * @channel: channel; nothing is posted for it afterwards
+ * @channel: channel, on which the caller posts nothing afterwards
  *
  * detached() follows when DETACH has completed.
  *

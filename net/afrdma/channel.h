@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A channel: the use of a link by one connection, which embeds it. It joins a link, which gives it
- * an id, posts writes to the peer's id, and leaves.
+ * A channel is the membership of one connection in a link, and is embedded in the connection. It
+ * joins a link, which allocates its id, posts writes that name the peer's channel id, and leaves.
  */
 #ifndef AFR_CHANNEL_H
 #define AFR_CHANNEL_H
@@ -18,19 +18,19 @@ struct afr_channel;
 struct afr_channel_ops {
 	/*
 	 * Softirq. A write to this channel landed: @len bytes of data (0: cursor only) and the
-	 * writer's 16-bit consumer cursor. Completions of one link come in order and one at a
-	 * time.
+	 * writer's 16-bit consumer cursor. The completions of one link are handled in order, one
+	 * at a time.
 	 */
 	void (*landed)(struct afr_channel *channel, u32 len, u16 cursor);
 	/* Softirq. The peer's DETACH was polled: the peer writes to this channel no more. */
 	void (*peer_detached)(struct afr_channel *channel);
-	/* Softirq. The DETACH of this end has completed: the peer's device has it. */
+	/* Softirq. The local DETACH has completed: the peer's device has received it. */
 	void (*detached)(struct afr_channel *channel);
-	/* Softirq. A write with afr_write.tell set has completed. */
+	/* Softirq. A write with afr_write.report set has completed. */
 	void (*written)(struct afr_channel *channel);
-	/* Softirq. A write or DETACH was refused with -EAGAIN: post it again. */
+	/* Softirq. A write or DETACH that was refused with -EAGAIN has to be posted again. */
 	void (*kick)(struct afr_channel *channel);
-	/* Softirq. As kick(), for bulk that was held back by pacing. */
+	/* Softirq. Like kick(), for bulk that pacing has held back. */
 	void (*paced)(struct afr_channel *channel);
 	/*
 	 * Process context, once. The link is fenced and drained: nothing can land, complete or be
@@ -42,24 +42,24 @@ struct afr_channel_ops {
 	 * Any context. Take and drop a reference that keeps the memory of @channel alive; the link
 	 * holds one during each upcall.
 	 */
-	bool (*get)(struct afr_channel *channel);	/* false: being freed, no upcall comes */
+	bool (*get)(struct afr_channel *channel);	/* false: being freed, no upcall follows */
 	void (*put)(struct afr_channel *channel);
 };
 
 struct afr_channel {
 	const struct afr_channel_ops *ops;
 	struct afr_link	*link;		/* holds a reference while joined */
-	u16		id;		/* of this end: the peer puts it into its immediates */
-	u16		peer_id;	/* of the peer's channel: goes into immediates sent here */
-	bool		id_retired;	/* left without the peer's DETACH: the id stays taken */
+	u16		id;		/* local id, in the immediates that the peer sends */
+	u16		peer_id;	/* id at the peer, in the immediates that this end sends */
+	bool		id_retired;	/* leaving without the peer's DETACH: never reuse @id */
 	/* private to the link layer */
 	bool		joined;
 	bool		ended;		/* the peer's DETACH was polled */
 	u32		serial;		/* distinguishes successive users of one id */
-	struct list_head waiting;	/* on link->sq.waiters or .leavers, for kick() */
+	struct list_head waiting;	/* on link->sq.waiters or .detach_waiters, for kick() */
 	struct list_head pacing;	/* on link->pace.held */
 	struct list_head latency_entry;	/* on link->pace.latency */
-	u64		latency_until;	/* jiffies64: bulk leaves space for it until then */
+	u64		latency_until;	/* jiffies64: bulk of other channels is paced until then */
 	struct list_head member;	/* on link->members.list */
 };
 
@@ -71,8 +71,8 @@ struct afr_write {
 	u64	remote;
 	u32	rkey;
 	u16	cursor;		/* low half of the immediate */
-	bool	tell;		/* call written() when it has completed */
-	bool	latency;	/* latency-sensitive: bulk of other channels leaves space for it */
+	bool	report;		/* call written() when it has completed */
+	bool	latency;	/* latency-sensitive: starts pacing of other channels */
 	bool	bulk;		/* subject to pacing */
 };
 

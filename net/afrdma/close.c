@@ -5,7 +5,8 @@
  * Orderly: both FINs are acknowledged -> both ends leave the link (DETACH after the last write,
  * PE5) -> TCP is shut down for writing -> TCP is read to its end -> finished (E1, PE4).
  * By abort: TCP is reset -> the connection leaves the link -> finished.
- * A closed socket leaves an orphan, which ends in the same ways, limited by a timer.
+ * When its socket is closed, a connection becomes an orphan: it ends in one of these two ways, and
+ * a timer limits how long that takes.
  */
 #include "close.h"
 
@@ -20,7 +21,7 @@
 #include "tcp_sock.h"
 #include "trace.h"
 
-/* The error, positive, that calls of the program report after an abort. */
+/* Returns the positive errno that calls of the program report after an abort. */
 static int errno_of(struct afr_conn *conn)
 {
 	enum afr_reason reason = conn->abort_reason;
@@ -51,7 +52,10 @@ static bool is_violation(enum afr_reason reason)
 	return reason >= AFR_REASON_HELLO_BAD;
 }
 
-/* To the program of a server, the bytes that it wrote before the client's HELLO count as sent. */
+/*
+ * Does a server have bytes that wait for the client's HELLO? send() has returned success for them,
+ * so an abort must not discard them.
+ */
 static bool early_waits(const struct afr_conn *conn)
 {
 	return afr_conn_tx_mode(conn) == AFR_MODE_UNDECIDED && conn->tx.seq.written &&
@@ -67,7 +71,7 @@ static bool early_waits(const struct afr_conn *conn)
  * violation or a dead TCP connection cannot.
  *
  * Context: connection worker.
- * Return: true while it waits; HELLO and frames are still read then.
+ * Return: true while the abort has to wait; the worker still reads HELLO and frames then.
  */
 bool afr_close_abort_deferred(struct afr_conn *conn)
 {
@@ -127,7 +131,10 @@ void afr_close_tcp_eof(struct afr_conn *conn, int err)
 	complete = conn->rx.seq.visible == conn->rx.seq.fin;
 	spin_unlock_bh(&conn->rx.lock);
 	set_bit(AFR_F_TCP_EOF, &conn->flags);
-	/* how TCP ends does not matter: all is delivered, or the send direction is not framed */
+	/*
+	 * No error, however TCP ended: all bytes of the peer have been received, and all sent bytes
+	 * were acknowledged, or the send direction is not framed.
+	 */
 	if (complete && (afr_send_done(conn) || afr_conn_tx_mode(conn) != AFR_MODE_FRAMED))
 		return;
 	if (err)
@@ -140,12 +147,13 @@ void afr_close_tcp_eof(struct afr_conn *conn, int err)
 }
 
 /**
- * afr_close_blocked_sender() - abort a blocked sender if TCP was reset after unread DATA
+ * afr_close_blocked_sender() - abort if TCP was reset but the sender would never notice it
  * @conn: connection; the receive ring cannot take the rest of a DATA frame from TCP
  *
- * The reset is noticed only when all frames before it were read. They are not read while the
- * receive ring cannot get a page and the program does not read. If the send window is closed as
- * well, nothing is written to TCP that would return the error, and send() would sleep for ever.
+ * The worker notices a reset only after it has read all frames that arrived before the reset, which
+ * it cannot while the receive ring gets no page and the program does not read. If the send window
+ * is closed as well, nothing is written to TCP, so no write returns the error, and send() would
+ * sleep for ever.
  *
  * Context: connection worker.
  */
@@ -167,9 +175,9 @@ void afr_close_blocked_sender(struct afr_conn *conn)
 }
 
 /*
- * Returns a sum that grows whenever the peer takes data: its consumer cursor, SND.UNA, and on TCP
- * the bytes that TCP acknowledged. On RDMA these do not count: they are SERVICE frames, which TCP
- * acknowledges even if the peer's program is stuck.
+ * Returns a sum that grows whenever the peer takes data: the peer's consumer cursor, plus SND.UNA,
+ * plus, while the direction is on TCP, the bytes that the peer's TCP has acknowledged. On RDMA, TCP
+ * carries only SERVICE frames, which are acknowledged even if the peer's program is stuck.
  */
 static u64 delivered(struct afr_conn *conn)
 {
@@ -183,7 +191,10 @@ static u64 delivered(struct afr_conn *conn)
 	return sum;
 }
 
-/* Keeps a connection that was closed just now to deliver its bytes, if orphans_max allows (E3). */
+/*
+ * The socket was just closed: keeps the connection so that it delivers its bytes, or aborts it if
+ * orphans_max is reached (E3).
+ */
 static void new_orphan(struct afr_conn *conn)
 {
 	struct afr_net *an = conn->an;
@@ -198,9 +209,9 @@ static void new_orphan(struct afr_conn *conn)
 }
 
 /*
- * After the orphan timeout: an orphan that has delivered anything since its timer started gets the
- * same time again, because its peer is only slow. TCP's orphans live while the peer acknowledges,
- * too (RFC 9293, 3.8.6.1).
+ * Called when the orphan timer has expired. If the orphan has delivered anything since the timer
+ * was started, the peer is only slow: restarts the timer and returns true. TCP likewise keeps an
+ * orphan while the peer acknowledges (RFC 9293, 3.8.6.1).
  */
 static bool renew_orphan_timer(struct afr_conn *conn)
 {
@@ -215,9 +226,10 @@ static bool renew_orphan_timer(struct afr_conn *conn)
 }
 
 /*
- * The peer has received everything, and may take long to end its own direction. Such an orphan must
- * not use up the limit for orphans that still deliver: it is counted against a second limit of the
- * same size, and lives as long as a TCP socket in FIN-WAIT-2 (tcp_fin_timeout, TCP_LINGER2).
+ * Called when the peer of an orphan has received everything, but has not ended its own direction,
+ * which may take long. Such an orphan must not use up the limit for orphans that still deliver: it
+ * is counted against a second limit of the same size, and lives as long as a TCP socket in
+ * FIN-WAIT-2 (tcp_fin_timeout, TCP_LINGER2).
  */
 static void orphan_delivered(struct afr_conn *conn)
 {
@@ -235,8 +247,8 @@ static void orphan_delivered(struct afr_conn *conn)
 }
 
 /*
- * After the program has closed its socket: ends the send direction, and resets the connection if
- * there are bytes that no program will read (PE7).
+ * Takes the steps of an orphan: ends the send direction, and aborts the connection if it has
+ * received bytes that no program will read (PE7).
  */
 static void run_orphan(struct afr_conn *conn)
 {
@@ -250,7 +262,7 @@ static void run_orphan(struct afr_conn *conn)
 	if (unread)
 		afr_conn_abort(conn, AFR_REASON_CLOSED_UNREAD);
 	else if (afr_conn_tx_mode(conn) == AFR_MODE_FRAMED && !test_bit(AFR_F_ABORT, &conn->flags))
-		afr_send_fin(conn);	/* not before a reset: the peer would see end of stream */
+		afr_send_fin(conn);	/* no FIN before an abort: it would mean a clean end */
 	if (test_bit(AFR_F_ORPHAN_COUNTED, &conn->flags) && afr_send_done(conn) &&
 	    !afr_recv_fin(conn))
 		orphan_delivered(conn);
@@ -262,8 +274,8 @@ static void run_orphan(struct afr_conn *conn)
 }
 
 /*
- * After the program has shut down both directions: resets the connection if the peer has sent more
- * (RFC 9293, 3.10.7.4: data that cannot be delivered).
+ * Called when the program has shut down both directions: aborts the connection if the peer has
+ * sent more bytes since, which cannot be delivered (RFC 9293, 3.10.7.4).
  */
 static void run_rx_refused(struct afr_conn *conn)
 {
@@ -276,17 +288,20 @@ static void run_rx_refused(struct afr_conn *conn)
 		afr_conn_abort(conn, AFR_REASON_ORPHAN_DATA);
 }
 
-/* Both directions are complete, FINACK was received, and the local FINACK at least requested. */
+/*
+ * Are both directions complete: FINACK was received, and the local FINACK was at least requested?
+ * Requests the local FINACK if it is due.
+ */
 static bool both_complete(struct afr_conn *conn)
 {
-	bool told;
+	bool finack_requested;
 
 	spin_lock_bh(&conn->rx.lock);
 	if (afr_rx_finack_due(&conn->rx.seq))
 		afr_frame_tx_request(conn, AFR_FRAME_FINACK);
-	told = conn->rx.seq.finack_requested;
+	finack_requested = conn->rx.seq.finack_requested;
 	spin_unlock_bh(&conn->rx.lock);
-	return told && afr_send_done(conn);
+	return finack_requested && afr_send_done(conn);
 }
 
 static void finish(struct afr_conn *conn)
@@ -300,9 +315,9 @@ static void finish(struct afr_conn *conn)
 }
 
 /*
- * TCP drops a FIN for which it cannot allocate a packet and never retries it (tcp_send_fin()): both
- * ends would keep the connection until the orphan timeout. Both streams are complete here, so a
- * reset ends the connection as well.
+ * Shuts down TCP for writing, and resets it if it has dropped its FIN. tcp_send_fin() drops a FIN
+ * for which it cannot allocate a packet and never retries, so both ends would keep the connection
+ * until the orphan timeout. The reset loses nothing, as both streams are complete here.
  */
 static void send_tcp_fin(struct afr_conn *conn)
 {
@@ -316,8 +331,8 @@ static void send_tcp_fin(struct afr_conn *conn)
 }
 
 /*
- * Shuts down TCP for writing. This makes TCP invoke the callbacks, which must not mistake it for an
- * event of the peer: AFR_F_TCP_SHUTTING_DOWN.
+ * Shuts down TCP for writing. TCP invokes its callbacks meanwhile; AFR_F_TCP_SHUTTING_DOWN keeps
+ * them from taking these invocations for events caused by the peer.
  */
 static void shut_tcp(struct afr_conn *conn)
 {
@@ -341,11 +356,12 @@ static void push_and_shut_tcp(struct afr_conn *conn)
 		tcp_sock_set_cork(conn->tcp->sk, false);
 }
 
+/* Negotiated: once both directions are complete, leaves the link, shuts down TCP and finishes. */
 static void run_framed(struct afr_conn *conn)
 {
 	if (!both_complete(conn))
 		return;
-	set_bit(AFR_F_FLUSH, &conn->flags);	/* no more frames to be piggybacked on */
+	set_bit(AFR_F_FLUSH, &conn->flags);	/* FINACK has no later frame to wait for */
 	afr_move_detach(conn);
 	if (conn->attach.state != AFR_DETACHED) {
 		afr_frame_tx_push(conn);
@@ -357,7 +373,7 @@ static void run_framed(struct afr_conn *conn)
 		finish(conn);
 }
 
-/* One-way: FINs are not acknowledged by frames, so TCP itself ends such a connection. */
+/* One-way: no FINACK can acknowledge FIN, so the FINs of TCP end such a connection. */
 static void run_one_way(struct afr_conn *conn)
 {
 	if (afr_conn_tx_mode(conn) == AFR_MODE_FRAMED && conn->tx.seq.fin != AFR_NO_FIN &&
@@ -416,7 +432,7 @@ void afr_close_run(struct afr_conn *conn)
 }
 
 /**
- * afr_close_tcp_state() - get the state that a TCP connection with this stream would be in
+ * afr_close_tcp_state() - get the TCP state that corresponds to the FINs sent and received
  * @conn: negotiated connection
  *
  * The real TCP connection stays ESTABLISHED until both directions have ended, but programs detect a
@@ -444,11 +460,11 @@ u8 afr_close_tcp_state(struct afr_conn *conn)
 }
 
 /**
- * afr_close_refuse() - abort because of what the peer sent, and stop reading from TCP
+ * afr_close_refuse() - abort because of a frame or HELLO of the peer, and stop reading from TCP
  * @conn: connection
  * @reason: why
  *
- * Nothing that follows is parsed, not even while an abort waits (afr_close_abort_deferred()).
+ * Later bytes from TCP are not parsed, not even while the abort waits (afr_close_abort_deferred()).
  *
  * Context: connection worker.
  */

@@ -3,13 +3,13 @@
  * The cm listener: accepts or rejects the connect requests by which peers set up links.
  *
  * IPv4 and IPv6 share one port, so that the port sent in HELLO is right for both address families.
- * The rdma_cm ids pin the namespace (B8), so they exist only while it has sockets.
+ * The rdma_cm ids pin the namespace (B8), so they exist only while it has AF_RDMA sockets.
  *
  * rdma_cm calls the handler for the requests of all peers one after the other; the handler only
  * copies the request and queues it. The number of pending requests is bounded (link_requests_max).
  *
- * Locks: afr_net.lock is held while listeners are created, but not while they are destroyed;
- * handlers do not take it.
+ * For the lock order see afrdma-internals.rst. afr_net.lock is held while listeners are created,
+ * but not while afr_cm_listener_put() destroys them. rdma_cm handlers do not take afr_net.lock.
  */
 #include <linux/atomic.h>
 #include <linux/in.h>
@@ -33,7 +33,7 @@
 struct afr_cm_listener {
 	struct afr_net		*an;
 	unsigned int		users;
-	/* set by the first afr_cm_listener_port(), because a host with only clients needs none */
+	/* set by the first afr_cm_listener_port(): a host with only clients needs no listener */
 	struct workqueue_struct	*wq;		/* runs request_work() */
 	struct rdma_cm_id	*id4, *id6;	/* id6 is NULL without IPv6 */
 	u16			port;
@@ -76,6 +76,7 @@ static enum afr_reason check_request(struct request *r)
 	return info.reason;
 }
 
+/* Accepts or rejects a connect request. */
 static void request_work(struct work_struct *work)
 {
 	struct request *r = container_of(work, struct request, work);
@@ -93,22 +94,26 @@ static void request_work(struct work_struct *work)
 	kfree_sensitive(r);
 }
 
-/* Ignores events until request_work() has run: after a relevant one, accepting the id fails. */
+/*
+ * Handles the events of an id until request_work() has run. They can be ignored: after any event
+ * that matters, accepting the id fails.
+ */
 static int request_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	return 0;
 }
 
+/* Checks and copies a connect request; returns NULL if it has to be rejected. */
 static struct request *new_request(struct afr_cm_listener *s, struct rdma_cm_id *id,
 				   const struct rdma_conn_param *param)
 {
 	const struct afr_wire_cm_req *req = param->private_data;
 	struct request *r;
 
-	/* the local queue pair would use these counts, and an rnr_retry_count of 7 never ends */
+	/* the local queue pair would use the peer's counts; an rnr_retry_count of 7 is for ever */
 	if (param->retry_count > AFR_CM_RETRIES || param->rnr_retry_count > AFR_CM_RETRIES)
 		return NULL;
-	/* on InfiniBand private data has always the full length, padded with zeros (R6) */
+	/* on InfiniBand, private data always has the full length and is padded with zeros (R6) */
 	if (!req || param->private_data_len < sizeof(*req) ||
 	    be32_to_cpu(req->magic) != AFR_CM_MAGIC ||
 	    memchr_inv(req + 1, 0, param->private_data_len - sizeof(*req)))
@@ -128,7 +133,7 @@ static struct request *new_request(struct afr_cm_listener *s, struct rdma_cm_id 
 	return r;
 }
 
-/* If this returns non-zero for a request, rdma_cm rejects it and destroys its id. */
+/* Queues a connect request. If this returns an error, rdma_cm rejects it and destroys its id. */
 static int listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct afr_cm_listener *s = id->context;
@@ -173,6 +178,10 @@ static struct rdma_cm_id *listen(struct afr_cm_listener *s, struct sockaddr *add
 	return id;
 }
 
+/*
+ * Creates the listeners for IPv4 and IPv6 on one port. Returns -EADDRINUSE if the port chosen for
+ * IPv4 is in use on IPv6; the caller then tries again.
+ */
 static int try_listen(struct afr_cm_listener *s)
 {
 	struct sockaddr_in any4 = { .sin_family = AF_INET };
@@ -198,7 +207,7 @@ static int try_listen(struct afr_cm_listener *s)
 		s->id4 = NULL;
 		return -EADDRINUSE;
 	}
-	s->id6 = IS_ERR(id) ? NULL : id;	/* this host has no IPv6 */
+	s->id6 = IS_ERR(id) ? NULL : id;	/* error: this host has no IPv6 */
 	s->port = ntohs(port);
 	return 0;
 }
@@ -241,7 +250,7 @@ u16 afr_cm_listener_port(struct afr_net *an, sa_family_t family)
  * afr_cm_listener_started() - has the cm listener been started?
  * @an: namespace
  *
- * If so, afr_cm_listener_port() may be called from any process context.
+ * Once it has been started, afr_cm_listener_port() may be called from any process context.
  *
  * Context: process.
  * Return: true while there is a listener.
@@ -289,7 +298,7 @@ void afr_cm_listener_get(struct afr_net *an)
 }
 
 /**
- * afr_cm_listener_put() - a socket is gone; destroy the cm listener with the last one (B8)
+ * afr_cm_listener_put() - drop a socket as a user; destroy the cm listener after the last (B8)
  * @an: namespace of the socket
  *
  * Context: process. Waits for handlers and pending requests, not for peers.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Differences between kernel versions. The rest of the module is written for 6.12 (except for
- * splice_eof in sock.c). The Makefile searches the headers of the kernel and defines AFR_HAVE_*.
+ * splice_eof in sock.c). The Makefile searches the headers of the kernel for each difference and
+ * defines AFR_HAVE_* accordingly.
  */
 #ifndef AFR_COMPAT_H
 #define AFR_COMPAT_H
@@ -57,8 +58,8 @@ static inline int afr_ops_accept(struct socket *sock, struct socket *newsock, in
 #endif
 
 /*
- * Older kernels do not pass setsockopt(SOL_SOCKET) to a protocol. There the bit is one that is not
- * used.
+ * Older kernels do not pass setsockopt(SOL_SOCKET) to a protocol, and do not define the flag. There
+ * it is an unused bit of socket.flags.
  */
 #ifndef SOCK_CUSTOM_SOCKOPT
 #define SOCK_CUSTOM_SOCKOPT (BITS_PER_LONG - 1)
@@ -67,7 +68,7 @@ static inline int afr_ops_accept(struct socket *sock, struct socket *newsock, in
 #define AFR_HAVE_CUSTOM_SOCKOPT 1
 #endif
 
-/* Older headers may lack these. */
+/* Older headers may lack these definitions. */
 #ifndef MSG_SPLICE_PAGES
 #define MSG_SPLICE_PAGES 0
 #endif
@@ -77,8 +78,8 @@ static inline int afr_ops_accept(struct socket *sock, struct socket *newsock, in
 #endif
 
 /*
- * Registers the @n entries of @table. An empty entry must follow them, which marks the end for
- * older kernels.
+ * Registers the @n entries of @table. @table must have an empty entry behind them, which marks its
+ * end for older kernels.
  */
 static inline struct ctl_table_header *afr_register_net_sysctl(struct net *net, const char *path,
 							       struct ctl_table *table, size_t n)

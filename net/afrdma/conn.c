@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The connection object: lifetime, table, upcalls, and all that runs the connection worker. */
+/*
+ * The connection object: its lifetime, the table of all connections, upcalls to the socket, and the
+ * work items, timers and inline runs of the connection worker.
+ */
 #include "conn.h"
 
 #include <linux/module.h>
@@ -21,7 +24,7 @@ static void (*worker_fn)(struct afr_conn *conn);
 /* All connections by id. Lookups take a reference under xa_lock; release erases the entry first. */
 static DEFINE_XARRAY(conns);
 
-/* Calls the AF_RDMA socket, if there is one. */
+/* Makes an upcall to the AF_RDMA socket, unless it was closed. */
 static void upcall(struct afr_conn *conn, void (*event)(struct sock *sk))
 {
 	struct sock *sk;
@@ -33,7 +36,10 @@ static void upcall(struct afr_conn *conn, void (*event)(struct sock *sk))
 	rcu_read_unlock();
 }
 
-/* If it fails, the holder of the mutex schedules the worker again: it may have missed an event. */
+/*
+ * Tries to lock worker.mutex. If that fails, its holder will schedule the worker again when it
+ * unlocks the mutex, because it may have missed the event for which the caller wants to run.
+ */
 static bool try_lock_run(struct afr_conn *conn)
 {
 	if (mutex_trylock(&conn->worker.mutex))
@@ -44,11 +50,12 @@ static bool try_lock_run(struct afr_conn *conn)
 }
 
 /*
- * There are three workqueues, because two kinds of work wait for others, who may be hostile: steps
- * to and from a link wait for acknowledgements of the peer (afrdma_attached), and a direction in
- * fallback mode waits for calls that hold lock_sock() of the TCP socket (afrdma_fallback). Each
- * kind can exhaust the workers of its own queue only. Therefore the first queue (afrdma) also reads
- * what a connection with a link receives over TCP, but does not wait for run_link_work() to end.
+ * There are three workqueues, because two kinds of work wait for a peer or program, which may be
+ * hostile: steps to and from a link wait for acknowledgements of the peer (afrdma_attached), and a
+ * direction in fallback mode waits for calls that hold lock_sock() of the TCP socket
+ * (afrdma_fallback). Each kind can exhaust the workers of its own queue only. So the work items of
+ * the first queue (afrdma) do read what a connection with a link receives over TCP, but never wait
+ * until run_link_work() ends.
  */
 static void run_work(struct work_struct *work)
 {
@@ -124,9 +131,9 @@ struct afr_conn *afr_conn_alloc(struct afr_net *an, struct sock *sk,
 }
 
 /**
- * afr_conn_create() - add the TCP socket, to which calls go at first, and the table entry
+ * afr_conn_create() - set the TCP socket of a new connection, and enter it in the table
  * @conn: from afr_conn_alloc()
- * @tcp: TCP socket, owned by the connection from now on
+ * @tcp: TCP socket, owned by the connection from now on; calls go to it at first
  *
  * Context: process.
  */
@@ -134,10 +141,11 @@ void afr_conn_create(struct afr_conn *conn, struct socket *tcp)
 {
 	conn->tcp = tcp;
 	trace_afrdma_conn_create(conn->id);
-	/* from now on a dump may find it (I6); afr_conn_alloc() reserved the entry */
+	/* a dump may find the connection now (I6); afr_conn_alloc() reserved the entry */
 	WARN_ON_ONCE(xa_err(xa_store(&conns, conn->id, conn, GFP_KERNEL)));
 }
 
+/* Frees the connection. If it fell back to TCP, sock_release() may wait as SO_LINGER demands. */
 static void release_closed(struct kref *ref)
 {
 	struct afr_conn *conn = container_of(ref, struct afr_conn, ref);
@@ -157,12 +165,15 @@ static void release_closed(struct kref *ref)
 	kmem_cache_free(cache, conn);
 }
 
-/* Only close() may linger: not a worker, nor a dump, which may hold the lock of generic netlink. */
+/*
+ * Frees the connection without lingering, which only close() may do: the caller may be the worker,
+ * or a dump that holds the lock of generic netlink.
+ */
 static void release(struct kref *ref)
 {
 	struct socket *tcp = container_of(ref, struct afr_conn, ref)->tcp;
 
-	if (tcp && tcp->sk->sk_lingertime)	/* 0 asks for a reset, not for waiting */
+	if (tcp && tcp->sk->sk_lingertime)	/* 0 requests a reset, and no waiting */
 		sock_reset_flag(tcp->sk, SOCK_LINGER);
 	release_closed(ref);
 }
@@ -171,8 +182,8 @@ static void release(struct kref *ref)
  * afr_conn_put() - drop a reference
  * @conn: connection
  *
- * The last one is always dropped in process context: worker, AF_RDMA socket and dumps hold theirs
- * there. Completions and callbacks use a connection only while one of those exists.
+ * The last reference is always dropped in process context, by the worker, the AF_RDMA socket or a
+ * dump. Completions and TCP callbacks use a connection only while one of these has a reference.
  *
  * Context: any; process if it may be the last reference.
  */
@@ -182,8 +193,8 @@ void afr_conn_put(struct afr_conn *conn)
 }
 
 /**
- * afr_conn_put_closed() - drop the reference of close()
- * @conn: connection; releasing its TCP socket may wait as SO_LINGER demands, if it fell back
+ * afr_conn_put_closed() - drop the reference of the AF_RDMA socket in close()
+ * @conn: connection; if it fell back, the release of its TCP socket may wait (SO_LINGER)
  *
  * Context: process.
  */
@@ -193,7 +204,7 @@ void afr_conn_put_closed(struct afr_conn *conn)
 }
 
 /**
- * afr_conn_set_worker() - set the function that work items and calls run
+ * afr_conn_set_worker() - set the function that work items and inline runs call
  * @run: the connection worker of worker.c
  *
  * Context: module load.
@@ -204,12 +215,12 @@ void afr_conn_set_worker(void (*run)(struct afr_conn *conn))
 }
 
 /**
- * afr_conn_start() - make a connection ready for frames, after the handshake agreed on them
+ * afr_conn_start() - make a connection ready for frames, on which the handshake has agreed
  * @conn: connection, not started before
  * @server: this end accepted the connection
  * @nonce: nonce of the client's SYN
- * @sndbuf: wanted size of the send ring, bytes
- * @rcvbuf: wanted size of the receive ring, bytes
+ * @sndbuf: requested size of the send ring, bytes
+ * @rcvbuf: requested size of the receive ring, bytes
  *
  * Context: any but hard irq; the TCP socket may be locked.
  */
@@ -234,7 +245,7 @@ void afr_conn_start(struct afr_conn *conn, bool server, u32 nonce, u32 sndbuf, u
 	conn->rx.urgent = AFR_NO_URGENT;
 	conn->rx.urgent_skip = AFR_NO_URGENT;
 	afr_conn_get(conn);	/* the active reference, dropped by afr_conn_finish() */
-	__module_get(THIS_MODULE);	/* an orphan has no socket that holds it (T19) */
+	__module_get(THIS_MODULE);	/* an orphan has no socket that pins the module (T19) */
 	set_bit(AFR_F_STARTED, &conn->flags);
 	set_bit(AFR_F_ACTIVE, &conn->flags);
 }
@@ -278,10 +289,11 @@ void afr_conn_schedule_link(struct afr_conn *conn)
 }
 
 /**
- * afr_conn_run() - run the worker inline, unless that could take long
+ * afr_conn_run() - run the worker inline, unless it already runs
  * @conn: connection, the caller holds a reference
  *
- * Steps to and from a link are left to a work item, and everything if the worker runs already.
+ * An inline run leaves the steps to and from a link, which could take long, to a work item. If the
+ * worker already runs, a work item is scheduled instead.
  *
  * Context: process, without any lock.
  */
@@ -297,8 +309,8 @@ void afr_conn_run(struct afr_conn *conn)
 }
 
 /**
- * afr_conn_run_wait() - run the worker inline, once it does not run elsewhere
- * @conn: connection that falls back: it has no link, so its worker does not wait for the peer
+ * afr_conn_run_wait() - wait until no run of the worker is in progress, then run it inline
+ * @conn: connection that falls back; as it has no link, its worker does not wait for the peer
  *
  * Context: process, without any lock.
  */
@@ -315,7 +327,8 @@ void afr_conn_run_wait(struct afr_conn *conn)
  * afr_conn_incoming() - handle bytes or a state change of the TCP socket
  * @conn: connection
  *
- * Wakes a call that waits to read, which runs the worker inline; else schedules the worker.
+ * If a call of the program waits to read, wakes it, and the call runs the worker inline. Otherwise
+ * schedules the worker.
  *
  * Context: any but hard irq.
  */
@@ -341,11 +354,11 @@ void afr_conn_incoming(struct afr_conn *conn)
  */
 void afr_conn_wait_end(struct afr_conn *conn)
 {
-	/* still counted in readers: what comes meanwhile needs no work item either */
+	/* this call still counts in readers, so events during this run need no work item */
 	if (test_and_clear_bit(AFR_F_RUN_INLINE, &conn->flags))
 		afr_conn_run(conn);
 	atomic_dec(&conn->worker.readers);
-	smp_mb__after_atomic();	/* then handle an event that still saw this reader */
+	smp_mb__after_atomic();	/* decrement before testing for an event that saw this reader */
 	if (test_and_clear_bit(AFR_F_RUN_INLINE, &conn->flags))
 		afr_conn_run(conn);
 }
@@ -389,7 +402,7 @@ void afr_conn_timer(struct afr_conn *conn, enum afr_timer which, unsigned int ms
 /**
  * afr_conn_timer_due() - has a timer expired?
  * @conn: connection
- * @which: timer; if not expired, it is armed again, as one kernel timer serves all
+ * @which: timer; if it has not expired, the kernel timer that all of them share is armed for it
  *
  * Context: connection worker.
  * Return: true once after the timer expired; it is stopped then.
@@ -490,8 +503,10 @@ void afr_conn_urgent(struct afr_conn *conn)
 }
 
 /**
- * afr_conn_decided() - wake calls, not pollers: HELLO brings no byte, no space, no end of stream
+ * afr_conn_decided() - wake sleeping calls, but no pollers, after the peer's HELLO
  * @conn: connection
+ *
+ * Pollers wait for bytes, for space or for the end of the stream, none of which HELLO brings.
  *
  * Context: any but hard irq.
  */
@@ -537,7 +552,7 @@ struct afr_conn *afr_conn_find(struct afr_net *an, u64 id)
  * @id: lowest id to consider
  *
  * Context: process.
- * Return: the connection with the lowest such id, with a reference; or NULL.
+ * Return: the connection with the lowest id from @id on, with a reference; or NULL.
  */
 struct afr_conn *afr_conn_next(struct afr_net *an, unsigned long id)
 {

@@ -5,7 +5,7 @@
  *
  * The connection worker handles incoming frames, timers, attach and moves, and the end of the
  * connection; worker.c describes it. Sends and receives of the program and completions of the link
- * run concurrently with it. The parts of struct afr_conn, and the lock or thread that owns each:
+ * run concurrently with it. Parts of struct afr_conn, and the lock or thread that protects each:
  *
  *	worker	the mutex, work items and timers of the worker
  *	saved	the TCP socket's own callbacks: sk_callback_lock of the TCP socket
@@ -13,16 +13,13 @@
  *	out	outgoing frames: out.mutex, held while frames are written to the TCP socket
  *	rx	receive direction: rx.lock
  *	in	incoming frames: the worker
- *	attach	attach to a link: the worker; what is posted on the link, tx.lock
+ *	attach	attach to a link: the worker; members that posting on the link uses, tx.lock
  *	route	result of the last route lookup: the worker
  *
- * "The worker" as an owner means whoever holds worker.mutex.
+ * "The worker" in this list means the current holder of worker.mutex.
  *
- * Lock order, outermost first:
- *	lock_sock(sk) > out.mutex > lock_sock(tcp->sk)
- *	worker.mutex > out.mutex
- *	out.mutex > tx.lock > rx.lock > locks of the link
- * Callbacks of the TCP socket run under its spinlock: they only schedule the worker or wake calls.
+ * For the lock order see Documentation/networking/afrdma-internals.rst. Callbacks of the TCP socket
+ * run under its spinlock: they only schedule the worker or wake calls.
  */
 #ifndef AFR_CONN_H
 #define AFR_CONN_H
@@ -50,12 +47,12 @@ struct sock;
 struct socket;
 
 /*
- * What one direction of the TCP connection carries. Once decided, FALLBACK or FRAMED stays (I14),
- * see afr_conn_mode_may_change().
+ * What one direction of the TCP connection carries. FALLBACK and FRAMED are final (I14), except for
+ * disconnects, see afr_conn_mode_may_change().
  */
 enum afr_mode {
 	AFR_MODE_NONE,		/* not connected */
-	AFR_MODE_UNDECIDED,	/* HELLO has not settled it yet */
+	AFR_MODE_UNDECIDED,	/* handshake and first bytes have not settled the mode yet */
 	AFR_MODE_FALLBACK,	/* the application's bytes: calls go to the TCP socket */
 	AFR_MODE_FRAMED,
 };
@@ -66,24 +63,24 @@ struct afr_sock_ops {
 	void (*wake_calls)(struct sock *sk);	/* wake sleeping calls, but no pollers */
 	void (*decided)(struct sock *sk);	/* the peer's HELLO came */
 	void (*writable)(struct sock *sk);
-	void (*urgent)(struct sock *sk);	/* URGENT came, maybe before the byte */
+	void (*urgent)(struct sock *sk);	/* URGENT came, maybe before the urgent byte */
 	void (*changed)(struct sock *sk);	/* mode, error or end of stream */
 	/* process context, no RCU: both directions are to fall back to TCP */
 	void (*fall_back)(struct afr_conn *conn);
 };
 
-/* Events and requests for the connection worker, and what became of them (conn->flags). */
+/* Events and requests for the connection worker, and its progress with them (conn->flags). */
 enum afr_conn_flag {
 	AFR_F_STARTED,		/* afr_conn_start() was called: sequence state and rings exist */
 	AFR_F_ACTIVE,		/* the worker may run; cleared by afr_conn_finish() */
 	AFR_F_PUSH_AGAIN,	/* the holder of out.mutex has to send frames once more */
-	AFR_F_JOINED,		/* the link group answered: attach.link, attach.link_reason */
-	AFR_F_REFUSED,		/* client: the server refused ATTACH: attach.link_reason */
+	AFR_F_JOINED,		/* the link group answered, see attach.link and .link_reason */
+	AFR_F_REFUSED,		/* client: the server refused ATTACH, see attach.link_reason */
 	AFR_F_LINK_DOWN,	/* down() of the channel was called */
 	AFR_F_PEER_DETACHED,	/* the peer's DETACH was polled, or is not waited for any longer */
 	AFR_F_DETACHED,		/* the local DETACH has completed */
 	AFR_F_ABORT,		/* the connection has to end with abort_reason */
-	AFR_F_ABORTED,		/* it was aborted: no more frames or posts */
+	AFR_F_ABORTED,		/* the connection was aborted: no more frames or posts */
 	AFR_F_ABORT_REPORTED,	/* the AF_RDMA socket has got the error of the abort */
 	AFR_F_TCP_SHUT,		/* TCP was shut down for writing */
 	AFR_F_TCP_EOF,		/* no more bytes are read from TCP */
@@ -92,22 +89,22 @@ enum afr_conn_flag {
 	AFR_F_ORPHAN_SEEN,	/* the worker has handled the close */
 	AFR_F_ORPHAN_COUNTED,	/* counted in an->orphans, as one of orphans_max */
 	AFR_F_ORPHAN_DONE,	/* the peer has received all: counted in an->orphans_done instead */
-	AFR_F_BLOCKED_SENT,	/* BLOCKED was sent for the current blockade */
+	AFR_F_BLOCKED_SENT,	/* BLOCKED was sent; cleared when the peer's cursor advances */
 	AFR_F_PEER_LEFT,	/* the peer has left the current epoch, or was never in it */
 	AFR_F_UPGRADE,		/* client: an attach is wanted, as enough data was transferred */
-	AFR_F_RX_REFUSED,	/* shut down both ways: bytes from rx.refused_from on are refused */
+	AFR_F_RX_REFUSED,	/* both ways shut down: bytes from rx.refused_from on are refused */
 	AFR_F_FIN_WANTED,	/* shutdown(SHUT_WR) was called */
 	AFR_F_RDMA_DENIED,	/* an administrator denies RDMA to this connection */
-	AFR_F_RETRY_NOW,	/* administrator or program request an attach now */
+	AFR_F_RETRY_NOW,	/* the administrator or the program requests an attach now */
 	AFR_F_LEAVE_LINK,	/* leaving a link that stays up, to continue on TCP */
 	AFR_F_STALLED,		/* the worker waits until the program reads: no space, or no page */
 	AFR_F_FLUSH,		/* send pending frames that wait to be piggybacked, too */
 	AFR_F_TCP_FULL,		/* a frame waits for sk_write_space */
 	AFR_F_RESCHEDULE,	/* a work item found worker.mutex taken: schedule it again */
-	AFR_F_RUN_INLINE,	/* a call that waits to read runs the worker inline */
+	AFR_F_RUN_INLINE,	/* a call that waits to read has to run the worker inline */
 	AFR_F_NO_PAGES,		/* senders wait: there was no page for the send ring */
-	AFR_F_NOSPACE,		/* a sender or poller found no space: wake it when there is */
-	AFR_F_NO_EARLY_TX,	/* server: early bytes go out unframed, no more are taken */
+	AFR_F_NOSPACE,		/* a sender or poller found no space: wake it when there is some */
+	AFR_F_NO_EARLY_TX,	/* server: early bytes go out unframed; send() takes no more */
 	AFR_F_TCP_SHUTTING_DOWN,	/* this end shuts down TCP: ignore its state changes */
 	AFR_F_END_REPORTED,	/* SIGIO was sent for the end of the stream */
 	AFR_F_DEVICE_ADDED,	/* RDMA device added: server announces it, client retries */
@@ -117,21 +114,22 @@ enum afr_conn_flag {
 enum afr_attach_state {
 	AFR_DETACHED,		/* on TCP */
 	AFR_JOINING,		/* client: waiting for a link */
-	AFR_REQUESTED,		/* server: ATTACH came, its link is not up here yet */
+	AFR_REQUESTED,		/* server: ATTACH came, but its link is not up at this end yet */
 	AFR_ATTACHING,		/* client: ATTACH is pending or sent */
 	AFR_ATTACHED,
 	AFR_LEAVING,		/* DETACH is posted or due */
 };
 
+/* Timers of the worker. The comments describe what has happened when a timer expires. */
 enum afr_timer {
-	AFR_T_HELLO,		/* server: the client has sent no HELLO */
-	AFR_T_ATTACH,		/* client: no ATTACHED came; server: the link did not come up */
-	AFR_T_RETRY,		/* server: look for the link again; client: attach again */
-	AFR_T_PIGGYBACK,	/* nothing to piggyback pending frames on was sent */
-	AFR_T_PAGE_RETRY,	/* no page for bytes that wait in TCP: try again */
-	AFR_T_DETACH,		/* a detach is not complete */
-	AFR_T_ORPHAN,		/* check whether the orphan still delivers */
-	AFR_T_TCP_KEEPALIVE,	/* server on RDMA: keep the TCP connection alive */
+	AFR_T_HELLO,		/* server: the client has sent no HELLO in time */
+	AFR_T_ATTACH,		/* client: ATTACHED is overdue; server: the link is overdue */
+	AFR_T_RETRY,		/* time to look for the link again (server) or attach again */
+	AFR_T_PIGGYBACK,	/* pending frames could not be piggybacked in time */
+	AFR_T_PAGE_RETRY,	/* time to try again to get a page for bytes that wait in TCP */
+	AFR_T_DETACH,		/* a detach was not completed in time */
+	AFR_T_ORPHAN,		/* time to check whether the orphan still delivers */
+	AFR_T_TCP_KEEPALIVE,	/* server on RDMA: time to keep the TCP connection alive */
 	AFR_TIMERS
 };
 
@@ -139,7 +137,7 @@ static_assert(sizeof(struct afr_wire_hello) >= AFR_FRAME_HEAD_MAX, "afr_conn.out
 
 /* The connection worker, see worker.c. */
 struct afr_conn_worker {
-	struct mutex		mutex;		/* held by the worker: protects what it owns */
+	struct mutex		mutex;		/* held by the worker; guards the worker's data */
 	struct work_struct	work;		/* on queue afrdma or afrdma_fallback */
 	struct work_struct	link_work;	/* on queue afrdma_attached: may wait for devices */
 	bool			on_link;	/* @link_work has steps to take; under @mutex */
@@ -148,13 +146,13 @@ struct afr_conn_worker {
 	atomic_t		readers;	/* calls that wait to read */
 };
 
-/* What the TCP socket had before afr_tcp_sock_install(); under its sk_callback_lock. */
+/* TCP callbacks and settings before afr_tcp_sock_install(); under TCP's sk_callback_lock. */
 struct afr_conn_saved {
 	void (*data_ready)(struct sock *sk);
 	void (*write_space)(struct sock *sk);
 	void (*state_change)(struct sock *sk);
 	void (*error_report)(struct sock *sk);
-	int			rcvlowat;	/* this and @nonagle: settings unfit for frames */
+	int			rcvlowat;	/* this and @nonagle do not suit frames */
 	u8			nonagle;
 };
 
@@ -163,15 +161,15 @@ struct afr_conn_tx {
 	spinlock_t		lock;	/* protects this struct and posting; softirqs take it */
 	struct afr_tx		seq;
 	struct afr_ring_mem	mem;
-	bool			busy;	/* a sender is putting bytes behind seq.written */
-	u32			piece;	/* most bytes of one write; under lock_sock() */
-	bool			corked;	/* small writes wait until one has completed */
-	bool			more;	/* few bytes wait for more: MSG_MORE, TCP_CORK ... */
-	unsigned long		more_end;	/* until then (jiffies) */
+	bool			busy;	/* a sender is copying bytes behind seq.written */
+	u32			piece;	/* limit of the bytes of one write; under lock_sock() */
+	bool			corked;	/* small writes wait until the one in flight completes */
+	bool			more;	/* a small write waits for more: MSG_MORE, TCP_CORK ... */
+	unsigned long		more_end;	/* when @more ends (jiffies) */
 	u64			bulk_end;	/* jiffies64; no latency-sensitive write before */
 	u8			writes_since_rx; /* writes posted since data of the peer came */
 	u64			bytes[2];	/* by enum afr_where */
-	u32			msgs;	/* under lock_sock() of the AF_RDMA socket, as @piece */
+	u32			msgs;	/* under lock_sock() of the AF_RDMA socket, like @piece */
 };
 
 /* Outgoing frames. Under @mutex, unless noted. */
@@ -183,7 +181,7 @@ struct afr_conn_out {
 	u32			data;	/* stream bytes of the frame that TCP has not taken yet */
 	bool			more;	/* another frame follows at once */
 	bool			held;	/* the last bytes that TCP took were sent with MSG_MORE */
-	bool			oob;	/* early bytes without frame, and the last is urgent */
+	bool			oob;	/* @data is early bytes without a frame, the last urgent */
 };
 
 /* Receive direction. Under @lock. */
@@ -191,14 +189,14 @@ struct afr_conn_rx {
 	spinlock_t		lock;	/* protects this struct; inside tx.lock; softirqs take it */
 	struct afr_rx		seq;
 	struct afr_ring_mem	mem;
-	bool			busy;	/* the worker is putting bytes behind seq.visible */
+	bool			busy;	/* the worker is reading bytes behind seq.visible */
 	u64			bytes[2];	/* by enum afr_where */
 	u64			refused_from;	/* with AFR_F_RX_REFUSED: first offset refused */
 	u64			urgent;		/* urgent offset, or AFR_NO_URGENT */
-	u64			urgent_ack;	/* for URGENTACK */
-	u64			urgent_skip;	/* older urgent offset, skipped by the next read */
+	u64			urgent_ack;	/* offset for the next URGENTACK */
+	u64			urgent_skip;	/* older urgent byte's offset; next read skips it */
 	bool			urgent_read;	/* recv(MSG_OOB) has read the byte at @urgent */
-	bool			credit_imm;	/* cursors go by immediate, not by CREDIT (PC3) */
+	bool			credit_imm;	/* send cursors in immediates, not CREDIT (PC3) */
 };
 
 /* Incoming frames. The worker only. */
@@ -213,29 +211,32 @@ struct afr_conn_in {
 struct afr_conn_attach {
 	u8			state;		/* enum afr_attach_state */
 	u8			tries;		/* failures in a row, for the back-off */
-	bool			counted;	/* as one of attaches_max */
+	bool			counted;	/* against attaches_max */
 	bool			detach_due;	/* DETACH is to be posted; under tx.lock */
 	bool			detach_posted;	/* under tx.lock */
 	bool			may_post;	/* link up and peer_* known; under tx.lock */
 	unsigned long		since;		/* when AFR_ATTACHED was reached (jiffies) */
 	struct afr_join		join;
-	struct afr_link		*link;		/* what @join found; valid with AFR_F_JOINED */
-	u32			link_reason;	/* why none, or why refused; as conn->reason */
+	struct afr_link		*link;		/* result of @join; valid with AFR_F_JOINED */
+	u32			link_reason;	/* why no link or a refusal; see conn->reason */
 	struct afr_channel	channel;	/* see channel.h */
 	struct afr_mr		*snd_mr, *rcv_mr;
-	struct afr_ring_quota	quota;		/* of memory for both rings */
+	struct afr_ring_quota	quota;		/* charge for the pages of both rings */
 	struct afr_mr_view	snd_view;	/* under tx.lock once attached */
-	u64			peer_addr;	/* from ATTACH or ATTACHED, as rkey and span */
+	u64			peer_addr;	/* these three: from ATTACH or ATTACHED */
 	u32			peer_rkey, peer_span;
 	u32			resume_epoch;	/* for RESUME */
 	u32			resume_reason;	/* for RESUME; under tx.lock */
-	u32			peer_left;	/* reason in a RESUME that came first, or 0 */
+	u32			peer_left;	/* reason in RESUME, if the peer left first; or 0 */
 	u64			move_start;	/* for MOVE */
 	struct afr_frame	request;	/* server: the ATTACH to answer */
 	u32			answer;		/* server: reason for ATTACHED */
 };
 
-/* What route.c has found out. The worker only; the program's calls clear @known. */
+/*
+ * Result of the last route lookup, see route.c. Used by the worker only, except that calls of
+ * the program clear @known.
+ */
 struct afr_conn_route {
 	bool			watched;	/* counted by afr_route_watch() */
 	bool			known;		/* @generation and @reason are valid */
@@ -254,17 +255,17 @@ struct afr_conn {
 
 	/* result of the handshake and HELLO; written by the worker, read anywhere */
 	bool			server;
-	u8			tx_mode;	/* enum afr_mode; afr_conn_set_tx_mode() releases */
+	u8			tx_mode;	/* enum afr_mode: store-release, load-acquire */
 	u8			rx_mode;
 	u32			nonce;		/* of the client's SYN */
 	struct afr_peer		peer;
-	u16			cm_port;	/* server: of the cm listener, or 0 */
+	u16			cm_port;	/* server: port of the cm listener, or 0 */
 
-	int			err;		/* what calls report, once AFR_F_ABORTED */
+	int			err;		/* errno of calls, once AFR_F_ABORTED is set */
 	u8			abort_reason;	/* enum afr_reason; the first one stays */
 	u32			reason;		/* why not on RDMA; maybe with AFR_REASON_PEER */
 	u8			policy;		/* enum afrdma_rdma: the program's choice */
-	u64			orphan_sum;	/* what was delivered when AFR_T_ORPHAN began */
+	u64			orphan_sum;	/* bytes delivered when AFR_T_ORPHAN was started */
 	u32			moves;		/* path changes of the send direction */
 
 	struct afr_conn_worker	worker;
@@ -298,7 +299,10 @@ void afr_conn_run(struct afr_conn *conn);
 void afr_conn_schedule_link(struct afr_conn *conn);
 void afr_conn_run_wait(struct afr_conn *conn);
 
-/* Connection worker: release worker.mutex, and schedule what found it taken meanwhile. */
+/*
+ * Connection worker: releases worker.mutex, and schedules the worker again if a work item has found
+ * the mutex taken.
+ */
 static inline void afr_conn_worker_unlock(struct afr_conn *conn)
 {
 	mutex_unlock(&conn->worker.mutex);
@@ -309,8 +313,8 @@ static inline void afr_conn_worker_unlock(struct afr_conn *conn)
 }
 
 /*
- * Process context. Begins a wait to read, which has to end as well when afr_conn_must_run_inline()
- * becomes true; afr_conn_wait_end() follows.
+ * Process context. Begins a wait to read. The caller also has to end the wait when
+ * afr_conn_must_run_inline() becomes true, and then has to call afr_conn_wait_end().
  */
 static inline void afr_conn_wait_begin(struct afr_conn *conn)
 {
@@ -354,24 +358,24 @@ void afr_conn_decided(struct afr_conn *conn);
 
 static inline enum afr_mode afr_conn_tx_mode(const struct afr_conn *conn)
 {
-	/* sequence state, callbacks and peer that belong to the mode are visible with it */
+	/* pairs with afr_conn_set_tx_mode(); sequence state, callbacks, peer are set before that */
 	return smp_load_acquire(&conn->tx_mode);
 }
 
 static inline enum afr_mode afr_conn_rx_mode(const struct afr_conn *conn)
 {
-	/* as in afr_conn_tx_mode() */
+	/* pairs with afr_conn_set_rx_mode(), as in afr_conn_tx_mode() */
 	return smp_load_acquire(&conn->rx_mode);
 }
 
-/* Allow or stop posting data and cursors on the link; all changes are made here. */
+/* Allow or forbid to post data and cursors on the link; only this function changes may_post. */
 static inline void afr_conn_set_may_post(struct afr_conn *conn, bool may)
 {
 	lockdep_assert_held(&conn->tx.lock);
 	conn->attach.may_post = may;
 }
 
-/* Report consumer cursors by immediate from now on, or by CREDIT (PC3). */
+/* From now on, report consumer cursors by immediate (@imm), or by CREDIT frames (PC3). */
 static inline void afr_conn_set_credit_imm(struct afr_conn *conn, bool imm)
 {
 	lockdep_assert_held(&conn->rx.lock);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Collects information about connections, without waiting for the locks of their sockets: a program
- * can hold those for long.
+ * Collects information about connections, without waiting for lock_sock() of their sockets, which a
+ * program can hold for long.
  */
 #include "conn.h"
 
@@ -19,7 +19,7 @@
 
 static_assert((int)AFRDMA_PATH_TCP == (int)AFR_ON_TCP &&
 	      (int)AFRDMA_PATH_RDMA == (int)AFR_ON_LINK &&
-	      (int)AFRDMA_PATH_WAIT == (int)AFR_SUSPENDED, "paths are told as they are");
+	      (int)AFRDMA_PATH_WAIT == (int)AFR_SUSPENDED, "the values of both enums");
 
 static u8 conn_mode(const struct afr_conn *conn)
 {
@@ -34,6 +34,7 @@ static u8 conn_mode(const struct afr_conn *conn)
 	return tx == rx ? AFRDMA_MODE_FRAMED : AFRDMA_MODE_HALF;
 }
 
+/* Sets the inode of the AF_RDMA socket, or reports that the connection is an orphan. */
 static void info_sock(struct afr_conn *conn, struct afr_conn_info *info)
 {
 	struct sock *sk;
@@ -68,10 +69,10 @@ static void set_inet6(struct sockaddr_storage *to, const struct sock *tcp_sk,
  * @local: out: local address
  * @remote: out: address of the peer; zero while there is no peer
  *
- * Works like getsockname() and getpeername(), but without lock_sock(), which a program can hold for
- * as long as it likes (a call that faults), and without the cgroup programs that may replace the
- * addresses: rdma_cm has to connect to what TCP is connected to. During connect() the result may
- * be partly old.
+ * Works like getsockname() and getpeername(), with two differences. It does not take lock_sock(),
+ * which a program can hold as long as it likes, in a call that faults; so during connect() the
+ * result may be partly old. And it does not run cgroup programs, which may replace the addresses:
+ * rdma_cm has to connect to the address that TCP is connected to.
  *
  * Context: any.
  */
@@ -101,8 +102,8 @@ void afr_conn_info_addrs(const struct afr_conn *conn, struct sockaddr_storage *l
 }
 
 /*
- * In fallback mode TCP counts the bytes. They are read without the lock of the socket, which a
- * sender may hold for long: one counter may be a packet ahead of the other.
+ * In fallback mode TCP counts the bytes. Its counters are read without lock_sock(), which a sender
+ * may hold for long, so one counter may be a packet ahead of the other.
  */
 static void info_fallback(const struct afr_conn *conn, struct afr_conn_info *info)
 {
@@ -164,8 +165,9 @@ void afr_conn_info(struct afr_conn *conn, struct afr_conn_info *info)
  * afr_conn_info_path_mtu() - get the size of the largest packet that the TCP connection sends
  * @conn: connection
  *
- * It is known from the route, ICMP, the peer's MSS, or probes of TCP. Programs can make the MSS
- * small (TCP_MAXSEG), but links are shared: below the minimum MTU of IPv6 only the route counts.
+ * TCP knows this size from the route, ICMP, the peer's MSS, or its own probes. A program can make
+ * the MSS small (TCP_MAXSEG), but other connections share the link: a size below the minimum MTU of
+ * IPv6 is taken from the route only, not from the MSS.
  *
  * Context: process.
  * Return: bytes.

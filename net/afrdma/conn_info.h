@@ -12,12 +12,12 @@ struct afr_conn_info {
 	u8	tx_path, rx_path;	/* enum afrdma_path */
 	u8	tcp_state;	/* of the TCP socket */
 	bool	server, orphan;
-	bool	reason_peer;	/* the peer reported @reason, which is about its end */
+	bool	reason_peer;	/* the peer reported @reason, which applies to its end */
 	u32	reason;		/* enum afr_reason */
 	u32	abort_reason;
 	u32	uid;
 	unsigned long	inode;
-	u64	tx_bytes[2], rx_bytes[2];	/* TCP, RDMA */
+	u64	tx_bytes[2], rx_bytes[2];	/* by path: TCP, RDMA */
 	u64	unsent, unread;	/* bytes */
 	u64	moves;
 	u64	link;		/* id, 0 = none */

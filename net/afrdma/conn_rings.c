@@ -2,16 +2,16 @@
 /*
  * Pages of the rings of a connection.
  *
- * Limits refuse a page only to a ring that has AFR_RING_MEM_MIN bytes of pages. The producer then
- * frees the pages of its ring that hold nothing, and tries again. If there are none, the ring
- * holds bytes, and a page becomes free when they are consumed: by the path for a sender, by the
- * program for the worker.
+ * Limits refuse a page only to a ring that already has AFR_RING_MEM_MIN bytes of pages. The
+ * producer (the sender or the worker) then frees the empty pages of its ring and tries again. If no
+ * page is empty, a page becomes free only when bytes of the ring are consumed: the path consumes
+ * the bytes of the send ring, and the program those of the receive ring.
  */
 #include "conn_rings.h"
 
 #include <net/sock.h>
 
-/* Must the sender wait until bytes leave its ring? The path wakes it then. */
+/* Must the sender wait until bytes leave the send ring? If so, the path will wake it then. */
 static bool snd_starved(struct afr_conn *conn)
 {
 	bool starved;
@@ -26,8 +26,8 @@ static bool snd_starved(struct afr_conn *conn)
 }
 
 /*
- * Must the worker wait until the program reads? The program is woken: it may be waiting for more
- * bytes than can come.
+ * Must the worker wait until the program reads? If so, wakes the program, which may be waiting for
+ * more bytes than the receive ring has pages for.
  */
 static bool rcv_starved(struct afr_conn *conn)
 {
@@ -51,7 +51,7 @@ static bool rcv_starved(struct afr_conn *conn)
  *
  * Context: process, one sender at a time.
  * Return: how many of the bytes have pages; -ENOMEM: the allocation failed, try again later;
- * -EAGAIN: the ring keeps its pages, and the sender is woken when one is free (AFR_F_NO_PAGES).
+ * -EAGAIN: no page can be freed now; the sender is woken when one is free (AFR_F_NO_PAGES).
  */
 int afr_conn_rings_back_snd(struct afr_conn *conn, u32 n)
 {
@@ -70,7 +70,7 @@ int afr_conn_rings_back_snd(struct afr_conn *conn, u32 n)
  *
  * Context: connection worker.
  * Return: how many of the bytes have pages; -ENOMEM: the allocation failed, try again later;
- * -EAGAIN: the ring keeps its pages, and the worker is scheduled when the program reads
+ * -EAGAIN: no page can be freed now; the worker is scheduled when the program reads
  * (AFR_F_STALLED).
  */
 int afr_conn_rings_back_rcv(struct afr_conn *conn, u32 n)
@@ -84,7 +84,7 @@ int afr_conn_rings_back_rcv(struct afr_conn *conn, u32 n)
 }
 
 /**
- * afr_conn_rings_wake_sender() - wake a sender that waits for a page, if there is one now
+ * afr_conn_rings_wake_sender() - wake a sender that waits for a page, if it can get one now
  * @conn: connection
  *
  * Called when bytes have left the send ring, when the ring was pinned or unpinned, or when a failed
@@ -94,19 +94,19 @@ int afr_conn_rings_back_rcv(struct afr_conn *conn, u32 n)
  */
 void afr_conn_rings_wake_sender(struct afr_conn *conn)
 {
-	bool tell = true;
+	bool enough = true;
 
 	if (!test_bit(AFR_F_NO_PAGES, &conn->flags))
 		return;
 	spin_lock_bh(&conn->tx.lock);
-	if (!conn->tx.busy) {	/* else a sender is trying right now */
+	if (!conn->tx.busy) {	/* else a sender is just trying to get a page */
 		afr_ring_mem_trim(&conn->tx.mem, conn->tx.seq.una, conn->tx.seq.written);
-		tell = !afr_ring_mem_starved(&conn->tx.mem, conn->tx.seq.written);
+		enough = !afr_ring_mem_starved(&conn->tx.mem, conn->tx.seq.written);
 	}
-	if (tell)
+	if (enough)
 		clear_bit(AFR_F_NO_PAGES, &conn->flags);
 	spin_unlock_bh(&conn->tx.lock);
-	if (tell)
+	if (enough)
 		afr_conn_writable(conn);
 }
 
@@ -118,8 +118,8 @@ void afr_conn_rings_wake_sender(struct afr_conn *conn)
  * pinned under these locks.
  *
  * Context: connection worker.
- * Return: 0; -EDQUOT, -ENOBUFS (share of the peer), -EUSERS (share of the user) or -ENOMEM, and
- * the caller has to call afr_conn_rings_unpin() in any case.
+ * Return: 0, -EDQUOT, -ENOBUFS (share of the peer), -EUSERS (share of the user) or -ENOMEM. After
+ * any of them, also an error, the caller has to call afr_conn_rings_unpin() in the end.
  */
 int afr_conn_rings_pin(struct afr_conn *conn)
 {

@@ -4,8 +4,8 @@
  *
  * The RDMA core notifies its clients of a removal in the reverse order of their registration: this
  * client before rdma_cm, whose listeners still deliver requests for the device (B12). So every user
- * takes a reference on the device object before it creates anything on the device, and gets none
- * once the removal has begun.
+ * takes a reference on the device object before it creates anything on the device;
+ * afr_device_get() returns none once the removal has begun.
  *
  * Locks: devices_lock is a leaf; it is not held while a removal waits.
  */
@@ -71,8 +71,8 @@ void afr_device_put(struct afr_device *dev)
  * afr_device_removing() - is the device being removed?
  * @dev: device
  *
- * A link that becomes visible to the lost() upcall before this returns false is failed by a removal
- * that begins later.
+ * If the caller makes a link visible to the lost() upcall first, and this then returns false, any
+ * removal will begin later and fail that link.
  *
  * Context: any.
  * Return: true once the removal has begun.
@@ -104,7 +104,10 @@ static bool any_iwarp(struct ib_device *ib)
 	return false;
 }
 
-/* Bytes of the largest ring, a power of two, that fits twice into the device's page list (R2). */
+/*
+ * Returns the size in bytes of the largest ring whose pages fit twice into a page list of the
+ * device (R2): a power of two, or 0.
+ */
 static u32 mirrored_ring_max(const struct ib_device_attr *attrs)
 {
 	u32 pages = attrs->max_fast_reg_page_list_len / 2;
@@ -113,6 +116,7 @@ static u32 mirrored_ring_max(const struct ib_device_attr *attrs)
 		     : 0;
 }
 
+/* Can the device register a mirrored ring, by FRWR? */
 static bool usable(const struct ib_device_attr *attrs)
 {
 	return mirrored_ring_max(attrs) && attrs->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS;
@@ -247,7 +251,7 @@ static struct ib_client afr_ib_client = {
 };
 
 /**
- * afr_device_init() - register the ib_client: get all devices, existing and future ones
+ * afr_device_init() - register the ib_client, which is notified of existing and future devices
  * @ops: upcalls, which may come before this returns
  *
  * Context: module load.

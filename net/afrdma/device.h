@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * An RDMA device as AF_RDMA uses it: counts its users, and knows whether the device is being
- * removed. Removal waits until the last reference is dropped (B12).
+ * An object for each RDMA device, which counts the users of the device and knows whether it is
+ * being removed. Removal waits until the last reference is dropped (B12).
  */
 #ifndef AFR_DEVICE_H
 #define AFR_DEVICE_H
@@ -35,8 +35,9 @@ int afr_device_for_each(int (*fn)(const struct afr_device_info *info, void *arg)
 /* Upcalls to the link layer. Process context. */
 struct afr_device_ops {
 	/*
-	 * The device is being removed or has failed, or (port_num > 0) that port of it went
-	 * down: fail every link on it. Removal waits until all references are dropped.
+	 * The device is being removed or has failed (@port_num is 0), or its port @port_num went
+	 * down: fail every link on that device or port. Removal waits until all references are
+	 * dropped.
 	 */
 	void (*lost)(struct afr_device *dev, u32 port_num, enum afr_reason reason);
 };

@@ -38,7 +38,7 @@ enum afr_reason afr_fallback_denied(struct afr_conn *conn)
 }
 
 /**
- * afr_fallback_attach_denied() - does policy deny an attach, although the peer supports RDMA?
+ * afr_fallback_attach_denied() - does policy or the network namespace deny an attach?
  * @conn: connection
  *
  * Context: connection worker.
@@ -72,9 +72,9 @@ void afr_fallback_note(struct afr_conn *conn, enum afr_trace_step step, u32 reas
  */
 void afr_fallback_left(struct afr_conn *conn, enum afr_reason reason)
 {
-	bool told = conn->attach.peer_left && reason == AFR_REASON_LINK_PEER_RESUME;
+	bool peer_reason_known = conn->attach.peer_left && reason == AFR_REASON_LINK_PEER_RESUME;
 
-	afr_fallback_note(conn, AFR_STEP_LEFT, told ? conn->attach.peer_left : reason);
+	afr_fallback_note(conn, AFR_STEP_LEFT, peer_reason_known ? conn->attach.peer_left : reason);
 	conn->attach.peer_left = 0;
 }
 
@@ -87,7 +87,7 @@ void afr_fallback_left(struct afr_conn *conn, enum afr_reason reason)
  */
 void afr_fallback_peer_left(struct afr_conn *conn, u32 reason)
 {
-	/* no news: both ends may report that the other has left */
+	/* no new information: each end may only report that the other one has left */
 	if (!reason || reason == AFR_REASON_LINK_PEER_RESUME)
 		return;
 	reason = afr_reason_of_peer(reason);
@@ -97,7 +97,10 @@ void afr_fallback_peer_left(struct afr_conn *conn, u32 reason)
 		afr_fallback_note(conn, AFR_STEP_LEFT, reason);
 }
 
-/* Is it too late for an attach, as the client's send direction ends? See build_attach(). */
+/*
+ * Is it too late for an attach, because the connection is ending or the client's send direction has
+ * ended? See build_attach().
+ */
 static bool closing(const struct afr_conn *conn)
 {
 	u64 fin = conn->server ? READ_ONCE(conn->rx.seq.fin) : READ_ONCE(conn->tx.seq.fin);
@@ -110,10 +113,10 @@ static bool closing(const struct afr_conn *conn)
  * afr_fallback_reason() - why is this connection not on RDMA?
  * @conn: connection
  *
- * Before the first attempt that could fail, the reason is what is missing now.
+ * While no attach has been tried yet, returns what currently prevents or delays the first attempt.
  *
  * Context: process. Takes no lock.
- * Return: as conn->reason.
+ * Return: a reason in the format of conn->reason.
  */
 u32 afr_fallback_reason(struct afr_conn *conn)
 {
@@ -138,7 +141,7 @@ u32 afr_fallback_reason(struct afr_conn *conn)
 /**
  * afr_fallback_set_modes() - set the mode of both directions
  * @conn: connection, not started
- * @mode: AFR_MODE_FALLBACK, or AFR_MODE_NONE again if it did not connect
+ * @mode: AFR_MODE_FALLBACK, or AFR_MODE_NONE again if the connection was not established
  *
  * Context: any.
  */

@@ -31,7 +31,7 @@ static int on_data(struct afr_conn *conn, const struct afr_frame *frame)
 		afr_conn_abort(conn, AFR_REASON_ORPHAN_DATA);
 		return 0;
 	}
-	/* one-way: the sender obeys no window, reading stops when the ring is full */
+	/* one-way: the peer obeys no window; the worker stops reading when the ring is full */
 	if (afr_conn_tx_mode(conn) != AFR_MODE_FRAMED) {
 		if (frame->offset != conn->rx.seq.visible)
 			return AFR_REASON_DATA_OFFSET;
@@ -91,7 +91,7 @@ static int on_finack(struct afr_conn *conn, const struct afr_frame *frame)
 	int bad = AFR_REASON_FINACK_BAD;
 
 	spin_lock_bh(&conn->tx.lock);
-	/* on TCP the peer cannot have bytes that the local TCP has not taken yet */
+	/* on TCP, the peer cannot have received bytes that the local TCP has not taken yet */
 	if (conn->tx.seq.where != AFR_ON_TCP || conn->tx.seq.una == conn->tx.seq.written)
 		bad = afr_tx_finack(&conn->tx.seq, frame->offset);
 	spin_unlock_bh(&conn->tx.lock);
@@ -121,13 +121,13 @@ static int (*const handlers[])(struct afr_conn *conn, const struct afr_frame *fr
 	[AFR_FRAME_SERVICE]	= afr_move_rx_service,
 };
 
-/* Handles a frame whose head is complete. Returns 0, or why the connection has to end. */
+/* Handles a frame whose head is complete. Returns 0, or the AFR_REASON_* for an abort. */
 static int on_frame(struct afr_conn *conn, const struct afr_frame *frame)
 {
 	afr_netns_count(conn->an->net, AFR_STAT_FRAMES_RECEIVED);
 	if (frame->type < ARRAY_SIZE(handlers) && handlers[frame->type])
 		return handlers[frame->type](conn, frame);
-	conn->in.skip = frame->length;	/* unknown and optional: the parser refuses others */
+	conn->in.skip = frame->length;	/* optional: the parser refuses other unknown frames */
 	return 0;
 }
 
@@ -166,6 +166,7 @@ static int read_head(struct afr_conn *conn)
 	return ret;
 }
 
+/* Reads and discards bytes of a frame that is ignored. */
 static int read_skip(struct afr_conn *conn)
 {
 	u8 drop[64];
@@ -177,7 +178,7 @@ static int read_skip(struct afr_conn *conn)
 	return ret;
 }
 
-/* Returns how much may be read behind rx.seq.visible. Its pages stay until data_end(). */
+/* Returns how many bytes may be read behind rx.seq.visible. Their pages stay until data_end(). */
 static u32 data_begin(struct afr_conn *conn)
 {
 	u32 room;
@@ -189,6 +190,7 @@ static u32 data_begin(struct afr_conn *conn)
 	return min3(conn->in.data, room, (u32)((RX_SEGMENTS - 1) * PAGE_SIZE));
 }
 
+/* Ends a read of DATA: makes @got bytes visible to the program, or none if @got is an error. */
 static void data_end(struct afr_conn *conn, int got)
 {
 	bool all;
@@ -207,7 +209,7 @@ static void data_end(struct afr_conn *conn, int got)
 	afr_netns_add(conn->an->net, AFR_STAT_RX_BYTES_TCP, got);
 	afr_conn_readable(conn);
 	if (all)
-		afr_conn_changed(conn);		/* FIN came before */
+		afr_conn_changed(conn);		/* FIN came before these last bytes */
 }
 
 /* Reads up to @len bytes from TCP to their place in the receive ring. */
@@ -256,7 +258,8 @@ static int read_data(struct afr_conn *conn)
  * afr_frame_rx_drains() - are frames still read although the TCP connection is dead?
  * @conn: connection
  *
- * A sender has got the error from TCP. What had arrived before can still be read, as with TCP.
+ * A send got the error from TCP and aborted the connection. Bytes that had arrived before the error
+ * can still be read, as in TCP.
  *
  * Context: connection worker.
  * Return: true until the end of the TCP stream is reached or the abort is done.
@@ -274,8 +277,11 @@ bool afr_frame_rx_drains(struct afr_conn *conn)
  * afr_frame_rx_may_read() - may HELLO and frames be read?
  * @conn: connection
  *
+ * Once the connection has to abort, they may be read only while afr_close_abort_deferred() or
+ * afr_frame_rx_drains() is true.
+ *
  * Context: connection worker.
- * Return: false once the connection has to abort, unless the abort waits for something to read.
+ * Return: true if so.
  */
 bool afr_frame_rx_may_read(struct afr_conn *conn)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Outgoing frames: the control channel and the TCP path. Pending control frames and DATA are built
- * one at a time into conn->out and written to the TCP socket without waiting; what TCP does not
- * take is continued from sk_write_space.
+ * one at a time into conn->out and written to the TCP socket without waiting. If TCP does not take
+ * all bytes of a frame, sk_write_space schedules the worker, which writes the others.
  */
 #include "frame_tx.h"
 
@@ -24,8 +24,8 @@
 #define DATA_SEGMENTS	(DATA_MAX / PAGE_SIZE + 1)
 
 /*
- * One function per kind fills in the frame from the sequence state, or returns false if the frame
- * is no longer needed. All run under conn->tx.lock.
+ * The build_ functions, one per frame type, fill in a frame from the sequence state, or return
+ * false if the frame is no longer needed. All run under conn->tx.lock.
  */
 static bool build_error(struct afr_conn *conn, struct afr_frame *frame)
 {
@@ -40,13 +40,14 @@ static bool build_resume(struct afr_conn *conn, struct afr_frame *frame)
 	frame->resume.epoch = conn->attach.resume_epoch;
 	frame->resume.reason = conn->attach.resume_reason;
 	spin_lock(&conn->rx.lock);
-	/* current values: DATA below S may have come and been read since the epoch was closed */
+	/* current offsets: DATA below S may have arrived and been read since the epoch closed */
 	frame->resume.received = conn->rx.seq.visible;
 	frame->resume.consumed = afr_rx_report(&conn->rx.seq);
 	spin_unlock(&conn->rx.lock);
 	return true;
 }
 
+/* RESUME was built and is the next frame to be written: CREDIT and the next epoch may follow. */
 static void resume_built(struct afr_conn *conn, const struct afr_frame *frame)
 {
 	spin_lock(&conn->rx.lock);
@@ -121,7 +122,7 @@ static void attached_built(struct afr_conn *conn, const struct afr_frame *frame)
 	spin_lock(&conn->rx.lock);
 	afr_conn_set_credit_imm(conn, true);	/* no CREDIT follows this frame (PC3) */
 	spin_unlock(&conn->rx.lock);
-	/* sent even when leaving already: the client waits for ATTACHED before it leaves, too */
+	/* if this end is leaving already, ATTACHED is sent all the same: the client waits for it */
 	afr_conn_set_may_post(conn, conn->attach.state == AFR_ATTACHED);
 	afr_tx_policy_uncork(conn);
 }
@@ -144,8 +145,8 @@ static bool build_move(struct afr_conn *conn, struct afr_frame *frame)
 }
 
 /*
- * Not after FINACK was requested: the whole stream has arrived, so the peer needs no more credit,
- * and TCP may be shut down after FINACK.
+ * No CREDIT is sent once FINACK was requested: the whole stream has arrived, so the peer needs no
+ * more credit, and TCP may be shut down after FINACK.
  */
 static bool build_credit(struct afr_conn *conn, struct afr_frame *frame)
 {
@@ -195,8 +196,8 @@ static bool build_urgentack(struct afr_conn *conn, struct afr_frame *frame)
 }
 
 /*
- * Announces a device that was added after HELLO, and keeps TCP alive (move.c). Peers that do not
- * know the frame skip it.
+ * SERVICE announces the cm listener when a device was added after HELLO, and keeps TCP alive
+ * (move.c). Peers that do not know the frame skip it.
  */
 static bool build_service(struct afr_conn *conn, struct afr_frame *frame)
 {
@@ -210,7 +211,7 @@ static bool build_service(struct afr_conn *conn, struct afr_frame *frame)
 	return frame->port && (!conn->rx.seq.finack_requested || conn->tx.seq.fin == AFR_NO_FIN);
 }
 
-/* Sent in this order. built() applies the consequences of build(), under the same lock. */
+/* In the order of sending. built() follows a successful build(), without a release of tx.lock. */
 static const struct frame_kind {
 	u8 type;	/* enum afr_frame_type: the bit of out.pending */
 	bool (*build)(struct afr_conn *conn, struct afr_frame *frame);
@@ -246,8 +247,9 @@ static bool build_pending(struct afr_conn *conn, struct afr_frame *frame)
 }
 
 /*
- * The send direction may enter the link at a frame boundary where TCP has taken every byte that
- * was put into DATA frames. A pending URGENT goes first: on the link its byte could overtake it.
+ * Moves the send direction to the link if possible: only at a frame boundary, when TCP has taken
+ * every byte that was put into DATA frames. A pending URGENT is sent before, because the urgent
+ * byte could overtake it on the link.
  */
 static void try_move(struct afr_conn *conn)
 {
@@ -263,7 +265,7 @@ static void try_move(struct afr_conn *conn)
 			       conn->attach.move_start);
 }
 
-/* Without conn->tx.lock the result is only a hint. */
+/* Are there bytes to send in DATA? Without conn->tx.lock the result is only a hint. */
 static bool data_ready(const struct afr_conn *conn)
 {
 	return conn->tx.seq.where == AFR_ON_TCP && afr_tx_ready(&conn->tx.seq);
@@ -284,8 +286,8 @@ static bool build_data(struct afr_conn *conn, struct afr_frame *frame)
 }
 
 /*
- * The peer checks the proof with both nonces. The secret is the one that it has to present when it
- * connects a link to this host.
+ * The peer checks the proof, which depends on the nonces of both ends. A client has to present the
+ * server's secret when it connects a link to the server.
  */
 static void write_hello(struct afr_conn *conn)
 {
@@ -362,7 +364,7 @@ static unsigned int frame_segments(struct afr_conn *conn, struct kvec *vec, u32 
 	if (!conn->out.data)
 		return n;
 
-	/* SND.UNA is where they begin: on TCP it moves with the bytes that TCP takes */
+	/* the bytes that TCP has not taken begin at SND.UNA, which advances as TCP takes bytes */
 	segments = afr_ring_mem_bvec(&conn->tx.mem, conn->tx.seq.una, conn->out.data, bv,
 				     DATA_SEGMENTS, &data);
 	for (i = 0; i < segments; i++) {
@@ -373,6 +375,7 @@ static unsigned int frame_segments(struct afr_conn *conn, struct kvec *vec, u32 
 	return n;
 }
 
+/* TCP has taken @len stream bytes: advances SND.UNA, releases pages and wakes senders. */
 static void data_taken(struct afr_conn *conn, u32 len)
 {
 	bool framed = afr_conn_tx_mode(conn) == AFR_MODE_FRAMED;
@@ -384,7 +387,7 @@ static void data_taken(struct afr_conn *conn, u32 len)
 	afr_ring_mem_release(&conn->tx.mem, una, una + len,
 			     conn->tx.busy ? una + conn->tx.seq.ring : conn->tx.seq.written);
 	afr_tx_tcp_accepted(&conn->tx.seq, len);
-	/* one-way: the peer cannot send CREDIT, TCP's own window is the credit */
+	/* one-way: the peer cannot send CREDIT, and only the TCP window limits the sender */
 	if (afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK)
 		afr_tx_credit(&conn->tx.seq, conn->tx.seq.una);
 	if (framed)
@@ -396,7 +399,7 @@ static void data_taken(struct afr_conn *conn, u32 len)
 	afr_conn_writable(conn);
 }
 
-/* Returns 0 when TCP has taken the whole frame, -EAGAIN when it is full, or its error. */
+/* Returns 0 when TCP has taken the whole frame, -EAGAIN if TCP has no space, or TCP's error. */
 static int send_frame(struct afr_conn *conn)
 {
 	struct kvec vec[1 + DATA_SEGMENTS];
@@ -427,9 +430,9 @@ static int send_frame(struct afr_conn *conn)
 }
 
 /*
- * Prepares the next bytes that were written early, without a frame header. An urgent byte goes by
- * itself: TCP may take only a part of a longer write, and would mark the end of that part as
- * urgent. TCP's window is the credit. Returns false when nothing is left.
+ * Prepares the next bytes that were written early, without a frame header. An urgent byte is sent
+ * by itself: TCP may take only a part of a longer write, and would mark the end of that part as
+ * urgent. Only the TCP window limits early bytes. Returns false when none is left.
  */
 static bool next_early(struct afr_conn *conn)
 {
@@ -456,8 +459,9 @@ static bool next_early(struct afr_conn *conn)
  * afr_frame_tx_drain_early() - send early bytes to TCP before the send direction falls back
  * @conn: connection, send direction undecided
  *
- * From now on the program cannot write until the direction is in fallback mode. Bytes that TCP
- * refuses are lost with the connection; sk_err gets the error back for the program's next call.
+ * From the first call on, the program cannot write until the direction is in fallback mode. If TCP
+ * fails, the remaining bytes are lost with the connection. Sending has then consumed sk_err of the
+ * TCP socket, so the error is stored there again, for the program's next call.
  *
  * Context: connection worker.
  * Return: true when TCP has all bytes; false: the worker will run again.
@@ -482,7 +486,7 @@ bool afr_frame_tx_drain_early(struct afr_conn *conn)
 	left = conn->tx.seq.una != conn->tx.seq.written;
 	spin_unlock_bh(&conn->tx.lock);
 	if (busy || (left && !ret)) {
-		/* a sender that had begun will be done by then */
+		/* in a jiffy, a sender that is still copying bytes should be done */
 		afr_conn_schedule_delayed(conn, 1);
 		return false;
 	}
@@ -491,10 +495,10 @@ bool afr_frame_tx_drain_early(struct afr_conn *conn)
 
 /**
  * afr_frame_tx_check_blocked() - schedule BLOCKED if the send direction is blocked
- * @conn: connection, conn->tx.lock held, everything pushed that can be
+ * @conn: connection, conn->tx.lock held, after everything that can be sent was sent
  *
- * Most blockades are over within a jiffy: the worker checks again then, and sends BLOCKED if the
- * direction still is blocked (PC6).
+ * Usually the direction can continue within a jiffy. The worker checks again after a jiffy, and
+ * sends BLOCKED if the direction is still blocked (PC6).
  *
  * Context: any.
  */
@@ -533,8 +537,8 @@ static void push(struct afr_conn *conn)
  * afr_frame_tx_push() - send pending frames and DATA
  * @conn: connection; nothing happens before the send direction is framed
  *
- * Writes what TCP takes without waiting; the rest follows from sk_write_space. If
- * conn->out.mutex is taken, its holder sends the frames.
+ * Writes as many bytes as TCP takes without waiting; when TCP has space again, sk_write_space
+ * schedules the worker to continue. If conn->out.mutex is taken, its holder sends the frames.
  *
  * Context: process, conn->out.mutex not held.
  */

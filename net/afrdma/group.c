@@ -2,14 +2,13 @@
 /*
  * Link groups: connect links to a peer, accept them from it, and distribute connections over them.
  *
- * A group has a reference from each of its links, each waiting join and its own work item while
- * that is queued. Connections that need a link wait in group->joins; one work item per group
- * answers them, and connects links when there are too few. A group connects at most one link at a
- * time, and all waiting connections share it.
+ * Each link of a group, each waiting join, and each queued work item of the group holds a reference
+ * on the group. Connections that need a link wait in group->joins; one work item per group answers
+ * them, and connects links when there are too few. A group connects at most one link at a time, and
+ * all waiting connections share it.
  *
- * Locks, outer to inner: group->lock (mutex) > groups_lock of the table, joins_lock (both held
- * briefly); group->lock > link->lock. No joined() upcall is made under any of them, and none is
- * held while waiting for the peer.
+ * For the lock order see afrdma-internals.rst. No joined() upcall is made under group->lock or a
+ * lock inside it, and none of these is held while waiting for the peer.
  */
 #include <linux/in.h>
 #include <linux/in6.h>
@@ -24,7 +23,7 @@
 #include "proto/wire.h"
 
 #define MEMBERS_MAX	32	/* links of one group, which bounds what one peer can use */
-#define LINKS_MAX	16u	/* links of one group that are due to the number of connections */
+#define LINKS_MAX	16u	/* the most that needs_more_links() demands for many connections */
 #define SHARERS		4	/* connections per posted receive of a link */
 #define BACKOFF_MAX	(64 * HZ)
 #define SMALL_MTU	1280	/* every IPv6 path carries packets of this size */
@@ -67,7 +66,7 @@ static void back_off(struct afr_group *g, unsigned long least, unsigned long mos
 	g->not_before = jiffies + g->backoff;
 }
 
-/* Keeps the group for @more after its back-off, so that later joins find the failure history. */
+/* Keeps the group for @more jiffies after its back-off, so that later joins find the history. */
 static void remember(struct afr_group *g, unsigned long more)
 {
 	lockdep_assert_held(&g->lock);
@@ -81,8 +80,8 @@ static void remember(struct afr_group *g, unsigned long more)
 /*
  * A link may come up on a path that carries only small packets. Connections would make no progress
  * if such a link were lost, replaced at once and lost again, for ever. So after the first link that
- * is lost soon after it came up, the next one uses small packets (as in RFC 4821, 7.7); after the
- * second, no link is connected for a while, which grows each time.
+ * is lost soon after it came up, the next one uses small packets (as in RFC 4821, 7.7). After the
+ * second, no link is connected for a while, and after each further one for a longer while.
  */
 static void note_link_loss(struct afr_group *g, const struct afr_link *link)
 {
@@ -100,12 +99,13 @@ static void note_link_loss(struct afr_group *g, const struct afr_link *link)
 	remember(g, 8 * retry);
 }
 
-/* Must no link be connected for now, even if joins wait for one? */
+/* After several short-lived links: are no links connected for now, even if joins wait? */
 static bool connect_suppressed(const struct afr_group *g)
 {
 	return g->short_lives > 1 && time_before(jiffies, g->not_before);
 }
 
+/* Upcall: the link came up, or could not be connected or accepted because of @reason. */
 static void member_settled(struct afr_link *link, enum afr_reason reason)
 {
 	struct group_link *m = afr_link_owner(link);
@@ -143,7 +143,10 @@ static const struct afr_link_ops member_ops = {
 	.dead		= member_dead,
 };
 
-/* The link's upcalls may come before it is on the list; they wait for group->lock. */
+/*
+ * Allocates the entry for a new link. Upcalls of the link may be made before add_group_link() puts
+ * the entry on the list of the group; they wait for group->lock.
+ */
 static struct group_link *alloc_group_link(struct afr_group *g)
 {
 	struct group_link *m;
@@ -160,6 +163,7 @@ static struct group_link *alloc_group_link(struct afr_group *g)
 	return m;
 }
 
+/* Adds @link to the group of @m; if @link is an error, frees @m and returns the error. */
 static int add_group_link(struct group_link *m, struct afr_link *link)
 {
 	struct afr_group *g = m->group;
@@ -207,8 +211,9 @@ static enum afr_reason reason_of(long err)
 }
 
 /*
- * A peer that received no answer repeats its request with the same link id. It does not know the
- * link that was created for the first request, so that one must not be taken for the peer's link.
+ * Fails the link that was accepted for an earlier request with the same link id. A peer that
+ * received no answer repeats its request with that id, and does not know the link that was created
+ * for the first request. So an ATTACH with the id must not find the earlier link.
  */
 static void fail_duplicates(struct afr_group *g, u64 id)
 {
@@ -252,7 +257,10 @@ enum afr_reason afr_group_accept(struct afr_net *an, struct rdma_cm_id *id,
 	return err ? reason_of(err) : AFR_REASON_NONE;
 }
 
-/* Returns the link with the fewest users of those that are up, with a reference; ties in turn. */
+/*
+ * Returns a reference on the link with the fewest users among those that are up. If several have
+ * the fewest, they are taken in turn.
+ */
 static struct afr_link *pick_link(struct afr_group *g)
 {
 	struct group_link *m, *best = NULL;
@@ -270,10 +278,11 @@ static struct afr_link *pick_link(struct afr_group *g)
 }
 
 /*
- * Should one more link be connected in the background? There are links_per_group, so that the CPUs
- * share the load. All messages in flight on a link need one of its link_depth receives each, so
- * there are more links when more than SHARERS connections share a receive. With the defaults this
- * begins above a thousand connections; below, the number of queue pairs does not depend on it.
+ * Should one more link be connected in the background? A group gets at least links_per_group links,
+ * so that the CPUs share the load. Each message in flight on a link needs one of its link_depth
+ * receives, so more links are connected when more than SHARERS connections share a receive. With
+ * the default settings, that happens above a thousand connections; below, the number of queue pairs
+ * does not depend on the number of connections.
  */
 static bool needs_more_links(const struct afr_group *g)
 {
@@ -291,6 +300,7 @@ static bool needs_more_links(const struct afr_group *g)
 
 /* Joins */
 
+/* Makes the joined() upcall of @join; the caller has put @d on the list of deliveries. */
 static void answer(struct afr_join *join, struct afr_link *link, enum afr_reason reason,
 		   struct delivery *d)
 {
@@ -375,7 +385,7 @@ static void group_work(struct work_struct *work)
 	afr_group_table_put(g);
 }
 
-/* Answers a join that has no group. */
+/* Answers a join for which there is no group, with the reason. */
 static void refuse_join(struct afr_join *join, enum afr_reason reason)
 {
 	struct delivery d = { .join = join, .task = current };
@@ -422,7 +432,7 @@ void afr_group_join(struct afr_net *an, const struct afr_peer *peer, struct afr_
 	mutex_lock(&g->lock);
 	afr_group_table_update_peer(&g->peer, &key);
 	mutex_unlock(&g->lock);
-	refcount_inc(&g->refs);	/* of the join, which may be answered and freed at once */
+	refcount_inc(&g->refs);	/* for the join, which may be answered and freed at once */
 	spin_lock(&joins_lock);
 	join->group = g;
 	list_add_tail(&join->entry, &g->joins);
@@ -431,6 +441,7 @@ void afr_group_join(struct afr_net *an, const struct afr_peer *peer, struct afr_
 	afr_group_table_put(g);
 }
 
+/* Is another task in the joined() upcall of @join? */
 static bool delivery_runs(const struct afr_join *join)
 {
 	struct delivery *d;
@@ -494,10 +505,10 @@ static struct afr_link *find_member(struct afr_group *g, u64 id, bool active)
  * @an: namespace
  * @peer: the peer
  * @id: id of the link
- * @peer_active: the peer connected it
+ * @peer_active: true if the peer connected the link, false if this host did
  *
- * The peer's ATTACH completes the handshake of a link that is still being accepted, so there is
- * nothing to wait for.
+ * If this end is still accepting the link, the peer's ATTACH shows that the peer's end is up: this
+ * function then completes the handshake and does not wait for the message of rdma_cm.
  *
  * Context: process.
  * Return: the link with a reference if it is up and belongs to @peer; else NULL.
@@ -590,7 +601,7 @@ void afr_group_exit(void)
 	struct afr_group *g = NULL;
 
 	afr_group_table_close();
-	/* takes the lock of each group: after this no group queues its ->memory work */
+	/* this takes the lock of each group, so afterwards no group queues its ->memory work */
 	afr_group_for_each_link(NULL, shut_down, NULL);
 	while ((g = afr_group_table_next(g)))
 		flush_delayed_work(&g->memory);

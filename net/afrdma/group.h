@@ -24,7 +24,7 @@ struct rdma_cm_id;
 /* What the connection layer knows about the peer, from the TCP connection and HELLO. */
 struct afr_peer {
 	u8	instance[16];
-	u8	secret[16];		/* to be presented to the peer */
+	u8	secret[16];		/* to present when connecting a link */
 	u16	port;			/* of the peer's cm listener, host order */
 	u32	mtu;			/* path MTU of the TCP connection, 0 = unknown */
 	struct sockaddr_storage	local;	/* of the TCP connection */
@@ -34,8 +34,8 @@ struct afr_peer {
 /* A request for a link, embedded in the connection. */
 struct afr_join {
 	/*
-	 * Called at most once, in process context: with a link that is up and a reference
-	 * for the callee, or with NULL and the reason. It may free the join.
+	 * Called at most once, in process context: with a link that is up, on which the callee
+	 * gets a reference, or with NULL and the reason. The callee may free the join.
 	 */
 	void (*joined)(struct afr_join *join, struct afr_link *link, enum afr_reason reason);
 	struct list_head entry;		/* private */

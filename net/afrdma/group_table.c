@@ -101,9 +101,9 @@ void afr_group_table_listener_address(struct sockaddr_storage *to, const struct 
 
 /**
  * afr_group_table_update_peer() - update what a group knows about its peer
- * @peer: of the group; without secret, port, MTU and scopes if the group was created by an
- *	accepted link
- * @news: from the peer's latest HELLO, addresses as in keys
+ * @peer: peer of the group; it has no secret, port, MTU and scopes yet if the group was created for
+ *	an accepted link
+ * @news: from the peer's latest HELLO, with addresses from afr_group_table_key_address()
  *
  * Context: process, under the lock of the group.
  */
@@ -120,7 +120,7 @@ void afr_group_table_update_peer(struct afr_peer *peer, const struct afr_peer *n
 		((const struct sockaddr_in6 *)&news->remote)->sin6_scope_id;
 }
 
-/* Ignores the scope: rdma_cm requests have none, and the instance identifies the host. */
+/* Compares without the scope: rdma_cm requests have none, and the instance identifies the host. */
 static bool same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
 	if (a->ss_family != b->ss_family)
@@ -181,9 +181,10 @@ static bool same_prefix(const struct sockaddr_storage *a, const struct sockaddr_
 
 /*
  * Would one more group exceed a limit? A pair of addresses normally has one group, and for a while
- * those of the peer before it restarted. BETWEEN_MAX keeps a host that invents instances from
- * taking all groups. All addresses of a /64 together have at most as many groups as they leave
- * free, so that a host does not get more by using more of its addresses.
+ * after restarts of the peer, also the groups of its earlier instances. BETWEEN_MAX keeps a host
+ * that invents instances from taking all groups. All addresses of a /64 together may have at most
+ * as many groups as are still free, so that a host does not get more groups by using more of its
+ * addresses.
  */
 static bool too_many(struct afr_net *an, const struct afr_peer *key)
 {
@@ -201,6 +202,7 @@ static bool too_many(struct afr_net *an, const struct afr_peer *key)
 	       (prefix && prefix >= max - groups_count);
 }
 
+/* Ends remember() of group.c: drops the reference of the delayed work. */
 static void forget(struct work_struct *work)
 {
 	afr_group_table_put(container_of(to_delayed_work(work), struct afr_group, memory));
@@ -229,11 +231,11 @@ static struct afr_group *new_group(struct afr_net *an, const struct afr_peer *ke
  * afr_group_table_get() - find or create the group of a peer
  * @an: namespace
  * @key: instance and addresses from afr_group_table_key_address()
- * @work: work function of a new group
+ * @work: work function for the group, if it is created
  *
  * Context: process.
  * Return: the group with a reference; or ERR_PTR(): -ENOMEM; -ENOSPC if groups_max, the limit for
- * this pair of addresses or the one for this /64 is reached; -ESHUTDOWN if the table is closed.
+ * this pair of addresses or the limit for this /64 is reached; -ESHUTDOWN if the table is closed.
  */
 struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer *key,
 				      work_func_t work)

@@ -27,10 +27,10 @@ struct afr_group {
 	unsigned int		count;		/* number of members */
 	unsigned int		connecting;	/* links being connected from here: 0 or 1 */
 	enum afr_reason		failure;	/* of the last attempt, for all waiting joins */
-	unsigned int		short_lives;	/* consecutive links that were lost soon */
+	unsigned int		short_lives;	/* consecutive links lost soon after coming up */
 	unsigned long		backoff;	/* after failed or short-lived links, jiffies */
 	unsigned long		not_before;	/* end of the back-off, jiffies */
-	struct delayed_work	memory;		/* keeps the group for its back-off */
+	struct delayed_work	memory;		/* holds a reference during the back-off */
 };
 
 void afr_group_table_key_address(struct sockaddr_storage *to, const struct sockaddr_storage *from);

@@ -2,19 +2,20 @@
 /*
  * Agreement on AF_RDMA in the TCP handshake. TCP offers modules no way to add options.
  *
- * Outgoing: a netfilter LOCAL_OUT hook per address family inserts the option into SYNs of armed
- * clients and into SYN-ACKs of listeners with an af_ops override. It runs before all other hooks,
- * so that the administrator's rules see the segment as it leaves. A rule that strips the option
- * makes the connection fall back to TCP and has no other effect.
+ * Outgoing: a netfilter LOCAL_OUT hook per address family inserts the option into SYNs of clients
+ * for which afr_handshake_arm() has prepared an offer, and into SYN-ACKs of listeners with an
+ * af_ops override. The hook runs before all others, so that the administrator's rules see the
+ * segment as it leaves. A rule that strips the option makes the connection fall back to TCP and has
+ * no other effect.
  *
  * Incoming: no hook is used, as an inbound hook sees segments that TCP has not validated yet. The
  * server reads the SYN that TCP saved with the request. On the client, TCP passes the SYN-ACK that
  * it has accepted to sk_rx_dst_set().
  *
- * sk_rx_dst_set(), and syn_recv_sock() of listeners, are members of the table icsk_af_ops. TCP has
- * three such tables; the module keeps modified copies of each. TCP reads the pointer to the
- * table without lock or RCU, which is safe because a copy is never freed while the module is
- * loaded.
+ * The module replaces sk_rx_dst_set() of clients and syn_recv_sock() of listeners, which are
+ * members of the table icsk_af_ops. TCP has three such tables; the module keeps two modified copies
+ * of each. TCP reads the pointer to the table without lock or RCU, which is safe because a copy is
+ * never freed while the module is loaded.
  */
 #include <linux/netfilter.h>
 #include <linux/random.h>
@@ -30,9 +31,9 @@
 #include "proto/tcp_option.h"
 #include "syn_segment.h"
 
-/* SYNs sent with the option before it is assumed that something drops them because of it. */
+/* After this many SYNs with the option, omit it: the path may drop such SYNs. */
 #define SYN_OPTION_MAX		3
-/* The same limit for SYN-ACKs, counted in retransmissions. */
+/* From this retransmission on, SYN-ACKs are sent without the option, for the same reason. */
 #define SYNACK_RETRANS_MAX	2
 
 static void offer_state_change(struct sock *sk);
@@ -49,7 +50,7 @@ struct afr_listen_override {
 
 /* IPv4, IPv6, IPv4 mapped to IPv6, and one spare. Entries are never removed. */
 static struct afr_listen_override ops_table[4];
-static unsigned int ops_count;		/* complete entries: store-release, load-acquire */
+static unsigned int ops_count;		/* count of complete entries: store-release, load-acquire */
 static DEFINE_SPINLOCK(ops_lock);	/* protects additions to ops_table */
 
 static struct afr_listen_override *ops_find(const struct inet_connection_sock_af_ops *ops)
@@ -64,10 +65,11 @@ static struct afr_listen_override *ops_find(const struct inet_connection_sock_af
 }
 
 /*
- * sk_user_data points here in a child whose SYN-ACK carried consent, from before anyone but TCP can
- * see the child until accept() has been handled. The decision does not depend on the saved SYN,
- * which others may free. It also keeps the child out of sockmaps, which would read HELLO
- * and frames: sk_psock_init() refuses a socket whose sk_user_data is in use.
+ * The sk_user_data of a child points here if its SYN-ACK carried the server's consent. It is set
+ * before anyone but TCP can find the child, and stays until afr_tcp_sock_install() replaces it, so
+ * that the consent is known even if a BPF program has freed the saved SYN. The pointer also keeps
+ * the child out of sockmaps, which would read HELLO and frames: sk_psock_init() refuses a socket
+ * whose sk_user_data is in use.
  */
 static u64 consent_mark __aligned(8);
 
@@ -78,9 +80,10 @@ static bool has_consent(const struct sock *sk)
 }
 
 /*
- * syn_recv_sock: a child is cloned from its listener, including the table. Restore TCP's own table
- * before anyone else can lock the child: with SO_REUSEPORT it may end up at a listener of plain TCP
- * and outlive this module.
+ * Replaces syn_recv_sock() of a listener. TCP clones a child from its listener, including the
+ * pointer to the modified table. Restore TCP's own table before anyone else can lock the child:
+ * with SO_REUSEPORT, TCP may move the child to the listener of a TCP program, where it may outlive
+ * this module.
  */
 static struct sock *listener_syn_recv(const struct sock *sk, struct sk_buff *skb,
 				      struct request_sock *req, struct dst_entry *dst,
@@ -137,7 +140,7 @@ static void ops_restore(struct sock *sk)
 
 /* Client */
 
-/* The offer of an armed socket, NULL if there is none; the socket lock keeps it valid. */
+/* Returns the offer of a client's TCP socket, or NULL. The socket lock keeps the offer valid. */
 static struct afr_handshake *offer_of(const struct sock *sk)
 {
 	struct afr_handshake *offer;
@@ -148,7 +151,7 @@ static struct afr_handshake *offer_of(const struct sock *sk)
 	return offer;
 }
 
-/* Inserts the option, and installs the table by which TCP passes the SYN-ACK on. */
+/* Inserts the option, and installs the table by which TCP calls offer_synack() for the SYN-ACK. */
 static enum afr_reason offer_insert(struct afr_handshake *offer, struct sock *sk,
 				    struct sk_buff *skb, u8 pf)
 {
@@ -158,7 +161,7 @@ static enum afr_reason offer_insert(struct afr_handshake *offer, struct sock *sk
 
 	if (offer->syns >= SYN_OPTION_MAX)
 		return AFR_REASON_OPTION_DROPPED;
-	/* Not when arming: connect() to an IPv4-mapped address replaces the table after that. */
+	/* not in afr_handshake_arm(): connect() to a v4-mapped address replaces the table later */
 	override = ops_find_or_add(icsk->icsk_af_ops);
 	if (!override || afr_syn_segment_room(skb) || afr_syn_segment_insert(skb, pf, &opt))
 		return AFR_REASON_OPTION_NO_ROOM;
@@ -168,8 +171,8 @@ static enum afr_reason offer_insert(struct afr_handshake *offer, struct sock *sk
 }
 
 /*
- * Handles a SYN of an armed socket, which is locked. Once a SYN has left without the option, the
- * connection falls back to TCP: that may be the SYN which the server has saved.
+ * Inserts the option into a SYN of @sk, which is locked, if it has an offer. Once a SYN has left
+ * without the option, the connection falls back to TCP, as the server may have saved that SYN.
  */
 static void client_syn(struct net *net, struct sock *sk, struct sk_buff *skb, u8 pf)
 {
@@ -179,7 +182,7 @@ static void client_syn(struct net *net, struct sock *sk, struct sk_buff *skb, u8
 	const u8 *opts;
 
 	if (!offer)
-		return;		/* settled: a VRF device may send the SYN with delay */
+		return;		/* settled meanwhile: a VRF device has delayed the SYN */
 	opts = afr_syn_segment_options(skb, &len);
 	/* With a VRF device, the same SYN passes the hook twice. */
 	if (!afr_tcp_option_find(opts, len, &opt) && opt.nonce == offer->nonce)
@@ -211,7 +214,7 @@ static enum afr_reason offer_check_answer(const struct afr_handshake *offer,
 	return AFR_REASON_NONE;
 }
 
-/* sk_rx_dst_set: TCP has accepted the SYN-ACK @skb. */
+/* Replaces sk_rx_dst_set() of a client; TCP calls it with the SYN-ACK @skb that it has accepted. */
 static void offer_synack(struct sock *sk, const struct sk_buff *skb)
 {
 	const struct inet_connection_sock_af_ops *ops = inet_csk(sk)->icsk_af_ops;
@@ -234,7 +237,7 @@ static void offer_synack(struct sock *sk, const struct sk_buff *skb)
 	offer->agreed = !reason;
 }
 
-/* Restores the socket's own callbacks. */
+/* Ends an offer: restores the table and the sk_state_change that the socket had before. */
 static void offer_remove(struct afr_handshake *offer, struct sock *sk)
 {
 	ops_restore(sk);
@@ -245,7 +248,7 @@ static void offer_remove(struct afr_handshake *offer, struct sock *sk)
 	offer->state_change = NULL;
 }
 
-/* sk_state_change of an armed socket. */
+/* Replaces sk_state_change of a socket with an offer, until the handshake is over. */
 static void offer_state_change(struct sock *sk)
 {
 	struct afr_handshake *offer = offer_of(sk);
@@ -261,7 +264,7 @@ static void offer_state_change(struct sock *sk)
 		reason = AFR_REASON_TCP_ERROR;
 	else if (offer->agreed && sk->sk_state == TCP_ESTABLISHED)
 		reason = AFR_REASON_NONE;
-	else	/* maybe without any SYN-ACK: a simultaneous open */
+	else	/* no reason is set in a simultaneous open, which has no SYN-ACK */
 		reason = offer->reason ?: AFR_REASON_PEER_PLAIN;
 	offer_remove(offer, sk);
 	offer->settled(offer, sk, reason);
@@ -270,13 +273,14 @@ static void offer_state_change(struct sock *sk)
 
 /**
  * afr_handshake_arm() - offer AF_RDMA to the peer of the next connect()
- * @offer: with settled set; must not move until settled or disarmed
+ * @offer: its settled() is set; it stays in place until settled() or afr_handshake_disarm()
  * @sk: a TCP socket that is neither connected nor listening
- * @reason: AFR_REASON_NONE, or why nothing is to be offered, which settled() then reports
+ * @reason: AFR_REASON_NONE; or the reason not to offer AF_RDMA, which settled() then reports
  *
  * Context: Process, @sk locked.
  * Return: 0; -EBUSY if sk_user_data of @sk is in use; -EOPNOTSUPP if afr_handshake_hook_use() has
- * not succeeded. After an error @sk can connect, in fallback mode and without settled().
+ * not succeeded. After an error, @sk can still connect, but only in fallback mode, and settled() is
+ * not called.
  */
 int afr_handshake_arm(struct afr_handshake *offer, struct sock *sk, enum afr_reason reason)
 {
@@ -302,7 +306,7 @@ int afr_handshake_arm(struct afr_handshake *offer, struct sock *sk, enum afr_rea
  * @offer: armed, disarmed, settled or never armed
  * @sk: its TCP socket
  *
- * For a connect() that failed at once and for close(). settled() will not be called any more.
+ * Called after a connect() that failed at once, and by close(). settled() is not called afterwards.
  *
  * Context: Process, @sk locked.
  */
@@ -317,7 +321,8 @@ void afr_handshake_disarm(struct afr_handshake *offer, struct sock *sk)
  * afr_handshake_nonce() - get the nonce of an offer
  * @offer: armed or settled
  *
- * The client's HELLO repeats it, to prove that it belongs to the SYN.
+ * The proof in the client's HELLO is computed from the nonce: it shows that HELLO belongs to the
+ * SYN.
  *
  * Context: Any.
  * Return: the nonce in the option of the SYN.
@@ -329,18 +334,18 @@ u32 afr_handshake_nonce(const struct afr_handshake *offer)
 
 /* Server */
 
-/* Value of note_of() for a SYN that was answered; all others are an enum afr_reason. */
+/* @what of note_of() if a SYN-ACK carried the answer; otherwise @what is an enum afr_reason. */
 #define NOTE_ANSWERED	0xffff
 
-/* The note for a saved SYN: a keyed hash, so that no client can forge it. */
+/* The value that server_decide() stores in a saved SYN: a keyed hash, which no client can forge. */
 static u32 note_of(const struct sock *sk, u32 nonce, u32 what)
 {
 	return siphash_2u32(nonce, what, &afr_net(sock_net(sk))->secret_key);
 }
 
 /*
- * Whether TCP may move a child to another listener of the same port. That may be one of plain TCP,
- * whose program would read HELLO.
+ * Whether TCP may move a child to another listener of the same port. That may be the listener of a
+ * TCP program, which would read HELLO as data.
  */
 static bool listener_migrates(const struct sock *sk)
 {
@@ -354,7 +359,7 @@ static bool listener_migrates(const struct sock *sk)
 	return reuse && rcu_access_pointer(reuse->prog);
 }
 
-/* Why a SYN-ACK gets no answer, even if the client has offered AF_RDMA. */
+/* Why a SYN-ACK must not carry the option, even if the client has offered AF_RDMA. */
 static enum afr_reason server_refusal(const struct request_sock *req, const struct sk_buff *skb)
 {
 	const struct sock *listener = req->rsk_listener;
@@ -369,8 +374,9 @@ static enum afr_reason server_refusal(const struct request_sock *req, const stru
 }
 
 /*
- * Whether to answer: true if the client has offered AF_RDMA and there is no @refusal. The saved SYN
- * belongs to the request only while the request is hashed: a child takes it over, and frees it
+ * Returns whether the SYN-ACK is to carry the answer: true if the client has offered AF_RDMA and
+ * there is no @refusal. Stores the decision in the saved SYN, by note_of(). The saved SYN belongs
+ * to the request only while the request is hashed: later a child takes it over, and frees it
  * without RCU.
  */
 static bool server_decide(struct request_sock *req, enum afr_reason refusal, u32 *nonce)
@@ -386,7 +392,7 @@ static bool server_decide(struct request_sock *req, enum afr_reason refusal, u32
 	if (sk_hashed(req_to_sk(req)) && req->saved_syn)
 		err = afr_syn_segment_saved_find(req->saved_syn, &opt);
 	if (!err) {
-		/* Keep the note of an earlier answer: the client may accept any of the SYN-ACKs. */
+		/* Once a SYN-ACK has the answer, the note stays: the client may accept any. */
 		answered = note_of(req->rsk_listener, opt.nonce, NOTE_ANSWERED);
 		if (afr_syn_segment_saved_note(req->saved_syn) != answered)
 			afr_syn_segment_saved_set_note(req->saved_syn, !refusal ? answered :
@@ -409,8 +415,9 @@ static bool listener_has_override(const struct sock *sk)
 }
 
 /*
- * Handles a SYN-ACK of a request. SYN-ACKs without request (SYN cookies) or from a full socket (TCP
- * Fast Open, simultaneous open) never get the option: these connections fall back to TCP.
+ * Inserts the answer into a SYN-ACK of a request, if server_decide() permits. SYN-ACKs without
+ * request (SYN cookies) or from a full socket (TCP Fast Open, simultaneous open) never get the
+ * option: these connections fall back to TCP.
  */
 static void server_synack(struct net *net, struct request_sock *req, struct sk_buff *skb, u8 pf)
 {
@@ -424,7 +431,7 @@ static void server_synack(struct net *net, struct request_sock *req, struct sk_b
 		return;
 	opts = afr_syn_segment_options(skb, &len);
 	if (!afr_tcp_option_find(opts, len, &found))
-		return;		/* second pass, with a VRF device */
+		return;		/* already inserted: packets of a VRF device pass the hook twice */
 	if (!server_decide(req, server_refusal(req, skb), &nonce))
 		return;
 	opt.nonce = afr_tcp_option_answer(nonce);
@@ -434,14 +441,14 @@ static void server_synack(struct net *net, struct request_sock *req, struct sk_b
 
 /**
  * afr_handshake_listen() - let a listener consent to clients that offer AF_RDMA
- * @sk: a TCP socket, best before its listen()
+ * @sk: a TCP socket, preferably before its listen()
  *
  * Sets TCP_SAVE_SYN and installs the af_ops override. Without an override, every accepted
  * connection falls back to TCP.
  *
  * Context: Process, @sk locked.
  * Return: the override, for afr_handshake_unlisten(); or ERR_PTR: -EOPNOTSUPP if
- * afr_handshake_hook_use() has not succeeded, -EBUSY if there are too many different tables.
+ * afr_handshake_hook_use() has not succeeded, -EBUSY if ops_table is full.
  */
 struct afr_listen_override *afr_handshake_listen(struct sock *sk)
 {
@@ -473,7 +480,10 @@ void afr_handshake_unlisten(struct afr_listen_override *override, struct sock *s
 		ops_restore(sk);
 }
 
-/* Decodes the note in the saved SYN of a client's offer: AFR_REASON_NONE if it was answered. */
+/*
+ * Returns why no SYN-ACK carried the answer to the offer in the saved SYN, as server_decide() has
+ * stored it there. AFR_REASON_NONE: a SYN-ACK carried it.
+ */
 static enum afr_reason saved_syn_reason(const struct sock *sk, u32 nonce)
 {
 	static const enum afr_reason refusals[] = {
@@ -499,6 +509,7 @@ static bool saved_syn_has_consent(const struct sock *sk)
 	return syn && !afr_syn_segment_saved_find(syn, &opt) && !saved_syn_reason(sk, opt.nonce);
 }
 
+/* See afr_handshake_accepted(). */
 static enum afr_reason accepted(struct sock *sk, u32 *nonce)
 {
 	const struct saved_syn *syn = tcp_sk(sk)->saved_syn;
@@ -509,7 +520,7 @@ static enum afr_reason accepted(struct sock *sk, u32 *nonce)
 	if (!has_consent(sk)) {
 		if (err)
 			return err == -ENOENT ? AFR_REASON_CLIENT_PLAIN : AFR_REASON_OPTION_BAD;
-		/* never NONE */
+		/* never AFR_REASON_NONE, which means consent */
 		return saved_syn_reason(sk, opt.nonce) ?: AFR_REASON_OPTION_NO_ROOM;
 	}
 	if (err) {
@@ -548,7 +559,7 @@ enum afr_reason afr_handshake_accepted(struct sock *sk, u32 *nonce)
 /* Outgoing packets */
 
 /**
- * afr_handshake_out() - netfilter hook LOCAL_OUT: insert the option where it is due
+ * afr_handshake_out() - netfilter hook LOCAL_OUT: insert the option into SYNs and SYN-ACKs
  * @priv: unused
  * @skb: the packet
  * @state: of the hook, see handshake_hook.c

@@ -31,7 +31,7 @@ struct afr_handshake {
 	/* private to handshake.c */
 	u32 nonce;
 	u8 syns;		/* SYNs that carried the option */
-	u8 reason;		/* enum afr_reason so far */
+	u8 reason;		/* enum afr_reason: why RDMA is ruled out, 0 = not yet */
 	bool agreed;		/* the SYN-ACK carried a valid answer */
 	void (*state_change)(struct sock *sk);	/* the socket's own; NULL if not armed */
 };

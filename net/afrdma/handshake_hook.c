@@ -25,7 +25,7 @@ static const struct nf_hook_ops hook_ops[] = {
 };
 
 /**
- * afr_handshake_hook_use() - register the hooks of a namespace unless that is done
+ * afr_handshake_hook_use() - register the hooks of a namespace, if not yet done
  * @net: the namespace of a socket
  *
  * Registering is slow and takes a lock shared by all namespaces. It is therefore done by the first

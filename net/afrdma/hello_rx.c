@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Receives HELLO. The first bytes of the peer decide whether the receive direction is framed or in
- * fallback mode, and with it, if it is still undecided, the send direction.
+ * fallback mode. If the send direction is still undecided, it gets the same mode, unless it has
+ * already begun to fall back.
  */
 #include <linux/log2.h>
 #include <linux/net.h>
@@ -20,8 +21,8 @@
 #include "trace.h"
 
 /*
- * Copies the first bytes of the receive queue, which stay there. MSG_PEEK would begin at the
- * program's SO_PEEK_OFF.
+ * Copies the first bytes of the receive queue without removing them. MSG_PEEK is not used, because
+ * it would begin at the program's SO_PEEK_OFF.
  */
 static unsigned int queue_copy(struct sock *tcp_sk, u8 *buf, unsigned int len)
 {
@@ -47,8 +48,8 @@ static unsigned int queue_copy(struct sock *tcp_sk, u8 *buf, unsigned int len)
 }
 
 /*
- * Copies up to @len bytes that have arrived. Returns how many, 0 at the end of the TCP stream,
- * -EAGAIN, or the error of TCP.
+ * Copies up to @len bytes that have arrived. Returns their number, 0 at the end of the TCP stream,
+ * -EAGAIN if none have arrived, or the error of TCP.
  */
 static int peek_tcp(struct afr_conn *conn, u8 *buf, unsigned int len)
 {
@@ -66,7 +67,7 @@ static int peek_tcp(struct afr_conn *conn, u8 *buf, unsigned int len)
 	return ret;
 }
 
-/* Records the decision. The directions have the modes @tx and @rx, or are about to get them. */
+/* Records and traces the modes of both directions, which the caller has set or sets afterwards. */
 static void record_modes(struct afr_conn *conn, enum afr_mode tx, enum afr_mode rx,
 			 enum afr_reason reason, enum afr_stat stat)
 {
@@ -80,8 +81,9 @@ static void record_modes(struct afr_conn *conn, enum afr_mode tx, enum afr_mode 
  * afr_hello_rx_tx_fallback() - make the send direction fall back to TCP
  * @conn: connection
  *
- * That happens as soon as TCP has taken the bytes that were written early; until then, call it
- * again. The receive direction does not wait for that: the peer may read only when this end does.
+ * TCP must first take the bytes that the program wrote while the direction was undecided; until it
+ * has taken all of them, call the function again. The receive direction does not wait for this,
+ * because the peer may not read before this end does.
  *
  * Context: connection worker.
  */
@@ -104,7 +106,8 @@ void afr_hello_rx_tx_fallback(struct afr_conn *conn)
  * afr_hello_rx_early_pending() - does TCP still have to take bytes that were written early?
  * @conn: connection
  *
- * The send direction is undecided then, but no frame can follow the unframed bytes any more.
+ * If so, the send direction is still undecided but is going to fall back, because TCP may have
+ * taken unframed bytes, which no frame can follow.
  *
  * Context: connection worker.
  * Return: true if so; afr_hello_rx_tx_fallback() is to be called again.
@@ -121,7 +124,7 @@ static void rx_fallback(struct afr_conn *conn, enum afr_reason reason)
 	if (afr_conn_tx_mode(conn) == AFR_MODE_FRAMED) {
 		afr_conn_set_rx_mode(conn, AFR_MODE_FALLBACK);
 		spin_lock_bh(&conn->tx.lock);
-		/* from now on TCP's window is the credit */
+		/* the peer sends no CREDIT: from now on TCP's window limits this end */
 		afr_tx_credit(&conn->tx.seq, conn->tx.seq.una);
 		spin_unlock_bh(&conn->tx.lock);
 		record_modes(conn, AFR_MODE_FRAMED, AFR_MODE_FALLBACK, AFR_REASON_HALF_FRAMED,
@@ -135,7 +138,7 @@ static void rx_fallback(struct afr_conn *conn, enum afr_reason reason)
 }
 
 /*
- * The peer ended without sending a byte. peek_tcp() has consumed the error, which is put back
+ * The peer ended without sending a byte. The error @err, which peek_tcp() has consumed, is restored
  * for the program.
  */
 static void ended_without_hello(struct afr_conn *conn, int err)
@@ -154,7 +157,7 @@ static u32 send_ring_of(const struct afr_hello *hello)
 									    1u << order;
 }
 
-/* Takes what HELLO says about the peer, and answers if the send direction is still undecided. */
+/* Stores the contents of the peer's HELLO; answers it if the send direction is still undecided. */
 static void take_hello(struct afr_conn *conn, const struct afr_hello *hello)
 {
 	struct afr_peer *peer = &conn->peer;
@@ -189,8 +192,9 @@ static void take_hello(struct afr_conn *conn, const struct afr_hello *hello)
 }
 
 /*
- * May HELLO be answered in this context? The answer carries the port of the cm listener, and
- * whoever creates that gives it the namespace of the current task: only a work item may.
+ * May HELLO be answered in this context? The answer carries the port of the cm listener, which may
+ * have to be created first. A new cm listener gets the namespace of the current task, so only a
+ * work item may create it.
  */
 static bool may_answer(struct afr_conn *conn)
 {
@@ -199,11 +203,12 @@ static bool may_answer(struct afr_conn *conn)
 }
 
 /*
- * The client has sent no HELLO for hello_timeout_ms: the send direction falls back. Its first
- * unframed byte lets the client know that TCP's window is its credit. If nothing waits to be sent,
- * the direction stays undecided: the client would not notice the decision, and if its HELLO came
- * later, it would wait for CREDIT, which a direction in fallback mode cannot carry. Part of a HELLO
- * can neither be delivered to the program nor be waited for any longer (PA5).
+ * The client has sent no complete HELLO for hello_timeout_ms. If anything waits to be sent, the
+ * send direction falls back: the first unframed byte shows the client that only TCP's window limits
+ * it. If nothing waits, the direction stays undecided: the client would not notice a fallback, and
+ * after a late HELLO it would wait for CREDIT, which a direction in fallback mode cannot carry. If
+ * part of a HELLO has arrived (@seen > 0), the connection is aborted: that part can neither be
+ * delivered to the program nor be waited for any longer (PA5).
  */
 static void hello_timeout(struct afr_conn *conn, int seen)
 {
@@ -223,7 +228,7 @@ static void hello_timeout(struct afr_conn *conn, int seen)
 }
 
 /**
- * afr_hello_rx_step() - check the first bytes of the peer, and decide if they suffice
+ * afr_hello_rx_step() - decide the modes, once enough bytes of the peer have arrived
  * @conn: connection, receive direction undecided
  *
  * Context: connection worker.
@@ -232,7 +237,7 @@ void afr_hello_rx_step(struct afr_conn *conn)
 {
 	u8 buf[sizeof(struct afr_wire_hello)];
 	struct kvec vec = { buf, sizeof(buf) };
-	/* read before the bytes: an end after more bytes must not count for these */
+	/* sampled first: an end that is seen later may follow bytes that were not copied */
 	bool ended = afr_tcp_sock_ended(conn);
 	struct afr_hello hello;
 	int seen, err = 0;

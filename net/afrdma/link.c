@@ -11,12 +11,13 @@
  * rdma_destroy_id() never runs in a handler of its id (R8), and a queue pair is drained only when
  * nothing is posted any more (R9).
  *
- * Lock order, outer to inner: group lock (layer above) > cm handler > links_lock > link->lock. None
- * is held while waiting for the peer, or during an upcall to the group layer or a channel.
+ * For the lock order see afrdma-internals.rst. No lock is held while waiting for the peer, or
+ * during an upcall to the group layer or a channel.
  *
- * References: the group layer holds one from creation to the dead() upcall, cm.id one from then
- * until it is destroyed, and so do channels, memory regions, and the worker while queued. After the
- * last put another work item frees the protection domain and drops the device reference.
+ * References are held by the group layer from creation to the dead() upcall, by cm.id from then
+ * until the id is destroyed, and by channels, memory regions, and the queued link worker. When the
+ * last reference is dropped, another work item frees the protection domain and drops the device
+ * reference.
  */
 #include <linux/in6.h>
 #include <linux/rcupdate.h>
@@ -35,9 +36,9 @@
 #include "trace.h"
 
 #define PORT_POLL	(HZ / 5)	/* between checks for an active device port */
-#define SHORT_LIFE	(15 * HZ)	/* four seconds of it are the device's retries */
-#define SHORT_BYTES	SZ_1M		/* a path that loses large packets passes small ones */
-#define TRY		(3 * HZ / 2)	/* rdma_cm would repeat a request only after 4 s */
+#define SHORT_LIFE	(15 * HZ)	/* includes four seconds of retries by the device */
+#define SHORT_BYTES	SZ_1M		/* the path may lose only large packets */
+#define TRY		(3 * HZ / 2)	/* per attempt; rdma_cm repeats a request only after 4 s */
 
 static LIST_HEAD(links);
 static DEFINE_SPINLOCK(links_lock);	/* protects links */
@@ -111,7 +112,7 @@ static struct afr_link *new_link(struct afr_net *an, u64 id, const struct afr_li
 static void report_up(struct afr_link *link)
 {
 	struct ib_qp_init_attr init;
-	struct ib_qp_attr attr = {};	/* iWARP does not know the peer's number */
+	struct ib_qp_attr attr = {};	/* iWARP does not report the peer's QP number */
 
 	if (link->life.settled)
 		return;
@@ -140,6 +141,7 @@ static void report_failed(struct afr_link *link)
 	link->ops->settled(link, link->reason);
 }
 
+/* Starts link->timer for the next connect attempt, at the latest for the connect timeout. */
 static void connect_timer(struct afr_link *link)
 {
 	unsigned long next = link->cm.end;
@@ -194,6 +196,7 @@ static void destroy_id(struct afr_link *link)
 	afr_link_put(link);
 }
 
+/* Takes a channel off the list, references it, and records that its down() is about to run. */
 static struct afr_channel *next_channel(struct afr_link *link)
 {
 	struct afr_channel *channel;
@@ -226,6 +229,7 @@ static void down_channels(struct afr_link *link)
 	}
 }
 
+/* Fences and drains a dying link, then reports its end to the channels and the group layer. */
 static void take_down(struct afr_link *link)
 {
 	AFR_CHECK(current_work() == &link->work);	/* which never waits for itself (I15) */
@@ -292,6 +296,7 @@ static void copy_address(struct sockaddr_storage *to, const struct sockaddr *fro
 						       sizeof(struct sockaddr_in));
 }
 
+/* Starts the connect timeout, and has the link worker handle the first @event. */
 static void start(struct afr_link *link, enum afr_link_event event)
 {
 	link->cm.end = jiffies + msecs_to_jiffies(READ_ONCE(link->an->set.attach_timeout_ms));
@@ -318,7 +323,7 @@ struct afr_link *afr_link_connect(struct afr_net *an, const struct sockaddr *loc
 				  const struct afr_link_peer *peer,
 				  const struct afr_link_ops *ops, void *owner)
 {
-	/* ATTACH names the id, so it is hard to guess; JSON numbers have 53 bits */
+	/* random, so that nobody can guess the id for an ATTACH; 53 bits, as in JSON numbers */
 	struct afr_link *link = new_link(an, get_random_u64() >> 11 | 1, ops, owner);
 
 	if (!link)
@@ -450,14 +455,16 @@ bool afr_link_was_up(const struct afr_link *link)
 }
 
 /**
- * afr_link_short_lived() - was the link lost as on a path that does not carry RDMA?
+ * afr_link_short_lived() - was the link lost in a way that suggests a path without RDMA?
  * @link: link, dead
  *
  * On such a path one end gets no acknowledgments, and the other end sees that its peer left the
- * link. The latter counts only while channels use the link, as the peer may close an idle link.
+ * link. A link that the peer left counts only if channels used it, as the peer may close an idle
+ * link.
  *
  * Context: the dead() upcall.
- * Return: true if it was lost like that, soon after it came up, with little data transferred.
+ * Return: true if it was lost in one of these ways, soon after it came up, with little data
+ * transferred.
  */
 bool afr_link_short_lived(const struct afr_link *link)
 {
@@ -491,7 +498,8 @@ u32 afr_link_write_max(const struct afr_link *link)
  * @link: link, up
  *
  * Context: any.
- * Return: true if so: then the link uses TCP of its device, and the kernel's routes.
+ * Return: true if so: then the link runs over TCP of its device, and its packets follow the
+ * kernel's routes.
  */
 bool afr_link_iwarp(const struct afr_link *link)
 {
@@ -547,6 +555,7 @@ void afr_link_info(struct afr_link *link, struct afr_link_info *info)
 
 /* Devices, module load and exit */
 
+/* Upcall of device.c: takes down all links of a device, or those of one port (@port_num not 0). */
 static void device_lost(struct afr_device *dev, u32 port_num, enum afr_reason reason)
 {
 	struct afr_link *link;

@@ -29,8 +29,8 @@ u32 afr_link_write_max(const struct afr_link *link);
 /* Upcalls to the group layer. */
 struct afr_link_ops {
 	/*
-	 * Process context, once: the link is up (@reason is 0), or it failed before it came up;
-	 * then dead() follows.
+	 * Process context, once: the link is up (@reason is 0), or it failed before it came up
+	 * (@reason says why, and dead() follows).
 	 */
 	void (*settled)(struct afr_link *link, enum afr_reason reason);
 	/*
@@ -88,7 +88,7 @@ struct afr_link_info {
 	u32	qpn, peer_qpn;
 	u32	mtu;		/* path MTU in bytes, 0 until the link is up */
 	u32	users;		/* channels */
-	u32	credits;	/* messages that the peer has receives for now */
+	u32	credits;	/* messages that the peer has receives for */
 	u64	tx_bytes, rx_bytes, tx_writes, rx_writes;
 	struct sockaddr_storage	local, remote;
 };

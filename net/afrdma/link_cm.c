@@ -27,7 +27,7 @@
 
 /* Queue pair */
 
-/* Set link->dev to the device of cm.id. From here on its removal reaches the link. */
+/* Set link->dev to the device of cm.id. After that, its removal takes the link down. */
 static enum afr_reason set_device(struct afr_link *link)
 {
 	struct afr_device *dev = link->dev ?: afr_device_get(link->cm.id->device);
@@ -39,7 +39,7 @@ static enum afr_reason set_device(struct afr_link *link)
 	link->dev = dev;
 	link->cm.port_num = link->cm.id->port_num;
 	spin_unlock_bh(&link->lock);
-	/* A removal that walked the links before dev was set had marked the device dead before. */
+	/* A removal that walked the links before dev was set has already marked the device dead. */
 	if (afr_device_removing(dev) || afr_device_ib(dev) != link->cm.id->device)
 		return AFR_REASON_LINK_DEVICE_REMOVED;
 	afr_device_info(dev, &info);
@@ -47,9 +47,10 @@ static enum afr_reason set_device(struct afr_link *link)
 }
 
 /*
- * Number of receives: a power of two, so that batches divide it. The send queue holds as many
- * messages, and the reserve. The drain posts one more request to each queue, and both complete on
- * one completion queue: all of that has to be within the limits of the device (R1).
+ * Returns the number of receives, a power of two, so that batches divide it; 0 if the device allows
+ * too few. The send queue has slots for the same number of messages, plus the reserve. The drain
+ * posts one more request to each queue, and both queues use one completion queue. The sums must be
+ * within the limits of the device (R1).
  */
 static u16 queue_depth(const struct afr_link *link)
 {
@@ -61,6 +62,7 @@ static u16 queue_depth(const struct afr_link *link)
 	return most < DEPTH_MIN ? 0 : rounddown_pow_of_two(min(depth, most));
 }
 
+/* Sets link->write_max to the largest message of the port, at most 1 GiB. */
 static void query_port(struct afr_link *link)
 {
 	struct ib_port_attr attr = {};
@@ -118,7 +120,10 @@ static int make_qp(struct afr_link *link, u16 depth)
 	}
 	if (afr_link_queue_init(link, sends, depth))
 		return -ENOMEM;
-	/* Not from the device's pool, which would share none of this size, and keep them all. */
+	/*
+	 * Do not take a completion queue from the device's pool: the pool would not share one of
+	 * this size with other users, and would not free it before the device is removed.
+	 */
 	link->cq = ib_alloc_cq_any(ib, link, attr.cap.max_send_wr + attr.cap.max_recv_wr,
 				   IB_POLL_SOFTIRQ);
 	if (IS_ERR(link->cq)) {
@@ -159,9 +164,10 @@ static enum afr_reason open_qp(struct afr_link *link)
  * afr_link_cm_drain() - fence and drain the queue pair
  * @link: link on which nothing is posted any more
  *
- * Afterwards nothing lands and nothing completes any more (PM3). A queue pair that never came up is
- * not drained: the peer has no keys to use on it, so destroying it is enough, and the drain might
- * not end, as rxe never flushes a queue pair that it had no memory to set up.
+ * Afterwards no write of the peer lands and no request completes any more (PM3). A queue pair that
+ * never came up is not drained. It is enough to destroy it, as the peer has no keys to use on it;
+ * and the drain might not end, as rxe never flushes a queue pair that it could not set up for lack
+ * of memory.
  *
  * Context: link worker; waits for the device, not for the peer.
  */
@@ -288,6 +294,10 @@ static void established(struct afr_link *link, const struct rdma_conn_param *par
 		afr_link_queue_up(link);
 }
 
+/*
+ * The connect request was rejected: start again if for a stale connection, else take the link
+ * down.
+ */
 static void rejected(struct afr_link *link, struct rdma_cm_event *event)
 {
 	const struct afr_wire_cm_rep *rep = event->param.conn.private_data;
@@ -315,7 +325,7 @@ static void not_reached(struct afr_link *link)
 {
 	bool connecting = READ_ONCE(link->state) == AFR_LINK_CONNECTING;
 
-	/* This also comes on a connected id, when the neighbour's address changes (R8). */
+	/* UNREACHABLE also comes for a connected id, when the neighbour's address changes (R8). */
 	afr_link_fail(link, connecting ? AFR_REASON_CONNECT_TIMEOUT : AFR_REASON_LINK_ADDR_CHANGE);
 }
 
@@ -422,7 +432,10 @@ void afr_link_cm_connect(struct afr_link *link)
 							   AFR_REASON_CONNECT_FAILED);
 }
 
-/* Destroy the id and queue pair of this attempt. False: the link has come up, or is dying. */
+/*
+ * Destroys the id and the queue pair of a connect attempt. Does nothing and returns false if the
+ * link has come up or is being taken down.
+ */
 static bool destroy_attempt(struct afr_link *link)
 {
 	bool connecting;

@@ -25,7 +25,7 @@ void afr_link_cm_close(struct afr_link *link);
 bool afr_link_cm_may_send(struct afr_link *link);
 void afr_link_cm_end(struct afr_link *link);
 
-/* requests for which no link is created */
+/* for a connect request that is refused before a link is created */
 void afr_link_cm_reject(struct rdma_cm_id *id, enum afr_reason reason);
 
 #endif /* AFR_LINK_CM_H */

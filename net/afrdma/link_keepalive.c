@@ -12,7 +12,7 @@
 #include "netns.h"
 
 #define KEEPALIVE_CHECKS	8	/* checks without activity after which the link is lost */
-#define TAIL_PROBES	3	/* after one last message */
+#define TAIL_PROBES	3	/* probes after the last message posted */
 
 static void restart_timer(struct afr_link *link)
 {
@@ -118,7 +118,7 @@ void afr_link_keepalive_idle(struct afr_link *link)
 	lockdep_assert_held(&link->lock);
 	if (link->state != AFR_LINK_UP)
 		return;
-	/* the connection that the link was created for has yet to join */
+	/* no channel has joined yet: wait for the connection that requested the link */
 	if (!link->members.serial)
 		ms = max_t(unsigned int, ms, READ_ONCE(set->attach_timeout_ms));
 	linger = msecs_to_jiffies(ms);

@@ -24,10 +24,10 @@
 
 #define PACE_TIME	(HZ / 10)	/* after a latency-sensitive message */
 #define PACE_USECS	200		/* from post to completion, above pace.min_us */
-#define PACE_MIN	SZ_16K		/* bytes in flight, and in one write */
+#define PACE_MIN	SZ_16K		/* lower bound of pace.limit and of the bulk write length */
 #define PACE_MAX	SZ_64M
 
-/* Is bulk of @channel paced? Only messages of other channels count. */
+/* Must bulk of @channel be paced? Only latency-sensitive messages of other channels count. */
 static bool paces(const struct afr_link *link, const struct afr_channel *channel)
 {
 	u64 end = channel == READ_ONCE(link->pace.last) ? READ_ONCE(link->pace.last_until) :
@@ -36,7 +36,7 @@ static bool paces(const struct afr_link *link, const struct afr_channel *channel
 	return time_before64(get_jiffies_64(), end) && READ_ONCE(link->an->set.pacing);
 }
 
-/* Set what paces() reads from the last two channels on link->pace.latency. */
+/* Updates the members that paces() reads, from the last two channels on link->pace.latency. */
 static void refresh(struct afr_link *link)
 {
 	const struct list_head *last = link->pace.latency.prev, *before = last->prev;
@@ -78,7 +78,7 @@ void afr_link_pace_latency(struct afr_channel *channel)
 	struct afr_link *link = channel->link;
 
 	lockdep_assert_held(&link->lock);
-	AFR_CHECK(channel->joined);	/* after leaving nothing would take it off the list */
+	AFR_CHECK(channel->joined);	/* nothing takes it off the list after it has left */
 	channel->latency_until = get_jiffies_64() + PACE_TIME;
 	list_move_tail(&channel->latency_entry, &link->pace.latency);
 	refresh(link);
@@ -106,7 +106,7 @@ void afr_link_pace_forget(struct afr_channel *channel)
  * @ctx: send context of the write; while bulk is paced, set so that the write is counted
  *
  * Context: process or softirq, link->lock held.
- * Return: 0, or -EAGAIN: paced() will follow.
+ * Return: 0; or -EAGAIN, and the upcall paced() will follow.
  */
 int afr_link_pace_admit(struct afr_channel *channel, u32 len, struct afr_link_send *ctx)
 {
@@ -128,8 +128,9 @@ int afr_link_pace_admit(struct afr_channel *channel, u32 len, struct afr_link_se
 }
 
 /*
- * Did the paced write wait behind others? The shortest time so far is taken for that of a write on
- * an empty queue; it grows by 1 us with each write, to follow the fabric when that becomes slower.
+ * Did the paced write wait behind others? The shortest time measured (min_us) is taken as the time
+ * of a write on an empty queue. It grows by 1 us with each write, so that it follows a fabric that
+ * becomes slower.
  */
 static bool late(struct afr_link *link, const struct afr_link_send *ctx)
 {

@@ -2,15 +2,16 @@
 /*
  * The queues of a link: posts work requests, handles completions, and counts credits.
  *
- * Locking: link->lock (BH) nests inside the channel users' tx locks; only locks of the driver are
- * taken under it. Upcalls are made without it. In softirq they run in an RCU read section that
- * began before the channel was looked up: the grace period in afr_channel_leave() waits for them.
+ * For the lock order see afrdma-internals.rst. Upcalls are made without link->lock. In softirq they
+ * run in an RCU read section that began before the channel was looked up: the grace period in
+ * afr_channel_leave() waits for them.
  *
- * No wake-up is lost: a channel is refused and queued under the lock under which credits and send
- * slots are returned, and returning some serves the queue until it is empty or nothing is left. One
- * message is set aside for each waiter, so newcomers cannot starve it; it may post one when kick()
- * is called. Completions come one at a time, so at most one channel has the turn. They use only
- * memory of the link, never of a connection (O3).
+ * No wake-up is lost: a channel that cannot post is queued under link->lock, and credits and send
+ * slots are returned under the same lock; then progress() serves the queue until it is empty or no
+ * credit or slot is left. One message is reserved for each channel in the queue, so that others
+ * cannot starve it; the channel may post that message when its kick() is called. Completions come
+ * one at a time, so kick() runs for at most one channel at a time. Completions use only memory of
+ * the link, never of a connection (O3).
  */
 #include <linux/log2.h>
 #include <linux/rcupdate.h>
@@ -108,7 +109,7 @@ void afr_link_fail(struct afr_link *link, enum afr_reason reason)
 }
 
 /**
- * afr_link_queue_up() - the peer is ready: the link is up, if it was connecting
+ * afr_link_queue_up() - mark a connecting link as up, because the peer is ready
  * @link: link
  *
  * Context: process or softirq.
@@ -201,7 +202,7 @@ int afr_link_queue_post(struct afr_link *link, struct ib_rdma_wr *wr, u32 imm,
 	int ret;
 
 	first = afr_link_wr_build(&message, &wr->wr, imm, link->iwarp);
-	if (afr_byzantine_post(link, wr))
+	if (afr_byzantine_post(link, wr))	/* always false without CONFIG_AFRDMA_BYZANTINE */
 		return 0;
 	ret = sq_post(link, first, ctx);
 	if (!ret)
@@ -211,7 +212,8 @@ int afr_link_queue_post(struct afr_link *link, struct ib_rdma_wr *wr, u32 imm,
 
 /*
  * Announce reposted receives to the peer, if that is due or requested, and possible (PC8). An
- * announcement that is not due may give the peer no credit, so it does not use the reserved one.
+ * announcement that is not due may give the peer no new credit, so it must not use the reserved
+ * credit.
  */
 static void announce(struct afr_link *link)
 {
@@ -271,6 +273,7 @@ unsigned int afr_link_queue_space(const struct afr_link *link)
 		     afr_link_credit_available(&link->sq.credit, AFR_LINK_CREDIT_RESERVE));
 }
 
+/* Takes the next channel that waits for space off its list; NULL if none may post. */
 static struct afr_channel *next_waiter(struct afr_link *link)
 {
 	struct afr_channel *channel;
@@ -326,6 +329,7 @@ static void completion_error(struct afr_link *link, const struct ib_wc *wc)
 								AFR_REASON_LINK_COMPLETION);
 }
 
+/* Makes the upcall @ctx->report for a completed request, unless its channel has left the link. */
 static void notify_channel(struct afr_link *link, const struct afr_link_send *ctx)
 {
 	struct afr_channel *channel;
@@ -334,7 +338,7 @@ static void notify_channel(struct afr_link *link, const struct afr_link_send *ct
 	channel = xa_load(&link->members.ids, ctx->id);
 	if (channel && !xa_is_value(channel) && channel->serial == ctx->serial &&
 	    channel->ops->get(channel)) {
-		ctx->tell(channel);
+		ctx->report(channel);
 		channel->ops->put(channel);
 	}
 	rcu_read_unlock();
@@ -342,7 +346,8 @@ static void notify_channel(struct afr_link *link, const struct afr_link_send *ct
 
 /*
  * A signaled request has completed, and with it all before it. After an error unsignaled requests
- * complete, too, so completions no longer match send contexts; these are dropped after the drain.
+ * complete, too, so completions no longer match send contexts; the remaining contexts are dropped
+ * after the drain.
  */
 static void send_done(struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -366,10 +371,11 @@ static void send_done(struct ib_cq *cq, struct ib_wc *wc)
 		complete(&ctx.op->done);
 	}
 	progress(link);		/* serve channels that were held back before the writer */
-	if (ctx.tell)
+	if (ctx.report)
 		notify_channel(link, &ctx);
 }
 
+/* Applies an announcement of the peer; with @asks, the peer requests one in return. */
 static int handle_credits(struct afr_link *link, u16 count, bool asks)
 {
 	int ret;
@@ -392,7 +398,7 @@ static int handle_channel_message(struct afr_link *link, u16 id, u32 len, u16 cu
 		return 0;
 	if (!channel || channel->ended)
 		return -EPROTO;
-	AFR_CHECK(channel->link == link);	/* initialised before it was found (I6) */
+	AFR_CHECK(channel->link == link);	/* set before the id was published in ids (I6) */
 	channel->ended = detach;
 	if (!channel->ops->get(channel))
 		return 0;
@@ -520,7 +526,7 @@ void afr_link_queue_free(struct afr_link *link)
 	link->pace.in_flight = 0;
 }
 
-/* Return: 0; -EAGAIN: no free send slot; or -ENOTCONN. */
+/* Post @wr. Return: 0; -EAGAIN: no free send slot; or -ENOTCONN. */
 static int try_run(struct afr_link *link, struct ib_send_wr *wr, struct afr_link_op *op)
 {
 	struct afr_link_send ctx = { .op = op };
@@ -529,16 +535,19 @@ static int try_run(struct afr_link *link, struct ib_send_wr *wr, struct afr_link
 	spin_lock_bh(&link->lock);
 	if (link->state != AFR_LINK_UP)
 		ret = -ENOTCONN;
-	else if (sq_space(link, 1) > !!wr->next)	/* one is for announcements */
+	else if (sq_space(link, 1) > !!wr->next)	/* one slot is reserved for announcements */
 		ret = sq_post(link, wr, &ctx);
 	spin_unlock_bh(&link->lock);
 	return ret;
 }
 
 #define RUN_IDLE_CHECKS	4	/* checks without a completion until the link is lost */
-#define RUN_MAX_CHECKS	16	/* checks in all: a completion now and then is not enough */
+#define RUN_MAX_CHECKS	16	/* checks in all, even if a few requests complete */
 
-/* After half of link_timeout_ms: wait as long again? If not, the link is lost: false. */
+/*
+ * Decides after each half of link_timeout_ms whether afr_link_queue_run() waits as long again. If
+ * not, takes the link down and returns false.
+ */
 static bool wait_on(struct afr_link *link, unsigned int *looks, unsigned int *idle, u32 *tail)
 {
 	*idle = READ_ONCE(link->sq.tail) == *tail ? *idle + 1 : 0;
@@ -554,8 +563,9 @@ static bool wait_on(struct afr_link *link, unsigned int *looks, unsigned int *id
  * @link: link
  * @wr: request, or a chain of two; the last one is made signaled here
  *
- * It may have to wait for everything posted before it. So the link is lost if the peer acknowledges
- * nothing for twice link_timeout_ms, or too little in eight times that setting.
+ * The request may have to wait for everything posted before it. So the link counts as lost if the
+ * peer acknowledges nothing for twice link_timeout_ms, or too little in eight times
+ * link_timeout_ms.
  *
  * Context: process; sleeps. The death of the link ends the wait.
  * Return: 0, or -ENOTCONN if the link died before.

@@ -34,7 +34,7 @@ enum afr_link_event {
 	AFR_LINK_EV_RESOLVE,	/* active: start to connect */
 	AFR_LINK_EV_ROUTE,	/* active: route resolved: create the queue pair, connect */
 	AFR_LINK_EV_ACCEPT,	/* passive: create the queue pair, accept */
-	AFR_LINK_EV_STALE,	/* active: rejected as a stale connection: try again */
+	AFR_LINK_EV_STALE,	/* active: retry, as the peer rejected a stale connection */
 	AFR_LINK_EV_UP,		/* report to the group layer */
 	AFR_LINK_EV_COMM_EST,	/* a message arrived before the handshake was over */
 	AFR_LINK_EV_TIMER,	/* link->timer has expired */
@@ -49,12 +49,12 @@ struct afr_link_op {
 
 /* Send context of a signaled request; link->sq.sends holds them in the order of posting. */
 struct afr_link_send {
-	u16 count;		/* send slots to release: its own, unsignaled ones before it */
-	u16 id;			/* call @tell for this channel, if its serial is still @serial */
+	u16 count;		/* slots to release, with those of unsignaled requests before it */
+	u16 id;			/* call @report for this channel, if its serial is still @serial */
 	u32 bulk;		/* bytes to take off link->pace.in_flight */
-	ktime_t posted;		/* with @bulk: when */
+	ktime_t posted;		/* time of posting, if @bulk is set */
 	u64 sent;		/* sq.bytes when it was posted, without its own */
-	void (*tell)(struct afr_channel *channel);
+	void (*report)(struct afr_channel *channel);
 	u32 serial;
 	struct afr_link_op *op;
 };
@@ -70,7 +70,7 @@ struct afr_link_handshake {
 	bool accepted;			/* passive, not iWARP: the queue pair may send */
 };
 
-/* What the group layer knows, and may ask when the link is lost. For the link worker only. */
+/* What was reported to the group layer, and what it may ask in dead(). For the link worker. */
 struct afr_link_life {
 	bool settled;			/* settled() was called ... */
 	bool was_up;			/* ... with reason 0 */
@@ -86,34 +86,34 @@ struct afr_link_sq {
 	u32 head, tail;			/* of @sends, free-running */
 	u32 entries;			/* of @sends: at least @size; power of two, as head wraps */
 	struct afr_link_send *sends;
-	struct list_head waiters;	/* channels that were refused */
-	struct list_head detach_waiters; /* of those, channels whose DETACH was: served first */
+	struct list_head waiters;	/* channels whose write was refused with -EAGAIN */
+	struct list_head detach_waiters; /* channels whose DETACH was refused: served first */
 	unsigned int nr_waiting;	/* channels on both lists */
 	struct afr_channel *kicked;	/* whose kick() is being called: it may post one message */
-	bool ask, answer;		/* announce, even if no announcement is due */
+	bool ask, answer;		/* announce even if not due: to request one, to answer */
 	u32 posts;			/* calls that posted something */
 	u64 bytes, writes;
-	u64 done;			/* of @bytes, those of completed writes */
+	u64 done;			/* bytes of completed writes */
 };
 
 /* Pacing. Under link->lock; @last, @others_until, @last_until and @limit are read without, too. */
 struct afr_link_pace {
-	const struct afr_channel *last;	/* the last on @latency; only compared with */
-	u64 others_until;		/* jiffies64: until then others leave space for @last */
-	u64 last_until;			/* jiffies64: until then @last leaves space for others */
+	const struct afr_channel *last;	/* the last on @latency; compared, not dereferenced */
+	u64 others_until;		/* jiffies64: end of pacing for channels but @last */
+	u64 last_until;			/* jiffies64: end of pacing for @last */
 	u32 in_flight;			/* bytes of bulk in flight, counted while pacing */
 	u32 limit;			/* limit of @in_flight */
-	u32 min_us;			/* us that a paced write takes on an empty queue */
+	u32 min_us;			/* us that a paced write takes without queueing */
 	struct list_head held;		/* channels whose bulk is held back */
 	struct list_head latency;	/* channels with latency-sensitive messages, by time */
 };
 
 /* Keepalive. Under link->lock. */
 struct afr_link_keepalive {
-	struct timer_list tail;		/* have the last messages arrived? */
+	struct timer_list tail;		/* checks whether the last messages have arrived */
 	u32 tail_posts;			/* sq.posts when @tail was started last */
-	unsigned int tail_probes;	/* since something else was posted */
-	unsigned long idle_end;		/* without channels: jiffies, when to take the link down */
+	unsigned int tail_probes;	/* probes since another message was posted */
+	unsigned long idle_end;		/* jiffies: when to take down a link without channels */
 	unsigned int silent_checks;	/* in use: checks since the peer last showed activity */
 	u32 last_sq_tail;		/* sq.tail at the last check */
 	u64 last_rx_writes;		/* rx.writes at the last check */
@@ -151,7 +151,7 @@ struct afr_link {
 	struct list_head entry;		/* on the list of all links */
 	struct work_struct work;	/* the link worker */
 	struct work_struct free_work;
-	unsigned long events;		/* 1 << enum afr_link_event */
+	unsigned long events;		/* bits numbered by enum afr_link_event */
 	struct timer_list timer;	/* connecting, then keepalive, idle time or end of the id */
 	wait_queue_head_t wait;		/* for send slots, and the end of a down() upcall */
 
@@ -200,8 +200,9 @@ int afr_link_queue_run(struct afr_link *link, struct ib_send_wr *wr);
 void afr_link_queue_abort_ops(struct afr_link *link);
 
 /*
- * Something was posted: start the tail timer, unless it runs already; one timer covers everything
- * that is posted until it expires. Not on iWARP, where TCP does the same. Under link->lock.
+ * Called after each post: starts the tail timer, unless it runs already, since it covers everything
+ * that is posted until it expires. Not on iWARP, where TCP probes for lost packets. Under
+ * link->lock.
  */
 static inline void afr_link_queue_posted(struct afr_link *link)
 {

@@ -168,7 +168,7 @@ int afr_link_wr_rx_fill(struct afr_link_wr_rx *rx, struct ib_qp *qp)
 /**
  * afr_link_wr_rx_read() - read the message that a receive completed with
  * @rx: receives; they complete in the order of posting
- * @wc: successful completion of the next one
+ * @wc: successful completion of the oldest receive that was not read yet
  * @imm: set to the immediate
  * @len: set to the bytes of data, as reported by the device, or on iWARP by the peer
  *
@@ -209,7 +209,7 @@ bool afr_link_wr_rx_consumed(struct afr_link_wr_rx *rx)
 }
 
 /**
- * afr_link_wr_rx_repost() - post the batch again that has completed last
+ * afr_link_wr_rx_repost() - post again the batch that has just completed
  * @rx: receives
  * @qp: queue pair
  *

@@ -15,7 +15,7 @@
 
 #include "proto/wire.h"
 
-#define AFR_LINK_WR_SGES	2	/* of a write, on iWARP */
+#define AFR_LINK_WR_SGES	2	/* most SGEs of a write; only iWARP uses more than one */
 
 /* Memory that the work requests of a message need while they are posted. */
 struct afr_link_wr {
@@ -25,7 +25,7 @@ struct afr_link_wr {
 	struct afr_wire_note	note;
 };
 
-/* Send slots that a message needs at most. */
+/* Returns the largest number of send slots that a message needs. */
 static inline unsigned int afr_link_wr_slots(bool iwarp)
 {
 	return iwarp ? 2 : 1;

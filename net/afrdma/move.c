@@ -42,7 +42,7 @@ int afr_move_rx_move(struct afr_conn *conn, const struct afr_frame *frame)
 	trace_afrdma_conn_move(conn->id, false, AFR_ON_LINK, frame->move.epoch, frame->move.start);
 	afr_conn_readable(conn);
 	if (all)
-		afr_conn_changed(conn);		/* FIN came before */
+		afr_conn_changed(conn);		/* FIN came before the last byte */
 	return 0;
 }
 
@@ -51,8 +51,9 @@ int afr_move_rx_move(struct afr_conn *conn, const struct afr_frame *frame)
  * @conn: connection
  * @frame: parsed RESUME
  *
- * The peer's end is fenced, so no write to the peer can land any more. The link is useless, and
- * fails here too, unless both ends leave one that stays up for other connections.
+ * The peer's end is fenced, so no write to the peer can land any more. The link is useless and is
+ * taken down at this end, too, unless both ends only leave a link that stays up for other
+ * connections.
  *
  * Context: connection worker.
  * Return: 0, or the AFR_REASON_* with which to abort the connection.
@@ -102,18 +103,18 @@ static void continue_on_tcp(struct afr_conn *conn)
 	bool was_there = conn->attach.state == AFR_ATTACHED || conn->attach.state == AFR_LEAVING;
 	enum afr_reason reason = conn->attach.resume_reason;
 	/* an ATTACH that was not written yet is dropped: the peer does not know the epoch */
-	bool told = !afr_attach_drop_unsent(conn);
+	bool peer_knows = !afr_attach_drop_unsent(conn);
 	u64 received;
 
 	conn->attach.resume_epoch = conn->tx.seq.epoch;
-	received = afr_attach_close_epoch(conn, told);
+	received = afr_attach_close_epoch(conn, peer_knows);
 	afr_attach_end(conn);
-	if (!told) {
+	if (!peer_knows) {
 		set_bit(AFR_F_PEER_LEFT, &conn->flags);
-		/* closing the epoch counted the cursor as reported */
+		/* closing the epoch has counted the cursor as reported, so report it now */
 		afr_frame_tx_request(conn, AFR_FRAME_CREDIT);
 	}
-	if (told && !test_bit(AFR_F_ABORTED, &conn->flags)) {
+	if (peer_knows && !test_bit(AFR_F_ABORTED, &conn->flags)) {
 		afr_frame_tx_request(conn, AFR_FRAME_RESUME);
 		afr_netns_count(conn->an->net, AFR_STAT_RESUME_RX);
 		trace_afrdma_conn_move(conn->id, false, AFR_ON_TCP, conn->attach.resume_epoch,
@@ -135,7 +136,10 @@ static void link_left(struct afr_conn *conn)
 	afr_attach_end(conn);
 }
 
-/* Both directions have ended: a DETACH of the peer now means the end of the connection. */
+/*
+ * Have both directions ended? If so, a DETACH of the peer belongs to the end of the connection, not
+ * to a return to TCP.
+ */
 static bool ending(struct afr_conn *conn)
 {
 	return conn->rx.seq.finack_requested && conn->tx.seq.fin != AFR_NO_FIN;
@@ -197,11 +201,11 @@ void afr_move_detach(struct afr_conn *conn)
 }
 
 /*
- * Handles a DETACH of the peer that does not come. A connection that has ended and whose own DETACH
- * has completed gives up waiting, to keep the link for the others: afr_attach_end() invalidates the
- * key before it frees the ring (PE5), and the channel id is not used again. If the peer writes
- * nevertheless, the key is refused and the link is lost. A connection that continues on TCP has to
- * know what landed, and fails the link.
+ * Called when the peer's DETACH has not come in time. A connection that has ended and whose own
+ * DETACH has completed gives up waiting, to keep the link for the others: afr_attach_end()
+ * invalidates the key before it frees the ring (PE5), and the channel id is not used again. If the
+ * peer writes nevertheless, the key is refused and the link is lost. A connection that continues on
+ * TCP has to know what landed, and fails the link.
  */
 static void detach_overdue(struct afr_conn *conn)
 {
@@ -227,8 +231,8 @@ static void send_tcp_keepalive(struct afr_conn *conn)
 }
 
 /*
- * Client: an attach that failed before may succeed now. Retries in @ms milliseconds at most, and
- * the back-off begins anew.
+ * Client: an attach that has failed before may succeed now, so retry it within @ms milliseconds and
+ * reset the back-off.
  */
 static void try_again(struct afr_conn *conn, unsigned int ms)
 {
@@ -271,7 +275,7 @@ static void device_added(struct afr_conn *conn)
  */
 int afr_move_rx_service(struct afr_conn *conn, const struct afr_frame *frame)
 {
-	/* at once only the first time, so that the peer cannot force constant retries */
+	/* retry at once only after the first SERVICE: a peer cannot force constant retries */
 	unsigned int ms = conn->peer.port ? READ_ONCE(conn->an->set.attach_retry_ms) : 1;
 
 	if (conn->server)
@@ -336,7 +340,7 @@ void afr_move_run(struct afr_conn *conn)
  * afr_move_check_upgrade() - client: start an attach once enough data was transferred
  * @conn: connection
  *
- * Called after every send and receive, and therefore cheap once the decision was made.
+ * Called after every send and receive, so it returns early once the decision was made.
  *
  * Context: any.
  */
@@ -361,7 +365,7 @@ void afr_move_check_upgrade(struct afr_conn *conn)
  * @keep: true: leave RDMA and stay on TCP; false: allow RDMA again, and a client, which starts
  *	every attach, tries it now
  *
- * The connection worker does it.
+ * The connection worker carries this out.
  *
  * Context: any.
  * Return: 0, or -EOPNOTSUPP for a connection that is not negotiated.
@@ -386,7 +390,7 @@ int afr_move_keep_tcp(struct afr_conn *conn, bool keep)
  * @conn: connection
  * @policy: enum afrdma_rdma
  *
- * Once the connection is started, its worker does it.
+ * If the connection is started, its worker applies the new policy.
  *
  * Context: process.
  */

@@ -2,9 +2,10 @@
 /*
  * Memory regions: mapping and registration of rings.
  *
- * Every page is mapped for DMA once. The list of a mirrored ring has the DMA addresses twice in a
- * row, as ib_map_mr_sg() uses only these (R2). The region begins at address 0, so that a position
- * in the ring is an address in the region, and the peer learns no kernel address.
+ * Every page is mapped for DMA once. The page list of a mirrored ring has all DMA addresses twice
+ * in a row; ib_map_mr_sg() uses nothing but the DMA addresses (R2). The region begins at address 0,
+ * so that a position in the ring is an address in the region, and the peer learns no kernel
+ * address.
  *
  * A region is freed with its attach and registered only once, so that a key is not reused (R4).
  * Relaxed ordering is never requested: the bytes of a write are in memory when it completes (O2).
@@ -41,7 +42,9 @@ static struct ib_device *mr_device(const struct afr_mr *mr)
 	return mr->link->pd->device;
 }
 
-/* A ring in use cannot be synced for DMA. Drivers that copy with the CPU need no sync. */
+/*
+ * Does DMA need syncs, which a ring in use cannot have? Drivers that copy with the CPU need none.
+ */
 static bool needs_sync(struct ib_device *ib, u64 dma)
 {
 	return !ib_uses_virt_dma(ib) && dma_need_sync(ib->dma_device, dma);
@@ -71,7 +74,7 @@ static void unmap_pages(struct afr_mr *mr)
 		ib_dma_unmap_page(mr_device(mr), mr->dma[--mr->mapped], PAGE_SIZE, mr->dir);
 }
 
-/* Maps a list of @n entries: all pages, once or twice. */
+/* Gives the region a list of @n entries: all pages of the ring, once or twice in a row. */
 static int map_list(struct afr_mr *mr, unsigned int n)
 {
 	struct scatterlist *sg = kvcalloc(n, sizeof(*sg), GFP_KERNEL);
@@ -103,6 +106,7 @@ static bool retries_local_ops(const struct afr_mr *mr)
 	return mr_device(mr)->ops.driver_id == RDMA_DRIVER_RXE;
 }
 
+/* Posts the registration, and waits for its completion. */
 static int register_list(struct afr_mr *mr)
 {
 	struct ib_send_wr fence = {
@@ -120,6 +124,7 @@ static int register_list(struct afr_mr *mr)
 	return afr_link_queue_run(mr->link, retries_local_ops(mr) ? &fence : &wr.wr);
 }
 
+/* Maps the ring and allocates its region, mirrored if the device allows so many pages. */
 static int open_mr(struct afr_mr *mr, struct afr_ring_mem *mem)
 {
 	unsigned int max = mr_device(mr)->attrs.max_fast_reg_page_list_len;
@@ -143,6 +148,7 @@ static int open_mr(struct afr_mr *mr, struct afr_ring_mem *mem)
 	return 0;
 }
 
+/* Frees a region, even if open_mr() has failed in the middle. */
 static void close_mr(struct afr_mr *mr)
 {
 	if (mr->mr)
@@ -219,8 +225,8 @@ int afr_mr_register(struct afr_mr *mr)
  *
  * The caller knows that the region is unused (PE5): for a receive ring because the completion of
  * the peer's DETACH was polled, for a send ring because the local DETACH has completed, or for both
- * because the link is drained (down() was called). If it has not waited for the peer's DETACH, the
- * device refuses any further write of the peer.
+ * because the link is drained (down() was called). If the caller has not waited for the peer's
+ * DETACH, the device refuses any further write of the peer.
  *
  * Context: process. Sleeps.
  */

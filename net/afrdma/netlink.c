@@ -233,7 +233,7 @@ static int conn_get(struct sk_buff *skb, struct netlink_callback *cb)
 static_assert((int)AFR_LINK_CONNECTING == (int)AFRDMA_LINK_STATE_CONNECTING &&
 	      (int)AFR_LINK_UP == (int)AFRDMA_LINK_STATE_UP &&
 	      (int)AFR_LINK_DYING == (int)AFRDMA_LINK_STATE_DYING &&
-	      (int)AFR_LINK_DEAD == (int)AFRDMA_LINK_STATE_DEAD, "states are told as they are");
+	      (int)AFR_LINK_DEAD == (int)AFRDMA_LINK_STATE_DEAD, "the values of both enums");
 
 /* A link and its peer. */
 struct link_entry {
@@ -309,6 +309,7 @@ static int put_dev(const struct dump *dump, const void *entry)
 	       nla_put_u32(skb, AFRDMA_A_DEV_LINKS, info->links);
 }
 
+/* Adds a device. Outside the initial network namespace, it is shown as not usable. */
 static int visit_dev(const struct afr_device_info *info, void *arg)
 {
 	struct afr_device_info here = *info;
@@ -419,6 +420,7 @@ static int info_get(struct sk_buff *request, struct genl_info *info)
 
 /* conn-move, link-drain */
 
+/* Returns the id in @attr, an integer of 32 or 64 bits. */
 static u64 get_id(const struct nlattr *attr)
 {
 	return nla_len(attr) >= (int)sizeof(u64) ? nla_get_u64(attr) : nla_get_u32(attr);

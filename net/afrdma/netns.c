@@ -182,7 +182,7 @@ void afr_netns_secret(struct afr_net *an, const u8 instance[16],
 }
 
 /**
- * afr_netns_charge() - count one more of a limited number of objects
+ * afr_netns_charge() - count one more object, unless the limit is reached
  * @an: namespace
  * @count: number of objects; the caller decrements it when the object is gone
  * @most: maximum of @count
@@ -203,10 +203,10 @@ bool afr_netns_charge(struct afr_net *an, atomic_t *count, int most)
 /**
  * afr_netns_charge_orphan() - count one more closed connection
  * @an: namespace of the connection
- * @count: @an->orphans if it still delivers, else @an->orphans_done
+ * @count: @an->orphans if the connection still delivers bytes, else @an->orphans_done
  *
- * Orphans are also limited for the whole host, so that a user who creates namespaces does not get
- * more of them. afr_netns_uncharge_orphan() uncounts it.
+ * Orphans are also limited for the whole host, so that a user cannot get more of them by creating
+ * namespaces. Undone by afr_netns_uncharge_orphan().
  *
  * Context: any.
  * Return: as afr_netns_charge().

@@ -83,7 +83,7 @@ struct afr_settings {
 	int enabled;		/* 0: new connections fall back to TCP */
 	int upgrade;		/* 0: connections stay on TCP, framed */
 	int upgrade_bytes;	/* attach after this many bytes, both directions together */
-	int upgrade_msgs;	/* or after this many messages sent */
+	int upgrade_msgs;	/* attach after this many messages sent, if earlier */
 	int hello_timeout_ms;	/* server: how long output waits for the client's HELLO */
 	int attach_timeout_ms;	/* how long link set-up may take, and the answer to ATTACH */
 	int attach_retry_ms;	/* client: first back-off, doubled per failure */
@@ -97,7 +97,7 @@ struct afr_settings {
 	int groups_max;		/* peers with links */
 	int link_requests_max;	/* pending link requests of peers */
 	int attaches_max;	/* connections attaching at the same time */
-	int orphans_max;	/* closed connections that still deliver; the same for those done */
+	int orphans_max;	/* limit of orphans that deliver, and of those that are done */
 	int link_depth;		/* receives posted per link */
 	int sndbuf;		/* default size of the send ring, bytes */
 	int rcvbuf;		/* default size of the receive ring, bytes */
@@ -113,14 +113,14 @@ struct afr_net {
 	struct afr_stats __percpu *stats;
 	u8 instance[16];		/* identifies this namespace to peers, random */
 	siphash_key_t secret_key;	/* for afr_netns_secret() */
-	atomic_long_t ring_pages;	/* allocated now */
-	atomic_long_t ring_promised;	/* if all rings had all their pages */
+	atomic_long_t ring_pages;	/* ring pages allocated now */
+	atomic_long_t ring_promised;	/* pages of all rings if they were allocated completely */
 	atomic_t rings;			/* number of rings, two per connection */
 	atomic_t sockets;		/* AF_RDMA sockets, orphans included */
-	atomic_t attaching, orphans, orphans_done, link_requests;	/* now; limited by set */
+	atomic_t attaching, orphans, orphans_done, link_requests;	/* counts limited by @set */
 	struct ctl_table_header *sysctl;	/* of sysctl.c */
 	bool hooks;			/* of handshake_hook.c: netfilter hooks are registered */
-	struct mutex lock;		/* protects hooks and cm_listener; a leaf */
+	struct mutex lock;		/* protects hooks and cm_listener */
 	void *cm_listener;		/* of cm_listener.c: the cm listener */
 };
 

@@ -99,8 +99,9 @@ __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_stru
 /* --- ioctl -------------------------------------------------------------- */
 
 /*
- * Answers for a direction that is not in fallback mode. While it is undecided, its ring is empty,
- * or holds the early bytes of a server.
+ * Answers an ioctl about a direction that is not in fallback mode from its ring. While the
+ * direction is undecided, its ring is empty, or holds the early bytes of a server. Returns
+ * -ENOIOCTLCMD if the TCP socket has to answer.
  */
 static int ioctl_rings(struct sock *sk, unsigned int cmd, int __user *arg)
 {

@@ -15,11 +15,11 @@
 #include "tx_policy.h"
 
 /*
- * Posts one write of @len stream bytes; 0: only the cursor. The cursor is sampled and posted under
- * conn->tx.lock and conn->rx.lock, so cursors reach the link in the order they were sampled (B10).
- * If the post is refused, the cursor counts as not reported.
+ * Posts one write of @len bytes of the stream; if @len is 0, it carries only the cursor. The cursor
+ * is sampled and posted under conn->tx.lock and conn->rx.lock, so cursors reach the link in the
+ * order they were sampled (B10). If the post is refused, the cursor counts as not reported.
  */
-static int post(struct afr_conn *conn, u32 len, bool tell, bool bulk)
+static int post(struct afr_conn *conn, u32 len, bool report, bool bulk)
 {
 	struct afr_write w = {
 		.local		= conn->attach.snd_view.addr +
@@ -29,7 +29,7 @@ static int post(struct afr_conn *conn, u32 len, bool tell, bool bulk)
 		.remote		= conn->attach.peer_addr +
 				  afr_ring_pos(conn->tx.seq.sent, conn->tx.seq.window),
 		.rkey		= conn->attach.peer_rkey,
-		.tell		= tell,
+		.report		= report,
 		.latency	= afr_tx_policy_is_latency(conn, len),
 		.bulk		= bulk,
 	};
@@ -67,16 +67,16 @@ static int post(struct afr_conn *conn, u32 len, bool tell, bool bulk)
  */
 void afr_rdma_tx_push_locked(struct afr_conn *conn)
 {
-	bool tell, bulk;
+	bool report, bulk;
 	u32 len;
 
 	lockdep_assert_held(&conn->tx.lock);
 	while (conn->attach.may_post && conn->tx.seq.where == AFR_ON_LINK &&
 	       !test_bit(AFR_F_ABORTED, &conn->flags)) {
-		len = afr_tx_policy_write_len(conn, &tell, &bulk);
-		if (!len || post(conn, len, tell, bulk))
+		len = afr_tx_policy_write_len(conn, &report, &bulk);
+		if (!len || post(conn, len, report, bulk))
 			break;
-		afr_tx_policy_posted(conn, tell, bulk);
+		afr_tx_policy_posted(conn, report, bulk);
 		afr_tx_sent(&conn->tx.seq, len);
 		conn->tx.bytes[AFR_ON_LINK] += len;
 		afr_netns_count(conn->an->net, AFR_STAT_TX_WRITES);
@@ -117,6 +117,7 @@ void afr_rdma_tx_credit(struct afr_conn *conn)
 	spin_unlock_bh(&conn->tx.lock);
 }
 
+/* Posts DETACH, if it is due and the channel can post. */
 static void detach(struct afr_conn *conn)
 {
 	lockdep_assert_held(&conn->tx.lock);
@@ -148,6 +149,7 @@ static struct afr_conn *to_conn(struct afr_channel *channel)
 	return container_of(channel, struct afr_conn, attach.channel);
 }
 
+/* A write of the peer has placed @len bytes in the receive ring. */
 static void data_landed(struct afr_conn *conn, u32 len)
 {
 	bool all;
@@ -167,11 +169,12 @@ static void data_landed(struct afr_conn *conn, u32 len)
 	afr_netns_add(conn->an->net, AFR_STAT_RX_BYTES_RDMA, len);
 	afr_conn_readable(conn);
 	if (all)
-		afr_conn_changed(conn);		/* FIN came before */
+		afr_conn_changed(conn);		/* FIN came before the last byte */
 	if (all || test_bit(AFR_F_ORPHAN, &conn->flags) || test_bit(AFR_F_RX_REFUSED, &conn->flags))
-		afr_conn_schedule(conn);	/* for FINACK, or to reset: bytes are refused */
+		afr_conn_schedule(conn);	/* sends FINACK, or resets if bytes are refused */
 }
 
+/* A write of the peer has carried @cursor; @data: the write also carried bytes. */
 static void cursor_landed(struct afr_conn *conn, u16 cursor, bool data)
 {
 	u64 una, consumed;
@@ -219,6 +222,7 @@ static void detached(struct afr_channel *channel)
 	afr_conn_schedule(to_conn(channel));
 }
 
+/* Upcall: the small write for whose completion others wait has completed. */
 static void written(struct afr_channel *channel)
 {
 	struct afr_conn *conn = to_conn(channel);
@@ -229,6 +233,7 @@ static void written(struct afr_channel *channel)
 	spin_unlock_bh(&conn->tx.lock);
 }
 
+/* Upcall: the link has space for one message of this channel, which was refused before. */
 static void kick(struct afr_channel *channel)
 {
 	struct afr_conn *conn = to_conn(channel);
@@ -240,6 +245,7 @@ static void kick(struct afr_channel *channel)
 	afr_rdma_tx_credit(conn);
 }
 
+/* Upcall: bulk that was held back by pacing may be posted now. */
 static void paced(struct afr_channel *channel)
 {
 	afr_rdma_tx_push(to_conn(channel));

@@ -106,10 +106,11 @@ static int recv_urgent(struct sock *sk, struct msghdr *msg, int flags)
 }
 
 /*
- * Returns how many bytes a read may go on that has passed @seen bytes after the consumer cursor and
- * has given @done bytes to the program. The urgent byte ends a read that has given any: then 0 is
- * returned. Any other read skips it, or the byte of an urgent offset that was replaced: then @skip
- * is set.
+ * Returns how many bytes lie between a read and the urgent byte, U64_MAX if none is ahead. The read
+ * has passed @seen bytes after the consumer cursor, and has copied @done of them to the program. If
+ * the urgent byte is next, the result depends on @done: a read that has copied bytes ends here, so
+ * 0 is returned; a read that has copied none skips the byte, so @skip is set. @skip is also set if
+ * the next byte is one whose urgent offset was replaced by a later one.
  */
 static u64 bytes_to_urgent(struct sock *sk, size_t seen, size_t done, bool *skip)
 {
@@ -125,8 +126,8 @@ static u64 bytes_to_urgent(struct sock *sk, size_t seen, size_t done, bool *skip
 /**
  * afr_recvmsg_readable() - how many bytes a read can get now
  * @sk: AF_RDMA socket
- * @over: if the urgent byte is the next one, count the bytes after it, too (poll); false: 0
- *	(FIONREAD, TCP_INQ)
+ * @over: what to return if the urgent byte is the next one: true: the number of bytes after it
+ *	(poll); false: 0 (FIONREAD, TCP_INQ)
  *
  * Unless SO_OOBINLINE is set, the count ends before an urgent byte further on, and the byte of a
  * replaced urgent offset is left out.
@@ -165,7 +166,7 @@ static void report_inq(struct sock *sk, struct msghdr *msg)
 		put_cmsg(msg, SOL_TCP, TCP_CM_INQ, sizeof(msg->msg_inq), &msg->msg_inq);
 }
 
-/* SO_PEEK_OFF: the next peek starts where this one has ended; a read moves that place back. */
+/* SO_PEEK_OFF: a peek advances the offset, and a read lowers it, by the bytes returned. */
 static void update_peek_offset(struct sock *sk, bool peek, size_t done)
 {
 	if (peek)
@@ -186,7 +187,7 @@ struct framed_read {
 	size_t done;		/* bytes given to the program */
 };
 
-/* Moves the read past @n bytes, which the program got unless @skip. */
+/* Advances the read by @n bytes, which were copied to the program, or skipped if @skip. */
 static void read_advance(struct framed_read *r, size_t n, bool skip)
 {
 	r->done += skip ? 0 : n;
@@ -197,8 +198,9 @@ static void read_advance(struct framed_read *r, size_t n, bool skip)
 }
 
 /*
- * Passes the next bytes: copies them up to the urgent offset, or skips one urgent byte. Sets @over
- * if the read ends here. Returns how many bytes, 0 if there are none now, or -errno.
+ * Copies the next bytes to the program, up to the urgent offset, or skips the urgent byte. Sets
+ * @over, and does neither, if the call ends here. Returns the number of bytes copied or skipped, 0
+ * if there are none now, or -errno.
  */
 static ssize_t read_next(struct framed_read *r, bool *over)
 {
@@ -221,8 +223,8 @@ static ssize_t read_next(struct framed_read *r, bool *over)
 }
 
 /*
- * Called when read_next() has passed no byte: is the read over, or must it wait for more? *@ret is
- * the result of read_next() and becomes that of the read: an error or 0.
+ * Called when read_next() has returned 0 or an error, which is *@ret. Returns true if recvmsg()
+ * ends now, false if it has to wait for more bytes. Sets *@ret to the error of recvmsg(), or 0.
  */
 static bool read_is_over(const struct framed_read *r, ssize_t *ret)
 {
@@ -254,7 +256,7 @@ static int read_wait(struct framed_read *r)
 			      recv_over(conn, r->seen) || READ_ONCE(sk->sk_err) ||
 			      READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
 	lock_sock(sk);
-	if (!ret)	/* it is smaller now if the receive ring gets no page at present */
+	if (!ret)	/* the target is smaller while the ring gets no page */
 		r->target = afr_recvmsg_target(sk, r->len, r->flags);
 	return ret;
 }
@@ -335,6 +337,7 @@ static int recv_part(struct socket *tcp, struct msghdr *msg, void *buf, size_t l
 	return ret;
 }
 
+/* Receives in pieces of at most AFR_BOUNCE_SIZE by recv_part(), and implements MSG_WAITALL. */
 static int recv_bounced(struct socket *tcp, struct msghdr *msg, int flags)
 {
 	size_t left = iov_iter_count(&msg->msg_iter),
@@ -361,7 +364,7 @@ static int recv_bounced(struct socket *tcp, struct msghdr *msg, int flags)
 static int recv_fallback(struct sock *sk, struct msghdr *msg, int flags)
 {
 	struct socket *tcp = afr_tcp(sk);
-	bool shut = READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN;	/* sk's, perhaps not TCP's */
+	bool shut = READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN;	/* TCP's flag may be unset */
 	int ret;
 
 	afr_tcp_settings_sync(sk);
@@ -375,7 +378,7 @@ static int recv_fallback(struct sock *sk, struct msghdr *msg, int flags)
 		ret = sock_recvmsg(tcp, msg, flags);
 	if (shut && ret == -EAGAIN)
 		ret = 0;
-	if (READ_ONCE(sk->sk_peek_off) >= 0)	/* getsockopt() reads it from there */
+	if (READ_ONCE(sk->sk_peek_off) >= 0)	/* getsockopt() reads sk's offset */
 		WRITE_ONCE(sk->sk_peek_off, READ_ONCE(tcp->sk->sk_peek_off));
 	/*
 	 * A poll may have moved the error to the AF_RDMA socket. After the end of the stream it is
@@ -430,7 +433,7 @@ int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
 		return mode;
 	if (mode == AFR_MODE_FRAMED)
 		return recv_framed(sk, msg, len, flags, timeo);
-	if (mode == AFR_MODE_UNDECIDED) {	/* if aborted, perhaps before sk_changed() */
+	if (mode == AFR_MODE_UNDECIDED) {	/* aborted (sk_changed() may follow) or shut down */
 		afr_wait_take_abort(sk);
 		return sock_error(sk);	/* 0 if it is only shut down */
 	}

@@ -5,9 +5,10 @@
  * The producer allocates pages and the consumer frees them, without a lock between them. This is
  * safe because they never access the same page: the producer only accesses positions in its window.
  * While the producer is active, the consumer only frees pages that lie completely in the range
- * [from, to) of one release, and the producer does not know yet that the consumer has passed from.
- * If from is in the middle of a page, that page is kept until the ring is empty or trimmed, because
- * the producer may already have written bytes of the next lap to the start of the page.
+ * [@from, @to) of one afr_ring_mem_release(), and the last consumer cursor that the producer knows
+ * is @from. If @from is in the middle of a page, that page is kept until the ring is empty or
+ * trimmed, because the producer may already have written bytes of the next lap to the start of the
+ * page.
  *
  * Limits: all rings together have at most mem_max pages, per namespace and per host. But no limit
  * refuses the first AFR_RING_MEM_MIN bytes of a ring, as TCP grants each socket tcp_rmem[0]: a
@@ -30,7 +31,7 @@
 #include "ring_mem.h"
 
 #define LEAST_PAGES	(AFR_RING_MEM_MIN / PAGE_SIZE)
-/* These are for afr_ring_mem_default_size(). */
+/* Constants of afr_ring_mem_default_size(). */
 #define RING_LEAST	(256u * 1024)	/* bytes */
 #define RING_PART	512
 #define RING_CONNS	32
@@ -59,6 +60,7 @@ static unsigned long rdma_share(unsigned long most)
 	return most - most / 4;
 }
 
+/* May @pages pages be charged under the limit @most? Pinned pages get only rdma_share() of it. */
 static bool within(long pages, unsigned long most, bool pin)
 {
 	return pages <= (pin ? rdma_share(most) : most);
@@ -83,6 +85,7 @@ static bool charge_page(struct afr_ring_mem *mem, bool pin)
 	return fits;
 }
 
+/* Returns how many of the pages that rings on RDMA may have are not promised to a ring. */
 static unsigned long spare(const atomic_long_t *promised, unsigned long most)
 {
 	unsigned long taken = atomic_long_read(promised);
@@ -259,6 +262,7 @@ static int populate_range(struct afr_ring_mem *mem, u64 offset, u32 len, bool pi
 	return done ? done : err;
 }
 
+/* Allocates pages by populate_range(), charged to the memory cgroup of the ring. */
 static int back(struct afr_ring_mem *mem, u64 offset, u32 len, bool pin)
 {
 	struct mem_cgroup *old;
@@ -274,13 +278,13 @@ static int back(struct afr_ring_mem *mem, u64 offset, u32 len, bool pin)
 }
 
 /**
- * afr_ring_mem_populate() - allocate the pages of [offset, offset + len), or of a first part of it
+ * afr_ring_mem_populate() - allocate the pages of [offset, offset + len), or only the first of them
  * @mem: ring
  * @offset: absolute offset
  * @len: bytes, at most the size of the ring
  *
- * A part counts as success, because producers that waited for the rest while they keep a part could
- * wait for each other.
+ * A part counts as success, because producers that kept a part while they waited for the other
+ * pages could wait for each other forever.
  *
  * Context: process, the producer. May sleep.
  * Return: number of bytes from @offset on that have pages. If there are none: -ENOMEM; or -EDQUOT
@@ -296,10 +300,10 @@ int afr_ring_mem_populate(struct afr_ring_mem *mem, u64 offset, u32 len)
  * @mem: ring
  * @offset: where the producer continues, and for which afr_ring_mem_populate() returned -EDQUOT
  *
- * Context: any, under the lock under which the consumer calls afr_ring_mem_release(), and after
+ * Context: any, holding the lock that the consumer holds in afr_ring_mem_release(); after
  * afr_ring_mem_trim().
- * Return: false if there is a page at @offset meanwhile, or the ring has so few that
- * afr_ring_mem_populate() would allocate one.
+ * Return: false if the page of @offset has been allocated meanwhile, or the ring has so few pages
+ * that afr_ring_mem_populate() would allocate one in spite of mem_max.
  */
 bool afr_ring_mem_starved(const struct afr_ring_mem *mem, u64 offset)
 {
@@ -381,7 +385,10 @@ void afr_ring_mem_trim(struct afr_ring_mem *mem, u64 from, u64 end)
 	drop_pages(mem, afr_ring_unused(from, end, mem->size, PAGE_SHIFT));
 }
 
-/* Returns the page of @offset; sets its @start in the page and the @bytes of @left in that page. */
+/*
+ * Returns the page that contains @offset. Sets @start to the offset within that page, and @bytes to
+ * how many of @left bytes from there on are in it.
+ */
 static struct page *step(const struct afr_ring_mem *mem, u64 offset, size_t left,
 			 size_t *start, size_t *bytes)
 {

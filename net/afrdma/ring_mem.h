@@ -24,7 +24,10 @@ struct iov_iter;
 struct mem_cgroup;
 struct page;
 
-/* Size of the smallest ring; no limit refuses a ring this much, so that every ring can progress. */
+/*
+ * Size of the smallest ring. The limits on ring memory never refuse a ring its first pages up to
+ * this size, so that every ring can make progress.
+ */
 #define AFR_RING_MEM_MIN	max_t(u32, PAGE_SIZE, AFR_RING_MIN)
 
 struct afr_ring_mem {

@@ -4,10 +4,10 @@
  * namespace uses RDMA.
  *
  * A holder is a peer or a local user. It may have at most its weight times the memory that is then
- * still free (afr_ring_share()). A peer has weight 1: it gets at most half of the memory, the next
- * peer half of the rest. A user has weight 4, and gets at most four fifths: one server program may
- * have many peers, and one user must not lock out the others. A holder that has nothing yet may
- * always have one connection if there is memory for it.
+ * still free (afr_ring_share()). A peer has weight 1: it gets at most half of the memory, and the
+ * next peer half of what is left. A user has weight 4, and gets at most four fifths: one server
+ * program may have many peers, and one user must not lock out the others. A holder that has nothing
+ * yet may always have one connection if there is memory for it.
  *
  * Peers are identified by address, because a host can invent any number of instances. An IPv6 host
  * may use every address of its /64, so its address is the prefix.
@@ -49,7 +49,7 @@ static const struct {
 
 static DEFINE_HASHTABLE(holders, 10);
 static unsigned long all_pages;		/* granted to all attaches */
-static DEFINE_SPINLOCK(holders_lock);	/* protects the above, and every afr_holder; a leaf */
+static DEFINE_SPINLOCK(holders_lock);	/* protects holders, all_pages, each afr_holder; a leaf */
 
 static u32 hash_of(const struct holder_key *key)
 {
@@ -144,6 +144,7 @@ static int check_quota(const struct afr_ring_quota *share, struct afr_net *an, u
 	return 0;
 }
 
+/* Charges @pages to both holders of an attach; a negative number uncharges them. */
 static void add(struct afr_ring_quota *share, long pages)
 {
 	unsigned int kind;
@@ -177,7 +178,7 @@ static void put_holders(struct afr_ring_quota *share)
  * Context: process.
  * Return: 0, and the caller has to call afr_ring_quota_uncharge() later. On failure nothing is
  * charged: -EDQUOT: there is not enough memory; -ENOBUFS: the peer has used up its share; -EUSERS:
- * the user has; -ENOMEM.
+ * the user has used up the user's share; -ENOMEM.
  */
 int afr_ring_quota_charge(struct afr_ring_quota *share, struct afr_net *an,
 			  const struct sockaddr_storage *remote, kuid_t uid,

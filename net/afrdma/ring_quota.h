@@ -19,7 +19,7 @@ enum afr_ring_quota_kind {
 	AFR_QUOTAS
 };
 
-/* What one attach has been granted; all zero before and after. */
+/* The pages charged for one attach; all zero while nothing is charged. */
 struct afr_ring_quota {
 	struct afr_holder *of[AFR_QUOTAS];
 	unsigned long	pages;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Decides whether RDMA may be used where TCP is. Each TCP packet is subject to routes and IPsec
- * policies; RDMA bypasses them. So the route of the TCP connection is looked up when it attaches,
- * and again when something has changed while it is attached. The kernel notifies modules of
- * neither routes nor policies, so a work item looks for changes twice a second. Nothing is done
+ * Decides whether the route of a TCP connection permits RDMA. Each TCP packet is subject to routes
+ * and IPsec policies; RDMA bypasses them. So the route of the TCP connection is looked up when it
+ * attaches, and again when something has changed while it is attached. The kernel notifies modules
+ * of neither routes nor policies, so a work item looks for changes twice a second. Nothing is done
  * per message.
  */
 #include "route.h"
@@ -119,7 +119,7 @@ static enum afr_reason look_up(struct afr_conn *conn)
 	struct dst_entry *dst = route_of(conn->tcp->sk);
 	enum afr_reason reason = AFR_REASON_NONE;
 
-	if (IS_ERR(dst))	/* -EPERM: a policy blocks; other errors TCP reports itself */
+	if (IS_ERR(dst))	/* -EPERM: a policy blocks; TCP reports other errors itself */
 		return PTR_ERR(dst) == -EPERM ? AFR_REASON_XFRM_POLICY : AFR_REASON_NONE;
 	rcu_read_lock();	/* a reference to dst does not keep dst->dev */
 	if (has_xfrm(dst))
@@ -132,8 +132,10 @@ static enum afr_reason look_up(struct afr_conn *conn)
 }
 
 /*
- * Would RDMA bypass what @reason is about? rdma_cm finds no device behind a tunnel, but a link may
- * be older than the route. iWARP packets follow the routes themselves.
+ * Would RDMA bypass the policy or tunnel that @reason names? RDMA always bypasses an IPsec policy.
+ * It bypasses a tunnel only if the connection uses a link that is older than the route, as rdma_cm
+ * finds no device behind a tunnel, and only if the link is not iWARP: the packets of iWARP are
+ * routed like those of the TCP connection.
  */
 static bool bypasses(const struct afr_conn *conn, enum afr_reason reason)
 {
@@ -159,7 +161,7 @@ enum afr_reason afr_route_denied(struct afr_conn *conn)
 	    rcu_access_pointer(conn->tcp->sk->sk_policy[1]))
 		return AFR_REASON_XFRM_POLICY;
 #endif
-	/* always after a denial: removing a policy changes no number */
+	/* always after a denial: the removal of a policy may not change generation() */
 	if (conn->route.reason || !READ_ONCE(conn->route.known) ||
 	    conn->route.generation != now) {
 		WRITE_ONCE(conn->route.known, true);
@@ -174,7 +176,7 @@ enum afr_reason afr_route_denied(struct afr_conn *conn)
  * afr_route_invalidate() - look up the route again, as the program has changed what it depends on
  * @conn: connection; its mark, device or IPsec policy was set
  *
- * The connection worker does it.
+ * The connection worker does the lookup.
  *
  * Context: process.
  */
@@ -200,6 +202,7 @@ static void schedule_all(void)
 	}
 }
 
+/* Work item: schedules the connection workers if generation() has changed. */
 static void look(struct work_struct *work)
 {
 	static u32 last;

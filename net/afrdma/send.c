@@ -13,9 +13,9 @@
 #include "tx_policy.h"
 
 /*
- * Returns for how many of @len bytes there is space. Fewer than @len only if at least as much is
- * free as writers are woken for, so that a message is one work request when possible. Until
- * write_end(), conn->tx.busy keeps the pages for the new bytes from being freed.
+ * Returns how many of @len bytes may be written now. If there is no space for all of them, a part
+ * is accepted only when enough is free to wake writers, so that a message is one work request when
+ * possible. Until write_end(), conn->tx.busy keeps the pages for the new bytes from being freed.
  */
 static u32 write_begin(struct afr_conn *conn, size_t len)
 {
@@ -127,7 +127,7 @@ bool afr_send_early_allowed(const struct afr_conn *conn)
 }
 
 /**
- * afr_send_early() - copy bytes of the program into the send ring before HELLO is settled
+ * afr_send_early() - copy bytes of the program into the send ring before the mode is decided
  * @conn: connection, send direction undecided, or framed in the meantime
  * @iter: source of the bytes
  * @len: bytes to take: the rest of the message, or a piece of it
@@ -186,7 +186,7 @@ void afr_send_uncork(struct afr_conn *conn)
  * afr_send_blocked() - send BLOCKED if only the peer's reader can unblock the send direction
  * @conn: connection
  *
- * Once per blockade: the receiver remembers it (PC6).
+ * BLOCKED is not repeated before the peer's cursor advances: the receiver remembers it (PC6).
  *
  * Context: connection worker.
  */
@@ -268,13 +268,13 @@ bool afr_send_await_space(struct afr_conn *conn)
 
 /*
  * On a link the peer reports its reader's cursor only after half of its ring was read. So of the
- * bytes in the send ring, half a window may have been read already; only the rest counts.
+ * bytes in the send ring, half a window may have been read already, and is not counted.
  */
 static u64 queued_on_link(const struct afr_tx *tx)
 {
-	u64 held = tx->written - tx->una, untold = tx->window / 2;
+	u64 held = tx->written - tx->una, unreported = tx->window / 2;
 
-	return max(tx->written - tx->sent, held > untold ? held - untold : 0);
+	return max(tx->written - tx->sent, held > unreported ? held - unreported : 0);
 }
 
 /**

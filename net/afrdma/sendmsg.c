@@ -39,7 +39,7 @@ static bool send_is_shut(struct sock *sk)
 /*
  * MSG_ZEROCOPY: the bytes are copied nevertheless, and the notification, which reports the copy, is
  * in the error queue when the call returns. It is allocated before the first byte is taken, so that
- * bytes never go out without one.
+ * no bytes are sent without a notification.
  */
 static int zerocopy_begin(struct sock *sk, const struct msghdr *msg, struct ubuf_info **notice)
 {
@@ -161,8 +161,8 @@ static int send_fallback(struct sock *sk, struct msghdr *msg)
 
 /*
  * Sends on a socket that is neither connected nor connecting. The call must not reach the TCP
- * socket, which may begin to carry frames in the meantime. Except for TCP Fast Open, which makes a
- * fallback connection.
+ * socket, which may begin to carry frames in the meantime. The exception is TCP Fast Open, which
+ * makes a fallback connection.
  */
 static int send_unconnected(struct sock *sk, struct msghdr *msg)
 {
@@ -178,7 +178,7 @@ static int send_unconnected(struct sock *sk, struct msghdr *msg)
 	lock_sock(tcp_sk);
 	ours = tcp_sk->sk_state == TCP_CLOSE && !test_bit(AFR_F_STARTED, &conn->flags) &&
 	       afr_conn_tx_mode(conn) == AFR_MODE_NONE;
-	if (ours)	/* a concurrent connect() does not offer AF_RDMA, either */
+	if (ours)	/* so that a concurrent connect() does not offer AF_RDMA */
 		afr_fallback_set_modes(conn, AFR_MODE_FALLBACK);
 	release_sock(tcp_sk);
 	if (!ours)
@@ -273,7 +273,7 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	int mode = afr_conn_tx_mode(conn);
 	bool early;
 
-	/* the mode decides which socket makes the notification */
+	/* with MSG_ZEROCOPY, wait: the mode decides which socket creates the notification */
 	early = conn->server && !(msg->msg_flags & MSG_ZEROCOPY);
 	if (mode == AFR_MODE_UNDECIDED && !early) {
 		set_bit(AFR_F_NOSPACE, &conn->flags);	/* poll() may have reported EPOLLOUT */

@@ -68,11 +68,11 @@ int afr_shutdown(struct socket *sock, int how)
 		set_bit(AFR_F_FIN_WANTED, &conn->flags);
 		if (tx == AFR_MODE_FRAMED)
 			afr_send_fin(conn);
-		afr_conn_schedule(conn);	/* undecided or fallback: close.c does the rest */
+		afr_conn_schedule(conn);	/* undecided, fallback: close.c ends the stream */
 	}
 	rx = afr_conn_rx_mode(conn);
 	if (afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK && rx == AFR_MODE_FALLBACK)
-		READ_ONCE(conn->tcp->ops)->shutdown(conn->tcp, how);	/* just now */
+		READ_ONCE(conn->tcp->ops)->shutdown(conn->tcp, how);	/* has just fallen back */
 	else if (rx == AFR_MODE_FALLBACK && (how + 1) & RCV_SHUTDOWN)
 		READ_ONCE(conn->tcp->ops)->shutdown(conn->tcp, SHUT_RD);
 	sk->sk_state_change(sk);

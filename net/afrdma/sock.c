@@ -145,6 +145,7 @@ static bool one_way_done(const struct afr_conn *conn)
 	       (TCPF_FIN_WAIT2 | TCPF_TIME_WAIT | TCPF_CLOSE);
 }
 
+/* Does close() have to wait for the peer? With @half, the connection is one-way. */
 static bool lingers(struct afr_conn *conn, bool half)
 {
 	return !afr_send_done(conn) && !test_bit(AFR_F_ABORTED, &conn->flags) &&
@@ -152,7 +153,7 @@ static bool lingers(struct afr_conn *conn, bool half)
 	       (half ? !one_way_done(conn) : afr_conn_tx_mode(conn) != AFR_MODE_FALLBACK);
 }
 
-/* Nothing wakes the caller when TCP FIN is acknowledged: poll on a one-way connection. */
+/* Nothing wakes the caller when TCP FIN is acknowledged, so a one-way connection is polled. */
 static void await_end(struct sock *sk, struct afr_conn *conn, bool half)
 {
 	long left = sk->sk_lingertime, step, rest = 0;
@@ -191,6 +192,7 @@ static void linger(struct sock *sk)
 	await_end(sk, conn, half);
 }
 
+/* First step of close(): lingers, or resets the connection, as SO_LINGER requests. */
 static void release_connection(struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
@@ -244,7 +246,7 @@ static int afr_release(struct socket *sock)
 
 static int afr_bind(struct socket *sock, struct sockaddr *addr, int len)
 {
-	afr_tcp_sock_graft(afr_tcp(sock->sk), sock);	/* again, as there is a file now */
+	afr_tcp_sock_graft(afr_tcp(sock->sk), sock);	/* again: sock->file exists now */
 	afr_tcp_settings_sync(sock->sk);
 	return kernel_bind(afr_tcp(sock->sk), addr, len);
 }
@@ -298,7 +300,7 @@ static void settled(struct afr_handshake *offer, struct sock *tcp_sk, enum afr_r
 		report_ring_sizes(sk);
 		afr_frame_tx_request(conn, AFR_PENDING_HELLO);
 		set_modes(conn, AFR_MODE_FRAMED, AFR_MODE_UNDECIDED);
-		/* send HELLO alone if the program writes nothing until then */
+		/* if the program writes nothing before the timer expires, HELLO is sent alone */
 		afr_conn_timer(conn, AFR_T_PIGGYBACK, AFR_PIGGYBACK_MS);
 		afr_tcp_sock_install(conn);
 	}
@@ -307,7 +309,7 @@ static void settled(struct afr_handshake *offer, struct sock *tcp_sk, enum afr_r
 	sk->sk_state_change(sk);
 }
 
-/* Prepares to offer AF_RDMA in the SYN. Otherwise the connection falls back and records why. */
+/* Prepares to offer AF_RDMA in the SYN, or sets the reason why the connection falls back. */
 static void offer(struct sock *sk)
 {
 	struct afr_sock *as = afr_sk(sk);
@@ -328,7 +330,7 @@ static void offer(struct sock *sk)
 	lock_sock(tcp_sk);
 	/* check again under the lock: a framed connection may just have ended */
 	if (tcp_sk->sk_state == TCP_CLOSE && !test_bit(AFR_F_STARTED, &conn->flags) &&
-	    afr_conn_tx_mode(conn) == AFR_MODE_NONE) {	/* nor has another call armed it */
+	    afr_conn_tx_mode(conn) == AFR_MODE_NONE) {	/* no concurrent call has made an offer */
 		if (!afr_handshake_arm(&as->offer, tcp_sk, reason))
 			set_modes(conn, AFR_MODE_UNDECIDED, AFR_MODE_UNDECIDED);
 		else
@@ -348,13 +350,16 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 		return -EINVAL;
 	if (READ_ONCE(sk->sk_err) && afr_conn_tx_mode(conn) == AFR_MODE_NONE)
 		failed = sock_error(sk);
-	/* error of a failed connect(); TCP has to see this call if it is still SS_CONNECTING */
+	/*
+	 * Report the error of an earlier connect() that failed. In state SS_CONNECTING, TCP must be
+	 * called first, to return to SS_UNCONNECTED.
+	 */
 	if (failed && READ_ONCE(conn->tcp->state) != SS_CONNECTING)
 		return failed;
-	afr_tcp_sock_graft(conn->tcp, sock);	/* again, as there is a file now */
+	afr_tcp_sock_graft(conn->tcp, sock);	/* again: sock->file exists now */
 	afr_tcp_settings_sync(sk);
 	unspec = addr->sa_family == AF_UNSPEC;
-	/* a connection that was ever framed is not used again, even after its end */
+	/* a socket whose connection was framed cannot connect again, even after its end */
 	if (unspec && test_bit(AFR_F_STARTED, &conn->flags))
 		return -EOPNOTSUPP;
 	if (!unspec && test_bit(AFR_F_STARTED, &conn->flags) &&
@@ -378,9 +383,9 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 		afr_handshake_disarm(&afr_sk(sk)->offer, conn->tcp->sk);
 		/* except for a framed connection, which may have ended already */
 		if (!test_bit(AFR_F_STARTED, &conn->flags)) {
-			conn->server = false;	/* was an accepted one in fallback */
+			conn->server = false;	/* it may have been an accepted connection */
 			set_modes(conn, AFR_MODE_NONE, AFR_MODE_NONE);
-			sk->sk_state_change(sk);	/* TCP did so before the modes changed */
+			sk->sk_state_change(sk);	/* TCP called it before the modes changed */
 		}
 	}
 	release_sock(conn->tcp->sk);
@@ -404,7 +409,7 @@ static int afr_listen(struct socket *sock, int backlog)
 	struct afr_listen_override *override;
 	int err;
 
-	afr_tcp_sock_graft(tcp, sock);	/* again, as there is a file now */
+	afr_tcp_sock_graft(tcp, sock);	/* again: sock->file exists now */
 	afr_tcp_settings_sync(sk);
 	if (!as->override && afr_netns_enabled(as->conn->an) &&
 	    READ_ONCE(as->conn->policy) != AFRDMA_RDMA_NEVER &&
@@ -423,7 +428,7 @@ static int afr_listen(struct socket *sock, int backlog)
 	return 0;
 }
 
-/* Starts an accepted connection. A client sends HELLO soon after its ACK, without waiting. */
+/* Starts an accepted connection. The client sends HELLO soon after its ACK, unasked. */
 static void accepted(struct sock *listener, struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
@@ -443,7 +448,7 @@ static void accepted(struct sock *listener, struct sock *sk)
 	afr_conn_start(conn, true, nonce, afr_sockopt_sndbuf(sk), afr_sockopt_rcvbuf(sk));
 	report_ring_sizes(sk);
 	set_modes(conn, AFR_MODE_UNDECIDED, AFR_MODE_UNDECIDED);
-	if (reason) {	/* no fallback after consent (I13) */
+	if (reason) {	/* the SYN-ACK had the option: too late to fall back (I13) */
 		afr_conn_abort(conn, reason);
 		return;
 	}
@@ -462,7 +467,7 @@ static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_AR
 	int err;
 
 	afr_tcp_settings_sync(listener);
-	/* before kernel_accept(): if this failed later, the accepted connection would be lost */
+	/* allocate before kernel_accept(): a failure after it would lose the connection */
 	sk = alloc_sock(sock_net(listener), newsock, listener->sk_protocol, 0);
 	if (!sk)
 		return -ENOMEM;
@@ -491,7 +496,7 @@ static int afr_set_rcvlowat(struct sock *sk, int val)
 }
 
 #ifdef AFR_HAVE_SPLICE_EOF
-/* sendfile() or splice() ended after a piece with MSG_MORE: sends what that has held back. */
+/* sendfile() or splice() ended after a piece with MSG_MORE: sends the bytes that wait for more. */
 static void afr_splice_eof(struct socket *sock)
 {
 	struct afr_sock *as = afr_sk(sock->sk);

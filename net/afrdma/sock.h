@@ -21,10 +21,10 @@ struct afr_sock {
 	struct afr_listen_override *override;	/* of a listener, or NULL */
 	bool			blocking_connect;	/* connect() waits and reports the error */
 	u8			nodelay, cork;	/* options as set by the program */
-	u8			recverr;	/* also set: AFR_RECVERR_*, under lock_sock() */
-	u8			recverr_tcp;	/* those of them set on the TCP socket */
-	bool			late_done;	/* LATE options were set on the TCP socket */
-	bool			late;		/* LATE options wait for fallback mode */
+	u8			recverr;	/* AFR_RECVERR_* that are set; under lock_sock() */
+	u8			recverr_tcp;	/* AFR_RECVERR_* set on the TCP socket */
+	bool			late_done;	/* options of rule LATE were set on TCP */
+	bool			late;		/* such options wait for fallback mode: support.h */
 	u32			sndring, rcvring;	/* options; 0 = by SO_SNDBUF, SO_RCVBUF */
 	u32			busy_poll;	/* option, microseconds */
 };
@@ -39,7 +39,7 @@ static inline struct socket *afr_tcp(const struct sock *sk)
 	return afr_sk(sk)->conn->tcp;
 }
 
-/* Largest piece copied at a time between program and TCP by way of a buffer of the module. */
+/* Size of the largest piece that is copied between program and TCP through a kernel buffer. */
 #define AFR_BOUNCE_SIZE	(64u * 1024)
 
 int afr_sockopt_set(struct socket *sock, int level, int name, sockptr_t value, unsigned int len);

@@ -295,6 +295,7 @@ static int get_afrdma(struct sock *sk, int name, char __user *to, int __user *le
 
 /* --- set ---------------------------------------------------------------- */
 
+/* Records that options of rule LATE wait, and applies them if receiving has fallen back. */
 static void set_late(struct sock *sk)
 {
 	struct afr_sock *as = afr_sk(sk);
@@ -324,7 +325,7 @@ static int set_recverr(struct sock *sk, int level, sockptr_t value, unsigned int
 	return 0;
 }
 
-/* Whether the AF_RDMA socket has the option, too: it is not part of a reuseport group. */
+/* Is the option also set on the AF_RDMA socket? Not if it concerns the reuseport group of TCP. */
 static bool applies_to_afr_sock(int name)
 {
 	return name != SO_ATTACH_REUSEPORT_CBPF && name != SO_ATTACH_REUSEPORT_EBPF &&
@@ -348,7 +349,7 @@ static int set_socket(struct socket *sock, int name, sockptr_t value, unsigned i
 	if (what == SHARE)
 		return afr_tcp_settings_filter(sock, name, value, len);
 	if ((name == SO_ATTACH_REUSEPORT_CBPF || name == SO_ATTACH_REUSEPORT_EBPF) &&
-	    sock_flag(sock->sk, SOCK_FILTER_LOCKED))	/* TCP socket lacks it */
+	    sock_flag(sock->sk, SOCK_FILTER_LOCKED))	/* not set on TCP */
 		return -EPERM;
 	if (name == SO_ATTACH_REUSEPORT_CBPF)
 		return afr_tcp_settings_reuseport_filter(tcp->sk, value, len);
@@ -370,6 +371,7 @@ static int set_socket(struct socket *sock, int name, sockptr_t value, unsigned i
 	return err;
 }
 
+/* TCP_CORK, TCP_NODELAY: stored in the AF_RDMA socket, and set on the TCP socket unless framed. */
 static int set_tcp(struct socket *sock, int name, sockptr_t value, unsigned int len)
 {
 	struct afr_sock *as = afr_sk(sock->sk);
@@ -518,7 +520,7 @@ int afr_sockopt_get(struct socket *sock, int level, int name, char __user *value
 	switch (find_rule(level, name)) {
 	case REFUSE:
 		return -EOPNOTSUPP;
-	case UNKNOWN:	/* as TCP: of an unknown level, or an unknown option of a known one */
+	case UNKNOWN:	/* as TCP: an unknown option of a known level, or an unknown level */
 		return level == IPPROTO_TCP || level == IPPROTO_IP || level == IPPROTO_IPV6 ?
 		       -ENOPROTOOPT : -EOPNOTSUPP;
 	case STORE:

@@ -152,8 +152,9 @@ int afr_syn_segment_saved_find(const struct saved_syn *syn, struct afr_tcp_optio
 }
 
 /*
- * The note overwrites the checksum and the urgent pointer, which is meaningless without URG. Until
- * then the bytes are the client's, so callers use notes that no client can guess.
+ * Returns the place in a saved SYN where the server stores a note, a number for its own use. The
+ * note overwrites the checksum and the urgent pointer, which is meaningless without URG. Until a
+ * note is written, these bytes come from the client, so callers use notes that no client can guess.
  */
 static u8 *saved_note(const struct saved_syn *syn)
 {

@@ -182,7 +182,7 @@ static int __net_init sysctl_enter(struct net *net)
 	struct afr_net *an = afr_net(net);
 	struct ctl_table *table, *row;
 
-	/* and an empty row, which marks the end in older kernels */
+	/* one more row stays empty: it marks the end of the table in older kernels */
 	table = kcalloc(ARRAY_SIZE(afr_settings_table) + 1, sizeof(*table), GFP_KERNEL);
 	if (!table)
 		return -ENOMEM;

@@ -107,7 +107,7 @@ int afr_tcp_settings_filter(struct socket *sock, int name, sockptr_t value, unsi
 	share_filter(sk, tcp_sk);
 	release_sock(tcp_sk);
 	release_sock(sk);
-	afr_conn_schedule(afr_sk(sk)->conn);	/* with a filter, RDMA is left */
+	afr_conn_schedule(afr_sk(sk)->conn);	/* with a filter, the worker leaves RDMA */
 	return 0;
 }
 
@@ -146,6 +146,7 @@ static void set_flag(struct socket *tcp, int name, int value)
 	sock_setsockopt(tcp, SOL_SOCKET, name, KERNEL_SOCKPTR(&value), sizeof(value));
 }
 
+/* Sets the time stamp options of @sk on the socket @to. */
 static void apply_timestamps(struct socket *to, const struct sock *sk)
 {
 	bool new = sock_flag(sk, SOCK_TSTAMP_NEW), nano = sock_flag(sk, SOCK_RCVTSTAMPNS);
@@ -302,6 +303,7 @@ static void inherit_filter(struct sock *child)
 	release_sock(child);
 }
 
+/* Copies the listener's options of rule LATE, which wait for fallback mode in @child, too. */
 static void inherit_late(struct sock *child, const struct sock *listener)
 {
 	const struct afr_sock *from = afr_sk(listener);

@@ -32,9 +32,9 @@ int afr_tcp_sock_create(struct net *net, int family, struct socket **tcp)
  * @sock: AF_RDMA socket
  *
  * Sleepers and pollers of @sock then wait for events of @tcp, too; the stock callbacks wake them.
- * bind(), connect() and listen() call it again, as there is no file yet in socket().
- * The TCP socket holds no reference on the file, which owner matches of netfilter and SIGURG use;
- * afr_tcp_sock_ungraft() removes it in time.
+ * bind(), connect() and listen() call it again, as there is no file yet in socket(). Owner matches
+ * of netfilter and SIGURG use the file. The TCP socket holds no reference on it:
+ * afr_tcp_sock_ungraft() clears the pointer before the file is released.
  *
  * Context: Process, @tcp unlocked.
  */
@@ -247,8 +247,8 @@ void afr_tcp_sock_settings(struct afr_conn *conn, bool hide)
  * afr_tcp_sock_open_window() - let TCP have a receive window of several segments
  * @conn: connection with TCP callbacks installed and a framed receive direction
  *
- * Credits limit what the peer may send, so a small SO_RCVBUF need not limit the TCP window. It
- * would do harm: a window below one segment is filled by TCP's window probes only, and each
+ * Credits limit what the peer may send, so a small SO_RCVBUF need not limit the TCP window. A small
+ * TCP window would do harm: only TCP's window probes fill a window below one segment, and each
  * acknowledgment in this end's data makes the peer postpone its probe (RFC 9293, 3.8.6.1;
  * tcp_ack_probe()).
  *
@@ -263,7 +263,7 @@ void afr_tcp_sock_open_window(struct afr_conn *conn)
 	lock_sock(tcp_sk);
 	WRITE_ONCE(tcp_sk->sk_rcvbuf, max_t(u32, tcp_sk->sk_rcvbuf, usual));
 	WRITE_ONCE(tp->window_clamp, max_t(u32, tp->window_clamp, tcp_full_space(tcp_sk)));
-	/* drops for lack of space have closed the window and left this below one segment */
+	/* drops for lack of space may have left rcv_ssthresh below one segment */
 	tp->rcv_ssthresh = max_t(u32, tp->rcv_ssthresh, min_t(u32, tp->window_clamp,
 							      tcp_full_space(tcp_sk)));
 	release_sock(tcp_sk);
@@ -315,7 +315,8 @@ bool afr_tcp_sock_ended(const struct afr_conn *conn)
  * afr_tcp_sock_idle() - test whether TCP has neither bytes nor an end of stream to read
  * @conn: connection
  *
- * The result is not exact, as no lock is taken; the TCP callbacks report whatever it misses.
+ * The result is not exact, as no lock is taken; the TCP callbacks report whatever this check
+ * misses.
  *
  * Context: Any.
  * Return: true if there is nothing to read.

@@ -46,7 +46,8 @@ TRACE_DEFINE_ENUM(AFR_SUSPENDED);
 	__print_symbolic((reason) & ~AFR_REASON_PEER, AFR_REASONS { 0xffffffff, "UNKNOWN" })
 /* @mode is enum afr_mode */
 #define afr_show_mode(mode) \
-	__print_symbolic(mode, { 0, "none" }, { 1, "undecided" }, { 2, "raw" }, { 3, "framed" })
+	__print_symbolic(mode, \
+			 { 0, "none" }, { 1, "undecided" }, { 2, "fallback" }, { 3, "framed" })
 #define afr_show_step(step) \
 	__print_symbolic(step, \
 			 { AFR_STEP_JOIN, "join" }, { AFR_STEP_ATTACH, "attach" }, \
@@ -54,7 +55,7 @@ TRACE_DEFINE_ENUM(AFR_SUSPENDED);
 			 { AFR_STEP_FAILED, "failed" }, { AFR_STEP_LEFT, "left" })
 #define afr_show_where(where) \
 	__print_symbolic(where, { AFR_ON_TCP, "tcp" }, { AFR_ON_LINK, "link" }, \
-			 { AFR_SUSPENDED, "hold" })
+			 { AFR_SUSPENDED, "suspended" })
 
 /* An object was created or destroyed, or changed its state. */
 DECLARE_EVENT_CLASS(afrdma_id,
@@ -184,5 +185,5 @@ TRACE_EVENT(afrdma_conn_abort,
 #define TRACE_INCLUDE_FILE trace
 #include <trace/define_trace.h>
 
-/* The list AFR_REASONS is expanded with other definitions elsewhere. */
+/* Other files that expand AFR_REASONS define AFR_REASON themselves. */
 #undef AFR_REASON

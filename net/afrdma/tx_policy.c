@@ -4,9 +4,10 @@
  * latency-sensitive or bulk. link_pace.c decides how much of a link bulk may use.
  *
  * Corking, on a link, turns many small sends into one write. A connection that has posted
- * STREAM_WRITES writes since it last received data is streaming. It has one small write in flight
- * at a time; what the program sends meanwhile waits until that write completes, or until it is no
- * longer small. Requests and responses never wait, and need no completion.
+ * STREAM_WRITES writes since it last received data is streaming. A streaming connection has one
+ * small write in flight at a time; the bytes that the program sends meanwhile wait until that write
+ * completes, or until they are no longer small. Requests and responses never wait, and need no
+ * completion.
  *
  * A latency-sensitive write carries a whole short message of a connection that is not streaming
  * and has posted no bulk for BULK_HOLDOFF. So neither the end of a long message nor a stream in a
@@ -21,8 +22,8 @@
 #include "tx_policy.h"
 
 #define PIECE		(64u * 1024)	/* for messages longer than a quarter of a ring */
-#define SMALL		(32u * 1024)	/* or an eighth of a ring, if that is less */
-#define CORK_TIMEOUT	(HZ / 5)	/* limit of corking, as in TCP */
+#define SMALL		(32u * 1024)	/* fewer bytes are small, see is_small() */
+#define CORK_TIMEOUT	(HZ / 5)	/* MSG_MORE and TCP_CORK hold bytes this long, as in TCP */
 #define STREAM_WRITES	3
 #define LATENCY_MAX	(16u * 1024)
 #define BULK_HOLDOFF	(HZ / 10)
@@ -81,9 +82,10 @@ void afr_tx_policy_note_more(struct afr_conn *conn, bool more)
  * @conn: connection, conn->tx.lock held
  * @ready: bytes that could be sent now
  *
- * After a send with MSG_MORE, or with TCP_CORK set, few bytes wait until a send without, until
- * they are no longer small, until FIN or an urgent byte, or for 200 ms, as tcp(7) documents.
- * While they wait, the worker is scheduled for the end of that time.
+ * After a send with MSG_MORE, or with TCP_CORK set, a small number of bytes waits until a send
+ * without MSG_MORE, until there are more bytes than is_small() permits, until FIN or an urgent
+ * byte, or for 200 ms, as tcp(7) documents. While they wait, the worker is scheduled for the end of
+ * that time.
  *
  * Context: any.
  * Return: true if they should wait.
@@ -117,7 +119,7 @@ bool afr_tx_policy_is_latency(const struct afr_conn *conn, u32 len)
 
 /*
  * Returns the length of the next write: at most the piece size of afr_tx_policy_piece(), and not
- * across the end of either ring (a mirrored ring has no end). Whether it is bulk is decided before
+ * across the end of either ring (a mirrored ring has no end). @bulk is set by the length before
  * pacing shortens it.
  */
 static u32 run_length(const struct afr_conn *conn, u32 ready, bool *bulk)
@@ -136,34 +138,34 @@ static u32 run_length(const struct afr_conn *conn, u32 ready, bool *bulk)
 /**
  * afr_tx_policy_write_len() - choose the length of the next write
  * @conn: connection on a link, conn->tx.lock held
- * @tell: out: request its completion, because later small sends will wait for it
+ * @report: out: request its completion, because later small sends will wait for it
  * @bulk: out: it is bulk
  *
  * Context: any but hard irq.
  * Return: bytes; 0: do not send anything now.
  */
-u32 afr_tx_policy_write_len(struct afr_conn *conn, bool *tell, bool *bulk)
+u32 afr_tx_policy_write_len(struct afr_conn *conn, bool *report, bool *bulk)
 {
 	u32 ready = afr_tx_ready(&conn->tx.seq);
 	bool small = is_small(conn, ready);
 
 	if (!ready || (small && conn->tx.corked) || afr_tx_policy_holds_back(conn, ready))
 		return 0;
-	*tell = small && conn->tx.writes_since_rx >= STREAM_WRITES;
+	*report = small && conn->tx.writes_since_rx >= STREAM_WRITES;
 	return run_length(conn, ready, bulk);
 }
 
 /**
  * afr_tx_policy_posted() - account for a write that was posted
  * @conn: connection, conn->tx.lock held
- * @tell: from afr_tx_policy_write_len()
+ * @report: from afr_tx_policy_write_len()
  * @bulk: from afr_tx_policy_write_len()
  *
  * Context: any but hard irq.
  */
-void afr_tx_policy_posted(struct afr_conn *conn, bool tell, bool bulk)
+void afr_tx_policy_posted(struct afr_conn *conn, bool report, bool bulk)
 {
-	conn->tx.corked |= tell;
+	conn->tx.corked |= report;
 	conn->tx.writes_since_rx = min(conn->tx.writes_since_rx + 1, STREAM_WRITES);
 	if (bulk)
 		conn->tx.bulk_end = get_jiffies_64() + BULK_HOLDOFF;

@@ -90,6 +90,7 @@ bool afr_wait_take_abort(struct sock *sk)
 	return first;
 }
 
+/* The state of the connection has changed: reports an abort or an end, and wakes all waiters. */
 static void sk_changed(struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
@@ -147,7 +148,7 @@ static void sk_fallback(struct afr_conn *conn)
 	if (late)
 		kernel_sock_shutdown(conn->tcp, late - 1);
 	if (test_bit(AFR_F_ABORT, &conn->flags))
-		tcp_abort(conn->tcp->sk, ECONNRESET);	/* it had to wait for the modes */
+		tcp_abort(conn->tcp->sk, ECONNRESET);	/* the abort had to wait for the modes */
 	afr_conn_finish(conn);
 	afr_conn_changed(conn);
 }
@@ -185,8 +186,8 @@ int afr_wait_result(long *timeo, long left)
  * afr_wait_mode() - wait until the mode of a direction is decided
  * @sk: AF_RDMA socket
  * @mode: afr_conn_tx_mode() or afr_conn_rx_mode()
- * @shut: RCV_SHUTDOWN for a reader: if the program shuts down that side and TCP has nothing to
- *	read, the wait ends, too; 0 for a sender
+ * @shut: RCV_SHUTDOWN for a reader, whose wait also ends when the receive side is shut down and TCP
+ *	has nothing to read; 0 for a sender
  * @timeo: jiffies, set to what is left
  *
  * Context: process, without locks.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The connection worker: reads frames, takes steps of attach, move and close, handles timers, and
- * sends what is due then. All its steps run one after the other, serialised by worker.mutex.
+ * then sends the frames and bytes that are due. All its steps run one after the other, serialised
+ * by worker.mutex.
  *
  * conn.c runs it, until afr_conn_finish(), in these contexts:
  * - workqueue afrdma: the usual place. afr_conn_schedule() queues it for a flag that was set, for a
  *   timer, or when TCP has bytes or space.
- * - workqueue afrdma_fallback: the same while a direction is in fallback mode, or about to be. It
- *   may have to wait for calls that hold lock_sock() of the TCP socket.
+ * - workqueue afrdma_fallback: used instead while a direction is in fallback mode, or about to be.
+ *   It may have to wait for calls that hold lock_sock() of the TCP socket.
  * - workqueue afrdma_attached: steps to and from a link, which may wait for the device and the
  *   peer. In any other context, the worker of a connection that is not detached only reads frames
  *   and sends, and leaves the steps to this one (afr_conn_schedule_link()).

@@ -8,7 +8,7 @@
  *	--size=N	bytes of a message			--seconds=T	duration
  *	--conns=N	connections at once			--messages=N	instead of seconds
  *	--both		stream: in both directions		--beside	rtt: beside a stream
- *	--warm=0|1|2	before: no bytes; some; until on RDMA	--on=0|1	offloads
+ *	--warm=0|1|2	bytes to send first: none; some; until on RDMA	--on=0|1	offloads
  *	--pause		after the first and the last connection: print a line and wait for input
  *
  * A client prints lines of JSON. "by_rdma" is the share of the bytes carried by RDMA according to
@@ -79,6 +79,7 @@ static bool on_rdma(int fd)
 	return info.tx_path == AFRDMA_PATH_RDMA && info.rx_path == AFRDMA_PATH_RDMA;
 }
 
+/* Does the round trips of --warm, and stores the byte counters from before the measurement. */
 static void warm_up(struct conn *c)
 {
 	struct request r = { .op = OP_WARM };
@@ -94,6 +95,7 @@ static void warm_up(struct conn *c)
 		c->before = rdma_info(c->fd);
 }
 
+/* For --pause: prints how many connections are open, and waits for a line of input. */
 static void print_and_wait(unsigned int open, double seconds)
 {
 	char line[10];
@@ -138,6 +140,7 @@ static void print_by_rdma(void)
 	fflush(stdout);
 }
 
+/* Starts a thread per connection that executes @run; for_seconds() waits for the threads. */
 static void for_each_conn(void *(*run)(void *))
 {
 	pthread_attr_t attr;
@@ -149,6 +152,7 @@ static void for_each_conn(void *(*run)(void *))
 			errx(1, "no thread");
 }
 
+/* Stops the threads after @seconds, unless --messages ends them, and waits for them. */
 static void for_seconds(double seconds)
 {
 	if (!opt.messages)
@@ -168,7 +172,7 @@ static void *read_stream(void *arg)
 	return NULL;
 }
 
-/* The server ends its direction when it has read the whole stream. */
+/* Sends a stream, and waits until the server has read all of it and ends the other direction. */
 static void *run_stream(void *arg)
 {
 	struct request r = { .op = OP_STREAM, .back = opt.both, .size = opt.size };
@@ -218,6 +222,7 @@ static void print_trips(struct sample *s)
 	       percentile(s, 0.5) * 1e6, percentile(s, 0.99) * 1e6);
 }
 
+/* For --beside: sends a stream on a second connection while round trips are measured. */
 static void *run_beside(void *arg)
 {
 	struct request r = { .op = OP_STREAM, .size = BESIDE_SIZE };

@@ -11,7 +11,10 @@
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define READ_SIZE	(256 << 10)
 
-/* The first byte of a connection, or of a request. A client may send OP_WARM before another. */
+/*
+ * The operation that a client requests. OP_ONE is sent as a single byte, all others as a struct
+ * request. A client may send OP_WARM requests before another operation.
+ */
 enum op {
 	OP_ONE,		/* a byte, which is sent back: connect + 1 B + close */
 	OP_WARM,	/* the request is sent back */
@@ -40,7 +43,7 @@ struct sample {
 	size_t n, room;
 };
 
-/* util.c; a failure ends the program; a lost connection ends only the thread of a server */
+/* util.c. A failure ends the program; in the server, a lost connection ends only its thread. */
 extern bool serving;
 double now(void);
 void *memory(size_t size);

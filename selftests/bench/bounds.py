@@ -12,7 +12,8 @@ PER_QUARTER = PER_MIB / 4           # messages of 64 KiB in a quarter of a ring 
 
 @dataclass
 class Bound:
-    """A figure of AF_RDMA, divided by another figure, minus it, or alone; and its bound."""
+    """The bound of a figure of AF_RDMA: of its ratio to another figure, of its difference from it,
+    or of the figure itself."""
     text: str
     figure: str
     other: tuple

@@ -13,13 +13,15 @@ MOST_MESSAGES, MOST_BYTES = 2000, 16 << 20
 STATES = {"idle": 0, "tcp": 1, "rdma": 2}
 OWNERS = {"rdma": "rdma_cm", "smc": "smc"}
 HELD = 100
-GROWN, EACH = 1000, 4   # messages of 64 KiB: on all connections together, at least on each
+# growth() sends GROWN messages of 64 KiB on all connections together, but at least EACH on each.
+GROWN, EACH = 1000, 4
 ACCOUNTED = ["MemFree", "Buffers", "Cached", "AnonPages", "PageTables", "KernelStack", "Slab"]
 PAGE = 4096
 STEADY = 64 << 10
 STEADY_SECONDS = 5
 
-# figure: whose counters (the sender of the stream, or both ends), and which are added
+# For each figure: the ends whose counters are read ("sender" of the stream, or "both"), and the
+# counters that are added up.
 COUNTERS = {
     "writes": ("sender", ["tx_writes"]),
     "posts": ("both", ["link_posts"]),
@@ -34,7 +36,8 @@ COUNTERS = {
 
 
 def callbacks():
-    """The callbacks of completion queues: entries of the trace, including overwritten ones."""
+    """The number of callbacks of completion queues: entries of the trace, including overwritten
+    ones."""
     total = 0
     for path in glob.glob(f"{EVENTS}/per_cpu/*/stats"):
         with open(path) as file:
@@ -44,7 +47,7 @@ def callbacks():
 
 
 def trace(on):
-    """Start or end the trace of callbacks, if the kernel has that event."""
+    """Start or end the trace of callbacks, if the kernel has an event for them."""
     if on:
         os.makedirs(EVENTS, exist_ok=True)
     if os.path.exists(CQ_EVENT):
@@ -108,7 +111,7 @@ def steady_memory():
 
 def memory(lab, column, state):
     if column == "smc" and state != "idle":
-        return [], ""           # SMC allocates buffers at once, and keeps them when it closes
+        return [], ""           # SMC allocates buffers at connect(), and keeps them at close()
     [(_, first), (_, last)], _ = lab.paused(
         "stream", column, steady_memory, f"--conns={HELD + 1}", "--seconds=0",
         f"--warm={STATES[state]}")

@@ -32,7 +32,7 @@ def one(lab, group, column, point):
 
 
 def measure(lab, options):
-    """One repetition."""
+    """Measure one repetition."""
     with open(os.path.join(os.environ["AFR_OUT"], "figures"), "w", buffering=1) as out:
         for name in options["only"] or list(groups.GROUPS):
             repeat(lab, name, options["rep"], out)

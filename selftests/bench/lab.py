@@ -60,7 +60,8 @@ class Lab:
         self.peer.close()
 
     def clean_up(self):
-        """SMC keeps its queue pairs for ten minutes, unless their device is removed."""
+        """Remove the RDMA device and add it again: otherwise SMC would keep its queue pairs for ten
+        minutes."""
         run(["rdma", "link", "del", DEV])
         run(["rdma", "link", "add", DEV, "type", os.environ["AFR_RDMA"], "netdev", "eth0"])
 
@@ -122,8 +123,9 @@ class Lab:
         return answer
 
     def paused(self, command, column, look, *words):
-        """Run afr_bench, which prints a line after its first and its last connection, and waits:
-        call look() then. Returns pairs of line and result of look(), and the result."""
+        """Run afr_bench --pause, which prints a line and waits after its first and after its last
+        connection. Call look() at each pause. Returns pairs of line and result of look(), and the
+        result of afr_bench."""
         self.set_offloads(column != "tcp-off")
         before, pauses = self.packets(), []
         argv = [BENCH, command, COLUMNS[column][0], PEER, "--pause", *words]
@@ -136,7 +138,7 @@ class Lab:
                 answer = json.loads(line)
                 if "open" in answer:
                     pauses.append((answer, look()))
-                    before = self.packets()     # not those of the first messages
+                    before = self.packets()     # exclude packets of the first messages
                     print(file=child.stdin, flush=True)
             timer.cancel()
         if child.returncode:

@@ -12,7 +12,7 @@ LISTEN_SECONDS = 20
 
 
 def listens(port):
-    """Is the port in use by a listener? Those of AF_SMC and AF_RDMA have a listening TCP socket."""
+    """Does a server listen on the port? Listeners of AF_SMC and AF_RDMA have a TCP socket, too."""
     for name in ("tcp", "tcp6"):
         with open(f"/proc/net/{name}") as table:
             for line in table:

@@ -30,7 +30,8 @@ def line(points, colour, width):
 
 
 def panel(title, curves, sizes, left):
-    """Both axes are logarithmic; curves: column, points (size, value)."""
+    """Draw a panel, in which both axes are logarithmic. @curves: pairs of column and points, which
+    are pairs of size and value."""
     values = [value for _, points in curves for _, value in points]
     low = math.floor(math.log10(min(values)))
     high = max(math.ceil(math.log10(max(values))), low + 1)

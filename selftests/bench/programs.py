@@ -7,15 +7,16 @@ from itertools import count
 
 from lab import COLUMNS, PEER, SMCTL, Failed, by_name
 
-REQUESTS = 500, 50                  # of redis-benchmark, and per client; times the pipeline
+# requests of redis-benchmark: a base and an amount per client, both times the pipeline depth
+REQUESTS = 500, 50
 LEAST_PACKETS = 100
-LEAST_SHARE = 0.5                   # the first messages of a connection are carried by TCP
+LEAST_SHARE = 0.5                   # of bytes by RDMA; TCP carries a connection's first bytes
 ports = count(7700)
 used = {}                           # port of each server
 
 
 class Way:
-    """Checks whether bytes of a program are carried by RDMA, except for its first messages."""
+    """Checks that RDMA carries the bytes of a program, except for its first messages."""
 
     def __init__(self, lab, column):
         self.lab, self.column = lab, column

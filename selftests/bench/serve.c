@@ -33,6 +33,7 @@ static void *write_back(void *arg)
 	return NULL;
 }
 
+/* Reads a stream to its end; if the client wants both directions, sends one at the same time. */
 static void stream(int fd, const struct request *r)
 {
 	struct writer w = { .fd = fd, .size = r->size };
@@ -98,6 +99,7 @@ static void *serve_listener(void *arg)
 	return NULL;
 }
 
+/* Starts one more thread that accepts and serves connections. */
 static void one_more(struct listener *l)
 {
 	pthread_attr_t attr;

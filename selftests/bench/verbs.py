@@ -7,7 +7,7 @@ import subprocess
 from lab import DEV, PEER, Failed
 
 PORT = 7600
-SECONDS, TRIES = 20, 2              # in event mode it stalls sometimes
+SECONDS, TRIES = 20, 2              # perftest sometimes stalls in event mode
 BYTES, WRITES = 24 << 20, 3000      # limits of one measurement
 TRIP_BYTES, TRIPS, FEWEST = 4 << 20, 500, 10
 

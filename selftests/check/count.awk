@@ -33,7 +33,7 @@ function count(what, name, more)
 }
 
 # Report a run that failed without a "not ok" line. Its script is the first word with a slash. Runs
-# of faults.py are left out: their rows have lines of their own, which follow.
+# that faults.py starts are left out, since faults.py then prints a KTAP line for each of its rows.
 function ran_badly(	i, script)
 {
 	for (i = 1; i <= NF && $i !~ /\//; i++)
@@ -66,10 +66,10 @@ echo { next }
 
 /^[ab]\| / && !/^[ab]\| (ok|#)/ { console[substr($0, 1, 1), heard[substr($0, 1, 1)]++] = $0 }
 
-# A run begins: earlier failures are not its own.
+# A new run begins: earlier failures do not belong to it.
 /^lab: .*\), [12] guests, / { failures = 0 }
 
-# A guest that was killed because the other one died is not the cause.
+# A guest that the lab killed because the other one had died is not the cause of the failure.
 /^lab: [ab] failed: / && (!why || why ~ /killed: the other guest/) {
 	why = substr($0, 6)
 	loser = substr($0, 6, 1)

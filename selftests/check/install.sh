@@ -20,7 +20,8 @@ try() {
 	judge "$name" "$tmp/wrong"
 }
 
-# In place of a kernel build: two targets, each of which waits for the other, so they need two jobs.
+# A stand-in for the kernel build: two targets that wait for each other, so that the build succeeds
+# only if it runs two jobs at once.
 mkdir "$tmp/kernel"
 cat >"$tmp/kernel/Makefile" <<'END'
 modules: one other

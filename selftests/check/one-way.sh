@@ -15,7 +15,7 @@ set -uo pipefail
 # shellcheck source=selftests/net/table-lib.sh
 . "$AFR_SRC/selftests/net/table-lib.sh"
 
-# part NUMBER SUBSET...
+# part NUMBER SUBSET...: run SUBSET as part NUMBER of this script's run
 part() {
 	local n=$1
 	shift

@@ -8,8 +8,8 @@
 # these arguments and the slice I/N, which is 1/1 if the kind is not split.
 : "${src:?}" "${check:?}"	# from check.sh
 
-# Name, number of slices, seconds of each on two cores without KVM, period of "rotate" (the part
-# runs once in so many commits; "-": never), guest kernels, description. The most valuable come
+# Name, number of slices, seconds of each on two cores without KVM, period of "rotate" (N: the part
+# runs at one commit in N; "-": never), guest kernels, description. The most valuable kinds come
 # first.
 kinds_of_parts() {
 	cat <<-'END'
@@ -51,8 +51,8 @@ kinds_of_parts() {
 	END
 }
 
-# Parts that "make check-full" leaves out, since others run the same rows with KASAN, lockdep and
-# kmemleak.
+# Parts that "make check-full" leaves out, since other parts run the same rows with KASAN, lockdep
+# and kmemleak.
 covered='table_uml rogue_uml scripts_uml'
 
 parts_in_full() {
@@ -74,8 +74,10 @@ parts_as_stages() {
 	}'
 }
 
-# The slot of each part in its period: lines of period, slot, seconds, name. Parts with a short
-# period and long parts are placed first, each in the slot that keeps the longest commit shortest.
+# A part with period P and slot S runs at the commits whose number is S modulo P. Prints a line of
+# period, slot, seconds and name for each part. Parts are placed one after the other, in order of
+# increasing period and, within a period, of decreasing duration. Each part is placed in the slot
+# whose busiest commit takes the least time with the parts placed before.
 slots() {
 	parts | awk -F '\t' '$3 != "-" { print $3 "\t" $2 "\t" $1 }' | sort -k 1,1n -k 2,2nr -k 3 |
 		awk -v all=100 '
@@ -105,7 +107,7 @@ commit_number() {
 	fi
 }
 
-# The parts of this commit.
+# The names of the parts that PARTS=rotate adds at this commit.
 rotated() { slots | awk -v n="$(commit_number)" '$2 == n % $1 { print $4 }'; }
 
 show_slots() {
@@ -213,7 +215,7 @@ part_suite() {
 	esac
 }
 
-# Ten runs with different seeds, so that the log shows progress.
+# Ten short runs with different seeds instead of one long run, so that the log shows progress.
 part_fuzz() {
 	local seed
 	for ((seed = 1; seed <= 10; seed++)); do

@@ -3,7 +3,7 @@
 """Results of the stages and parts of check.sh, and the commits that they belong to.
 
     results.py add NAME COMMIT PASSED FAILED SKIPPED SECONDS LOG    add a result
-    results.py holds NAME       exit status 0 if NAME last passed, and that is valid for this tree
+    results.py holds NAME       exit status 0 if NAME passed last, with a result valid for this tree
     results.py status NAME...   print a table; exit status 1 if a last result is a failure
     results.py keep NAME...     write the last results into the tree, for readers of a clone
 
@@ -29,8 +29,9 @@ FILE = CACHE / "check-results.tsv"
 KEPT = SRC / "Documentation/test-results.tsv"
 FIELDS = ("date", "name", "commit", "dirty", "passed", "failed", "skipped", "seconds", "guests",
           "kernel", "seed")
-# The stages and parts that depend on a file or folder, by the beginnings of their names. lint
-# always runs. If a path is inside another one of this table, both lines must name the stage.
+# For a file or folder, the stages and parts that depend on it: a pattern for the beginnings of
+# their names, "-" for none. lint always runs. If a path is inside another one of this table, both
+# lines must name a stage that depends on the inner path.
 GUESTS = "siw|uml|vm|table|lies|forged|rogue|scripts|mutations"     # run selftests/net in guests
 SCRIPTS = "siw|uml back|uml debug|vm|scripts|mutations"
 BYZANTINE = "uml|lies|forged|mutations"
@@ -133,8 +134,8 @@ def add(name, commit, passed, failed, skipped, seconds, log):
 # --- reading --------------------------------------------------------------
 
 def last_results():
-    """The last result of each name. A result of a dirty tree, or of a commit that is not in the
-    history of this one, does not replace a better one."""
+    """The last result of each name. A result of a commit outside this history does not replace one
+    of a commit inside; otherwise, a result of a dirty tree does not replace one of a clean tree."""
     last, ago = {}, functools.cache(commits_ago)
 
     def weight(one):

@@ -108,7 +108,7 @@ tests_with() {
 stage_build() {
 	local kernel cc
 	for kernel in vm-6.12 vm-6.1; do
-		# Without objtool, which expects what the gcc of this kernel emits.
+		# objtool is off, since it expects the code that the gcc of this kernel emits.
 		verdict "build: clang W=1 on $kernel" module_with "$kernel" clang \
 			CC="$check/clang.sh" CONFIG_OBJTOOL= CONFIG_DEBUG_INFO_BTF_MODULES=
 	done
@@ -131,7 +131,7 @@ stage_lint_quick() {
 	step selftests/demo/selfcheck.sh
 }
 
-# Without sparse, which needs a build: it is part of the stage build.
+# sparse is not run here but in the stage "build", since it needs a build of the module.
 stage_lint() {
 	step selftests/lint/lint.sh style symbols
 	step selftests/check/packages.sh
@@ -139,8 +139,8 @@ stage_lint() {
 	stage_lint_quick
 }
 
-# in_guests GUEST SECONDS SCRIPT...; $rdma is the type of device, $cpus and $more are further
-# options of lab/run
+# in_guests GUEST SECONDS SCRIPT...: run SCRIPT in both guests for at most SECONDS. $rdma is the
+# type of device, $cpus and $more are further options of lab/run.
 rdma=rxe
 cpus=()
 more=()
@@ -156,7 +156,8 @@ in_guests() {
 	return "$failures"
 }
 
-# The same; guest b has a module with fault injection.
+# against_byzantine GUEST SECONDS SCRIPT...: like in_guests, but guest b loads a module with fault
+# injection.
 against_byzantine() {
 	local module
 	module=$(AFRDMA_BUILD=$src/build/rogue "$lab/build-module.sh" "$1" \
@@ -167,8 +168,8 @@ against_byzantine() {
 	return "$failures"
 }
 
-# Rows that run with their full amounts: 1,000 times connect, 64 KiB, close; 200 connections at
-# once.
+# Rows that run with their full counts: 1,000 cycles of connect, 64 KiB and close; 200 connections
+# at once.
 many='cycles.cold,cycles.rdma,many_poll.*,connect_storm.cold'
 
 programs() { make -s -C selftests/net && make -s tools; }
@@ -228,7 +229,7 @@ stage_bench_quick() {
 # Each run chooses a new seed, which is in the log.
 stage_faults() { selftests/faults/run --quick; }
 
-# With two CPUs, so that races are real.
+# The VMs have two CPUs, so that threads run concurrently and races can occur.
 stage_vm_6.12() {
 	cpus=(--smp 2)
 	programs || return
@@ -239,7 +240,8 @@ stage_vm_6.12() {
 	return "$failures"
 }
 
-# Without the hostile peer and pacing, which do not depend on differences of 6.1; netlink does.
+# The hostile peer and pacing are left out, as they use nothing that is different in 6.1. Netlink is
+# different there: tools/guest.sh tests it.
 stage_vm_6.1() {
 	programs || return
 	in_guests vm-6.1 1500 selftests/check/one-way.sh quick --no-rogue

@@ -47,7 +47,7 @@ counters() {
 	done
 	echo "udp_out=$(bytes udp_out) tcp_out=$(bytes tcp_out) packets=$(packets sent_pkts)"
 }
-# since BEFORE NAME: the increase of a counter
+# since BEFORE NAME: print by how much counter NAME has increased since counters() printed BEFORE
 since() {
 	local now
 	now=$(counters | tr ' ' '\n' | sed -n "s/^$2=//p")

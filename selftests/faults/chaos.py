@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Row X4: faults of many kinds at the same time, at both guests, chosen by the seed.
 
-The streams of two programs that are not killed are verified to their last byte; beside them
+Two programs are never killed, and their streams are verified to the last byte. Meanwhile other
 programs are killed and started again. Only connections of killed programs may be reset, and
 after all faults are undone, bytes must be carried by RDMA again.
 """
@@ -16,8 +16,8 @@ from stream import PORT, SLOW, Streams, error_names, over
 SMCTL = SRC / "build/tools/smctl"
 NETEM = "tc qdisc add dev eth0 root netem {} limit 100000"
 
-# By name: the resource that only one fault of a guest may use at a time; the fault; the commands
-# that undo it; the longest time between, in seconds.
+# name: (resource, commands that inject the fault, commands that undo it, maximum duration in
+# seconds). In one guest, only one fault per resource is active at a time.
 FAULTS = {
     "loss": ("queue", NETEM.format("loss 3%"), NO_NETEM, 4),
     "delay": ("queue", NETEM.format("delay 30ms 10ms"), NO_NETEM, 4),
@@ -80,7 +80,7 @@ def dump(ctx, host):
 
 def drain(ctx, host):
     for link in ids(ctx, host, "link"):
-        ctx.do(host, f"{SMCTL} link drain {link} || :")     # it may have ended meanwhile
+        ctx.do(host, f"{SMCTL} link drain {link} || :")     # the link may have ended meanwhile
 
 
 def move(ctx, host):
@@ -93,12 +93,12 @@ def rmmod(ctx, host):
     ctx.do(host, "! rmmod afrdma 2>/dev/null")
 
 
-# Actions without an end.
+# Actions that are done once and need no undo.
 ACTS = {"dumps": dump, "links drained": drain, "connections moved": move, "rmmod refused": rmmod}
 
 
 class Victims:
-    """Streams of which one program is killed, and the check of what its peer sees."""
+    """Streams between two programs, one of which is killed; checks the errors at the other."""
 
     def __init__(self, ctx, faults):
         self.ctx, self.faults, self.port = ctx, faults, PORT + 1
@@ -112,7 +112,7 @@ class Victims:
         self.killed = None
 
     def step(self):
-        """Kill one program; or start new ones, if the peer of the last one has ended."""
+        """Kill one program; or start two new ones, if the streams of its peer have ended."""
         if self.killed is None:
             self.killed = self.ctx.rng.choice("ab")
             self.streams.of(self.killed).signal("SIGKILL")
@@ -137,7 +137,7 @@ def by_rdma(ctx):
 
 
 def chaos(ctx, row):
-    """Inject faults for CHAOS_SECONDS, or row.cycles; then the streams must recover."""
+    """Inject faults for CHAOS_SECONDS or row.cycles seconds; then the streams must recover."""
     seconds = int(os.environ.get("CHAOS_SECONDS") or row.cycles)
     ctx.streams = streams = Streams(ctx, conns=row.conns, words=["--rate", 500])
     wait("on RDMA before the faults", 40 * SLOW, streams.on_rdma)

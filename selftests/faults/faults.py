@@ -77,7 +77,7 @@ wc -l <log.new >log.lines
 
 
 class Context:
-    """What a row uses, and its results."""
+    """The guests, addresses, random numbers and streams that a row uses, and its results."""
 
     def __init__(self, both, role, rng, name):
         self.hosts = both
@@ -140,14 +140,14 @@ class Context:
         return out
 
     def check_kernel_log(self):
-        """Fail if a guest has a new report: the row that was running caused it."""
+        """Fail if the kernel log of a guest has a new report, which this row must have caused."""
         for host in self.hosts.values():
             rc, out = host.sh(NEW_SPLATS)
             if rc:
                 raise RowFailed(f"kernel log of {host.role}: {out.splitlines()[0]}")
 
     def restore(self):
-        """Restore the initial state of both guests, except for programs."""
+        """Restore the initial state of both guests; does not end programs."""
         for command in RESTORE, RESTORED:
             for host in self.hosts.values():
                 self.do(host, command)
@@ -165,7 +165,7 @@ def ktap(line):
 
 
 def one(both, row, role, seed):
-    """Run a row; returns whether the guests can be used for others."""
+    """Run a row; returns whether the guests can be used for other rows."""
     what = f"{row.name} {row.what}, at {role}"
     ctx = Context(both, role, random.Random(f"{seed} {row.name} {role}"),
                   f"{row.name}.{role}")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Commands and programs in the two guests.
 
-One guest runs the driver; an agent in the other one executes its requests. These
-are files in a folder that both guests see, since the network between them is what
-fails.
+One guest runs the driver; an agent in the other one executes its requests. Requests
+and answers are files in a folder that both guests see, since the fault rows disturb the
+network between the guests.
 """
 import json
 import os
@@ -43,7 +43,7 @@ def wait(what, seconds, condition):
 
 
 class Local:
-    """This guest."""
+    """Commands and programs in this guest."""
 
     def __init__(self):
         self.role = ROLE
@@ -76,10 +76,10 @@ class Local:
         try:
             self.started[number][0].stdin.write(line.encode() + b"\n")
         except BrokenPipeError:
-            pass        # it has ended: read() returns the exit status
+            pass        # the program has ended: read() returns the exit status
 
     def read(self, number, at):
-        """Returns its output from offset @at on, and its exit status or None."""
+        """Returns the output of a program from offset @at on, and its exit status or None."""
         proc, out = self.started[number]
         rc = proc.poll()
         with open(out, encoding="utf-8", errors="replace") as file:
@@ -153,7 +153,7 @@ def put(name, value):
 def agent():
     """Execute requests of the driver until "end".
 
-    After a reboot of this guest, requests that were answered before it are skipped.
+    After a reboot of this guest, requests that were answered before are skipped.
     """
     local = Local()
     number = max([int(path.suffix[1:]) for path in SHARED.glob("ask.*")], default=1)
@@ -197,7 +197,7 @@ class Load:
         self.listening = False
 
     def look(self):
-        """Read and parse its new output."""
+        """Read and parse new output of afr_load."""
         if self.rc is not None:
             return self
         text, rc = self.host.read(self.number, self.at)
@@ -225,7 +225,7 @@ class Load:
             self.result = self.state
 
     def tell(self, line):
-        """Send a command; returns the state after its answer."""
+        """Send a command to afr_load; returns the state in the line that answers it."""
         before = self.look().words
         self.host.tell(self.number, line)
         wait(f"afr_load at {self.host.role} answers to {line}", 20,
@@ -236,7 +236,7 @@ class Load:
         return self.tell("status") if self.result is None else self.state
 
     def gone(self):
-        """Has it printed its result? If it ended without one, the row fails."""
+        """Has afr_load printed its result? If it ended without a result, the row fails."""
         if self.result is None and self.look().rc is not None and self.result is None:
             raise RowFailed(f"afr_load at {self.host.role} ended with {self.rc}")
         return self.result is not None

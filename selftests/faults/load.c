@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The load of fault rows: many connections with a position-coded stream each way,
- * of which every byte is checked when it is read.
+ * whose bytes are all checked when they are read.
  *
  * Commands on standard input, one per line; each is answered by a status line:
  *	mark	measure the longest pause of any direction from now on
- *	status	nothing else
+ *	status	print the status line only
  *	end	send no new bytes: shut down each direction, then close its connection
  *	quit	end the program, also if connections are open
  * On standard output: "listening", "status KEY=VALUE...", "result KEY=VALUE..." as the
@@ -102,7 +102,7 @@ static void *tx_thread(void *arg)
 	rnd_start(c->head.conn);
 	while (!c->tx.over)
 		if (!push(c) && !c->tx.over)
-			poll(NULL, 0, 1);	/* limited by the rate, not by the socket */
+			poll(NULL, 0, 1);	/* --rate allows no byte yet */
 	return thread_end(c);
 }
 
@@ -116,6 +116,7 @@ static void *rx_thread(void *arg)
 	return thread_end(c);
 }
 
+/* The first thread of a connection: connects, exchanges the header, and becomes the sender. */
 static void *first_thread(void *arg)
 {
 	struct conn *c = arg;
@@ -145,6 +146,7 @@ static void *thread_end(void *arg)
 
 /* ---- otherwise: epoll ---- */
 
+/* Registers with epoll the events that the connection waits for now. */
 static void wait_for(struct conn *c)
 {
 	uint32_t events = 0;
@@ -164,6 +166,7 @@ static void wait_for(struct conn *c)
 	SYS(epoll_ctl(epoll_fd, EPOLL_CTL_MOD, c->fd, &ev));
 }
 
+/* A non-blocking connect() has ended: takes its result. */
 static void connected(struct conn *c)
 {
 	int err = get_int(c->fd, SOL_SOCKET, SO_ERROR);
@@ -192,6 +195,10 @@ static void serve(struct conn *c, uint32_t events)
 
 /* ---- beginning and end of connections ---- */
 
+/*
+ * Creates the connection of socket @fd in @slot and starts its thread, or adds it to epoll.
+ * @is_new: the socket is a client's, not yet connected.
+ */
 static void adopt(int slot, int fd, bool is_new)
 {
 	struct conn *c = buffer(sizeof(*c));
@@ -258,6 +265,7 @@ static void accept_all(void)
 	fail("more than %d connections", SLOTS);
 }
 
+/* Adds a connection that is over to the sums, closes its socket and frees it. */
 static void reap(int slot)
 {
 	struct conn *c = conns[slot];
@@ -286,8 +294,8 @@ static bool more_to_begin(void)
 }
 
 /*
- * Ends and begins connections, and updates the events that each waits for. Returns how many
- * there are, plus one if more are to begin.
+ * Ends and begins connections, and updates the events that each waits for. Returns the number
+ * of open connections, plus one if more are to begin.
  */
 static int tick(void)
 {
@@ -379,7 +387,7 @@ static void loop(void)
 	}
 }
 
-/* The variable that an option sets; a bool takes no argument. */
+/* The variable that an option sets; the option of a bool takes no argument. */
 static const struct setting {
 	const char *name;
 	const char **text;

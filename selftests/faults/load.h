@@ -52,7 +52,7 @@ extern struct load_options opt;
 extern struct conn *conns[SLOTS];
 extern bool ending;		/* "end" was read: no new bytes, no new connections */
 extern int begun;		/* connections begun so far */
-extern pthread_mutex_t lock;	/* conns, sums, and what threads share in a connection */
+extern pthread_mutex_t lock;	/* protects conns, sums, and members of a conn that threads share */
 
 /* ---- statistics (load_sum.c) ---- */
 

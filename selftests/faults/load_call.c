@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "load.h"
 
-/* How many bytes one call may send now, by limit, rate and chunk. */
+/* Returns how many bytes one call may send now, according to limit, rate and chunk. */
 size_t allowance(const struct conn *c)
 {
 	uint64_t off = c->tx.flow.off, most = CHUNK_MAX;
@@ -23,7 +23,7 @@ size_t allowance(const struct conn *c)
 	return most < (size_t)opt.chunk ? most : (size_t)opt.chunk;
 }
 
-/* Has the program nothing more to send? */
+/* Have all bytes been sent that this end has to send? */
 bool tx_at_end(const struct conn *c)
 {
 	if (c->head.limit)
@@ -88,7 +88,7 @@ bool pull(struct conn *c)
 	return true;
 }
 
-/* Starts both directions: both ends know the number of the connection now. */
+/* Starts both directions, when both ends know the number of the connection. */
 static void start(struct conn *c)
 {
 	c->tx.flow = flow_out(c->head.conn);

@@ -20,6 +20,7 @@ static struct {
 
 static double mark;	/* time of the last command "mark" */
 
+/* Bytes have moved at time @t: updates the longest pause of the direction. */
 static void pause_ends(struct dir *d, double t)
 {
 	if (t - d->last > d->worst)
@@ -43,8 +44,8 @@ static long *error_count(int err)
 
 /*
  * A call failed with errno: ends both directions, and counts the error. A socket reports an error
- * once, to one of the two threads. The other thread may fail with EPIPE before that; then its EPIPE
- * is replaced.
+ * once, to one of the two threads of a connection. The other thread may have failed with EPIPE
+ * before; then the error of the socket replaces EPIPE.
  */
 void failed(struct conn *c)
 {
@@ -107,6 +108,7 @@ struct tally {
 	bool reasons[256];
 };
 
+/* Counts the mode, path, moves and reason of the connection of @fd, from AFRDMA_INFO. */
 static void tally_path(struct tally *t, int fd)
 {
 	struct afrdma_info info = { 0 };
@@ -145,6 +147,7 @@ static void tally_conn(struct tally *t, struct conn *c)
 	tally_path(t, c->fd);
 }
 
+/* Prints how often each error occurred, and the reasons of open connections. */
 static void print_lists(const struct tally *t)
 {
 	const char *sep = "";

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The table of fault rows: the fault, what programs may see of it, and within what time.
+"""The table of fault rows: each fault, its permitted effects on programs, and time limits.
 
 Names are those of the fault matrix, F1 to F40, with a number after the dot where a
 fault has several strengths or stages.
@@ -26,15 +26,15 @@ class Row:
     other: str = ""
     other_undo: str = ""
     hold: float = 3             # seconds between fault and undo
-    stall: int = NOTICED        # milliseconds; emulation and checkers get more
-    back: float = 40            # seconds until all are on RDMA again; 0: not checked
-    errors: frozenset = frozenset()     # errors with which the streams must end; none: continue
-    within: int = 0             # milliseconds from the fault to that error
+    stall: int = NOTICED        # limit in milliseconds; higher with emulation and debugging checks
+    back: float = 40            # seconds until all streams are on RDMA again; 0: not checked
+    errors: frozenset = frozenset()     # the streams must end with one; empty: must not end
+    within: int = 0             # maximum milliseconds from the fault to such an error
     load: tuple = ()            # more options for afr_load
     moves: bool = False         # the fault must make the streams leave their link
     quick: bool = False         # part of "make check"
     how: str = ""               # function in special.py, for rows that stream.run() cannot run
-    guest: str = "uml"          # the kind of guest, unless another one is asked for
+    guest: str = "uml"          # the kind of guest, unless --guest selects another one
     not_in: tuple = ()          # guests that cannot run this, and why: (("uml", "..."),)
     roles: str = "ab"           # guests that can be at fault
     conns: int = 4
@@ -43,10 +43,10 @@ class Row:
     cycles: int = 0             # repetitions, for rows that count
     modes: tuple = ()           # handshakes: (mode with the fault at a, at b)
     reasons: tuple = ()         # ((client, server) with the fault at a, (client, server) at b)
-    prefix: tuple = ()          # command that runs afr_load in the guest at fault
-    faults: tuple = ()          # ((fault, undo), ...) of a storm
-    survivor: bool = False      # the guest at fault cannot run the driver
-    seconds: int = 15           # its approximate duration
+    prefix: tuple = ()          # in the guest at fault: command that starts afr_load
+    faults: tuple = ()          # how="storm": ((fault, undo), ...), chosen at random
+    survivor: bool = False      # the fault stops its guest: the driver must run in the other one
+    seconds: int = 15           # approximate duration of the row
 
     def driver(self, role):
         """The guest that runs the driver of this row."""
@@ -102,7 +102,7 @@ def handshake(name, what, fault, undo, modes, reasons, **more):
 PLAIN = ("plain", "plain")
 FRAMED = ("framed", "framed")
 
-# The same keys in both guests, and policies for nothing but the new connections.
+# IPsec: both guests have the same keys; policies match only the row's new connections.
 ESP = "".join(f"ip xfrm state add src {{{a}}} dst {{{b}}} proto esp spi {spi} mode transport "
               "enc 'cbc(aes)' 0x00112233445566778899aabbccddeeff\n"
               for a, b, spi in (("me", "peer", "0x10{number}"), ("peer", "me", "0x10{other}")))
@@ -144,9 +144,9 @@ HANDSHAKES = [
               (("RING_LIMIT", None), ("RING_LIMIT", None)), conns=1),
 ]
 
-# rxe0 on eth0 would also have the addresses of mv0 in its GID table, and rdma_cm might choose it
-# for them; but rxe delivers packets to the device of the interface that they arrive on. So rxe0 is
-# deleted, and eth0 must not answer ARP requests for addresses of mv0.
+# rxe0 on eth0 would also have the addresses of mv0 in its GID table, so rdma_cm might choose rxe0
+# for these addresses; but rxe delivers a packet to the device of the interface on which the packet
+# arrives. So rxe0 is deleted, and eth0 must not answer ARP requests for addresses of mv0.
 MV_ADD = ("rdma link del rxe0 2>/dev/null || :\nsysctl -qw net.ipv4.conf.eth0.arp_ignore=1\n"
           "ip link add mv0 address 02:af:01:00:00:0{number} link eth0 type macvlan mode bridge\n"
           "ip addr add 10.78.0.{number}/24 dev mv0; ip link set mv0 up\n"
@@ -156,8 +156,8 @@ GONE = RESETS | {"ECONNREFUSED", "ENODATA", "ENOTCONN"}
 HOGS = """for i in 1 2 3 4 5 6; do timeout 6 sh -c 'while :; do :; done' >/dev/null 2>&1 & done
 renice 19 -p $(pgrep kworker) >/dev/null 2>&1 || :"""
 SS_KILL = "ss -K state established '( sport = 7300 or dport = 7300 )' | grep -q 7300"
-# verbfault knows only queue pairs that are created after it was loaded, so links of the row before
-# must have ended.
+# verbfault knows only queue pairs that are created after it was loaded, so links of the previous
+# row must have ended.
 VERBS_IN = ("insmod {verbfault}; echo 100 >/proc/sys/net/afrdma/link_linger_ms\n"
             "for i in {1..150}; do [ -n \"$({smctl} link)\" ] || break; sleep 0.1; done")
 NO_VERBFAULT = (("vm-6.12", "verbfault.ko is for User-Mode Linux"),
@@ -199,7 +199,9 @@ ROWS = [
     Row("F15.1", "rdma link del, add", LINK_DEL, LINK_ADD, moves=True, quick=True),
     Row("F15.2", "device deleted, another one exists", "rdma link del {dev}",
         how="another_device", before="rdma link add siw0 type siw netdev eth0", stall=2000,
-        roles="a",      # rdma_cm of the client chooses the device: a would go on to ask b's rxe0
+        # The fault is only at a, the client, whose rdma_cm chooses the device. If b lost its rxe0,
+        # a would still send its connect requests to b's rxe0.
+        roles="a",
         not_in=(("vm-6.12", "no siw in Debian's kernels"),
                 ("vm-6.1", "no siw in Debian's kernels"),
                 ("uml-debug", "lockdep reports siw's own use of sk_callback_lock"))),
@@ -261,14 +263,15 @@ ROWS = [
         hold=6, stall=8000),
     Row("X1", "the only link killed 100 times", how="link_kills", cycles=100, stall=2000,
         before=set_to("attach_retry_ms", 1), seconds=300),
-    # one peer gets half of the memory for pinned rings, which by default is too little for these
+    # A single peer gets half of the memory for pinned rings, which by default is too little for so
+    # many connections.
     Row("X2", "1,000 connections at once", how="many_at_once", conns=1000, roles="a",
         before=set_to("mem_max", 1000000), seconds=60),
     Row("X3", "20,000 connections under faults of many kinds", how="storm", cycles=20000,
         errors=frozenset({"ENETUNREACH"}),
         faults=((LINK_DEL, LINK_ADD), LOSS, UDP, ("ip link set eth0 down",
                 "ip link set eth0 up; {address6}")), seconds=240),
-    # here "cycles" is seconds
+    # for how="chaos", cycles is a number of seconds
     Row("X4", "faults of many kinds at the same time", how="chaos", roles="a", conns=6, cycles=240,
         seconds=360),
 ]

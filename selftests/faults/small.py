@@ -3,16 +3,17 @@
 """Small programs for fault rows that afr_load cannot serve.
 
     small.py churn PORT SECONDS SEED        listen, close in the middle of handshakes, repeat
-    small.py knock HOST PORT SECONDS SEED   connect to that; each attempt must end in time
+    small.py knock HOST PORT SECONDS SEED   connect to "churn"; each attempt must end in time
     small.py echo PORT                      echo the bytes of one client after the other
-    small.py served HOST PORT N [framed]    N clients of echo, one after the other
+    small.py served HOST PORT N [framed]    be N clients of "echo", one after the other
     small.py flood HOST PORT SECONDS plain|option
                                             send SYNs from unused addresses
     small.py open HOST PORT ROLE SEED TIME  simultaneous open: both ends connect at TIME
     small.py namespace SEED COMMAND...      kill programs with sockets in namespaces that COMMAND
                                             creates; the namespaces must end
 
-The last line of the output is the result. The exit status is 0 if it is as expected.
+The last line of the output is the result. The exit status is 0 if the result
+is as expected.
 """
 import errno
 import os
@@ -66,7 +67,7 @@ def churn(port, seconds, seed):
 
 
 def one_knock(host, port, rng):
-    """Connect, send, and read to the end; returns "end", an error, or where it hung."""
+    """Connect, send, and read to the end; returns "end", an error, or the call that hung."""
     with rdma_socket() as sock:
         sock.settimeout(IN_TIME)
         phase = "connect"
@@ -151,7 +152,7 @@ def checksum(data):
 def syn(source, target, port, rng, with_option):
     """A TCP SYN segment, without IP header."""
     option = b"\x02\x04\x05\xb4"        # MSS 1460
-    if with_option:     # of a client of version 1, see proto/wire.h
+    if with_option:     # AF_RDMA option of a client, version 1, see proto/wire.h
         option += struct.pack("!BBIBBI", 254, 12, 0xaf4d41d7, 1, 0, rng.getrandbits(32))
     head = struct.pack("!HHIIBBHHH", rng.randrange(1024, 65536), port, rng.getrandbits(32), 0,
                        (20 + len(option)) // 4 << 4, 2, 65535, 0, 0) + option
@@ -185,7 +186,7 @@ def receive(sock, size):
 
 
 def both_open(host, port, role, seed, at):
-    """Simultaneous open, and then a stream each way, one after the other.
+    """Simultaneous open, and then a stream in each direction, one after the other.
 
     When both ends send at once after a simultaneous open, TCP itself stalls (seen on 6.12).
     """
@@ -232,7 +233,7 @@ def namespace(seed, *command):
                   f"sleep 0.3; sleep 100 | {LOAD} --connect 127.0.0.1 --port 7000 --conns 10")
         with subprocess.Popen([*command, "bash", "-c", script], start_new_session=True,
                               stdout=subprocess.DEVNULL) as inside:
-            # Not before all have started: a signal during fork() crashes User-Mode Linux.
+            # All programs must have started: a signal during fork() crashes User-Mode Linux.
             time.sleep(1 + rng.random() * 2)
             os.killpg(inside.pid, signal.SIGKILL)
     end = time.monotonic() + 60

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Rows that stream.run() cannot run: one function each."""
+"""The functions that run fault rows which stream.run() cannot run; Row.how names them."""
 import json
 import os
 import shlex
@@ -91,7 +91,8 @@ def another_device(ctx, row):
             raise RowFailed(f"on {new}, which was deleted")
         ctx.seen(stall=max(ctx.stall or 0, streams.stall()), note=f"{ctx.note} {old} to {new};")
         ctx.do(here, LINK_ADD if old == "rxe0" else row.before)
-        time.sleep(11)          # a link that carried streams for so long is replaced at once
+        # If a link has carried streams for so long, it is replaced at once when it is lost.
+        time.sleep(11)
     still_fine(streams, ctx, row.stall)
     for host in ctx.hosts.values():
         ctx.do(host, "rdma link del siw0")
@@ -165,7 +166,7 @@ def stopped_program(ctx, row):
 # --- F21, F22, F34: the peer's host -----------------------------------------
 
 def dead_host(ctx, row):
-    """SIGKILL of a guest, which is booted again at once, or after the survivor's error."""
+    """Kill a guest, and boot it again at once, or after the peer's program got its error."""
     role = ctx.at_fault.role
     streams = streams_on_rdma(ctx, words=row.load)
     left = streams.of(ctx.not_at_fault.role)
@@ -187,7 +188,7 @@ def dead_host(ctx, row):
 
 
 def frozen_host(ctx, row):
-    """A guest is stopped and continued: its clock jumps, or lags behind all others from then on."""
+    """Stop and continue a guest: its clock jumps, or lags behind that of the other from then on."""
     streams = streams_on_rdma(ctx, words=row.load)
     lab(f"stop {ctx.at_fault.role}")
     time.sleep(row.hold)
@@ -218,8 +219,8 @@ def half_closed(ctx, row):
 # --- F26 to F28: scarce resources --------------------------------------------
 
 def full_backlog(ctx, row):
-    """8 clients, a backlog of one, and a server that does not accept for a while, which is too
-    short for TCP to give up one of so many handshakes and to reset its client."""
+    """8 clients, a backlog of one, and a server that does not accept for a while. This time is too
+    short for TCP to give up one of so many handshakes and to reset the client."""
     ctx.do(ctx.at_fault, row.fault)
     streams = Streams(ctx, conns=8, words=["--limit", 50000], server=["--backlog", 1])
     ctx.streams = streams
@@ -233,7 +234,7 @@ def full_backlog(ctx, row):
 
 def no_descriptors(ctx, row):
     """One end may have 20 descriptors (EMFILE), or is an ordinary user on a host that allows
-    few files (ENFILE): connections wait until there are some, and none is lost."""
+    few files (ENFILE): connections wait for a free descriptor or file, and none is lost."""
     old = streams_on_rdma(ctx)
     role = ctx.at_fault.role
     prefix = {role: row.prefix}
@@ -254,9 +255,9 @@ def no_descriptors(ctx, row):
 
 
 def little_memory(ctx, row):
-    """One end is in a memory cgroup that is too small for its rings: its connections end with an
-    error, or the OOM killer ends its program; what was read is a prefix of what was sent; other
-    connections stay on RDMA; and a program whose cgroup has memory gets on RDMA again."""
+    """One end is in a memory cgroup that is too small for its rings. Its connections end with an
+    error, or the OOM killer ends its program, and the bytes read are a prefix of the bytes sent.
+    Other connections stay on RDMA. A program started when the cgroup has memory moves to RDMA."""
     role = ctx.at_fault.role
     old = streams_on_rdma(ctx)
     ctx.do(ctx.at_fault, row.fault)
@@ -328,7 +329,7 @@ def flood(ctx, row):
     here, there = ctx.at_fault, ctx.not_at_fault
     old = streams_on_rdma(ctx)
     listener = here.start(["python3", str(SMALL), "echo", str(PORT + 1)])
-    # A flood could keep a program on a slow host from reaching listen().
+    # On a slow host, the flood could keep the server from reaching listen().
     wait("the listener is there", 30 * SLOW, lambda: here.read(listener, 0)[0])
     for kind in ("plain", "option"):
         number = there.start(["python3", str(SMALL), "flood", ctx.address[here.role],
@@ -382,7 +383,7 @@ REPAIR = ("rdma res show qp | grep -q 'rxe0.*type GSI.*state ERR' || exit 0; rdm
 
 
 def sweep(ctx, row):
-    """Each point of failure of each call fails once; then those of the kernel's workers.
+    """Each point of failure of each call fails once; then those of the kernel workers fail.
     attach_retry_ms is small, so that most connections get a link."""
     points = failed = 0
     address = ctx.address[ctx.at_fault.role]
@@ -418,8 +419,8 @@ def disarm(ctx):
 
 
 def failing_verbs(ctx, row):
-    """Single calls of each verb fail while connections move to RDMA, and under their streams,
-    which must continue, meanwhile on TCP."""
+    """Single calls of each verb fail, while connections move to RDMA and while their streams are
+    on RDMA. The streams must continue, on TCP until they return to RDMA."""
     ctx.do(ctx.at_fault, row.fault)
     points = 0
     for verb in VERBS:
@@ -464,7 +465,7 @@ def no_receives(ctx, row):
     still_fine(streams, ctx, row.stall)
 
 
-# --- F39 and the counts ------------------------------------------------------
+# --- F39, and rows with many connections or many lost links -----------------
 
 def upgrades(ctx):
     """The counter upgrade_done of the client."""
@@ -472,8 +473,8 @@ def upgrades(ctx):
 
 
 def storm(ctx, row):
-    """Many short connections while faults of the row are injected and removed. The errors that
-    the row allows are those of connect(), after which no byte was sent."""
+    """Many short connections while faults of the row are injected and removed. A connection may
+    fail only in connect(), before any byte is sent, with an error that the row allows."""
     role_host = ctx.at_fault
     cycles = row.cycles
     before = upgrades(ctx)
@@ -521,11 +522,11 @@ def many_at_once(ctx, row):
 
 
 def link_kills(ctx, row):
-    """The only link is lost under streams, again and again; each time the streams continue, and
-    return to RDMA."""
+    """The only link is lost again and again while it carries streams; each time these continue,
+    and return to RDMA."""
     here = ctx.at_fault
     for host in ctx.hosts.values():
-        ctx.do(host, row.before)        # replaces a link at once even if it was lost soon
+        ctx.do(host, row.before)        # a link that is soon lost is replaced at once, too
     streams = streams_on_rdma(ctx)
     stalls = []
     for _ in range(row.cycles):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Rows in which a fault is injected and removed under two-way streams.
 
-The streams must either continue, or end with one of the errors of the row within
-its time. Every byte is checked in either case. All connections must be on RDMA when
+The streams must either continue, or end with one of the errors of the row within the
+time that the row sets. Every byte is checked in either case. All connections must be on RDMA when
 the fault is injected.
 """
 import os
@@ -15,7 +15,7 @@ PORT = 7300
 
 
 class Streams:
-    """The load of a row: a client program in a, a server program in b."""
+    """The load of a row: a client program in guest a, a server program in guest b."""
 
     def __init__(self, ctx, *, conns=4, port=PORT, blocking=None, words=(), client=(), server=(),
                  prefix=None):
@@ -71,12 +71,12 @@ def error_names(state):
 
 
 def over(load):
-    """Have all of its connections ended, in whatever way?"""
+    """Have all connections of @load ended, in order or by an error?"""
     return load.result is not None or (load.status()["alive"] == 0 and load.state["begun"])
 
 
 def expect_error(load, row):
-    """Wait until its connections have ended; they must fail in time with errors of the row."""
+    """Wait until all connections of @load end: with errors of the row, within its time."""
     wait(f"an error at {load.host.role}", row.within / 1000 * SLOW + 5, lambda: over(load))
     state = load.state
     if not state["failed"] or not error_names(state) <= row.errors:

@@ -6,7 +6,7 @@
  *		  [--workers STEPS [--repair COMMAND]]
  *
  * One process is both ends of a connection to its own host, which uses the RDMA device like any
- * other connection. A pass makes all calls of the life of a connection. In pass n for a call its
+ * other connection. A pass makes all calls of the life of a connection. In pass n for a call, its
  * nth point of failure (/proc/PID/fail-nth of a kernel with fault injection) fails. The call must
  * succeed nevertheless, or fail with an error that means lack of a resource, and then succeed when
  * it is repeated; and every byte must arrive in order, once.
@@ -30,8 +30,8 @@
 #define NTH_MAX		2000
 #define PIECE		20000
 #define HANG		60	/* seconds that a pass may take before SIGALRM interrupts a call */
-#define ROUNDS_MAX	2000	/* of PIECE bytes each way, until the connection is on RDMA */
-#define WORKERS_TIME	3	/* seconds for that with --workers, where it may fail */
+#define ROUNDS_MAX	2000	/* limit of rounds of PIECE bytes each way, until on RDMA */
+#define WORKERS_TIME	3	/* with --workers: seconds for the rounds; may end on TCP */
 #define WORKERS_END	20	/* passes in which workers fail during the last calls */
 #define GONE		15	/* seconds until TCP ends a connection closed at both ends */
 
@@ -50,12 +50,11 @@ static struct {
 	int nth;
 	bool met;		/* the call has been made in this pass */
 	bool fired;		/* the call has an nth point, which failed */
-	int err;		/* the error of the call then, if it failed */
+	int err;		/* errno of the call, if the fault made it fail */
 } sweep;
 
-/* With --workers. */
-static bool workers;
-static int upgraded;
+static bool workers;	/* --workers was given */
+static int upgraded;	/* connections that have settled() at both ends */
 
 /* ---- fail-nth ---- */
 
@@ -64,7 +63,7 @@ static void set_nth(int fd, int nth)
 	char text[16];
 	int len = snprintf(text, sizeof(text), "%d", nth);
 
-	/* When the kernel copies the text, that is a point of failure, too. */
+	/* A fault that is still armed may fail the kernel's copy of this text: write it again. */
 	while (pwrite(fd, text, len, 0) != len)
 		if (errno != EFAULT && errno != ENOMEM)
 			fail("fail-nth: %s", strerror(errno));
@@ -81,6 +80,7 @@ static bool was_fired(void)
 	return fired;
 }
 
+/* Does @err mean that a resource was lacking, or that a user copy failed? */
 static bool is_scarcity(int err)
 {
 	return err == ENOMEM || err == ENOBUFS || err == EFAULT || err == ENFILE ||
@@ -88,8 +88,9 @@ static bool is_scarcity(int err)
 }
 
 /*
- * Makes the call @name of a pass by step(arg), which returns -1 and sets errno if it fails. If it
- * is the swept call, the fault is armed for it, and a failed call is repeated without the fault.
+ * Makes one call of a pass: step(arg), which returns -1 and sets errno if the call fails. If @name
+ * is the call whose points of failure this pass tests (sweep.call), the fault is armed for it, and
+ * if it fails, it is repeated without the fault.
  */
 static long call(const char *name, long (*step)(void *arg), void *arg)
 {
@@ -123,8 +124,8 @@ static long call(const char *name, long (*step)(void *arg), void *arg)
 struct life {
 	int listener, client, server;
 	struct flow out[2], in[2];	/* of client and server */
-	bool dead;			/* ended by the failure of a worker */
-	int err;			/* with this error; 0: with an end of stream */
+	bool dead;			/* the failure of a worker has ended the connection */
+	int err;			/* with @dead: errno, or 0 for an early end of the stream */
 };
 
 struct io {
@@ -226,7 +227,7 @@ static long do_close(void *arg)
 	return close(*(int *)arg);
 }
 
-/* Sends @len bytes from one end to the other; the names are those of the calls. */
+/* Sends @len bytes from one end to the other; @send_name, @recv_name: names for call(). */
 static void carry(struct life *l, int from, size_t len, const char *send_name,
 		  const char *recv_name)
 {
@@ -277,8 +278,8 @@ static struct afrdma_info info_of(int fd)
 }
 
 /*
- * Has the connection reached its final path: RDMA; or fallback, when there was no memory for the
- * option in its SYN?
+ * Has the connection reached its final path? This is RDMA, or fallback if there was no memory
+ * for the option in its SYN.
  */
 static bool settled(int fd)
 {
@@ -403,6 +404,7 @@ static const char *const calls[] = {
 	"send.tcp", "recv.tcp", "send.rdma", "recv.rdma", "shutdown", "recv.end", "close",
 };
 
+/* Appends the name of @err to @text, unless it is there. */
 static void note_error(char *text, size_t size, int err)
 {
 	const char *name = strerrorname_np(err);
@@ -412,6 +414,7 @@ static void note_error(char *text, size_t size, int err)
 		snprintf(text + used, size - used, " %s", name);
 }
 
+/* Runs passes with growing n until the call has no nth point of failure. */
 static void sweep_call(const char *name)
 {
 	char errors[200] = "";
@@ -468,8 +471,8 @@ static void set_workers(int nth)
 }
 
 /*
- * The life of a connection while workers fail; with @at_end they fail only during its last calls.
- * Returns whether it lived until then.
+ * Runs one connection while the kernel workers have failures injected; with @at_end only during its
+ * last calls. Returns false if an error ended the connection.
  */
 static bool workers_life(int nth, bool at_end)
 {
@@ -493,7 +496,7 @@ static bool workers_life(int nth, bool at_end)
 	return !l.dead;
 }
 
-/* No call may wait for ever because a worker has failed. */
+/* Injects failures into the kernel workers: no call of the program may then wait for ever. */
 static void sweep_workers(int steps, bool at_end)
 {
 	int dead = 0;

@@ -5,8 +5,9 @@
 #
 #   build-module.sh NAME [MAKE ARGUMENT...]
 #
-# NAME as in kernels.sh. The source tree is not written to: Kbuild, net/ and include/ are copied to
-# build/NAME, but only files whose content has changed, so that a second run has nothing to do.
+# NAME is a kernel of kernels.sh. The source tree is not written to: Kbuild, net/ and include/ are
+# copied to build/NAME. Only files whose content has changed are copied, so that a second run has
+# nothing to compile.
 # AFRDMA_BUILD is the folder for builds, build by default; use another one for a variant (W=1,
 # LLVM=1). AFRDMA_SRC is the tree to build, by default the one that contains this script.
 set -euo pipefail
@@ -32,8 +33,8 @@ if [ "$(cat "$out/.kdir" 2>/dev/null)" != "$kdir" ]; then
 	echo "$kdir" >"$out/.kdir"
 fi
 
-# Compare contents, not times: a file that git checks out may be older than its object. In
-# build/NAME only sources that no longer exist are deleted.
+# rsync compares contents, not times, since a file that git checks out may be older than its object.
+# It deletes sources from build/NAME that no longer exist in the tree, but no objects.
 parts=()
 for part in Kbuild net include; do
 	if [ -e "$src/$part" ]; then parts+=("$src/$part"); fi
@@ -46,11 +47,11 @@ args=(-C "$kdir" "M=$out" "-j$(nproc)")
 case $name in
 uml*)	args+=(ARCH=um) ;;
 esac
-# A debug kernel gets a module with its own checks.
+# With a debug kernel, the module is built with its debug checks.
 case $name in
 *debug*)	args+=(CONFIG_AFRDMA_DEBUG=y) ;;
 esac
-# The headers need the compiler of their kernel, which is the default gcc of the release.
+# A module must be built with the compiler of its kernel, which is Debian's default gcc.
 nice -n 5 make "${args[@]}" "$@" modules >&2
 
 ko=$(find "$out" -name afrdma.ko | head -n 1)

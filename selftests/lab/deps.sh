@@ -7,7 +7,7 @@
 #   deps.sh --check		only print which are missing
 #   deps.sh --plan		print the size of the download: "PACKAGES BYTES"
 #
-# Packages that would change what this machine boots are not installed, and none is removed.
+# Packages that would change what this machine boots are not installed. No package is removed.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -37,7 +37,7 @@ as_root() {
 	fi
 }
 
-# Waits for another apt (unattended upgrades, a second run).
+# Run apt-get; it waits while another apt holds the lock (unattended upgrades, another deps.sh).
 apt() {
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
 		-o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 "$@"
@@ -68,12 +68,13 @@ mapfile -t need < <(missing "${want[@]}")
 say "missing: ${need[*]}"
 [ "$what" != check ] || exit 1
 
-# Kernels, tools that build an initramfs or are in it, DKMS modules, boot loaders.
+# Packages that change what the machine boots: kernels, tools that build an initramfs or are copied
+# into it, DKMS modules, boot loaders.
 boot='linux-image-[^ ]*|initramfs-tools[^ ]*|dracut[^ ]*|busybox[^ ]*|dkms|[^ ]*-dkms|grub[^ ]*'
 boot+='|systemd-boot[^ ]*'
 options=(install --no-install-recommends --no-remove)
 
-# Fail if the planned installation, with all dependencies, contains one of them.
+# Fail if the planned installation, with all dependencies, contains a package that matches $boot.
 spare_the_boot() {
 	local names
 	names=$(sed -nE "s/^Inst ($boot) .*/\1/p" "$tmp/plan" | xargs)
@@ -86,7 +87,8 @@ spare_the_boot() {
 
 simulate() { apt-get -q -s "${options[@]}" "${need[@]}" >"$tmp/plan" 2>"$tmp/wrong"; }
 
-# Package lists may be missing (new container) or outdated.
+# If the simulation fails, the package lists may be missing (new container) or outdated: update them
+# and simulate again.
 simulate || { apt update >&2 && simulate; } || {
 	cat "$tmp/wrong" >&2
 	say "apt-get cannot install: ${need[*]}"

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Process 1 of a guest: sets up the guest, runs the test, checks what it left behind, writes the
-# results into files, and powers off. "run" starts it, directly by a UML kernel or through the
-# initramfs of a VM. The root file system is that of the host, read-only. Variables from the kernel
-# command line:
+# Process 1 of a guest: sets up the guest, runs the test, checks for objects that the test has not
+# released, writes the results into files, and powers off. A UML kernel starts this script directly,
+# a VM through its initramfs. The root file system is that of the host, read-only. Variables from
+# the kernel command line:
 #   afr_run=DIR	  folder of this run, shared by the guests and the host; contains a busybox
 #   afr_role=a|b
 # All others are in DIR/ROLE/env, which "run" has written.
@@ -15,8 +15,8 @@ run=${afr_run:?}
 role=${afr_role:?}
 
 "$run/busybox" mount -t proc proc /proc
-# Everything here runs as root. If the user on the host is not root, set-user-ID programs of the
-# host (mount, for example) would change to another user: nosuid.
+# Everything here runs as root. Without nosuid, set-user-ID programs of the host, such as mount,
+# would change to another user if "run" was not started by root.
 "$run/busybox" mount -o remount,bind,ro,nosuid /
 # shellcheck source=/dev/null
 . "$run/$role/env"
@@ -25,7 +25,8 @@ role=${afr_role:?}
 
 ### Verdict
 
-# The host counts the run as failed unless this file appears and contains 0 or 4.
+# Write verdict $1 to $AFR_OUT/exit and power off. The host counts the run as failed unless this
+# file appears and contains 0 or 4.
 power_off() {
 	sync
 	echo "$1" >"$AFR_OUT/exit.tmp" && sync "$AFR_OUT/exit.tmp"
@@ -60,8 +61,8 @@ mount_all() {
 	mount -t debugfs debugfs /sys/kernel/debug
 	mount -t tracefs tracefs /sys/kernel/tracing
 	mount -t cgroup2 cgroup2 /sys/fs/cgroup
-	# The tmpfs mounts would hide trees below /tmp and the like: keep a second mount of the root
-	# meanwhile, and bind them back.
+	# The source tree, the modules and the results may be below /tmp or another folder that the
+	# tmpfs mounts hide: bind them back from a temporary second mount of the root.
 	mount --bind / /mnt
 	for path in /tmp /run /var/tmp /var/log /media; do
 		mount -t tmpfs -o mode=1777 tmpfs "$path"
@@ -86,8 +87,8 @@ mount_all() {
 load_modules() {
 	[ "$AFR_ACCEL" != uml ] || return 0	# everything is built in
 	local m
-	# The modules are not in the /lib/modules of the host: tell that to scripts, and to the
-	# kernel when it calls modprobe.
+	# The modules are below $AFR_ROOT, not in /lib/modules of the host: scripts find them by
+	# MODPROBE_OPTIONS, and the kernel by a wrapper of modprobe.
 	export MODPROBE_OPTIONS="-d $AFR_ROOT"
 	printf '#!/bin/sh\nexec /sbin/modprobe -d "%s" "$@"\n' "$AFR_ROOT" >/run/afr/modprobe
 	chmod 755 /run/afr/modprobe
@@ -125,7 +126,7 @@ set_up_network() {
 
 load_afrdma() {
 	[ -n "$AFR_MODULE" ] || return 0
-	# Split into words: one X=Y each.
+	# $AFR_MODULE_ARGS is split into words of the form X=Y.
 	# shellcheck disable=SC2086
 	insmod "$AFR_MODULE" $AFR_MODULE_ARGS || give_up "insmod $AFR_MODULE failed"
 }
@@ -142,7 +143,7 @@ unload_afrdma() {
 
 ### The test
 
-# The output goes to the console, so that it is in order with kernel messages.
+# Run the test script. Its output goes to the console, so that it is in order with kernel messages.
 run_script() {
 	local rc=0
 	cd "$AFR_SRC" || give_up "no $AFR_SRC"
@@ -154,7 +155,8 @@ run_script() {
 	return $rc
 }
 
-# Counting and unloading wait until the other guest has come as far.
+# meet_other STEP: wait until the other guest has reached STEP, too, or has ended. Objects are
+# counted, and the module is unloaded, only when both guests are ready for that.
 meet_other() {
 	[ "$AFR_GUESTS" = 2 ] || return 0
 	: >"$run/shared/$1.$role"

@@ -13,7 +13,7 @@
 # check NAME CMD...		ok if CMD succeeds, else not_ok
 # put KEY VALUE, get KEY [SECONDS]
 #				pass a small value to the other guest
-# cut_network, mend_network	drop all packets of this guest, and end that
+# cut_network, mend_network	drop all packets of this guest; stop dropping them
 #
 # Scripts that must stop at a failure use "set -euo pipefail". A NAME or KEY is used only once in a
 # script: barriers and keys are files in a folder that both guests share.
@@ -44,15 +44,16 @@ wait_for() {
 	done
 }
 
-# True if FILE exists, or if the other guest has ended without it.
+# afr_exists FILE: true if FILE exists, or if the other guest has ended without creating it.
 afr_exists() {
 	[ ! -e "$1" ] || return 0
 	[ ! -e "$AFR_SHARED/done.$AFR_OTHER" ] && return 1
-	# The other guest may have written it and ended between the two checks.
+	# The other guest may have created FILE and ended between the two checks.
 	[ -e "$1" ] && return 0
 	afr_other_ended=yes
 }
 
+# afr_wait_file FILE SECONDS: wait for a file of the other guest; false if that guest has ended.
 afr_wait_file() {
 	afr_other_ended=no
 	wait_for "$2" afr_exists "$1" || return 1
@@ -76,8 +77,8 @@ get() {
 	cat "$AFR_SHARED/key.$1.$AFR_OTHER"
 }
 
-# Drop all packets, so that this host is unreachable. Not by "ip link set eth0 down": QEMU then
-# reads no more frames from the link, and the QEMU of the other guest stalls, since it cannot send.
+# Drop all packets, so that this host is unreachable. "ip link set eth0 down" cannot be used: QEMU
+# would read no more frames from the link, and the QEMU of the other guest would block in sending.
 cut_network() {
 	tc qdisc add dev eth0 clsact &&
 		tc filter add dev eth0 ingress matchall action drop &&

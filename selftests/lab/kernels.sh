@@ -22,9 +22,10 @@
 # its image, whose scripts make it the default kernel, and busybox-static is added to each
 # initramfs.
 #
-# Everything is stored in ${AFRDMA_CACHE:-$HOME/.cache/afrdma}. The names contain the version of the
-# sources and a hash of the configs, so that an entry is never stale. An entry is valid once its
-# file "complete" exists, which is written last; an incomplete entry is continued or made again.
+# Everything is stored in ${AFRDMA_CACHE:-$HOME/.cache/afrdma}. The name of an entry contains the
+# version of the sources and a hash of the configs, so that an entry is never stale. An entry is
+# valid once its file "complete" exists, which is written last; an incomplete entry is continued or
+# made again.
 # Functions are called through with_lock, which shellcheck does not follow.
 # shellcheck disable=SC2317
 set -euo pipefail
@@ -57,8 +58,8 @@ progress() {
 	say "$what: done in $((SECONDS - start)) s"
 }
 
-# with_lock NAME COMMAND...: only one process makes an entry; the others wait and then find it
-# complete.
+# with_lock NAME COMMAND...: run COMMAND, which makes entry NAME, while no other process does. A
+# process that had to wait finds the entry complete.
 with_lock() {
 	local lock=$cache/$1.lock
 	shift
@@ -241,7 +242,7 @@ headers_packages() {
 		sed -nE 's/^ *Depends: (linux-(headers|kbuild)-.*)$/\1/p'
 }
 
-# One of their Makefiles includes another by its absolute path; all other paths are relative.
+# One Makefile of the headers includes another by its absolute path; all other paths are relative.
 relocate_headers() {
 	sed -i "s|^include /usr/|include $PWD/usr/|" usr/src/linux-headers-*/Makefile
 }
@@ -277,7 +278,7 @@ initrd_vm() {
 		mkdir -p "$tmp/tree"/{bin,dev,proc,sys,modules,host}
 		cp "$busybox" "$tmp/tree/bin/"
 		cp "$init" "$tmp/tree/init"
-		# In the order of their dependencies. Some kernels have one of them built in.
+		# Copy modules in the order of their dependencies. A kernel may have some built in.
 		for module in virtio_pci 9pnet_virtio 9p; do
 			modprobe -d "$root" -S "$release" --show-depends "$module"
 		done | sed -n 's/^insmod \([^ ]*\).*/\1/p' | awk '!seen[$0]++' |
@@ -300,7 +301,7 @@ initrd_vm() {
 
 list() { printf '%s\n' uml uml-debug vm-6.12 vm-6.1; }
 
-# Without grep -q, which could exit before "list" has written all: a failure, with pipefail.
+# grep -q could exit before "list" has written all names, which is a failure with pipefail.
 known() {
 	list | grep -xF -- "$1" >/dev/null || die "no such kernel: '$1' (known: $(list | xargs))"
 }
@@ -387,5 +388,6 @@ main() {
 	esac
 }
 
-# On one line, so that this file can be edited during a long build.
+# "exit" is on the line of "main", so that bash does not read this file again after a long build,
+# during which the file may have been edited.
 main "$@"; exit

@@ -14,7 +14,7 @@ ledger_ok() { echo "ok - ledger: $1" | tee -a "$AFR_OUT/ktap"; }
 ledger_not_ok() { echo "not ok - ledger: $1 # $2" | tee -a "$AFR_OUT/ktap"; }
 ledger_skip() { echo "ok - ledger: $1 # SKIP $2" | tee -a "$AFR_OUT/ktap"; }
 
-# One line per type of object, such as "rdma:rxe0.qp 1".
+# Print one line per type of RDMA object, such as "rdma:rxe0.qp 1".
 rdma_counts() {
 	rdma res 2>/dev/null | awk '{
 		sub(/:$/, "", $2)
@@ -23,7 +23,8 @@ rdma_counts() {
 	}'
 }
 
-# Sockets in TIME_WAIT are ended first: they hold nothing of the module, and would last a minute.
+# Print the numbers of TCP sockets. Sockets in TIME_WAIT are ended first: they hold no object of the
+# module, and would last a minute.
 socket_counts() {
 	ss -K state time-wait >/dev/null 2>&1
 	awk '/^TCP6?:/ {
@@ -47,7 +48,7 @@ module_counts() {
 	[ ! -e $refs ] || echo "module:afrdma.refcnt $(cat $refs)"
 }
 
-# All counts that are not 0.
+# Print all counts that are not 0.
 ledger_counts() {
 	{
 		rdma_counts
@@ -73,7 +74,7 @@ ledger_same() {
 	cmp -s "$ledger_dir/$1.before" "$ledger_dir/$1.after"
 }
 
-# "rdma:rxe0.qp was 1, is 3; ..."
+# Print the counts that differ, as in "rdma:rxe0.qp was 1, is 3; ..."
 ledger_differences() {
 	awk 'FNR == NR { was[$1] = $2; next }
 	     { seen[$1] = 1
@@ -114,7 +115,7 @@ ledger_refcount() {
 
 ### Trace: each X_create must have an X_destroy
 
-# In a separate instance, so that tests can use the others.
+# The ledger has its own trace instance, so tests can use the global trace buffer and other ones.
 trace=/sys/kernel/tracing/instances/ledger
 
 trace_start() {
@@ -152,8 +153,8 @@ trace_pairs() {
 	rmdir $trace
 }
 
-# Print objects without balanced events "PREFIX_create: ... id=NUMBER ..." and "PREFIX_destroy:
-# ...", at most ten.
+# Print at most ten objects that have more events "PREFIX_create: ... id=NUMBER ..." than events
+# "PREFIX_destroy: ...", or fewer.
 trace_unpaired() {
 	awk 'match($0, /[a-z0-9_]+_(create|destroy): /) {
 		event = substr($0, RSTART, RLENGTH - 2)

@@ -46,7 +46,7 @@ bw() {
 	ib_write_bw -d "$AFR_DEV" -x "$(gid4)" -m 4096 -s 65536 -n 200 -F "$@" \
 		>"$AFR_OUT/ib_write_bw" 2>&1
 }
-# The index of the GID that is the IPv4-mapped address.
+# Print the index of the GID that is an IPv4-mapped address.
 gid4() {
 	grep -ln ffff: /sys/class/infiniband/"$AFR_DEV"/ports/1/gids/* | head -n 1 |
 		xargs basename

@@ -15,7 +15,7 @@ if [ $# -ne 1 ] || [ ! -r "$1" ]; then
 fi
 
 exec awk '
-# The text without its time stamp, as reports begin the line.
+# Remove log level and time stamp, so that a report is at the beginning of its line.
 {
 	text = $0
 	sub(/^<[0-9]+>/, "", text)

@@ -69,7 +69,7 @@ VARIABLE = re.compile(r"^(?!static\b|extern\b|typedef\b)[a-z][\w \t*]*?\b(\w+)(\
 
 
 def definitions(text):
-    """(line, name) of each function and variable that other files can use."""
+    """Yield (line, name) of each function and variable that other files can use."""
     lines = quiet(text).split("\n")
     for function in functions(text):
         if not function.static and not function.name.isupper():    # TEST(...) and the like
@@ -85,8 +85,8 @@ def definitions(text):
 
 
 def mentions(name, text):
-    """(line, word) of what could be a use of something of another file. The prototypes of a
-    header are none; its macros and inline functions may be."""
+    """Yield (line, word) of each word that may name a function or variable of another file. In a
+    header, only macros and inline functions are searched, not prototypes."""
     lines = quiet(text).split("\n")
     kept = range(len(lines))
     if name.endswith(".h"):
@@ -100,7 +100,9 @@ def mentions(name, text):
             more = more and line.rstrip().endswith("\\")
         kept = sorted(inline | macro)
     own = {function.name for function in functions(text) if function.static}
-    if name.endswith(".h"):     # a macro with what the header itself declares: a use of who expands it
+    # A macro of a header may use names that the header declares. They are used by the file that
+    # expands the macro, not by the header.
+    if name.endswith(".h"):
         rest = "\n".join(line for number, line in enumerate(lines) if number not in set(kept))
         own |= set(re.findall(r"[A-Za-z_]\w+", rest))
     for number in kept:
@@ -115,8 +117,9 @@ def stem(name):
 
 
 def uses(texts):
-    """For {file: text}: {name: .c file that defines it}, and {file: {other: (line, name)}} of what
-    each mentions first. An inline function of a header may use what its own .c file has."""
+    """For texts, which is {file: text}, return {name: .c file that defines it} and
+    {file: {other: (line, name)}}: the first place at which a file uses a name of another one. A
+    header may use names of the .c file that belongs to it."""
     owner = {word: name for name, text in texts.items() if name.endswith(".c")
              for _, word in definitions(text) if word != "main"}
     wanted = {name: {} for name in texts}

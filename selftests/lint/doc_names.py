@@ -45,9 +45,9 @@ class Sources:
                        for word in words(text)}
         self.words |= {word for name in ("Makefile", "Kconfig")
                        for word in words((SOURCES / name).read_text())}
-        # Injections of fault injection are rows of its tests.
+        # The names of injections are in the rows of the fault injection tests.
         self.words |= words((ROOT / "selftests/net/rogue_rows.py").read_text())
-        # Names of workqueues and the like.
+        # Names of workqueues, slab caches and other objects are strings in the module.
         self.words |= {word for text in raw.values() for word in re.findall(r'"(afr\w+)"', text)}
         self.files = {path.name for path in ROOT.rglob("*")
                       if not {"build", ".git"} & set(path.relative_to(ROOT).parts)}

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Comments and function heads drawn at random, to be read by somebody who does not know the code.
+"""Print a random sample of comments and function heads, for a reader who does not know the code.
 
     draw.py [SEED [COMMENTS [HEADS]]]       7, 60 and 20 by default
 
-Each has the line that follows it. What has to be read twice is rewritten. Drawn from the C, Python
-and shell files that git knows; a comment counts once, however long it is.
+Each is printed with the line that follows it. Comments that the reader has to read twice should be
+rewritten. The sample is drawn from the C, Python and shell files that git knows; each comment is
+drawn with the same probability, however long it is.
 """
 
 import pathlib
@@ -19,7 +20,7 @@ import csource
 SRC = pathlib.Path(__file__).resolve().parent.parent.parent
 C_COMMENT = re.compile(r"/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.S)
 SCRIPT_COMMENT = re.compile(r"(?:^[ \t]*#[ \t].*\n)+|\S[ \t]+# .*", re.M)
-WORDS = 4       # of a comment that says something
+WORDS = 4       # comments with fewer words are not drawn
 
 
 def files():

@@ -5,8 +5,8 @@
     gen_reference.py            check that the file is up to date: KTAP
     gen_reference.py --write    write it
 
-Reasons come from reason.h, counters from netns.h, settings from sysctl.c (name, bounds, the comment
-above) and netns.c (defaults).
+Reasons come from reason.h and counters from netns.h. Of each setting, name, bounds and description
+(the comment above it) come from sysctl.c, and the default from netns.c.
 """
 
 import pathlib
@@ -97,7 +97,7 @@ def counters():
 
 
 def number(word):
-    """A bound in digits or words, if it is a constant."""
+    """A bound: if @word is a known constant, its value in digits or words, else @word."""
     found = re.search(rf"#define {word}\s+\(?(\d+)u?(?: << (\d+)\))?", read("proto/wire.h"))
     if found:
         return str(int(found[1]) << int(found[2] or 0))
@@ -125,7 +125,7 @@ def generate():
 
 
 def check_complete(text):
-    """Find the rows without the patterns that generate the text."""
+    """Every row must be in @text. The rows are found without the patterns that generate it."""
     for name in ("proto/reason.h", "netns.h"):
         macro = {"proto/reason.h": "AFR_REASON(", "netns.h": "AFR_STAT("}[name]
         lines = [line for line in read(name).split("\n") if line.startswith("\t" + macro)]

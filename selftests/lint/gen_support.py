@@ -127,7 +127,7 @@ def generate():
 # Checks: each yields the errors that it finds.
 
 def check_rows(_):
-    # Counted without the pattern that finds the rows.
+    # Count the rows without the pattern of rows(), which may fail to match some of them.
     count = len(re.findall(r"^\tAFR_", SOURCE.read_text(), re.M))
     there = list(rows())
     if count != len(there):
@@ -147,7 +147,7 @@ def check_rows(_):
 
 def known_tests():
     """Each row of selftests/net, and whether it is in the subset that "make check" runs. Of the two
-    rows that BOTH defines, only the first can be."""
+    rows that BOTH defines, only the first can be in that subset."""
     text = "\n".join(path.read_text() for path in sorted(TESTS.glob("*.c")))
     known = {name + "_back": False for name, _ in TWO_TESTS.findall(text)}
     for name, rest in TEST.findall(text) + TWO_TESTS.findall(text):
@@ -167,7 +167,7 @@ def check_tests(_):
 def check_man(_):
     text = MAN.read_text().replace("\\-", "-")
     for row in rows():
-        # Programs write SO_RCVTIMEO; libc selects one of the two.
+        # SO_RCVTIMEO_OLD and _NEW: programs write SO_RCVTIMEO, and libc selects one of them.
         name = re.sub(r"_(OLD|NEW)$", "", row.name)
         if row.kind != "CALL" and not re.search(rf"\b{name}\b", text):
             yield f"{MAN.name}: {name} is not named"

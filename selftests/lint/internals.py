@@ -6,7 +6,7 @@
   it, unless a line in brackets explains how it is reached
 - rule labels (PM3, B10, I7 ...): every label that a comment or a document uses is defined there
 - upcalls: each struct of function pointers, each function pointer that is set at run time, and each
-  work item and timer of net/afrdma is named in that section
+  work item and timer of net/afrdma is named in the section "Upcalls"
 - names: non-static functions begin with afr_ and the name of their file, or of the header that
   declares them
 """
@@ -23,7 +23,7 @@ DOCUMENT = ROOT / "Documentation/networking/afrdma-internals.rst"
 COMMENTED = ("net/afrdma/**/*.[ch]", "include/**/*.h", "selftests/net/*.[ch]",
              "selftests/unit/*.c",
              "Documentation/networking/*.rst")
-# Conversions between objects.
+# Functions that convert between objects need not be named after their file.
 SHORT_NAMES = {"afr_net", "afr_sk", "afr_tcp"}
 UNCHECKED = {"compat.h"}
 
@@ -90,7 +90,7 @@ def check_calls(code, text):
                 above = [entry for entry in above if entry[0] < indent] + [(indent, None)]
             continue
         name, file = found.groups()
-        # a line in brackets explains how the lines next to it are reached
+        # a line in brackets explains how the functions at its indentation are called
         parents = [entry for entry in above if entry[0] <= indent]
         beside = [entry for entry in parents if entry[0] == indent]
         outer = [entry for entry in parents if entry[0] < indent]
@@ -120,7 +120,8 @@ def check_labels(text):
 
 
 def routes(code):
-    """Yield (file, name) of everything through which code is called other than by name."""
+    """Yield (file, name) of each struct of function pointers, function pointer, work item and
+    timer, through which code is called other than by name."""
     for file, text in code.texts.items():
         quiet = csource.quiet(text)
         for struct in re.finditer(r"struct (\w+) \{\n(.*?)\n\}", quiet, re.S):

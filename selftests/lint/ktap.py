@@ -3,8 +3,8 @@
 
 
 def run(checks, *args):
-    """Run the checks. Each is a name and a function of @args that yields errors. Returns 1 if there
-    were any."""
+    """Run the checks. Each is a name and a function of @args that yields errors. Returns 1 if any
+    check has found an error, else 0."""
     failed = False
     print(f"KTAP version 1\n1..{len(checks)}")
     for number, (name, check) in enumerate(checks, 1):

@@ -73,7 +73,7 @@ def check_uses(name, wanted, place):
 
 
 def check_names(name, text):
-    """What other files can use has the prefix, by which a reader knows it."""
+    """Functions and variables that other files can use begin with "afr"."""
     for line, word in csource.definitions(text):
         if not re.match(r"_*afr", word):
             yield f"{name}:{line}: {word} has no prefix afr_"

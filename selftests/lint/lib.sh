@@ -43,7 +43,8 @@ finish() {
 	[ $lint_failed -eq 0 ]
 }
 
-# From the kernel source that the lab has unpacked, or unpacked once from the source package.
+# kernel_scripts prints the folder in the kernel source that the lab has unpacked. If there is no
+# such source, it unpacks the scripts from the source package of the distribution, once.
 kernel_scripts() {
 	local cache=${AFRDMA_CACHE:-$HOME/.cache/afrdma} dir tarball
 	for dir in ${AFRDMA_KERNEL_SOURCE:+"$AFRDMA_KERNEL_SOURCE/scripts"} \

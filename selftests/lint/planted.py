@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""layers.py and circles.py see what they are made for.
+"""Test of layers.py and circles.py: they must detect violations that are added to the code.
 
     planted.py
 
-Each of the faults below is put into a copy of a folder, and the check has to fail for it and name
-it; without a fault it must not. Prints KTAP.
+Each of the faults below is added to a copy of a folder; the check must then fail and report that
+fault. Without a fault the check must pass. Prints KTAP.
 """
 
 import pathlib
@@ -18,7 +18,8 @@ LINT = pathlib.Path(__file__).resolve().parent
 SRC = LINT.parent.parent
 FUNCTION = "static void planted(struct afr_conn *conn)\n{{\n\t{}\n}}\n"
 
-# What it is, the check, its folder, {file: text behind its end}, and a part of the complaint.
+# For each fault: description, check, folder, {file: text to append}, and a part of the error that
+# the check must print.
 FAULTS = (
     ("a call of a file that stands below", "layers", "net/afrdma",
      {"link.c": FUNCTION.format("afr_conn_schedule(conn);")}, "uses afr_conn_schedule of conn.c"),
@@ -55,7 +56,7 @@ def run(check, folder):
 
 
 def planted(check, folder, texts):
-    """What the check says of a copy of the folder with these texts added."""
+    """The exit status and output of the check for a copy of the folder with the texts appended."""
     with tempfile.TemporaryDirectory() as work:
         copy = pathlib.Path(work) / "copy"
         shutil.copytree(SRC / folder, copy, ignore=shutil.ignore_patterns("*.o", "*.cmd", "*.ko"))

@@ -21,7 +21,7 @@ for kernel; do
 		skip "$name" "no headers of $kernel"
 		continue
 	fi
-	# In an empty folder of its own, so that every file is compiled and checked.
+	# The build folder is emptied first, so that every file is compiled and checked.
 	rm -rf "$src/build/sparse/$kernel"
 	if ! AFRDMA_BUILD=$src/build/sparse "$lab/build-module.sh" "$kernel" \
 		W=1 C=2 CF=-D__CHECK_ENDIAN__ >"$tmp/log" 2>&1; then
@@ -29,7 +29,7 @@ for kernel; do
 		not_ok "$name" "$tmp/wrong"
 		continue
 	fi
-	# Only warnings about files of the module; without the build folder in their paths.
+	# Keep only warnings about files of the module, and cut the build folder off their paths.
 	grep -E 'afrdma/[^ ]*:[0-9]+:[0-9]+: ' "$tmp/log" |
 		sed "s|$src/build/sparse/$kernel/||" >"$tmp/wrong" || true
 	judge "$name" "$tmp/wrong"

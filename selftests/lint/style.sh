@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Kernel style: checkpatch --strict, kernel-doc, sizes, SPDX lines, and words that must not be in a
-# finished file.
+# Check the kernel style: checkpatch --strict, kernel-doc, sizes, SPDX lines, and words that a
+# finished file must not contain.
 #
 #   style.sh [FILE...]	checkpatch and kernel-doc for these FILEs only
 set -euo pipefail
@@ -17,9 +17,10 @@ excused() {
 	case ${1##*/} in
 	# Tracepoints have a different layout.
 	trace.h)	echo PARENTHESIS_ALIGNMENT OPEN_ENDED_LINE ;;
-	# A row of the table uses a member for its offset and its size.
+	# The row macros use an argument twice, in offsetof() and in sizeof_field().
 	byzantine_frame.c)	echo MACRO_ARG_REUSE ;;
-	# A list in a macro is not an expression, and its sentences are not split.
+	# Macros that expand to a list of rows cannot be enclosed in parentheses, and the strings
+	# in the rows are not split.
 	netns.h | reason.h | support.h)
 			echo COMPLEX_MACRO LONG_LINE LONG_LINE_STRING ;;
 	netns.c | reason.c)
@@ -27,7 +28,7 @@ excused() {
 				TRAILING_SEMICOLON ;;
 	# Parameters that only some kernels have.
 	compat.h)	echo COMPLEX_MACRO SPACING ;;
-	# checkpatch takes a function with for_each_ in its name for a loop.
+	# checkpatch mistakes a function with for_each_ in its name for a loop.
 	group.c)	echo OPEN_BRACE ;;
 	# sk_err is positive.
 	close.c | wait.c | sendmsg.c)	echo USE_NEGATIVE_ERRNO ;;
@@ -51,7 +52,7 @@ check_patch() {
 if [ $# -gt 0 ]; then
 	c_files=("$@")
 else
-	# What git knows, and what is about to be added.
+	# Files that git knows, and new files that git does not ignore.
 	mapfile -t c_files < <(git ls-files -co --exclude-standard \
 		'net/afrdma/*.[ch]' 'include/uapi/linux/af_rdma.h')
 fi
@@ -59,7 +60,7 @@ fi
 if scripts=$(kernel_scripts); then
 	check_patch "$scripts" "${c_files[@]}" >"$tmp/checkpatch"
 	judge "style: checkpatch --strict" "$tmp/checkpatch"
-	# Our functions are documented where they are defined.
+	# The module's functions have their kernel-doc at the definition.
 	"$scripts/kernel-doc" -none -Wreturn "${c_files[@]}" >"$tmp/kernel-doc" 2>&1 || true
 	judge "style: kernel-doc" "$tmp/kernel-doc"
 else
@@ -67,6 +68,8 @@ else
 	skip "style: kernel-doc" "no kernel source (package linux-source-6.12)"
 fi
 
+[ $# -gt 0 ] || mapfile -t -O ${#c_files[@]} c_files < <(git ls-files -co --exclude-standard \
+	'tools/*.[ch]' 'selftests/*.[ch]')
 python3 "$src/selftests/lint/functions.py" "${c_files[@]}" >"$tmp/functions" || true
 while IFS= read -r line; do
 	case $line in
@@ -76,7 +79,7 @@ while IFS= read -r line; do
 	esac
 done <"$tmp/functions"
 
-# Bit-fields that two contexts write would share a word.
+# Bit-fields in one word must not be written by two contexts at once: the module has none.
 type='(bool|u8|u16|u32|u64|int|unsigned( int| long)?)'
 git grep -nE "^[[:space:]]+${type}[[:space:]]+\w+[[:space:]]*:[[:space:]]*[0-9]" \
 	-- 'net/afrdma/*.[ch]' >"$tmp/bit-fields" || true

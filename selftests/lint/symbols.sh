@@ -10,7 +10,7 @@ set -euo pipefail
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-# Undefined symbols of $1 that $2 does not export.
+# missing KO SYMVERS: print the undefined symbols of KO that SYMVERS does not export.
 missing() {
 	nm -u "$1" | awk '{ print $NF }' | sort -u >"$tmp/undefined"
 	cut -f 2 "$2" | sort -u >"$tmp/exported"

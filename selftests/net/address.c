@@ -121,7 +121,7 @@ static void link_local_client(void)
 
 /* ---- bound to an interface ---- */
 
-/* Works with the interface that leads to the server; one that does not exist is an error. */
+/* Binds to the interface towards the server, and connects. An unknown interface name is refused. */
 static void bind_device(void)
 {
 	int fd = new_socket(0), other = new_socket(0);
@@ -166,8 +166,9 @@ static int socket_of(const struct addrinfo *ai, int family, int protocol)
 }
 
 /*
- * A socket created with ai_protocol is an IPv4 socket: it refuses IPv6 addresses, and still
- * connects to an IPv4 address after that. AFRDMA_PROTOCOL() gives the protocol for either family.
+ * getaddrinfo() sets ai_protocol to IPPROTO_TCP for both address families. An AF_RDMA socket
+ * created with IPPROTO_TCP is an IPv4 socket: it refuses IPv6 addresses, and can still connect to
+ * an IPv4 address afterwards. AFRDMA_PROTOCOL() gives the right protocol for either family.
  */
 static void getaddrinfo_client(void)
 {

@@ -4,7 +4,8 @@
 # For the lab, in both guests: a connection that was opened while one end had no RDMA
 # device moves to RDMA within seconds after the device was added, although attach_retry_ms
 # is a minute here. AFRDMA_INFO must show that its bytes are then carried by RDMA. When the
-# RDMA port goes down while a link is being connected, that is the reason for TCP.
+# RDMA port goes down while a link is being connected, the reason why the connection stays
+# on TCP must be LINK_PORT_DOWN.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -24,9 +25,9 @@ serve() {
 has_reason() { smctl conn mode framed role server reason "$1" >/dev/null 2>&1; }
 no_device() { ! rdma link show "$AFR_DEV/1" >/dev/null 2>&1; }
 
-# arrives WHERE CLIENT SERVER: while guest WHERE has no device, a connection from a to b is
-# on TCP, for CLIENT (a number) at a and SERVER (a name) at b; it moves to RDMA when the
-# device is added again.
+# arrives WHERE CLIENT SERVER: while guest WHERE has no RDMA device, a connection from a to b
+# is on TCP, with reason CLIENT (a number) at a and reason SERVER (a name) at b; it moves to
+# RDMA when the device is added again.
 arrives() {
 	local where=$1 client=$2 server=$3
 	port=$((port + 1))
@@ -59,7 +60,9 @@ arrives() {
 no_link() { [ "$(smctl -j link)" = "[]" ]; }
 is_upgrading() { smctl conn mode framed role client reason UPGRADING >/dev/null 2>&1; }
 
-# port_down REASON: b drops all RDMA packets, and a's port goes down while a link waits for b.
+# port_down REASON: b drops all RDMA packets, and a's RDMA port goes down while a waits for b's
+# answer to the connect request of a link. The connection must be on TCP for REASON (a number)
+# until the port is up again.
 port_down() {
 	port=$((port + 1))
 	check "no link is left" wait_for 20 no_link

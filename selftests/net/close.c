@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* How connections end: half-close, reset, linger, killed processes. Which end sends first. */
+/*
+ * Ends of connections: half-close, linger, killed processes. Also streams in which the client, the
+ * server, neither or both send first.
+ */
 #define _GNU_SOURCE
-#include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 
@@ -11,7 +13,7 @@
 
 /* ---- half-close ---- */
 
-/* The end that ends its direction first can still receive. */
+/* After shutdown(SHUT_WR), this end still receives the bytes of its peer. */
 static void ends_first(void)
 {
 	struct flow in = flow_in(0), out = flow_out(0);
@@ -38,7 +40,7 @@ static void ends_second(void)
 	SYS(close(fd));
 }
 
-/* One direction ends without a byte. */
+/* Calls shutdown(SHUT_WR) without having sent a byte. */
 static void ends_unspoken(void)
 {
 	struct flow in = flow_in(0);
@@ -87,7 +89,7 @@ static void shutdown_twice(void)
 	barrier("both ended");
 }
 
-/* SHUT_RD is not visible to the peer, which receives what this end sends. */
+/* The peer does not notice SHUT_RD, and still receives the bytes that this end sends. */
 static void shuts_read(void)
 {
 	struct flow out = flow_out(0);
@@ -134,225 +136,6 @@ static void writes_to_shut(void)
 	barrier("reset");
 }
 
-/* ---- threads that sleep in calls ---- */
-
-static void *recv_sleeper(void *arg)
-{
-	char byte;
-
-	return (void *)SYS(recv(*(int *)arg, &byte, 1, 0));
-}
-
-static void wakes_recv(void)
-{
-	int fd = open_conn();
-	pthread_t thread = thread_start(recv_sleeper, &fd);
-	void *got = (void *)1;
-
-	barrier("asleep");
-	SYS(shutdown(fd, SHUT_RD));
-	pthread_join(thread, &got);
-	WANT(!got);
-	barrier("awake");
-}
-
-static void stays_quiet(void)
-{
-	int fd = open_conn();
-
-	barrier("asleep");
-	barrier("awake");
-	SYS(close(fd));
-}
-
-static void *send_sleeper(void *arg)
-{
-	uint8_t *buf = buffer(MIB);
-
-	memset(buf, 1, MIB);
-	while (send(*(int *)arg, buf, MIB, MSG_NOSIGNAL) > 0)
-		at(__FILE__, __LINE__, "send() until it fails");
-	free(buf);
-	return (void *)(long)errno;
-}
-
-/* Waits until the socket is full and stays full for 50 ms. */
-static void await_full(int fd)
-{
-	EVENTUALLY(!(poll_one(fd, POLLOUT, 0) & POLLOUT));
-	EVENTUALLY(!(poll_one(fd, POLLOUT, 50) & POLLOUT));
-}
-
-static void wakes_send(void)
-{
-	int fd = open_conn();
-	pthread_t thread = thread_start(send_sleeper, &fd);
-	void *err;
-
-	await_full(fd);
-	SYS(shutdown(fd, SHUT_WR));
-	pthread_join(thread, &err);
-	WANT_EQ((long)err, EPIPE);
-	barrier("asleep");
-	barrier("awake");
-}
-
-/* ---- resets ---- */
-
-static void resets_recv(void)
-{
-	int fd = open_conn();
-
-	barrier("asleep");
-	set_linger(fd, 0);
-	SYS(close(fd));
-}
-
-static void *recv_reset(void *arg)
-{
-	char byte;
-
-	SYS_ERRNO(recv(*(int *)arg, &byte, 1, 0), ECONNRESET);
-	return NULL;
-}
-
-static void recv_is_reset(void)
-{
-	int fd = open_conn();
-	pthread_t thread = thread_start(recv_reset, &fd);
-
-	barrier("asleep");
-	pthread_join(thread, NULL);
-	SYS_ERRNO(send(fd, "x", 1, MSG_NOSIGNAL), EPIPE);
-	want_eof(fd);
-}
-
-static void send_is_reset(void)
-{
-	int fd = open_conn();
-	pthread_t thread = thread_start(send_sleeper, &fd);
-	void *err;
-
-	await_full(fd);
-	barrier("asleep");
-	pthread_join(thread, &err);
-	WANT_EQ((long)err, ECONNRESET);
-}
-
-/*
- * close() with unread bytes resets the connection, so that the peer sees that they were lost. The
- * peer may first read what it had received before.
- */
-static void closes_unread(void)
-{
-	struct flow in = flow_in(0), out = flow_out(0);
-	int fd = open_conn();
-
-	flow_send(fd, &out, 5000, 5000);
-	flow_recv(fd, &in, 1000, 1000);
-	barrier("arrived");
-	SYS(close(fd));
-}
-
-static void closes_unread_peer(void)
-{
-	struct flow in = flow_in(0), out = flow_out(0);
-	int fd = open_conn(), queued;
-
-	flow_send(fd, &out, 20000, 20000);
-	EVENTUALLY(ioctl(fd, FIONREAD, &queued) == 0 && queued == 5000);
-	barrier("arrived");
-	await(fd, POLLERR | POLLHUP);
-	WANT_EQ(flow_recv_to_end(fd, &in), ECONNRESET);
-	WANT_EQ(in.off, 5000);
-	SYS_ERRNO(send(fd, "x", 1, MSG_NOSIGNAL), EPIPE);
-	want_eof(fd);
-}
-
-static void closes_hard(void)
-{
-	struct flow out = flow_out(0);
-	int fd = open_conn();
-
-	flow_send(fd, &out, 5000, 5000);
-	barrier("arrived");
-	set_linger(fd, 0);
-	SYS(close(fd));
-}
-
-static void is_closed_hard(void)
-{
-	struct flow in = flow_in(0);
-	int fd = open_conn(), queued;
-
-	EVENTUALLY(ioctl(fd, FIONREAD, &queued) == 0 && queued == 5000);
-	barrier("arrived");
-	await(fd, POLLERR | POLLHUP);
-	WANT_EQ(flow_recv_to_end(fd, &in), ECONNRESET);
-	WANT_EQ(in.off, 5000);
-}
-
-/* A reset while bytes are in flight: the peer reads an intact prefix, then ECONNRESET. */
-static void closes_hard_in_flight(void)
-{
-	struct flow out = flow_out(0);
-	int fd = open_conn();
-
-	flow_send(fd, &out, amount(20 * MIB, 4 * MIB), 64 * KIB);
-	set_linger(fd, 0);
-	SYS(close(fd));
-}
-
-static void is_closed_hard_in_flight(void)
-{
-	struct flow in = flow_in(0);
-	int fd = open_conn();
-
-	WANT_EQ(flow_recv_to_end(fd, &in), ECONNRESET);
-	WANT(in.off <= amount(20 * MIB, 4 * MIB));
-}
-
-/*
- * Bytes sent to a closed socket are answered by a reset. Its FIN has come before, so send() then
- * fails with EPIPE.
- */
-static void closes_in_order(void)
-{
-	int fd = open_conn();
-
-	SYS(close(fd));
-	barrier("closed");
-	barrier("noticed");
-}
-
-static void writes_to_closed(void)
-{
-	int fd = open_conn();
-
-	barrier("closed");
-	await(fd, POLLRDHUP);
-	want_eof(fd);
-	EVENTUALLY(send(fd, "x", 1, MSG_NOSIGNAL) < 0);
-	WANT_EQ(errno, EPIPE);
-	barrier("noticed");
-}
-
-/* After such a reset, recv() still returns the end of the stream, and send() EPIPE. */
-static void reads_behind_reset(void)
-{
-	int fd = open_conn();
-
-	barrier("closed");
-	await(fd, POLLRDHUP);
-	SYS(send(fd, "x", 1, MSG_NOSIGNAL));
-	await(fd, POLLERR);
-	want_eof(fd);
-	want_eof(fd);
-	SYS_ERRNO(send(fd, "x", 1, MSG_NOSIGNAL), EPIPE);
-	want_eof(fd);
-	barrier("noticed");
-}
-
 /* ---- close with bytes still to send ---- */
 
 static size_t close_len(unsigned int i)
@@ -362,6 +145,7 @@ static size_t close_len(unsigned int i)
 	return sizes[i % ARRAY_SIZE(sizes)];
 }
 
+/* Number of connections that a row opens in succession; connection i carries close_len(i) bytes. */
 static size_t close_count(void)
 {
 	return amount(70, 7);
@@ -442,7 +226,10 @@ static void reads_after_close(void)
 
 /* ---- SO_LINGER ---- */
 
-/* The send side holds more than the receive side: not all bytes written can have arrived. */
+/*
+ * The send buffer is larger than the peer's receive buffer, so that some bytes are still unsent
+ * when close() is called.
+ */
 static const struct sizes uneven = { .sndbuf = 256 * KIB, .rcvbuf = 16 * KIB };
 
 struct closer {
@@ -462,7 +249,7 @@ static void *linger_close(void *arg)
 	return NULL;
 }
 
-/* close() waits until the peer has received the bytes, and no longer. */
+/* close() returns as soon as the peer has received all bytes, before the linger time ends. */
 static void lingers(void)
 {
 	struct flow out = flow_out(0);
@@ -492,7 +279,7 @@ static void reads_slowly(void)
 	barrier("read");
 }
 
-/* close() waits no longer than the linger time; what is left is sent in the background. */
+/* close() returns when the linger time ends; the kernel sends the remaining bytes afterwards. */
 static void lingers_in_vain(void)
 {
 	struct flow out = flow_out(0);
@@ -508,7 +295,7 @@ static void lingers_in_vain(void)
 	barrier("read");
 }
 
-/* With unread bytes close() resets at once, whatever the linger time. */
+/* close() with unread received bytes resets the connection at once, whatever the linger time. */
 static void linger_unread(void)
 {
 	int fd = open_conn(), queued;
@@ -531,8 +318,8 @@ static void linger_unread_peer(void)
 }
 
 /*
- * The server answers and closes with unread bytes. The client sends without reading until it gets
- * the error, and then reads the answer.
+ * The server sends an answer and closes its socket with unread bytes, which resets the connection.
+ * The client sends without reading until send() fails, and then reads the answer.
  */
 static void answers_and_goes(void)
 {
@@ -554,7 +341,7 @@ static void answers_and_goes_client(void)
 		;
 	WANT(errno == ECONNRESET || errno == EPIPE);
 	flow_recv_to_end(fd, &in);
-	/* on RDMA the reset may overtake the answer */
+	/* on RDMA the reset may arrive before the answer, which is then lost */
 	WANT(in.off == 5000 || (run.variant == VAR_RDMA && !in.off));
 }
 
@@ -608,6 +395,7 @@ static void reads_from_killed(void)
 	barrier("killed");
 }
 
+/* A child that has stopped reading is killed while the peer's bytes fill its receive buffer. */
 static void killed_while_receiving(void)
 {
 	int fd = open_conn();
@@ -644,12 +432,13 @@ static void writes_to_killed(void)
 	flow_send_full(fd, &out, 64 * KIB);
 	barrier("full");
 	await(fd, POLLERR | POLLHUP);
-	/* If the killed process had read all bytes that arrived, the FIN comes before the reset. */
+	/* EPIPE if the killed process had no unread bytes: its FIN then precedes the reset. */
 	WANT(send(fd, &byte, 1, MSG_NOSIGNAL) < 0);
 	WANT(errno == ECONNRESET || errno == EPIPE);
 	SYS_ERRNO(send(fd, &byte, 1, MSG_NOSIGNAL), EPIPE);
 }
 
+/* A child that sleeps in recv() is killed; no other process has the socket open. */
 static void killed_while_idle(void)
 {
 	int fd = open_conn();
@@ -677,7 +466,7 @@ static void sees_the_end(void)
 	barrier("killed");
 }
 
-/* ---- which end sends first ---- */
+/* ---- client, server, neither or both send first ---- */
 
 static void sends_first(void)
 {
@@ -712,7 +501,7 @@ static void silence_then_both(void)
 	path_check(fd, 60000, 60000);
 }
 
-/* Each end sends as much as SO_SNDBUF before it reads: TCP does not deadlock here. */
+/* Each end sends SO_SNDBUF bytes before it reads. TCP does not deadlock here. */
 static void both_send_first(void)
 {
 	static const struct sizes sizes = { .sndbuf = 128 * KIB, .rcvbuf = 128 * KIB };
@@ -742,16 +531,13 @@ static void both_close(void)
 	}
 }
 
-#define BOTH(name, first, second, flags)		\
-	{ name, first, second, flags },			\
-	{ name "_back", second, first, (flags) & ~(QUICK | QUICK_ALL) }
 
 /* ---- a closed socket whose peer reads slowly: progress restarts the orphan timeout ---- */
 
 #define SLOW_BYTES	240000
 #define SLOW_CHUNK	6000
 #define SLOW_PAUSE	100	/* ms */
-/* ms; reading what is left in the send ring at close() takes four times as long */
+/* ms; the peer takes four times as long to read the bytes left in the send ring at close() */
 #define SLOW_TIMEOUT	600
 
 static const struct sizes slow_rings = { .sndbuf = 131072, .rcvbuf = 16384 };
@@ -816,15 +602,6 @@ const struct row close_rows[] = {
 	{ "shutdown_twice", shutdown_twice, shutdown_twice, ON_ALL },
 	BOTH("shutdown_read", shuts_read, shuts_read_peer, ON_ALL | QUICK),
 	BOTH("shutdown_both", shuts_both, writes_to_shut, ON_ALL),
-	BOTH("shutdown_wakes_recv", wakes_recv, stays_quiet, ON_ALL | QUICK),
-	BOTH("shutdown_wakes_send", wakes_send, stays_quiet, ON_ALL),
-	BOTH("reset_wakes_recv", recv_is_reset, resets_recv, ON_ALL | QUICK | UNFRAMED),
-	BOTH("reset_wakes_send", send_is_reset, resets_recv, ON_ALL),
-	BOTH("close_unread", closes_unread, closes_unread_peer, ON_ALL | QUICK),
-	BOTH("close_hard", closes_hard, is_closed_hard, ON_ALL | QUICK | UNFRAMED),
-	BOTH("close_hard_in_flight", closes_hard_in_flight, is_closed_hard_in_flight, ON_ALL),
-	BOTH("write_to_closed", closes_in_order, writes_to_closed, ON_ALL),
-	BOTH("end_behind_reset", reads_behind_reset, closes_in_order, ON_ALL | QUICK),
 	{ "close_with_data", sends_and_closes, reads_all, ON_ALL | QUICK },
 	{ "close_with_data_back", reads_all_client, sends_and_closes_server, ON_ALL },
 	BOTH("close_full", closes_full, reads_after_close, ON_ALL | QUICK),

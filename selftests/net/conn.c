@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Connections of rows, in the state that the variant requires. */
+/* Opens connections for rows and brings them into the state that the variant requires. */
 #define _GNU_SOURCE
 #include "test.h"
 
-/* One side of open_conn(), for rows with several connections; accept_conn() is the other. */
+/* Client part of open_conn(), for rows with several connections; server part: accept_conn(). */
 int connect_conn_sized(int port, const struct sizes *sizes)
 {
 	int fd = connect_sized(port, sizes);

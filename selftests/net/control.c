@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The control channel: lines of text on a TCP connection, one for each row. It does
- * not use AF_RDMA, so that what is under test cannot disturb the test itself.
+ * The control channel: lines of text on a TCP connection; each row has its own connection. It does
+ * not use AF_RDMA, so that a defect of AF_RDMA cannot disturb the control of the test.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -33,8 +33,8 @@ static bool starts_with(const char *line, const char *word)
 }
 
 /*
- * Reads the next line. Fails if the other side has failed or is gone, and ends as skipped
- * if the other side did.
+ * Reads the next line. The row fails if the other side has failed or is gone, and is skipped if the
+ * other side has skipped it.
  */
 void control_readline(char *line, size_t size)
 {
@@ -128,7 +128,7 @@ int control_accept(int listener, double seconds)
 	return set_nodelay(accept4(listener, NULL, NULL, SOCK_CLOEXEC));
 }
 
-/* Tries for @seconds, as the server may not have started yet; returns -1 after that. */
+/* Retries for @seconds, because the server may not have started yet; then returns -1. */
 int control_connect(const char *host, int port, double seconds)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(port) };

@@ -4,26 +4,32 @@
 
     death.py serve PORT          accept one connection, echo all bytes, print its AFRDMA_INFO
     death.py stream HOST PORT MIB MARK
-                                 send and check the echo; create the file MARK when on RDMA, and
-                                 send MIB more once the file MARK.done exists
+                                 send and check the echo; create the file MARK when the
+                                 connection is on RDMA; once the file MARK.done exists, send MIB
+                                 MiB more and end
     death.py orphaned HOST PORT SECONDS
-                                 send until the connection fails because the peer's host is
-                                 unreachable, for at most SECONDS
+                                 print "ready" when on RDMA; after a line on stdin, send until the
+                                 connection fails because the peer's host is unreachable; no call
+                                 may block for more than SECONDS
     death.py limited HOST PORT REASON peer|own
-                                 check an echo of 1 MiB, all of it on TCP, for the reason with the
-                                 number REASON, reported by the peer or found at this end
+                                 check an echo of 1 MiB; TCP must carry all of it, and the reason
+                                 must be number REASON, reported by the peer or found by this end
     death.py late HOST PORT REASON MARK
-                                 when on TCP for the reason with this number, create the file MARK;
-                                 must be on RDMA within 20 s, and then send everything there
-    death.py starved HOST PORT   with mem_max 0, send until EAGAIN; continue when the echo is read
+                                 create the file MARK when the connection is on TCP for reason
+                                 number REASON; the connection must then move to RDMA within 20 s,
+                                 and RDMA must carry all later bytes
+    death.py starved HOST PORT   with mem_max 0, send until EAGAIN; sending must continue when a
+                                 thread reads the echo
     death.py flood PORT reset|read
-                                 accept, send until EAGAIN; then reset the connection, or read it
+                                 accept a connection and send until EAGAIN; then reset the
+                                 connection, or read it to its end
     death.py unread HOST PORT reset|read
                                  with mem_max 0, connect to "flood" and send without reading until
-                                 send() blocks; it must fail at the reset, or continue when there
-                                 are pages again
-    death.py deaf PORT           accept, read nothing until the peer has closed; expect ECONNRESET
-    death.py stuffed HOST PORT   fill all buffers towards a peer that does not read, and close
+                                 send() blocks; this send() must fail when "flood" resets the
+                                 connection, or return soon after mem_max is restored
+    death.py deaf PORT           accept a connection and read nothing until poll() reports an
+                                 error; recv() must then fail with ECONNRESET
+    death.py stuffed HOST PORT   send to a peer that does not read until EAGAIN, and close
     death.py keep PORT COUNT     read COUNT connections to their ends, one by one, and close none
     death.py leave HOST PORT COUNT
                                  open COUNT connections, one by one, send on each and close it
@@ -45,8 +51,8 @@ AF_RDMA = int(os.environ.get("AFR_FAMILY", "27"))
 SOL_AFRDMA, AFRDMA_INFO = 427, 1
 PATH_RDMA = 1
 CHUNK = 1 << 15
-LEFT = 100000                   # bytes on each connection of "leave"
-PAGES = 8                       # seconds until "unread" lets the send ring grow again
+LEFT = 100000                   # bytes that "leave" sends on each connection
+PAGES = 8                       # seconds until "unread" restores mem_max, so that rings can grow
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -143,7 +149,7 @@ def orphaned(host, port, seconds):
         conn.sendall(bytes(4096))
         conn.recv(4096, socket.MSG_WAITALL)
     print("ready", flush=True)
-    sys.stdin.readline()        # now the peer's host is unreachable
+    sys.stdin.readline()        # death.sh has made the peer's host unreachable
     start = time.monotonic()
     try:
         while True:
@@ -264,7 +270,7 @@ def flood(port, then):
     print("listening", flush=True)
     conn, _ = listener.accept()
     sent, _ = fill(conn, random.Random(port))
-    time.sleep(3)               # meanwhile the buffers of the other direction fill up
+    time.sleep(3)               # meanwhile the peer fills the buffers of the other direction
     print(f"{sent} bytes sent, then {then}")
     if then == "reset":
         conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -275,7 +281,7 @@ def flood(port, then):
 
 
 def unread(host, port, then):
-    """Meanwhile bytes of "flood" wait in the TCP socket, since the receive ring gets no page."""
+    """Send while bytes from "flood" wait in the TCP socket, as the receive ring gets no page."""
     limit = pathlib.Path("/proc/sys/net/afrdma/mem_max")
     before = limit.read_text()
     limit.write_text("0")
@@ -286,8 +292,9 @@ def unread(host, port, then):
         print(f"{sent} bytes sent: {info(conn)}")
         conn.settimeout(20)
         begin = time.monotonic()
-        # Later than the window credit for what the peer has read, and between two window probes
-        # of TCP, so that nothing but the new limit can wake the connection worker.
+        # Restore mem_max after the peer's window credit for the bytes that it has read, and
+        # between two window probes of TCP, so that only the new limit can wake the connection
+        # worker.
         if then == "read":
             threading.Timer(PAGES, limit.write_text, [before]).start()
         conn.sendall(left + bytes(1 << 20))
@@ -364,9 +371,9 @@ def leave(host, port, count):
     for _ in range(count):
         with rdma_socket() as conn:
             conn.connect((host, port))
-            conn.recv(1)        # accepted, so the connection before has been read to its end
+            conn.recv(1)        # accepted, so "keep" has read the previous connection to its end
             conn.sendall(bytes(LEFT))
-        time.sleep(0.2)         # for FINACK, which may wait for another frame for a moment
+        time.sleep(0.2)         # until FINACK is sent, which may be delayed to be piggybacked
 
 
 def hold():

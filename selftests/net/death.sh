@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab (selftests/lab/run), in both guests: loss of what a connection depends on.
-# When the RDMA device of either end is deleted, or RDMA packets alone are dropped, the
-# stream continues on TCP, and no byte is lost or repeated. When the peer's host becomes
-# unreachable, the connection fails within a bounded time. And the module cannot be
-# unloaded while a socket is open.
+# For the lab (selftests/lab/run), in both guests: loss of the device, path or host that a
+# connection uses. When the RDMA device of either end is deleted, or RDMA packets alone are
+# dropped, the stream continues on TCP, and no byte is lost or repeated. When the peer's host
+# becomes unreachable, the connection fails within a bounded time. The module cannot be unloaded
+# while a socket is open.
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"
@@ -30,8 +30,8 @@ verdict() {
 
 delete_device() { rdma link del "$AFR_DEV"; }
 new_device() { rdma link add "$AFR_DEV" type "$AFR_RDMA" netdev eth0; }
-# Drops RDMA packets, and leaves the TCP connections of the tests alone. iWARP uses TCP with
-# ports of its own.
+# Drops RDMA packets, but no packets of the TCP connections of the tests. iWARP is carried by TCP,
+# on ports that the tests do not use.
 block_rdma() {
 	local what='udp dport 4791'
 	[ "$AFR_RDMA" != siw ] || what='tcp dport != 7100-7199 tcp sport != 7100-7199'
@@ -49,8 +49,8 @@ move_to_tcp() { for id in $(ids conn path rdma); do smctl conn move "$id" tcp; d
 
 ended() { ! kill -0 "$1" 2>/dev/null; }
 
-# If process $1 does not end in time: the state of connections, links, TCP and the interface,
-# to tell which of them stalls.
+# show_stall PID: if the process does not end within 40 s, print the state of connections, links,
+# TCP and the interface, to show which of them stalls
 show_stall() {
 	wait_for 40 ended "$1" && return
 	smctl conn
@@ -105,7 +105,7 @@ host_dies() {
 		barrier "ready $port"
 		cut_network
 		barrier "down $port"
-		# until a's connection has failed, a creates no file in the shared folder
+		# a arrives at this barrier only after its connection has failed: wait longer
 		barrier "gave up $port" 180
 		kill "$server"
 		wait "$server"

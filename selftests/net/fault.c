@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Preloaded into afr_test by selfcheck.sh: corrupts the bytes of one recv() in the way
- * that AFR_FAULT names, to prove that the tests detect it.
+ * Preloaded into afr_test by selfcheck.sh: corrupts the buffer of one recv() in the way that the
+ * environment variable AFR_FAULT names. The tests must detect the corruption.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#define AFTER	10	/* the first recv() to corrupt, of those with enough bytes */
+#define AFTER	10	/* the first call to corrupt, of those that return enough bytes */
 #define PIECE	64
 
 static void lose(char *buf, size_t len)
@@ -47,7 +47,7 @@ static void flip(char *buf, size_t len)
 static char other[PIECE];
 static int other_fd = -1;
 
-/* Inserts bytes of another connection, the first that was read. */
+/* Overwrites PIECE bytes with bytes that recv() returned on another connection. */
 static void mix(char *buf, size_t len)
 {
 	memcpy(buf + len / 2, other, PIECE);
@@ -61,6 +61,7 @@ static const struct {
 	{ "zero", zero }, { "flip", flip }, { "mix", mix },
 };
 
+/* May @corrupt be applied to this call, which returned @len bytes? */
 static bool ready(int fd, void (*corrupt)(char *buf, size_t len), size_t len)
 {
 	static int calls;
@@ -70,7 +71,7 @@ static bool ready(int fd, void (*corrupt)(char *buf, size_t len), size_t len)
 	return corrupt != mix || (other_fd >= 0 && other_fd != fd);
 }
 
-/* Corrupts the buffer once, and keeps bytes of the first connection for mix(). */
+/* Corrupts one buffer per process, and saves bytes of the first connection for mix(). */
 static void corrupt_once(int fd, char *buf, size_t len)
 {
 	const char *name = getenv("AFR_FAULT");

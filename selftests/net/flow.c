@@ -10,7 +10,7 @@
 #include "test.h"
 
 #define LOCATE_NEAR	MIB		/* search range in the same connection */
-#define LOCATE_FAR	(64 * KIB)	/* ... in other connections and rows */
+#define LOCATE_FAR	(64 * KIB)	/* search range in other connections and rows */
 #define LOCATE_CONNS	256
 
 static uint64_t hash_name(const char *name)
@@ -51,13 +51,13 @@ struct flow flow_in(unsigned int conn)
 	return flow_of(conn, !run.server);
 }
 
-/* The eight bytes at offset 8 * @index, the first one in the low bits. */
+/* Returns the eight bytes at offset 8 * @index of the stream; the first byte is in the low bits. */
 static inline uint64_t word(uint64_t key, uint64_t index)
 {
 	return mix(key + index * 0x9e3779b97f4a7c15ULL);
 }
 
-/* The eight bytes at any offset. */
+/* Returns the eight bytes at any offset of the stream, with the first byte in the low bits. */
 static inline uint64_t word_at(uint64_t key, uint64_t off)
 {
 	unsigned int shift = off % 8 * 8;
@@ -128,6 +128,7 @@ static bool find_in(uint64_t key, uint64_t off, uint64_t reach, uint64_t got, ui
 	return false;
 }
 
+/* Searches the streams of all connections of this row for the eight bytes @got. */
 static bool locate_in_conns(const struct flow *flow, uint64_t off, uint64_t got, char *text,
 			    size_t size)
 {
@@ -148,6 +149,7 @@ static bool locate_in_conns(const struct flow *flow, uint64_t off, uint64_t got,
 	return false;
 }
 
+/* Searches two connections of @row, in every variant and direction, for the eight bytes @got. */
 static bool locate_in_row(const struct row *row, uint64_t off, uint64_t got, char *text,
 			  size_t size)
 {
@@ -174,6 +176,7 @@ static bool locate_in_rows(uint64_t off, uint64_t got, char *text, size_t size)
 	return false;
 }
 
+/* Describes in @text where the eight wrong bytes @got belong. */
 static void locate(const struct flow *flow, uint64_t off, uint64_t got, char *text, size_t size)
 {
 	struct flow back = flow_of(flow->conn, !flow->from_server);
@@ -192,6 +195,7 @@ static void locate(const struct flow *flow, uint64_t off, uint64_t got, char *te
 		snprintf(text, size, "they belong to no stream known here");
 }
 
+/* Fails the row: reports the first wrong byte and where the bytes found there belong. */
 static void wrong(const struct flow *flow, const uint8_t *from, size_t len, size_t bad)
 {
 	uint64_t off = flow->off + bad;
@@ -218,7 +222,7 @@ void flow_look(const struct flow *flow, const void *from, size_t len)
 		wrong(flow, from, len, bad);
 }
 
-/* The same, and advances. */
+/* Compares bytes with the stream at the current offset, and advances by @len. */
 void flow_check(struct flow *flow, const void *from, size_t len)
 {
 	flow_look(flow, from, len);
@@ -261,13 +265,13 @@ static void recv_chunks(int fd, struct flow *flow, size_t len, size_t chunk, boo
 	free(buf);
 }
 
-/* Sends exactly @len bytes, in calls of @chunk bytes. */
+/* Sends exactly @len bytes, in send() calls of @chunk bytes. */
 void flow_send(int fd, struct flow *flow, size_t len, size_t chunk)
 {
 	send_chunks(fd, flow, len, chunk, false);
 }
 
-/* Receives exactly @len bytes, in calls for @chunk bytes. */
+/* Receives exactly @len bytes, in recv() calls for up to @chunk bytes. */
 void flow_recv(int fd, struct flow *flow, size_t len, size_t chunk)
 {
 	recv_chunks(fd, flow, len, chunk, false);
@@ -306,7 +310,7 @@ int flow_recv_to_end(int fd, struct flow *flow)
 	return err;
 }
 
-/* Reads up to the end of the stream, fails on an error; returns how many bytes. */
+/* Reads up to the end of the stream and returns the number of bytes; an error fails the row. */
 uint64_t flow_recv_to_eof(int fd, struct flow *flow)
 {
 	uint64_t start = flow->off;
@@ -317,7 +321,7 @@ uint64_t flow_recv_to_eof(int fd, struct flow *flow)
 	return flow->off - start;
 }
 
-/* Sends until a call would block; returns how many bytes. */
+/* Sends until a call would block; returns the number of bytes sent. */
 uint64_t flow_send_full(int fd, struct flow *flow, size_t chunk)
 {
 	uint8_t *buf = buffer(chunk);
@@ -339,7 +343,7 @@ uint64_t flow_send_full(int fd, struct flow *flow, size_t chunk)
 	return flow->off - start;
 }
 
-/* Sends until nothing more fits, while the peer does not read; returns out->off. */
+/* Sends until the buffers of both ends are full while the peer does not read; returns out->off. */
 uint64_t flow_fill_up(int fd, struct flow *out)
 {
 	int quiet = 0;

@@ -6,10 +6,11 @@
 #
 #	forged.sh [quick|full] [SEED]
 #
-# Malformed handshakes, with host a as server and host b as client; then forged cursors and
-# immediates to the host with the unmodified module. "full" makes 10,000 handshakes for each role
-# and 100,000 injections; "quick", the default, makes fewer and takes half a minute. Counters of
-# both hosts show how many were sent and received. Both hosts must release everything afterwards.
+# Malformed handshakes, with victims that are servers on host a and clients on host b; then forged
+# cursors and immediates to the host with the unmodified module. "full" makes 10,000 handshakes for
+# each role and 100,000 injections; "quick", the default, makes fewer and takes half a minute.
+# Counters of both hosts show how many were sent and received. Both hosts must release all resources
+# afterwards.
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"
@@ -38,12 +39,12 @@ counted() {
 		"$AFR_OUT/before" "$AFR_OUT/after"
 }
 
-# at_least NAME LEAST SEEN
+# at_least NAME LEAST SEEN: the number SEEN must not be below LEAST
 at_least() {
 	if [ "$3" -ge "$2" ]; then ok "$1: $3"; else not_ok "$1" "$3, not $2"; fi
 }
 
-# handshakes ROLE SOCKETS: ROLE of rogue, sockets that a victim creates in each case
+# handshakes ROLE SOCKETS: run rogue in ROLE; a victim creates SOCKETS sockets in each case
 handshakes() {
 	counters >"$AFR_OUT/before"
 	run_part "handshakes.$1" "$rogue" --host "$AFR_ME" "${slow_rogue[@]}" --seed "$seed" \
@@ -62,7 +63,7 @@ ledger_take test
 modprobe -q tun 2>/dev/null
 before=$(cat $timeout)
 echo 1000 >$timeout
-# On both hosts at once, with victims of either role. No injection is set yet.
+# Both hosts run rogue at the same time. The Byzantine module injects nothing yet.
 if [ "$AFR_ROLE" = a ]; then handshakes client 2; else handshakes server 1; fi
 echo "$before" >$timeout
 barrier handshakes 7200

@@ -7,14 +7,15 @@ The client of hole.sh: links over paths that lose large RDMA packets, or all of 
     hole.py brief HOST PORT SMCTL       idle links that the peer disconnects are replaced
     hole.py large HOST PORT SMCTL       packets above 1500 bytes are lost: the stream stalls once
                                         and returns to RDMA with smaller packets
-    hole.py crowd HOST PORT SMCTL       hundreds of connections that wait for a peer whose device
-                                        does not answer do not delay another one, which is on TCP
+    hole.py crowd HOST PORT SMCTL       while hundreds of connections wait for a peer whose device
+                                        does not answer, a stream on TCP is not delayed
     hole.py again HOST PORT SMCTL       the reply to the first connect request of a link is lost,
-                                        then the second request: the third one creates the only link
+                                        and so is the second request; the third request creates a
+                                        link, and it is the only one
     hole.py small HOST PORT SMCTL       packets above 400 bytes are lost as well: the stream stays
                                         on TCP for LINK_SHORT, and no new link is tried for a while
-The exit status is 1 if that is not so, and the last line says why. The other end is
-"pace.py serve PORT".
+The exit status is 1 if the connection or link behaves differently; the last line of the output
+says how. The other end is "pace.py serve PORT".
 """
 import contextlib
 import json
@@ -27,15 +28,15 @@ from pace import BYE, ECHO, SINK, connected, counter, send_data, send_size, tran
 
 AFRDMA_RDMA, NEVER, ALWAYS = 2, 1, 2
 LINK_SHORT = 64
-CALLERS = 300           # more than a workqueue has workers
+CALLERS = 300           # connections that try to upgrade; a workqueue executes fewer items at once
 SILENT = """add table inet hole; add chain inet hole in { type filter hook input priority 0; }
             add rule inet hole in udp dport 4791 counter drop"""
 MIB = 1 << 20
-PAUSE = 0.5             # seconds; a transfer of a MiB takes far less
-STALLS = 7              # seconds in all; the device gives up a queue pair after four
+PAUSE = 0.5             # seconds: a MiB that takes longer counts as a stall
+STALLS = 7              # seconds: limit of the sum of all stalls; a queue pair fails after four
 BRIEF = 4               # connections, each with a link of its own
 PATIENCE = 30           # seconds until an expected state must be reached
-CALM = 5                # seconds for which it must then last
+CALM = 5                # seconds for which this state must then last
 
 
 def links(smctl):
@@ -96,7 +97,7 @@ def again(conn, smctl):
     subprocess.run(["nft", SILENT], check=True)
     try:
         set_rdma(conn, ALWAYS)
-        time.sleep(2.2)         # after the second request, before the third one at 3 s
+        time.sleep(2.2)         # the second connect request is lost, the third follows after 3 s
     finally:
         subprocess.run(["nft", "delete table inet hole"], check=True)
     warm(conn, lambda: transfer(conn, 1 << 15))
@@ -119,7 +120,7 @@ def crowd(conn, smctl):
         tries = counter(smctl, "upgrade_tried")
         subprocess.run(["nft", SILENT], check=True)
         try:
-            send_size(first, MIB)               # a write on the link that is not acknowledged
+            send_size(first, MIB)               # posts a write that is not acknowledged
             for caller in callers:
                 set_rdma(caller, ALWAYS)
             set_rdma(conn, ALWAYS)

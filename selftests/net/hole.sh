@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab (selftests/lab/run), in both guests: the packet size of links follows the path
-# MTU of TCP. Where the path loses RDMA packets all the same, links that are lost soon after
-# they came up are not replaced again and again.
+# For the lab (selftests/lab/run), in both guests: a link uses the path MTU of the TCP connection.
+# If the path loses RDMA packets of that size, the next link uses small packets; if the path loses
+# these, too, no new link is tried for a while. Also tests the loss of connect requests, and devices
+# that do not answer, see hole.py.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -17,13 +18,14 @@ port=7500
 listening() { grep -q listening "$work/serve.$port"; }
 no_link() { [ "$("$smctl" -j link)" = "[]" ]; }
 
+# lose BYTES: drop incoming RDMA packets that are longer
 lose() {
 	nft "add table inet hole; add chain inet hole in { type filter hook input priority 0; }
 		add rule inet hole in udp dport 4791 meta length > $1 counter drop"
 }
 no_loss() { nft 'delete table inet hole'; }
 
-# Accepts one RDMA packet, drops those that follow, and ends with the first drop.
+# Accepts one RDMA packet and drops those that follow; removes this filter after the first drop.
 first_only() {
 	nft 'add table inet hole; add chain inet hole in { type filter hook input priority 0; }
 		add rule inet hole in udp dport 4791 limit rate 1/hour burst 1 packets accept
@@ -35,7 +37,8 @@ first_only() {
 }
 was_lost() { nft list table inet hole | grep 'counter packets' | grep -qv 'packets 0 '; }
 
-# part NAME WHAT [MTU]: at a "hole.py WHAT", at b its server; neither has a link before
+# part NAME WHAT [MTU]: wait until neither guest has a link, then run "hole.py WHAT" in guest a
+# against a server in guest b
 part() {
 	local name=$1
 	shift

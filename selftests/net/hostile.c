@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Unusual programs: random calls, connections ended in random ways, descriptors closed
- * while calls use them. (Hostile peers are the subject of rogue.)
+ * Unusual programs: random calls, connections ended in random ways, descriptors closed while calls
+ * use them. (rogue tests hostile peers.)
  */
 #define _GNU_SOURCE
 #include <sys/epoll.h>
@@ -122,7 +122,7 @@ static void random_calls(void)
 
 enum end { END_CLOSE, END_SHUT, END_RESET, ENDS };
 
-/* Sent first on each connection: stream, length, and how the client ends it. */
+/* The first bytes of each connection: stream number, stream length, how the client will end it. */
 struct opening_words {
 	uint32_t number, length, end;
 };
@@ -212,7 +212,7 @@ static void churn_server(void)
 	pthread_t *threads = buffer(total * sizeof(*threads));
 	char line[100];
 
-	/* A connection that is reset before accept() may never be returned by it. */
+	/* accept() need not return a connection that was reset while it was in the queue. */
 	for (;;) {
 		intptr_t fd;
 
@@ -232,7 +232,7 @@ static void churn_server(void)
 
 /* ---- descriptors closed while calls use them ---- */
 
-/* The call holds a reference on the socket; close() only removes the descriptor. */
+/* recv() holds a reference on the socket, so a concurrent close() only removes the descriptor. */
 static void *recv_kept(void *arg)
 {
 	uint8_t buf[100];
@@ -292,7 +292,7 @@ static void closed_in_epoll_peer(void)
 	}
 }
 
-/* A thread that sets and gets options, peeks and polls, whatever state the socket is in. */
+/* Thread: sets and gets options, peeks and polls, in whatever state the socket is. */
 static void *onlooker(void *arg)
 {
 	int fd = *(int *)arg, value;

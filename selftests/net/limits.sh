@@ -28,8 +28,8 @@ serve() {
 }
 
 # refused NAME VALUE WHERE REASON COUNTER [peer]: with limit NAME set to VALUE in guest WHERE,
-# a connection from a to b stays on TCP. At a its reason is REASON, with "peer" as b reported
-# it. COUNTER increases at WHERE.
+# a connection from a to b stays on TCP. At a its reason must be REASON, found by a or, with
+# "peer", reported by b. COUNTER must increase at WHERE.
 refused() {
 	local name=$1 value=$2 where=$3 why=$4 counter=$5 whose=${6:-own} old before
 	port=$((port + 1))
@@ -80,7 +80,7 @@ no_orphans() {
 	fi
 }
 
-# The limit of the machine applies to a new namespace as well.
+# The limit for the whole machine, a module parameter, applies to a new namespace as well.
 no_orphans_anywhere() {
 	local most=/sys/module/afrdma/parameters/orphans_max old
 	if [ "$AFR_ROLE" = a ]; then
@@ -119,7 +119,7 @@ kept_open() {
 	[ "$AFR_ROLE" = b ] || echo 8192 >/proc/sys/net/afrdma/orphans_max
 }
 
-# With mem_max 0 each ring gets only the pages that no limit applies to.
+# With mem_max 0 each ring gets only the few pages that are exempt from all limits.
 no_pages() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then
@@ -135,8 +135,9 @@ no_pages() {
 	barrier "over $port"
 }
 
-# unread reset|read WHEN: the program at a sends and does not read, while bytes of b wait in the
-# TCP socket for a page. Upgrades are off, since an attempt would wake the connection worker.
+# unread reset|read WHEN: the program at a sends and does not read, while bytes from b wait in a's
+# TCP socket for a page of the receive ring. WHEN is part of the name of the test. Upgrades are off,
+# since an attempt would wake the connection worker.
 unread() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then
@@ -157,8 +158,8 @@ unread() {
 	barrier "over $port"
 }
 
-# One host may use every address of a /64: together they get at most as many groups as they
-# leave free of groups_max.
+# A host may use every address of a /64, so all addresses of a /64 together get no more groups
+# than they leave free within groups_max.
 prefix() {
 	local linger
 	linger=$(cat "$(limit link_linger_ms)")
@@ -194,7 +195,7 @@ refused groups_max 0 a GROUP_LIMIT over_limit
 refused attaches_max 0 a ATTACH_LIMIT over_limit
 refused link_requests_max 0 b CONNECT_FAILED over_limit
 refused groups_max 0 b GROUP_LIMIT over_limit peer
-refused attaches_max 0 b ATTACH_LIMIT over_limit peer	# the first one that leaves a link
+refused attaches_max 0 b ATTACH_LIMIT over_limit peer	# the first test that leaves a link
 refused mem_max 120 a RING_LIMIT ring_no_memory
 prefix
 no_pages

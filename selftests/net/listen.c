@@ -132,7 +132,7 @@ static void accept_threads_client(void)
 	barrier("all served");
 }
 
-/* One edge-triggered event may stand for many connections. */
+/* One edge-triggered event may report several connections. */
 static void accept_edge(void)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
@@ -188,7 +188,7 @@ static void connect_once(void)
 
 /* ---- backlog ---- */
 
-/* Clients up to the backlog are connected, and may send, before accept(). */
+/* As many clients as the backlog allows can connect and send before the server calls accept(). */
 static void backlog_server(void)
 {
 	int listener = open_listener(MANY);
@@ -216,7 +216,7 @@ static void backlog_client(void)
 
 #define CROWD	7
 
-/* More clients than the backlog holds: the others connect when there is room, none is lost. */
+/* More clients than the backlog allows: the others connect when there is room; none is lost. */
 static void overflow_server(void)
 {
 	int listener = open_listener(3);
@@ -244,7 +244,7 @@ static void overflow_client(void)
 		SYS_ERRNO(connect(p[i].fd, &addr.sa, len), EINPROGRESS);
 	}
 	barrier("connecting");
-	/* a server without room may give up the handshake of a client that sends nothing */
+	/* a server with a full backlog may drop the handshake of a client that sends nothing */
 	for (int i = 0; i < CROWD; i++) {
 		await(p[i].fd, POLLOUT);
 		SYS(send(p[i].fd, "?", 1, MSG_NOSIGNAL));
@@ -258,7 +258,7 @@ static void overflow_client(void)
 
 /* ---- a server that sends first ---- */
 
-/* An accepted socket is writable at once, whatever the client has sent. */
+/* An accepted socket is writable at once, whether or not the client has sent anything. */
 static void speaks_first(void)
 {
 	struct flow out = flow_out(0);
@@ -319,7 +319,7 @@ static void speaks_and_goes(void)
 	barrier("sent");
 }
 
-/* The server sends and resets: the client still reads what was sent before the reset. */
+/* The server sends bytes and then resets the connection; the client still reads these bytes. */
 static void speaks_and_resets(void)
 {
 	struct flow out = flow_out(0);
@@ -425,13 +425,14 @@ static void closed_in_storm(void)
 	}
 }
 
-/* A client that only waits may never see a reset, on TCP too; one that sends does. */
+/* As on TCP, a client that only waits may never receive a reset; a client that sends does. */
 static bool hung_up_after_send(int fd)
 {
 	send(fd, "?", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	return poll_one(fd, 0, 0) & POLLHUP;
 }
 
+/* Connects eight times while the server closes its listener; every socket must report POLLHUP. */
 static void storm_round(int port)
 {
 	struct pollfd p[8];
@@ -467,7 +468,7 @@ static void port_in_use(void)
 	SYS(listen(first, 1));
 	len = addr_any(&addr, local_port(first));
 	SYS_ERRNO(bind(new_socket(0), &addr.sa, len), EADDRINUSE);
-	/* AF_RDMA sockets use TCP ports: one number space with TCP sockets. */
+	/* AF_RDMA sockets and TCP sockets share the TCP port space. */
 	SYS_ERRNO(bind(new_socket_of(false, run.inet6, 0), &addr.sa, len), EADDRINUSE);
 	SYS(close(first));
 	SYS(bind(new_socket(0), &addr.sa, len));
@@ -557,7 +558,7 @@ static void reuseport_server(void)
 	barrier("all served");
 }
 
-/* ---- what an accepted socket inherits, compared with TCP ---- */
+/* ---- options that an accepted socket inherits, compared with TCP ---- */
 
 static const struct {
 	int level, option, value;

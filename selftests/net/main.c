@@ -14,13 +14,14 @@
 #include "main.h"
 #include "test.h"
 
-#define PROTOCOL	1	/* of the control channel; both sides must be of one build */
+#define PROTOCOL	1	/* version of the control channel; both sides are one build */
 #define START_SECONDS	60	/* how long to wait for the other side to start */
 
 static const struct row *const tables[] = {
 	connect_rows, listen_rows, message_rows, option_rows, stream_rows, close_rows,
 	poll_rows, ring_rows, many_rows, share_rows, upgrade_rows, hostile_rows, uring_rows,
 	address_rows, support_rows, urgent_rows, own_rows, seam_rows, told_rows,
+	policy_rows, misuse_rows, flags_rows, reset_rows,
 	NULL,
 };
 
@@ -88,7 +89,7 @@ static bool asked_for(enum variant variant)
 	return opt.family_tcp || in_list(opt.variants, name, name);
 }
 
-/* A QUICK row runs only in the first of its selected variants: rdma if that is among them. */
+/* With --quick, a QUICK row runs only in its first selected variant: rdma, if that is selected. */
 static bool quick(const struct row *row, enum variant variant)
 {
 	if (row->flags & QUICK_ALL)
@@ -160,8 +161,8 @@ static bool other_side_gone(double *since)
 }
 
 /*
- * Waits for the row to end; false if it has to be killed. The server waits a little longer
- * than the client, so that the client's report of what it waited for still arrives.
+ * Waits for the row's process to exit; returns false if the process must be killed. The server
+ * waits a little longer, so that a client that gives up can still report what it was waiting for.
  */
 static bool wait_row(pid_t pid, int *status)
 {
@@ -198,8 +199,8 @@ static void bail_out(const char *why)
 }
 
 /*
- * Kills the processes of a row that are left. If one cannot be killed, it hangs in the
- * kernel, and the results of later rows would mean nothing.
+ * Kills the remaining processes of a row. If one cannot be killed, it hangs in the kernel and would
+ * make the results of later rows meaningless, so the run is aborted.
  */
 static void kill_row(pid_t pid, bool ended)
 {
@@ -219,9 +220,9 @@ static void kill_row(pid_t pid, bool ended)
 #define FRAMED_SECONDS	2	/* time for connections of the row to become framed */
 
 /*
- * If both ends use AF_RDMA, this host must have had connections since the counters in @old were
- * read, and all must have become framed: a row that does not check its path would also pass in
- * fallback mode.
+ * If both ends use AF_RDMA, checks that this host has had connections since the counters in @old
+ * were read, and that all of them have become framed: a row that does not check its path would also
+ * pass in fallback mode.
  */
 static bool was_framed(const uint64_t *old)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Conventions between the runner and the processes of rows. */
+/* Exit codes and control-channel lines shared by the runner and the processes that run rows. */
 #ifndef AFR_NET_MAIN_H
 #define AFR_NET_MAIN_H
 
 #define EXIT_FAIL	1
 #define EXIT_SKIP	4	/* as in kselftest */
 
-/* First words of lines on the control channel that end the row of the side that reads them. */
+/* A control-channel line that begins with one of these ends the row on the side that reads it. */
 #define LINE_FAIL	"FAIL"
 #define LINE_SKIP	"SKIP"
 

@@ -18,7 +18,7 @@ static size_t share(void)
 	return amount(256 * KIB, 64 * KIB);
 }
 
-/* Connections may be accepted in another order than they were opened: the client sends a number. */
+/* Identifies the connection to the server, which may accept connections in another order. */
 static void send_number(int fd, uint32_t number)
 {
 	WANT_EQ(SYS(send(fd, &number, sizeof(number), MSG_NOSIGNAL)), sizeof(number));
@@ -33,7 +33,7 @@ static uint32_t recv_number(int fd)
 	return number;
 }
 
-/* 200 rings of the default size exceed what a small host allows for RDMA. */
+/* Small rings, because 200 rings of the default size exceed what a small host allows for RDMA. */
 static const struct sizes modest = { .sndbuf = 32 * KIB, .rcvbuf = 32 * KIB };
 
 static void open_all(int *fds)
@@ -63,12 +63,15 @@ static void check_all(const int *fds, uint64_t bytes)
 
 /* ---- one thread, poll ---- */
 
-/* send() calls that failed with EAGAIN, and those after which poll() still reported POLLOUT. */
+/*
+ * Number of send() calls that failed with EAGAIN, and number of these calls after which poll()
+ * still reported POLLOUT.
+ */
 static unsigned int eagains, false_pollouts;
 
 /*
- * A small guest does not have pages for all rings at once, so a send() after POLLOUT may fail with
- * EAGAIN in the variants with AF_RDMA, but not in the variant tcp.
+ * A small guest cannot back all rings at once. So a send() after POLLOUT may fail with EAGAIN in
+ * the variants with AF_RDMA, but not in variant tcp.
  */
 static ssize_t try_send(int fd, const void *buf, size_t len)
 {
@@ -82,6 +85,7 @@ static ssize_t try_send(int fd, const void *buf, size_t len)
 	return 0;
 }
 
+/* Receives and sends once as poll() result @got allows; true when both directions are complete. */
 static bool pump(int fd, struct flow *in, struct flow *out, int got, uint8_t *buf)
 {
 	size_t left = share() - in->off;
@@ -180,7 +184,7 @@ struct echo {
 	uint8_t buf[CHUNK];
 };
 
-/* Echoes until a call would block; true when everything up to the end of the stream was echoed. */
+/* Echoes until a call would block; returns true once the whole stream has been echoed. */
 static bool echo_run(struct echo *e)
 {
 	for (;;) {
@@ -328,7 +332,7 @@ static void cycles_client(void)
 		(i % 2 ? cycle_recv : cycle_send)(connect_conn(port), i);
 }
 
-/* Many handshakes at the same time, by several threads. */
+/* Number of threads that open connections at the same time. */
 #define STORMERS	8
 
 static void *storm_thread(void *arg)
@@ -389,12 +393,13 @@ static void storm_server(void)
 		pthread_join(threads[i], NULL);
 }
 
-/* ---- fifty connections that are not read, and one that is ---- */
+/* ---- fifty connections whose server does not read, and one that must still make progress ---- */
 
 #define STALLED		50
 #define WORD		100
 #define TURNS		200
 
+/* Exchanges requests and responses on the one connection that is read. */
 static void stalled_talk(int fd)
 {
 	struct flow in = flow_in(STALLED), out = flow_out(STALLED);

@@ -4,8 +4,8 @@
 
     mass.py serve PORT             echo on all connections until all have ended
     mass.py ask HOST PORT COUNT    move COUNT connections to RDMA; reset half of the remaining
-                                   ones, three times; each time the others must answer within
-                                   SECONDS
+                                   connections, three times; each time the connections that are
+                                   not reset must answer within SECONDS
 """
 import random
 import selectors
@@ -17,7 +17,7 @@ import time
 from death import on_rdma, rdma_socket
 
 SECONDS = 20
-AT_ONCE = 250       # connections opened between two checks
+AT_ONCE = 250       # connections opened before their echoes are checked
 WORD = bytes(range(250)) * 4
 HARD = struct.pack("ii", 1, 0)      # SO_LINGER with which close() sends RST
 
@@ -50,7 +50,7 @@ def serve(port):
 
 
 def ask(conns, what):
-    """Send WORD on each connection and check its echo; returns the seconds until all came."""
+    """Send WORD on each connection; returns the seconds until all echoes had come and matched."""
     waiting = selectors.EpollSelector()
     got = dict.fromkeys(conns, b"")
     begin = time.monotonic()

@@ -7,11 +7,11 @@
     memory.py stuff HOST PORT UID COUNT
                         fill COUNT connections, and keep them open until a line comes on stdin
     memory.py echo PORT UID REASON COUNT
-                        echo on COUNT connections, one after the other, from the second on with
-                        SO_RCVLOWAT; at its end each must be on TCP for REASON
+                        echo on COUNT connections, one after the other, all but the first with
+                        SO_RCVLOWAT; each must be on TCP for REASON when it ends
     memory.py stream HOST PORT UID REASON
-                        check an echo until a reason is decided, then 1 MiB more; all of it must
-                        be carried by TCP, for REASON
+                        check an echo until AFRDMA_INFO shows a final reason, then an echo of
+                        1 MiB more; TCP must carry all bytes, and the reason must be REASON
     memory.py keep PORT UID
                         accept connections and keep them open until a line comes on stdin
     memory.py hold HOST PORT UID LOCAL COUNT RDMA REASON
@@ -44,7 +44,7 @@ def listen(port, backlog):
 
 
 def wait(conns):
-    """Wait for a line on stdin, and let close() send RST.
+    """Wait for a line on stdin, then set SO_LINGER so that close() resets @conns.
 
     After an orderly close() each connection would stay until the peer closes its end.
     """
@@ -61,7 +61,10 @@ def deaf(port, count):
 
 
 def stuff(host, port, count):
-    """Send on all until none has taken a byte for a second: pages may become free meanwhile."""
+    """Send on all connections until none of them accepts a byte for a second.
+
+    A connection that is full may accept bytes later, since pages may become free meanwhile.
+    """
     conns = []
     for _ in range(count):
         conns.append(rdma_socket())
@@ -84,7 +87,7 @@ def echo(port, reason, count):
     listener = listen(port, count)
     for number in range(count):
         conn, _ = listener.accept()
-        if number:              # more bytes than there are pages for, so recv() must return less
+        if number:              # the ring has fewer pages: recv() must not wait for so many bytes
             conn.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, CHUNK)
         poll = select.poll()
         poll.register(conn, select.POLLIN)

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # For the lab (selftests/lab/run), in both guests: a user or peer that fills ring memory does
-# not stop others. When unread data of one user fills it, the streams of other users continue
-# on TCP, and both ends report the reason. Of the memory for connections on RDMA no peer and
-# no user gets all. Connections that have left RDMA, or have ended, hold no pages.
+# not stop others. When unread data of one user fills the memory, other users' streams continue
+# on TCP, and both ends report the reason. No single peer or user gets all the memory that pinned
+# rings may use. Connections that have left RDMA, or have ended, hold no pages.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -47,7 +47,7 @@ end() {
 	wait "${pid[$1]}"
 	sed 's/^/# /' "$work/$1"
 }
-# Also true when the process has ended, which will never print "ready".
+# ready NAME: has the process printed "ready", or has it ended, so that it never will?
 ready() { printed "$1" ready || ! kill -0 "${pid[$1]}" 2>/dev/null; }
 is_ready() { wait_for 60 ready "$1"; printed "$1" ready; }
 
@@ -96,9 +96,9 @@ hold() {
 	check "shares: $1: $5 of $4 on RDMA, the others on TCP for $6" is_ready "$1"
 }
 
-# RDMA may use 3072 pages, and each connection takes 128 of them. The first address gets half,
-# the second one half of the rest. The third one gets less, since the user then has four
-# fifths. Another user still gets memory.
+# RDMA may use 3072 pages of b, and each connection takes 128 of them. The first address gets
+# half of the pages, the second one half of the remaining pages. The third one gets fewer, since
+# user 1 then has four fifths of all pages. Another user still gets memory.
 shares() {
 	local over
 	if [ "$AFR_ROLE" = b ]; then

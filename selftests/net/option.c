@@ -34,8 +34,8 @@ static void lowat_recv(void)
 	WANT_EQ(poll_one(fd, POLLIN, 100), 0);
 	barrier("seen");
 	/*
-	 * poll() first: a recv() that starts with fewer bytes than SO_RCVLOWAT takes them,
-	 * and TCP then wakes it only when as many as SO_RCVLOWAT have arrived again.
+	 * Calls poll() first. A recv() that starts while fewer than SO_RCVLOWAT bytes are queued
+	 * consumes them, and TCP then wakes it only after SO_RCVLOWAT further bytes.
 	 */
 	await(fd, POLLIN);
 	WANT_EQ(SYS(recv(fd, buf, 2000, 0)), 1000);
@@ -43,7 +43,7 @@ static void lowat_recv(void)
 	path_check(fd, 0, 1000);
 }
 
-/* SO_RCVLOWAT above the size of any buffer: poll() must report a full buffer as readable. */
+/* SO_RCVLOWAT exceeds the size of any buffer: poll() must report a full buffer as readable. */
 static void lowat_huge_recv(void)
 {
 	static const struct sizes small = { .rcvbuf = 16 * KIB };
@@ -82,7 +82,7 @@ static void rcvtimeo(void)
 	barrier("timed out");
 	flow_send(fd, &out, 50, 50);
 	EVENTUALLY(ioctl(fd, FIONREAD, buf) == 0 && *(int *)buf == 50);
-	/* a recv() that has some bytes when it times out returns these */
+	/* a recv() that times out after it has received some bytes returns them */
 	WANT_EQ(SYS(recv(fd, buf, 100, MSG_WAITALL)), 50);
 	flow_check(&in, buf, 50);
 	path_check(fd, 50, 50);
@@ -227,7 +227,7 @@ static struct outcome try_option(int fd, const struct known *k)
 	return o;
 }
 
-/* An option without meaning for AF_RDMA may be refused, but not accepted without effect. */
+/* AF_RDMA may refuse an option that has no meaning for it, but not accept it without effect. */
 static void compare_option(const struct known *k, struct outcome own, struct outcome tcp)
 {
 	at(__FILE__, __LINE__, k->name);

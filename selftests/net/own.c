@@ -39,7 +39,7 @@ static void zerocopy_recv(void)
 	path_check(fd, 0, in.off);
 }
 
-/* Reads a notification; returns the number of the last call that it completes. */
+/* Reads a notification of MSG_ZEROCOPY; returns the number of the last send() that it completes. */
 static unsigned int next_notification(int fd, bool copied)
 {
 	char control[CMSG_SPACE(sizeof(struct sock_extended_err) + sizeof(struct sockaddr_in6))];
@@ -66,7 +66,7 @@ static void zerocopy_send(void)
 	unsigned int calls = 0, noticed = 0;
 	uint8_t buf[20000];
 
-	/* older kernels refuse it to families they do not know, without calling the family */
+	/* older kernels refuse SO_ZEROCOPY to unknown families, without calling the family */
 	if (setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one))) {
 		WANT_EQ(errno, EOPNOTSUPP);
 		WANT(speaks_rdma() && old_kernel());
@@ -165,7 +165,7 @@ static void tcp_inq_recv(void)
 	path_check(fd, 0, 10);
 }
 
-/* ---- SO_TIMESTAMP: accepted, and bytes arrive as without it ---- */
+/* ---- SO_TIMESTAMP is accepted and does not affect the bytes received ---- */
 
 static void timestamp_recv(void)
 {
@@ -218,13 +218,13 @@ static void policy_client(void)
 {
 	int port = server_port(), fd;
 
-	/* upgrades after 64 bytes, for which the sysctls would not */
+	/* ALWAYS: 64 bytes start an upgrade, although they are below the limits of the sysctls */
 	fd = connect_with_policy(port, AFRDMA_RDMA_ALWAYS);
 	echo(fd, true);
 	EVENTUALLY(path_on_rdma(fd));
 	barrier("always");
 
-	/* the option can be changed on a connection */
+	/* the option can be changed on an established connection */
 	set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
 	WANT_EQ(get_int(fd, SOL_AFRDMA, AFRDMA_RDMA), AFRDMA_RDMA_NEVER);
 	EVENTUALLY(path_info(fd).tx_path == AFRDMA_PATH_TCP &&
@@ -236,7 +236,7 @@ static void policy_client(void)
 	echo(fd, true);
 	close(fd);
 
-	/* set before connect(), the client makes no offer, and both ends fall back */
+	/* NEVER, set before connect(): the client makes no offer, and both ends fall back */
 	fd = connect_with_policy(port, AFRDMA_RDMA_NEVER);
 	echo(fd, true);
 	WANT_EQ(path_info(fd).mode, AFRDMA_MODE_PLAIN);
@@ -244,7 +244,7 @@ static void policy_client(void)
 	barrier("never");
 	close(fd);
 
-	/* set on the listener */
+	/* NEVER, set on the listener: it ignores the client's offer */
 	port = server_port();
 	fd = connect_with_policy(port, AFRDMA_RDMA_ALWAYS);
 	echo(fd, true);
@@ -335,7 +335,7 @@ static void ring_server(void)
 }
 
 #define WAITS		30
-#define BUSY_MS		10	/* AFRDMA_BUSY_POLL */
+#define BUSY_MS		10	/* value of AFRDMA_BUSY_POLL, in ms */
 
 /* Processor time, in seconds, of WAITS calls of recv() that time out. */
 static double cpu_of_waits(int fd, int busy_us)
@@ -352,8 +352,8 @@ static double cpu_of_waits(int fd, int busy_us)
 }
 
 /*
- * recv() that polls uses processor time until another task needs the processor. On a host with
- * one processor that is the runner, which checks its row every 10 ms.
+ * Checks that a recv() with busy polling uses processor time. It polls only until another task
+ * needs the processor; on a host with one processor, the runner of the rows needs it every 10 ms.
  */
 static void polls_before_it_sleeps(int fd)
 {
@@ -368,14 +368,14 @@ static void polls_before_it_sleeps(int fd)
 		     polling * 1e3, sleeping * 1e3);
 }
 
-/* Requests and responses with recv() that polls before it sleeps: the bytes are right. */
+/* Exchanges requests and responses with busy polling in recv(), and checks the bytes. */
 static void busy_poll(void)
 {
 	int fd = open_conn();
 	struct flow in = flow_in(0), out = flow_out(0);
 
 	if (speaks_rdma()) {
-		/* nothing arrives, as the server waits for the first bytes; TCP's recv() sleeps */
+		/* the server sends nothing first: recv() times out; TCP's recv() does not poll */
 		if (!run.server && run.variant != VAR_TO_TCP)
 			polls_before_it_sleeps(fd);
 		set_int(fd, SOL_AFRDMA, AFRDMA_BUSY_POLL, 500);

@@ -3,16 +3,16 @@
 """
 Both ends of pace.sh: pacing, crowded links, several links, default ring sizes.
 
-    pace.py serve PORT            serve connections as their first byte asks: echo, or sink
-    pace.py talk HOST PORT SMCTL  bulk is paced beside latency-sensitive messages of other
-                                  connections, and otherwise not
-    pace.py crowd HOST PORT SMCTL connections join and leave a link beside far more streams
-                                  than it has receives
-    pace.py spread HOST PORT SMCTL a second link is created when one has too many connections
+    pace.py serve PORT            serve each connection as its first byte selects: echo or sink
+    pace.py talk HOST PORT SMCTL  bulk data is paced while other connections send
+                                  latency-sensitive messages, and only then
+    pace.py crowd HOST PORT SMCTL connections can join and leave a link that carries far more
+                                  streams than it has receives
+    pace.py spread HOST PORT SMCTL a second link is created when the first has too many users
     pace.py ring BYTES            the rings of a new socket have BYTES bytes
-    pace.py many COUNT            they are smaller while COUNT connections are open, and not
-                                  while COUNT threads wait in accept()
-The exit status is 1 if that is not so, and the last line says why.
+    pace.py many COUNT            the rings of a new socket are smaller while COUNT connections
+                                  are open, but not while COUNT threads only wait in accept()
+The exit status is 1 if the stated behaviour is not observed; the last line of the output says why.
 """
 import functools
 import hashlib
@@ -36,7 +36,7 @@ PACING = pathlib.Path("/proc/sys/net/afrdma/pacing")
 QUIET = 0.5             # seconds, far more than PACE_TIME and BULK_HOLDOFF
 STREAMS = 56            # connections, too few for a second link, see "spread"
 CROWD = 64              # connections that share one link of 16 receives
-LEAVERS, TOGETHER = 6, 7.0      # connections; seconds, more than detach_timeout_ms
+LEAVERS, TOGETHER = 6, 7.0      # number of connections; seconds, more than detach_timeout_ms
 ECHO, SINK, BYE = b"e", b"d", b"q"
 
 
@@ -57,7 +57,7 @@ def echo(conn):
 
 
 def sink(conn):
-    """Receive a size and as many bytes, and answer with their hash; again, until the end."""
+    """Receive a size and that many bytes, answer with their hash; repeat until end of stream."""
     with conn:
         while size := conn.recv(8, socket.MSG_WAITALL):
             left, digest = int.from_bytes(size, "big"), hashlib.sha256()
@@ -192,7 +192,7 @@ def spread(host, port, smctl):
     conns = []
     more(conns, CROWD // 2)
     few = links()
-    more(conns, CROWD // 2 + 2)     # one more than CROWD asks for another link, and one uses it
+    more(conns, CROWD // 2 + 2)     # the first above CROWD requests a link, the next uses it
     end = time.monotonic() + 20
     while len(links()) < 2 and time.monotonic() < end:
         time.sleep(0.1)
@@ -228,7 +228,8 @@ def talk(host, port, smctl):
 
     time.sleep(QUIET)
     before = paced()
-    for i in range(BODIES):     # a size is latency-sensitive, but of the same connection
+    # The size that precedes the data is latency-sensitive, but does not pace its own connection.
+    for i in range(BODIES):
         transfer(bulk, (1 << 20) + i)
     expect("sizes and data of one connection", before, False)
 
@@ -240,7 +241,9 @@ def talk(host, port, smctl):
     send_data(streams[1], ALONE)
 
     before = paced()
-    for _ in range(ROUNDS):     # once both have posted bulk, their sizes do not count any more
+    # The size, a latency-sensitive message, no longer paces other connections once its own
+    # connection has posted bulk data.
+    for _ in range(ROUNDS):
         time.sleep(QUIET)
         for conn in streams:
             send_size(conn, ALONE)
@@ -289,7 +292,7 @@ def ring(size):
 
 
 def many(count):
-    """The ring sizes of open connections count as promised, whatever pages they have."""
+    """Open connections count with their full ring sizes, however few pages the rings hold."""
     before = rings()
     listener = rdma_socket()
     listener.bind(("", 0))

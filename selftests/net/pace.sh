@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab (selftests/lab/run), in both guests: bulk is paced beside latency-sensitive
-# messages of other connections on its link, and otherwise not; connections can leave a
-# crowded link; many connections get more links; and the default ring size follows the
-# memory that is free.
+# Run by the lab (selftests/lab/run) in both guests. Tests that:
+# - bulk data is paced while other connections on its link send latency-sensitive messages, and
+#   only then;
+# - connections can leave a link that many others use;
+# - a peer gets more links when there are many connections to it;
+# - the default ring size depends on the free memory.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -17,7 +19,7 @@ port=7300
 module=/sys/module/afrdma/parameters/mem_max
 space=/proc/sys/net/afrdma/mem_max
 
-# part NAME SECONDS ARGS...: run pace.py; the last line of its output says why it failed
+# part NAME SECONDS ARGS...: run pace.py; if it fails, the last line of its output is the reason
 part() {
 	local name=$1 seconds=$2
 	shift 2
@@ -53,7 +55,7 @@ echo "$old" | tee /proc/sys/net/afrdma/sndbuf >/proc/sys/net/afrdma/rcvbuf
 check "rings: smaller beside many connections" timeout 60 python3 "$pace" many 40
 echo 100000 >"$space"
 check "rings: the namespace's limit applies" python3 "$pace" ring 524288
-echo 88000 >"$space"	# three quarters are a little more than 512 times 512 KiB
+echo 88000 >"$space"	# three quarters of this exceed 512 rings of 512 KiB by a little
 check "rings: smaller when much is promised" timeout 60 python3 "$pace" many 4
 # All connections that follow have one peer, which gets at most half of the memory for RDMA.
 echo 60000 | tee "$module" >"$space"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which path the bytes took. Rows check it by AFRDMA_INFO: they would prove nothing if
- * they also passed while all bytes stay on TCP.
+ * Checks by AFRDMA_INFO which path carried the bytes of a row. Without this check, rows would also
+ * pass while all bytes stay on TCP.
  */
 #define _GNU_SOURCE
 #include <sys/ioctl.h>
@@ -12,7 +12,7 @@
 #define WARM_UP_SIZE	(4 * KIB)
 #define FD_MAX		4096
 
-/* Counters by descriptor at the beginning of the row proper, after the warm-up. */
+/* The byte counters of each descriptor at the end of its warm-up, when the row itself begins. */
 static struct {
 	uint64_t tx_tcp, tx_rdma, rx_tcp, rx_rdma;
 } bases[FD_MAX];
@@ -62,7 +62,7 @@ static const char *describe(const struct afrdma_info *info)
 	return text;
 }
 
-/* Are both directions on RDMA? The connection must be framed, or still undecided. */
+/* Are both directions on RDMA? Fails unless the connection is framed or still undecided. */
 bool path_on_rdma(int fd)
 {
 	struct afrdma_info info = path_info(fd);
@@ -99,6 +99,7 @@ static void recv_all(int fd, void *to, size_t len)
 	}
 }
 
+/* Sets bases[@fd], from which check_rdma() counts the bytes of the row. */
 static void take_base(int fd)
 {
 	struct afrdma_info info = path_info(fd);
@@ -108,7 +109,7 @@ static void take_base(int fd)
 	bases[fd].tx_tcp = info.tx_bytes_tcp;
 	bases[fd].tx_rdma = info.tx_bytes_rdma;
 	bases[fd].rx_tcp = info.rx_bytes_tcp;
-	/* unread bytes are counted already, but belong to the row */
+	/* the module already counts unread bytes, but they belong to the row */
 	SYS(ioctl(fd, FIONREAD, &unread));
 	bases[fd].rx_rdma = info.rx_bytes_rdma - unread;
 }
@@ -146,8 +147,8 @@ static void warm_up_server(int fd, struct warm_up *m)
 }
 
 /*
- * Exchanges @len bytes in each direction on a connection that the row made itself, after the
- * warm-up if the variant is rdma. Both sides call it.
+ * Exchanges @len bytes in each direction; in variant rdma it calls path_warm_up() first. Both sides
+ * call it.
  */
 void path_exchange(int fd, size_t len)
 {
@@ -217,7 +218,7 @@ static void check_fallback(const struct afrdma_info *info)
 		     describe(info));
 }
 
-/* path_check() without barriers, for when the other side is known to have read all bytes. */
+/* path_check() without barriers, for callers that know that the other side has read all bytes. */
 void path_check_alone(int fd, uint64_t tx, uint64_t rx)
 {
 	struct afrdma_info info;
@@ -232,7 +233,7 @@ void path_check_alone(int fd, uint64_t tx, uint64_t rx)
 	case VAR_COLD:
 		/* if this side has only sent, the peer's HELLO may not have arrived yet */
 		EVENTUALLY(path_info(fd).mode != AFRDMA_MODE_UNDECIDED);
-		/* the worker counts bytes that TCP has taken; the peer may have read them before */
+		/* the worker counts bytes after TCP accepts them; the peer may read them earlier */
 		EVENTUALLY(path_info(fd).mode != AFRDMA_MODE_FRAMED || bytes_sent(fd) >= tx);
 		info = path_info(fd);
 		check_cold(&info, tx, rx);

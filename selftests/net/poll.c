@@ -4,7 +4,6 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/select.h>
-#include <sys/ioctl.h>
 
 #include "test.h"
 
@@ -69,6 +68,7 @@ static void reset_it(int fd)
 	close_it(fd);
 }
 
+/* Sends until the socket is not writable and stays so. */
 static void fill(int fd)
 {
 	struct flow out = flow_out(0);
@@ -78,6 +78,7 @@ static void fill(int fd)
 			quiet = 0;
 }
 
+/* Reads until nothing has arrived for 300 ms. */
 static void drain(int fd)
 {
 	uint8_t *buf = buffer(MIB);
@@ -99,8 +100,8 @@ static void lowat(int fd)
 }
 
 /*
- * The peer's end calls @peer, then the watcher's end @watcher, then the peer's end @then. After
- * that the mask of the watcher's socket must become @mask and stay so.
+ * The peer calls @peer, then the watcher calls @watcher, then the peer calls @then. After that,
+ * poll() must report @mask for the watcher's socket, and keep reporting it.
  */
 static const struct situation {
 	const char *name;
@@ -164,7 +165,7 @@ static void watch(const struct situation *s, int fd)
 	barrier("peer went on");
 	while (poll_one(fd, ALL, 0) != s->mask && now() < end) {
 		if (s->watcher == fill && !(s->mask & OUT))
-			fill(fd);	/* the peer was slow: there is room again */
+			fill(fd);	/* bytes moved on to the slow peer and made room */
 		else
 			poll(NULL, 0, 1);
 	}
@@ -189,15 +190,15 @@ static void run_situation(const struct situation *s, bool watcher)
 	int fd = open_conn();
 
 	at(__FILE__, __LINE__, s->name);
-	if (speaks_rdma())	/* a reset before the peer's HELLO makes it a fallback connection */
+	if (speaks_rdma())	/* a reset before the peer's HELLO would force fallback mode */
 		EVENTUALLY(path_info(fd).mode != AFRDMA_MODE_UNDECIDED);
-	barrier("connected");	/* connect() may report a reset that comes at once, on TCP too */
+	barrier("connected");	/* an earlier reset could make connect() fail, on TCP too */
 	(watcher ? watch : act)(s, fd);
 	barrier("done");
 	SYS(close(fd));
 }
 
-/* The variants tcp and cold run each situation on TCP first: if TCP passes, the table is right. */
+/* Variants tcp and cold run each situation on TCP sockets first, which validates the table. */
 static void masks(bool watcher)
 {
 	enum variant variant = run.variant;
@@ -212,6 +213,7 @@ static void masks(bool watcher)
 	}
 }
 
+/* Runs on the end that checks its own poll mask; masks_act() runs on its peer. */
 static void masks_watch(void)
 {
 	masks(true);
@@ -287,10 +289,11 @@ static void wake_all(int fd, int events, void (*wake)(int fd))
 	}
 }
 
+/* A wake function of wake_all(): lets the peer cause the event. */
 static void announce(int fd)
 {
 	(void)fd;
-	poll(NULL, 0, 50);	/* more threads asleep: a lost wake-up is likelier to show */
+	poll(NULL, 0, 50);	/* lets most threads fall asleep, so that a lost wake-up shows */
 	barrier("asleep");
 }
 
@@ -370,7 +373,7 @@ static int edge(int ep, int ms)
 	return SYS(epoll_wait(ep, &ev, 1, ms)) ? ev.events : 0;
 }
 
-/* Every arrival is an edge, also while earlier bytes are unread. */
+/* Every arrival of bytes causes an EPOLLIN edge, even while earlier bytes are unread. */
 static void edge_each_arrival(void)
 {
 	int fd = open_conn(), ep = edge_watch(fd, EPOLLIN);
@@ -401,7 +404,7 @@ static void arrives(void)
 	shut_wr(fd);
 }
 
-/* There is an edge when a full socket has room again, and none while it stays writable. */
+/* An EPOLLOUT edge occurs when a full socket has room again, and none while it stays writable. */
 static void edge_room(void)
 {
 	struct flow out = flow_out(0);
@@ -458,7 +461,7 @@ static void edge_sent_peer(void)
 	barrier("read");
 }
 
-/* Registering a socket reports the events that are already there. */
+/* EPOLL_CTL_ADD reports events that are already pending. */
 static void edge_late(void)
 {
 	int fd = open_conn(), ep;
@@ -603,7 +606,7 @@ static void *exclusive_body(void *arg)
 	return NULL;
 }
 
-/* One connection need not wake all threads, but every connection is accepted. */
+/* A connection need not wake all threads that wait with EPOLLEXCLUSIVE, but must be accepted. */
 static void exclusive(void)
 {
 	struct acceptor a = { open_listener(8), &(unsigned int) { 0 } };

@@ -5,9 +5,9 @@ For limits.sh: groups_max and a host that uses several addresses of one /64.
 
     prefix.py serve PORT        echo, over IPv6 and IPv4
     prefix.py ask HOST6 HOST4 PORT REASON ADDRESS...
-                                connect to HOST6 from each ADDRESS: the connections of all but
-                                the last one must move to RDMA, and that one stay on TCP for
-                                REASON; a connection to HOST4 must move to RDMA, too
+                                connect to HOST6 from each ADDRESS: the connection from the last
+                                ADDRESS must stay on TCP for REASON, and all others must move to
+                                RDMA; a connection to HOST4 must move to RDMA, too
 """
 import ctypes
 import os

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Small buffers: frequent wraps, buffers exactly full or with one byte free, slow ends. */
+/* Small buffers: frequent wraps, buffers full or with one byte free, slow readers and writers. */
 #define _GNU_SOURCE
 #include <sys/ioctl.h>
 
@@ -34,7 +34,7 @@ static void wrap_recv(void)
 	path_check(fd, 0, wraps());
 }
 
-/* All message sizes close to that of the ring, so that wraps occur at every alignment. */
+/* Sends messages of every size close to the ring size, so that wraps occur at every alignment. */
 static void step_send(void)
 {
 	struct flow out = flow_out(0);
@@ -78,7 +78,7 @@ static void wrap_echo(void)
 	path_check(fd, out.off, in.off);
 }
 
-/* ---- slow ends ---- */
+/* ---- slow readers and writers ---- */
 
 #define PAUSES	200
 
@@ -130,11 +130,11 @@ static void fast_recv(void)
 	path_check(fd, 0, 3000 * PAUSES);
 }
 
-/* ---- full ---- */
+/* ---- full buffers ---- */
 
 static const size_t fill_chunks[] = { 1, 3, 511, 4095, 4096, 5000, RING - 1, RING, RING + 1 };
 
-/* Sends until nothing more fits; all bytes not read are then in the two buffers. */
+/* Sends until the send buffer and the peer's receive buffer are full of unread bytes. */
 static uint64_t fill(int fd, struct flow *out, size_t chunk)
 {
 	uint64_t start = out->off;
@@ -148,7 +148,7 @@ static uint64_t fill(int fd, struct flow *out, size_t chunk)
 	return out->off - start;
 }
 
-/* For each size of write: fill the buffers, then the peer reads one byte, then the rest. */
+/* For each size of write: fills the buffers; the peer reads one byte, and later all other bytes. */
 static void full_send(void)
 {
 	struct flow out = flow_out(0);
@@ -159,7 +159,10 @@ static void full_send(void)
 
 		control_send_number("FULL", fill(fd, &out, fill_chunks[i]));
 		barrier("one byte taken");
-		/* A byte may fit now or not yet; neither may be an error or lose data. */
+		/*
+		 * Another byte may fit now or only later; in either case no error and no loss
+		 * occurs.
+		 */
 		extra = flow_send_full(fd, &out, 1);
 		control_send_number("EXTRA", extra);
 		barrier("all taken");
@@ -209,7 +212,7 @@ static void dribble_recv(void)
 	path_check(fd, 0, 40 * RING);
 }
 
-/* With full buffers, the peer peeks at what has arrived and then reads exactly that. */
+/* With full buffers, the peer peeks at the bytes that have arrived and then reads these bytes. */
 static void peek_full_send(void)
 {
 	struct flow out = flow_out(0);
@@ -240,7 +243,7 @@ static void peek_full_recv(void)
 	free(buf);
 }
 
-/* Different sizes at the two ends: a receive buffer bounds the window of the other end. */
+/* The ends have different buffer sizes: a receive buffer limits the send window of the peer. */
 static void uneven(void)
 {
 	static const struct sizes big = { .sndbuf = 512 * KIB, .rcvbuf = 512 * KIB };
@@ -293,7 +296,7 @@ static void resize_recv(void)
 const struct row ring_rows[] = {
 	BOTH("ring_wraps", wrap_send, wrap_recv, ON_RDMA | QUICK),
 	BOTH("ring_steps", step_send, step_recv, ON_ALL),
-	/* not with TCP at one end: with so small a window it waits for its window probes */
+	/* not with TCP at one end: with a window this small, TCP waits for window probes */
 	{ "ring_echo", wrap_echo, wrap_echo, ON_RDMA | ON_COLD | QUICK },
 	BOTH("ring_slow_reader", fast_send, slow_recv, ON_ALL | QUICK),
 	BOTH("ring_slow_writer", slow_send, fast_recv, ON_ALL),

@@ -32,12 +32,13 @@ SMCTL = os.path.join(os.environ.get("AFR_SRC", "."), "build/tools/smctl")
 TRACE = pathlib.Path("/sys/kernel/tracing/instances/rogue")
 ATTEMPTS = 3            # to have the injection happen
 SLOW = 4 if "debug" in os.environ.get("AFR_KERNEL", "") else 1
-# Of both ends. Short, so that the unmodified end and the test need not wait long for the peer.
+# sysctls of both ends. The timeouts are short, so that neither the unmodified end nor the test
+# waits long for the Byzantine peer.
 SETTINGS = {"hello_timeout_ms": 1000, "attach_timeout_ms": 1500, "detach_timeout_ms": 1500,
             "orphan_timeout_ms": 2000, "link_linger_ms": 300, "links_per_group": 1,
             "attach_retry_ms": 20, "link_depth": 16, "sndbuf": 1 << 18, "rcvbuf": 1 << 18}
-# Longer than two rows that wait for a DETACH until their timeout: what is left of the first must
-# not end the link in the second.
+# Longer than two rows that wait for DETACH until their timeout: otherwise the timeout of a
+# connection of the first row could end the link during the second row.
 BYZANTINE_SETTINGS = {"detach_timeout_ms": 100000}
 
 
@@ -145,7 +146,7 @@ class ByzantineEnd:
         self.thread.start()
 
     def victim(self, listener, warm, size, limit, pace):
-        """This end of the victim connection, where any outcome is right."""
+        """Run this end of the victim connection; any outcome is right here."""
         end = time.monotonic() + limit
         try:
             if listener:
@@ -211,7 +212,7 @@ class Ktap:
 
 
 def missing(wanted, seen):
-    """Are reasons @wanted, and is none of them among those @seen?"""
+    """Does a row require one of the reasons @wanted, and is none of them in @seen?"""
     return wanted not in ("", "*") and not set(wanted.split()) & set(seen)
 
 
@@ -236,7 +237,7 @@ class UnmodifiedEnd:
         return (self.near, self.tcp, self.same)
 
     def no_link(self):
-        """Is the link to the other host gone? Connections of the last row may still use it."""
+        """Is there no link to the other host? The previous row's connections may still use it."""
         text = subprocess.run([SMCTL, "-j", "link"], check=True, stdout=subprocess.PIPE).stdout
         return not any(self.peer in link["peer"] for link in json.loads(text))
 
@@ -249,7 +250,11 @@ class UnmodifiedEnd:
         return True
 
     def same_on_rdma(self):
-        """A connection waits longer after each lost link: if it stays on TCP, open another one."""
+        """Is the bystander to the other host on RDMA? If it stays on TCP, replace it first.
+
+        After each lost link a connection waits longer before it tries RDMA again; a new one does
+        not wait.
+        """
         if self.wait_for(self.same.on_rdma, 1.5):
             return True
         self.same.reopen()
@@ -278,8 +283,8 @@ class UnmodifiedEnd:
 
     def leave(self, sock, row):
         """
-        Close with unread bytes during an attach, so that the reset has to wait; then the Byzantine
-        end makes the second injection.
+        Close the victim connection with unread bytes during an attach, so that its reset is
+        deferred; then the Byzantine end makes the second injection.
         """
         end = time.monotonic() + row.limit * SLOW
         rs.send_all(sock, rs.stream_bytes(rs.V_OUT, 0, 4 * rs.CHUNK), end)
@@ -306,10 +311,14 @@ class UnmodifiedEnd:
 
     @staticmethod
     def detach_ms(row):
-        """A flood ends with this timeout, and must have made its injections before."""
+        """The detach timeout of a row, longer on a slow kernel if the row is a flood.
+
+        The timeout ends a flood, which must have made all its injections by then.
+        """
         return row.detach_ms * (SLOW if row.injections > 1 or row.then else 1)
 
     def prepare(self, role, row):
+        """Set up what the row requires. Returns why this failed, or None."""
         set_sysctl("detach_timeout_ms", self.detach_ms(row))
         set_sysctl("attach_retry_ms", row.retry_ms)
         set_sysctl("attach_timeout_ms",
@@ -363,7 +372,7 @@ class UnmodifiedEnd:
             seen = self.trace.reasons(kind)
             if missing(wanted, seen):
                 return f"{kind} for {', '.join(sorted(set(seen))) or 'no reason'}, not {wanted}"
-            strange = set(seen) - rows.LATE[kind] - (rows.BLAMED[kind] if wanted else set())
+            strange = set(seen) - rows.LATE[kind] - (rows.FAULTS[kind] if wanted else set())
             if kind == "down":
                 strange -= set(row.may_down.split())
             if wanted in ("", "*") and strange:
@@ -396,11 +405,12 @@ class UnmodifiedEnd:
             why, note, made = self.attempt(role, row)
             if made or not row.injections:
                 break
-            # the last row ended the link, and the stream was over before there was another one
+            # No injection was made: the previous row had ended the link, and this row's stream was
+            # complete before there was a new link.
         return why, note
 
     def attempt(self, role, row):
-        """The same, and the number of injections made."""
+        """Run a row once. Returns why it failed, or None; details; the number of injections."""
         why = self.prepare(role, row)
         if why:
             return why, "", 0
@@ -434,7 +444,7 @@ def selected(args):
         if args.quick and not row.quick:
             continue
         if row.is_flood and os.environ["AFR_KERNEL"] == "uml-debug":
-            continue        # a smaller one runs instead
+            continue        # a row with a smaller flood runs instead
         for role in row.roles:
             yield role, row
 

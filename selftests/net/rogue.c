@@ -16,8 +16,8 @@
 
 #define SYSCTL		"/proc/sys/net/afrdma/"
 #define SHORT_TIMER	300	/* ms */
-#define LONG_TIMER	30000	/* ms: never expires while a row delays what it sends */
-#define QUICK_CASES	4	/* of each row with --quick, about */
+#define LONG_TIMER	30000	/* ms: longer than any pause that a row makes */
+#define QUICK_CASES	4	/* approximate number of cases of a row with --quick */
 
 static const struct rogue_row *const tables[] = {
 	option_rows, hello_rows, frame_rows, state_rows, flood_rows, NULL,
@@ -38,7 +38,7 @@ static const char usage[] =
 
 /* ---- timers ---- */
 
-/* Sets a timer and returns its previous value, 0 without net.afrdma. */
+/* Sets a timer and returns its previous value, or 0 if net.afrdma does not exist. */
 static int exchange_timer(const char *path, int value)
 {
 	FILE *file = fopen(path, "r+");
@@ -56,6 +56,7 @@ static int exchange_timer(const char *path, int value)
 
 /* ---- the bystander ---- */
 
+/* The two ends of the bystander connection, both in this process. */
 static int bystander[2] = { -1, -1 };
 
 static void bystander_open(const char *host)
@@ -80,6 +81,7 @@ static void bystander_open(const char *host)
 	close(listener);
 }
 
+/* Sends @word from one end of the bystander connection to the other; false on any error. */
 static bool pass_word(int from, int to, u64 word)
 {
 	struct pollfd p = { .fd = to, .events = POLLIN };
@@ -113,7 +115,7 @@ static bool selected(const char *name)
 	return found;
 }
 
-/* Distance between two cases that run; with --quick not all of @count do. */
+/* Increment of the case number; with --quick only some of the @count cases run. */
 static unsigned int step_of(unsigned int count)
 {
 	return rogue.quick && !rogue.cases && count > QUICK_CASES ?
@@ -136,7 +138,7 @@ static const char *run_cases(const struct rogue_row *row, bool as_client)
 	for (unsigned int i = 0; i < count; i += step_of(count)) {
 		const char *why;
 
-		/* "--seed N --cases 1" repeats a case, N being the seed of the run plus i */
+		/* to repeat case i: "--seed N --cases 1", where N is the seed of the run plus i */
 		if (row->flags & RANDOM)
 			rnd_start(rogue.seed + i);
 		why = peer_run(row, i, as_client);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * rogue: a Byzantine peer in user space, without RDMA. It owns a TUN device and implements just
- * enough TCP to negotiate AF_RDMA by the TCP option; then it sends what the module never sends. The
- * victim is an ordinary program on an AF_RDMA socket, in a child process. A bystander connection
- * shows that other connections are not affected.
+ * enough TCP to negotiate AF_RDMA by the TCP option; then it sends bytes and frames that the module
+ * never sends. The victim is an ordinary program on an AF_RDMA socket, in a child process. A
+ * bystander connection shows that other connections are not affected.
  */
 #ifndef AFR_NET_ROGUE_H
 #define AFR_NET_ROGUE_H
@@ -35,7 +35,7 @@ union tun_addr {
 	struct sockaddr_in6 in6;
 };
 
-/* The TUN device, the address of the kernel on it, and that of rogue. */
+/* The TUN device, the kernel's address on it, and rogue's address. */
 struct tun {
 	int fd;
 	bool v6;
@@ -74,13 +74,13 @@ struct tcb {
 	u16 port, peer_port;
 	u32 snd_una, snd_nxt, rcv_nxt;
 	u32 peer_window;
-	unsigned int peer_scale;	/* window scale; 0, because rogue never offers it */
+	unsigned int peer_scale;	/* window scale; 0, as rogue never offers scaling */
 	bool established;
 	bool peer_fin;			/* FIN was received, in order */
 	bool fin_sent;
 	bool reset;			/* RST was received */
 	bool urgent;			/* a segment with URG was received */
-	u8 syn_options[40];		/* of the peer's SYN or SYN-ACK */
+	u8 syn_options[40];		/* TCP options of the peer's SYN or SYN-ACK */
 	unsigned int syn_options_len;
 	u32 syn_seq;
 	unsigned int syns;		/* SYNs and SYN-ACKs received */
@@ -107,9 +107,9 @@ enum victim_state { VICTIM_STARTING, VICTIM_CONNECTED, VICTIM_ENDED };
 struct victim_report {
 	int state;		/* enum victim_state */
 	int read_now;		/* a victim with @sleepy waits for this before it reads */
-	int err;		/* errno of reading, else of sending; 0 = end of stream */
+	int err;		/* errno of recv(), else of send(); 0 = end of stream */
 	u32 mode, reason;	/* AFRDMA_INFO at the end of the connection */
-	double ended;		/* time of the end */
+	double ended;		/* when the connection ended, by now() */
 	size_t heard_len;
 	u8 heard[HEAR_MAX];
 };
@@ -120,11 +120,11 @@ struct victim {
 };
 
 struct victim_plan {
-	bool listens;		/* it accepts; otherwise it connects to rogue */
+	bool listens;		/* the victim accepts; otherwise it connects to rogue */
 	bool rdma;
-	bool sleepy;		/* it does not read before read_now is set */
-	bool shouts;		/* its first bytes are sent with MSG_OOB */
-	unsigned int says;	/* bytes that it sends */
+	bool sleepy;		/* the victim does not read before read_now is set */
+	bool shouts;		/* the victim sends its first bytes with MSG_OOB */
+	unsigned int says;	/* number of bytes that the victim sends */
 	u16 port;
 };
 
@@ -135,13 +135,14 @@ u8 rogue_byte(size_t i);
 
 /* ---- one case (rogue_peer.c) ---- */
 
+/* The required outcome for the victim. */
 enum expect {
-	EXPECT_PLAIN,		/* all bytes after the handshake, unframed, then the end */
-	EXPECT_STREAM,		/* exactly the payload of the DATA frames, then the end */
-	EXPECT_ERROR,		/* a prefix of that, then ECONNRESET or EPROTO */
+	EXPECT_PLAIN,		/* reads all bytes after the TCP handshake as data, then the end */
+	EXPECT_STREAM,		/* reads exactly the payload of the DATA frames, then the end */
+	EXPECT_ERROR,		/* reads a prefix of this payload, then ECONNRESET or EPROTO */
 	EXPECT_EITHER,		/* EXPECT_STREAM or EXPECT_ERROR */
-	EXPECT_PLAIN_OR_ERROR,	/* EXPECT_PLAIN, or a prefix of it and an error */
-	EXPECT_SURVIVE,		/* any end in time; only other connections are checked */
+	EXPECT_PLAIN_OR_ERROR,	/* EXPECT_PLAIN, or reads a prefix of these bytes, then an error */
+	EXPECT_SURVIVE,		/* must end in time, with any result; other connections must work */
 };
 
 #define AS_CLIENT	0x1	/* rogue connects, the victim listens */
@@ -150,10 +151,10 @@ enum expect {
 #define OPEN_SELF	0x4	/* the row does the TCP handshake itself */
 #define SLEEPY		0x8	/* the victim does not read before act() has returned */
 #define NO_HELLO	0x10	/* the row sends its own HELLO, or none */
-#define KEEP_OPEN	0x20	/* send no TCP FIN when act() has returned */
+#define KEEP_OPEN	0x20	/* rogue sends no TCP FIN after act() has returned */
 #define SHORT_TIMERS	0x40	/* the timers of net.afrdma are set to SHORT_TIMER */
 #define RANDOM		0x100	/* --cases sets the number of cases; each has its own seed */
-#define SHOUTS		0x200	/* the first bytes that the victim sends end in an urgent one */
+#define SHOUTS		0x200	/* the first bytes that the victim sends end with an urgent byte */
 #define RAW_BACK	0x80	/* the victim sends in fallback mode, rogue sends frames */
 
 struct peer;
@@ -162,9 +163,9 @@ struct rogue_row {
 	const char *name;
 	unsigned int flags;
 	void (*act)(struct peer *p, unsigned int i);
-	unsigned int count;	/* cases: i = 0 .. count - 1 */
+	unsigned int count;	/* number of cases: act() gets i = 0 .. count - 1 */
 	enum expect expect;
-	unsigned int reason;	/* with an error: required in AFRDMA_INFO, 0 = any */
+	unsigned int reason;	/* reason that AFRDMA_INFO must report with an error, 0 = any */
 	unsigned int says;	/* bytes that the victim sends */
 };
 
@@ -173,20 +174,20 @@ struct peer {
 	struct tcb tcb;
 	struct victim victim;
 	bool as_client;
-	u32 nonce;		/* of the client's option */
-	u64 offset;		/* of the next DATA frame */
+	u32 nonce;		/* nonce in the client's option */
+	u64 offset;		/* stream offset of the next DATA frame */
 	u8 *raw;		/* every byte sent after the TCP handshake */
 	size_t raw_len;
 	u8 *stream;		/* payload of the DATA frames at the correct offset */
 	size_t stream_len;
-	/* received from the victim */
-	size_t parsed;		/* bytes of tcb.in */
+	/* The members below describe the bytes received from the victim. */
+	size_t parsed;		/* number of bytes of tcb.in that were parsed */
 	bool hello_seen;
 	struct afr_hello hello;
 	u64 heard;		/* payload bytes of DATA */
 	u64 fin;		/* end of the stream, AFR_NO_END before FIN */
-	bool finacked;		/* FINACK was sent */
-	unsigned int frames[16];	/* number and last frame of each type */
+	bool finacked;		/* rogue has sent FINACK */
+	unsigned int frames[16];	/* number of frames of each type; @last: the last of them */
 	struct afr_frame last[16];
 	char why[300];		/* the first error, see wrong() */
 };
@@ -203,7 +204,7 @@ struct rogue_run {
 	bool quick;
 	double patience;	/* seconds within which the outcome must occur */
 	u64 seed;
-	unsigned int cases;	/* of each random row, 0 = its count */
+	unsigned int cases;	/* number of cases of each row with RANDOM, 0 = its count */
 };
 
 extern struct rogue_run rogue;

@@ -7,11 +7,11 @@
 
 static unsigned int flood_size(void)
 {
-	/* A TCP victim that does not read can buffer only few. */
+	/* A TCP victim that does not read can buffer only a few frames. */
 	return rogue.quick || !rogue.rdma ? FLOOD / 20 : FLOOD;
 }
 
-/* Sends @count copies of @frame, as many in a segment as fit. */
+/* Sends @count copies of @frame, with as many in each segment as fit. */
 static void flood(struct peer *p, const struct afr_frame *frame, unsigned int count)
 {
 	u8 one[AFR_FRAME_HEAD_MAX], buf[MSS];
@@ -40,7 +40,7 @@ static void flood_frames(struct peer *p, unsigned int i)
 	peer_fin(p);
 }
 
-/* BLOCKED to a victim that does not read; it must not queue an answer for each. */
+/* Floods a victim that does not read with BLOCKED; it must not queue an answer to each frame. */
 static void flood_blocked_unread(struct peer *p, unsigned int i)
 {
 	const struct afr_frame blocked = { .type = AFR_FRAME_BLOCKED, .offset = 1000 };
@@ -67,7 +67,7 @@ static void flood_attach(struct peer *p, unsigned int i)
 	peer_fin(p);
 }
 
-/* DATA frames of one byte. */
+/* Sends DATA frames with one byte of payload each. */
 static void tiny_data(struct peer *p, unsigned int i)
 {
 	u8 buf[MSS];
@@ -109,7 +109,7 @@ static void random_bytes(struct peer *p, unsigned int i)
 	peer_raw(p, buf, sizeof(buf), 1 + rnd() % MSS);
 }
 
-/* A small, an extreme or any value. */
+/* Returns a random value for a field: small, extreme or arbitrary. */
 static u64 random_field(void)
 {
 	switch (rnd() % 5) {
@@ -121,7 +121,7 @@ static u64 random_field(void)
 	}
 }
 
-/* A frame of a known type and the correct length. */
+/* Returns a frame of a random known type, with the correct length and random fields. */
 static struct afr_frame random_frame(void)
 {
 	struct afr_frame f = { .type = 1 + rnd() % AFR_FRAME_SERVICE, .flags = rnd() % 8 ? 0 : 1 };
@@ -173,7 +173,7 @@ static void random_frames(struct peer *p, unsigned int i)
 	}
 }
 
-/* A valid HELLO and valid frames with one bit inverted. */
+/* Sends a valid HELLO and valid frames in which one bit is inverted. */
 static void one_bit(struct peer *p, unsigned int i)
 {
 	u8 buf[sizeof(struct afr_wire_hello) + 400];
@@ -213,14 +213,14 @@ static void insert(struct bytes *b, unsigned int at, const u8 *from, unsigned in
 	b->len += len;
 }
 
-/* Corrupts bytes from @first on; with @keep, the length does not change. */
+/* Corrupts bytes at or after offset @first; with @keep, the length does not change. */
 static void spoil(struct bytes *b, unsigned int first, bool keep)
 {
 	static const u8 values[] = { 0, 1, 2, 0x7f, 0x80, 0xfe, 0xff };
 	unsigned int at, len;
 	u8 some[16];
 
-	if (first >= b->len)	/* an earlier call has removed these bytes */
+	if (first >= b->len)	/* an earlier call has removed the bytes from @first on */
 		first = 0;
 	at = first + rnd() % (b->len - first);
 	len = 1 + rnd() % (b->len - at);
@@ -272,8 +272,9 @@ static void put_frames(struct bytes *b)
 }
 
 /*
- * Does the TCP handshake with our option, corrupted or not. There is no other option: some kernels
- * drop a malformed list of 18 bytes or more. Returns false if the handshake fails.
+ * Does the TCP handshake with the AF_RDMA option, and sets @spoiled if the option is corrupted.
+ * There is no other option: some kernels drop segments with a malformed option list of 18 bytes or
+ * more. Returns false if the handshake fails.
  */
 static bool open_spoiled(struct peer *p, bool *spoiled)
 {
@@ -281,7 +282,7 @@ static bool open_spoiled(struct peer *p, bool *spoiled)
 	struct afr_tcp_option opt = { .server = !p->as_client };
 	u8 valid[AFR_OPT_LEN];
 
-	/* A server needs the nonce of the SYN first. */
+	/* As server, rogue needs the nonce in the victim's SYN first. */
 	if (!p->as_client && !tcp_await_syn(&p->tcb)) {
 		wrong(p, "the victim does not connect");
 		return false;
@@ -292,14 +293,14 @@ static bool open_spoiled(struct peer *p, bool *spoiled)
 	opt.nonce = p->as_client ? p->nonce : afr_tcp_option_answer(p->nonce);
 	afr_tcp_option_write(option.at, &opt);
 	memcpy(valid, option.at, sizeof(valid));
-	/* byte 0 stays: another kind may have a meaning for TCP */
+	/* byte 0, the option kind, stays: TCP might interpret another kind */
 	for (int n = rnd() % 3; n > 0; n--)
 		spoil(&option, 1, true);
 	*spoiled = memcmp(valid, option.at, sizeof(valid));
 	return peer_open_options(p, option.at, option.len);
 }
 
-/* The option or HELLO is corrupted, and often the frames as well. */
+/* Sends a corrupted option or HELLO, and often corrupted frames as well. */
 static void spoiled_handshake(struct peer *p, unsigned int i)
 {
 	struct bytes out = { .len = sizeof(struct afr_wire_hello) }, valid;
@@ -310,7 +311,7 @@ static void spoiled_handshake(struct peer *p, unsigned int i)
 		return;
 	peer_default_hello(p, (struct afr_wire_hello *)out.at);
 	valid = out;
-	/* mostly spare magic and proof: without them, no byte is parsed as a frame */
+	/* usually keep magic and proof, without which the victim parses no frames */
 	for (int n = rnd() % 4 - 1; n > 0; n--)
 		spoil(&out, rnd() % 3 ? AFR_HELLO_MAGIC_LEN + 8 : 0, false);
 	while (!spoiled && out.len == valid.len && !memcmp(out.at, valid.at, out.len))

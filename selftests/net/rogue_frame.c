@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Malformed frames: lengths, flags, fields. Valid frames follow each of them, so that a victim that
- * accepts it reads to the end of the stream, and the row fails.
+ * Frames with wrong lengths, flags or fields. Valid frames follow each of these frames, so that a
+ * victim that accepts the malformed frame reads to the end of the stream and fails the row.
  */
 #define _GNU_SOURCE
 #include <endian.h>
@@ -49,7 +49,7 @@ static struct afr_frame model(const struct peer *p, u8 type)
 	return f;
 }
 
-/* Encodes the model, DATA with its payload. Returns the length. */
+/* Encodes the frame of model(), with the payload of DATA, into @buf. Returns the length. */
 static unsigned int model_bytes(struct peer *p, u8 type, u8 *buf)
 {
 	struct afr_frame f = model(p, type);
@@ -84,7 +84,7 @@ static u32 get_length(const u8 *frame)
 	return be32toh(length);
 }
 
-#define LENGTHS	7	/* wrong lengths for each type */
+#define LENGTHS	7	/* number of wrong lengths for each type */
 
 static void false_length(struct peer *p, unsigned int i)
 {
@@ -160,7 +160,11 @@ static void unknown_too_long(struct peer *p, unsigned int i)
 
 /* ---- incomplete and split frames ---- */
 
-/* Bytes of the longest model, ATTACH. Shorter ones are cut before their last byte repeatedly. */
+/*
+ * Number of cases of cut() per frame type: the length of ATTACH, the longest frame of
+ * model_bytes(). Case n sends the first n bytes of the frame, or all but its last byte if the frame
+ * is not longer than n bytes.
+ */
 #define CUTS	(sizeof(struct afr_wire_frame) + sizeof(struct afr_wire_attach))
 
 static void cut(struct peer *p, unsigned int i)
@@ -178,7 +182,7 @@ static void cut(struct peer *p, unsigned int i)
 	tcp_fin(&p->tcb);
 }
 
-/* TCP FIN between two frames, without a FIN frame. */
+/* Sends a TCP FIN at the end of a frame, without a FIN frame. */
 static void ends_without_fin(struct peer *p, unsigned int i)
 {
 	if (i)
@@ -199,7 +203,7 @@ static void unknown_cut(struct peer *p, unsigned int i)
 	tcp_fin(&p->tcb);
 }
 
-/* DATA and FIN, byte by byte. */
+/* Sends DATA and FIN byte by byte. */
 static void dribble(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = { .type = AFR_FRAME_DATA, .length = 100 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* HELLO: wrong fields, cut, late, repeated, missing. */
+/* HELLO with wrong fields, and HELLO that is truncated, late, repeated or missing. */
 #define _GNU_SOURCE
 #include <endian.h>
 
@@ -34,7 +34,7 @@ static void byte_by_byte(struct peer *p, unsigned int i)
 	send_framed(p);
 }
 
-/* In two segments, split at every byte. */
+/* Sends HELLO in two segments, split after byte @i. */
 static void in_two(struct peer *p, unsigned int i)
 {
 	struct afr_wire_hello hello;
@@ -45,7 +45,7 @@ static void in_two(struct peer *p, unsigned int i)
 	send_framed(p);
 }
 
-/* HELLO, DATA and FIN in one segment. */
+/* Sends HELLO, DATA and FIN in one segment. */
 static void in_one(struct peer *p, unsigned int i)
 {
 	u8 buf[sizeof(struct afr_wire_hello) + 200];
@@ -63,7 +63,7 @@ static void in_one(struct peer *p, unsigned int i)
 	peer_raw(p, buf, len, MSS);
 }
 
-/* A later version may append fields, which are skipped. */
+/* Sends a longer HELLO: later versions may append fields, which the victim skips. */
 static void longer(struct peer *p, unsigned int i)
 {
 	static const u16 lengths[] = { 65, 100, 511, 512 };
@@ -87,7 +87,7 @@ static void unknown_features(struct peer *p, unsigned int i)
 	send_framed(p);
 }
 
-/* Logarithms of the send ring's size, most of them invalid. */
+/* Sends HELLO with various logarithms of the send ring's size, most of them invalid. */
 static void false_send_ring(struct peer *p, unsigned int i)
 {
 	static const u8 orders[] = { 1, 13, 14, 26, 27, 31, 32, 63, 64, 255 };
@@ -99,7 +99,7 @@ static void false_send_ring(struct peer *p, unsigned int i)
 	send_framed(p);
 }
 
-/* No cm listener has this port: the connection stays on TCP. */
+/* Sends HELLO with a port that no cm listener has: the connection stays on TCP. */
 static void false_port(struct peer *p, unsigned int i)
 {
 	static const u16 ports[] = { 1, 80, 4791, 65535 };
@@ -165,9 +165,9 @@ BAD_FIELD(length)
 BAD_FIELD(ring)
 BAD_FIELD(reserved)
 
-/* ---- not a HELLO: bytes for the program ---- */
+/* ---- bytes that are not a HELLO, and so belong to the program ---- */
 
-/* The first @i bytes are those of a HELLO, the next one is not. */
+/* Sends the first @i bytes of a HELLO, then a byte that differs from it, then unframed bytes. */
 static void differs_at(struct peer *p, unsigned int i)
 {
 	struct afr_wire_hello hello;
@@ -179,7 +179,7 @@ static void differs_at(struct peer *p, unsigned int i)
 	peer_raw_bytes(p, BYTES);
 }
 
-/* The same, byte by byte, so that the victim has to wait for each. */
+/* Sends a HELLO with a wrong byte @i, byte by byte, so that the victim waits for each byte. */
 static void differs_slowly(struct peer *p, unsigned int i)
 {
 	struct afr_wire_hello hello;
@@ -191,7 +191,7 @@ static void differs_slowly(struct peer *p, unsigned int i)
 	peer_raw_bytes(p, BYTES);
 }
 
-/* The proof that the victim itself sends, or that of another connection. */
+/* Sends HELLO with the proof that the victim itself sends, or with that of another connection. */
 static void foreign_proof(struct peer *p, unsigned int i)
 {
 	struct afr_wire_hello hello;
@@ -223,7 +223,7 @@ static void cut_by_reset(struct peer *p, unsigned int i)
 	tcp_rst(&p->tcb);
 }
 
-/* Part of a HELLO and nothing more: the victim's timer ends the connection (PA5). */
+/* Sends part of a HELLO and then nothing: the victim's timer ends the connection (PA5). */
 static void cut_by_silence(struct peer *p, unsigned int i)
 {
 	static const unsigned int lengths[] = { 1, 8, 16, 63 };
@@ -234,9 +234,9 @@ static void cut_by_silence(struct peer *p, unsigned int i)
 }
 
 /*
- * HELLO after hello_timeout_ms, to a victim that has nothing to send: its send direction is still
- * undecided, so it answers with HELLO. In fallback mode it could send no CREDIT, and a client that
- * only sends would wait for that in vain.
+ * Sends HELLO after hello_timeout_ms to a victim that has nothing to send. The victim's send
+ * direction is still undecided, so it answers with HELLO: in fallback mode it could send no CREDIT,
+ * and a client that only sends would wait for CREDIT in vain.
  */
 static void late_to_silent(struct peer *p, unsigned int i)
 {
@@ -251,7 +251,7 @@ static void late_to_silent(struct peer *p, unsigned int i)
 		wrong(p, "no HELLO from a victim that has sent nothing");
 }
 
-/* HELLO after hello_timeout_ms: the victim has sent its bytes in fallback mode. */
+/* Sends HELLO after hello_timeout_ms, when the victim has sent its bytes in fallback mode. */
 static void late(struct peer *p, unsigned int i)
 {
 	double end = now() + rogue.patience;
@@ -271,7 +271,7 @@ static void late(struct peer *p, unsigned int i)
 	send_framed(p);
 }
 
-/* No HELLO, but unframed bytes after hello_timeout_ms. */
+/* Sends unframed bytes after hello_timeout_ms, and no HELLO. */
 static void late_and_plain(struct peer *p, unsigned int i)
 {
 	double end = now() + rogue.patience;
@@ -282,6 +282,7 @@ static void late_and_plain(struct peer *p, unsigned int i)
 	peer_raw_bytes(p, BYTES);
 }
 
+/* Sends two HELLOs. */
 static void twice(struct peer *p, unsigned int i)
 {
 	(void)i;
@@ -290,14 +291,17 @@ static void twice(struct peer *p, unsigned int i)
 	send_framed(p);
 }
 
-/* The option was accepted, but no HELLO follows: only the victim's direction is framed (PA2). */
+/*
+ * Sends unframed bytes instead of HELLO after the option was accepted: only the victim's direction
+ * is framed (PA2).
+ */
 static void raw_after_consent(struct peer *p, unsigned int i)
 {
 	(void)i;
 	peer_raw_bytes(p, BYTES);
 }
 
-/* The option was accepted; then the connection ends without a byte. */
+/* Ends the connection without having sent a byte, after the option was accepted. */
 static void ends_unspoken(struct peer *p, unsigned int i)
 {
 	(void)p;

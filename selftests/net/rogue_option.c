@@ -35,7 +35,7 @@ static void add_good(struct list *l, const struct peer *p)
 	add(l, option, sizeof(option));
 }
 
-/* The good option with byte @at replaced. */
+/* Adds the correct option with byte @at replaced by @value. */
 static void add_changed(struct list *l, const struct peer *p, unsigned int at, u8 value)
 {
 	unsigned int start = l->len;
@@ -66,7 +66,7 @@ static void one_version(struct list *l, const struct peer *p, unsigned int i)
 	add_changed(l, p, 6, versions[i]);
 }
 
-/* The role of the other end, and undefined flags. */
+/* The option claims the role of the other end, or has undefined flags. */
 static void one_role(struct list *l, const struct peer *p, unsigned int i)
 {
 	static const u8 flags[] = { 0x02, 0x80, 0xfe, 0xff };
@@ -91,7 +91,7 @@ static void two_options(struct list *l, const struct peer *p, unsigned int i)
 		add_good(l, p);
 }
 
-/* The list ends within the option; the payload follows. */
+/* The option list ends in the middle of the option; the payload follows. */
 static void cut_short(struct list *l, const struct peer *p, unsigned int i)
 {
 	add_good(l, p);
@@ -144,7 +144,7 @@ static void random_list(struct list *l, const struct peer *p, unsigned int i)
 {
 	(void)p;
 	(void)i;
-	/* some kernels drop malformed lists of 18 bytes or more, in which they look for MD5 */
+	/* some kernels search option lists of 18 bytes or more for MD5, and drop malformed lists */
 	while (l->len < 4)
 		add_random(l);
 }
@@ -155,7 +155,7 @@ static void open_with(struct peer *p, unsigned int i,
 	struct list l = { .len = 0 };
 	struct afr_tcp_option opt;
 
-	/* A server needs the nonce of the SYN first. */
+	/* As server, rogue needs the nonce in the victim's SYN first. */
 	if (!p->as_client && !tcp_await_syn(&p->tcb)) {
 		wrong(p, "the victim does not connect");
 		return;
@@ -188,9 +188,9 @@ ROW(no_option)
 ROW(behind_end)
 ROW(random_list)
 
-/* ---- rows as server only ---- */
+/* ---- rows in which rogue is always the server ---- */
 
-/* A middlebox copies unknown options into the SYN-ACK. */
+/* Acts like a middlebox that copies unknown options of the SYN into the SYN-ACK. */
 static void echoed(struct peer *p, unsigned int i)
 {
 	(void)i;
@@ -221,7 +221,7 @@ static void wrong_nonce(struct peer *p, unsigned int i)
 		send_unframed(p);
 }
 
-/* The first SYNs are lost; the victim may leave the option out of retransmissions. */
+/* Ignores the first three SYNs; the victim may leave the option out of retransmissions. */
 static void deaf_at_first(struct peer *p, unsigned int i)
 {
 	(void)i;
@@ -234,9 +234,9 @@ static void deaf_at_first(struct peer *p, unsigned int i)
 		send_unframed(p);
 }
 
-/* ---- rows as client only ---- */
+/* ---- rows in which rogue is always the client ---- */
 
-/* SYNs with the option, whose handshakes are never completed, then a valid connection. */
+/* Sends SYNs with the option and abandons their handshakes, then opens a valid connection. */
 static void half_open(struct peer *p, unsigned int i)
 {
 	struct tcb *tcb = &p->tcb;
@@ -255,7 +255,7 @@ static void half_open(struct peer *p, unsigned int i)
 		seg.sport = 40000 + n;
 		seg.seq = rnd();
 		tun_send(tcb->tun, &seg);
-		/* tcp_turn() answers each SYN-ACK with RST, as a host that sent no SYN */
+		/* tcp_turn() answers each SYN-ACK with RST, like a host that has sent no SYN */
 		while (tcp_turn(tcb, 0))
 			;
 	}
@@ -266,14 +266,14 @@ static void half_open(struct peer *p, unsigned int i)
 	}
 }
 
-/* Unframed bytes after an offer: the acceptance in the SYN-ACK was lost. */
+/* Sends unframed bytes after an offer, as if the acceptance in the SYN-ACK had been lost. */
 static void consent_lost(struct peer *p, unsigned int i)
 {
 	(void)i;
 	send_unframed(p);
 }
 
-/* RST before the first byte. */
+/* Sends RST before the first byte. */
 static void reset_early(struct peer *p, unsigned int i)
 {
 	(void)i;

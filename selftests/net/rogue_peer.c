@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* One case: victim, TCP handshake, the row's act(), and the verdict. */
+/* Runs one case: starts the victim, does the TCP handshake, calls act() and judges the result. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sys/mman.h>
@@ -12,7 +12,7 @@
 #define STREAM_MAX	HEAR_MAX
 #define START_SECONDS	10
 
-/* Records what is wrong; of several calls only the first counts. */
+/* Records an error of the case; only the first call has an effect. */
 void wrong(struct peer *p, const char *format, ...)
 {
 	va_list args;
@@ -34,11 +34,11 @@ void peer_raw(struct peer *p, const void *data, size_t len, size_t chunk)
 	}
 	memcpy(p->raw + p->raw_len, data, len);
 	p->raw_len += len;
-	/* After a reset by the victim this fails; judge() reads the victim's report. */
+	/* This fails after a reset by the victim; judge() then reads the victim's report. */
 	tcp_send(&p->tcb, data, len, chunk);
 }
 
-/* Sends bytes of the application without framing. */
+/* Sends @len bytes of rogue's stream without framing. */
 void peer_raw_bytes(struct peer *p, size_t len)
 {
 	u8 *buf = malloc(len);
@@ -84,7 +84,7 @@ void peer_offset_frame(struct peer *p, u8 type, u64 offset)
 	peer_frame(p, &frame);
 }
 
-/* Sends the next @len stream bytes as DATA at any @offset, without counting them as sent. */
+/* Sends the next @len stream bytes as DATA with any @offset; does not count them as sent. */
 void peer_data_at(struct peer *p, u64 offset, size_t len)
 {
 	struct afr_frame frame = { .type = AFR_FRAME_DATA, .offset = offset, .length = len };
@@ -187,7 +187,7 @@ static void take_all(struct peer *p)
 		;
 }
 
-/* Receives for up to @seconds, until there were @count frames of @type. */
+/* Receives until @count frames of @type have arrived, but no longer than @seconds. */
 bool peer_await_frame(struct peer *p, u8 type, unsigned int count, double seconds)
 {
 	double end = now() + seconds;
@@ -235,7 +235,7 @@ static void answer_fin(struct peer *p)
 	peer_offset_frame(p, AFR_FRAME_FINACK, p->fin);
 }
 
-/* Receives, and answers FIN as the module does, until the victim has ended and is silent. */
+/* Receives, and answers FIN as the module does, until the victim has ended and sends nothing. */
 void peer_settle(struct peer *p, double seconds)
 {
 	bool framed = !(p->row->flags & RAW_BACK) &&
@@ -318,6 +318,7 @@ bool peer_open_options(struct peer *p, const u8 *options, unsigned int len)
 	return false;
 }
 
+/* Checks the option in the victim's SYN-ACK. */
 static void check_answer(struct peer *p)
 {
 	struct afr_tcp_option opt;
@@ -330,7 +331,7 @@ static void check_answer(struct peer *p)
 		wrong(p, "the option in the victim's SYN-ACK does not answer that of the SYN");
 }
 
-/* Waits for the victim's connect(): it would fail if the row caused an error before its return. */
+/* Waits until the victim's connect() has returned: an error caused earlier would make it fail. */
 static bool await_connected(struct peer *p)
 {
 	double end = now() + rogue.patience;
@@ -397,7 +398,7 @@ static void want_error(struct peer *p, const u8 *bytes, size_t len)
 		wrong(p, "the reason is %u, expected %u", r->reason, p->row->reason);
 }
 
-/* All bytes of the victim have arrived, without framing. */
+/* Checks that all bytes of the victim have arrived, without framing. */
 static void want_victim_bytes(struct peer *p)
 {
 	for (size_t i = 0; i < p->row->says; i++)
@@ -408,7 +409,10 @@ static void want_victim_bytes(struct peer *p)
 		}
 }
 
-/* For a victim on a TCP socket, everything after the handshake is data; it sends no frames. */
+/*
+ * Judges a case whose victim uses a TCP socket: everything after the TCP handshake is data, and the
+ * victim sends no frames.
+ */
 static void judge_tcp(struct peer *p)
 {
 	if (p->row->expect == EXPECT_SURVIVE)
@@ -464,7 +468,7 @@ static void prepare(struct peer *p, const struct rogue_row *row, bool as_client)
 		.row = row, .as_client = as_client, .raw = raw_room, .stream = stream_room,
 		.nonce = rnd(), .fin = AFR_NO_END,
 	};
-	/* Another port for each case: segments of earlier connections are not for it. */
+	/* Each case has a port of its own, so that segments of earlier connections do not match. */
 	if (++next_port < 20000)
 		next_port = 20000;
 	p->tcb.in = in_room;
@@ -473,7 +477,10 @@ static void prepare(struct peer *p, const struct rogue_row *row, bool as_client)
 	in_room = p->tcb.in;
 }
 
-/* The victim must detect a violation behind the FIN before it reads up to the FIN and closes. */
+/*
+ * Waits for a reset: the victim must detect a violation behind the FIN frame before it is allowed
+ * to read up to the FIN and close.
+ */
 static void await_reset(struct peer *p)
 {
 	double end = now() + rogue.patience;
@@ -482,6 +489,7 @@ static void await_reset(struct peer *p)
 		tcp_turn(&p->tcb, 10);
 }
 
+/* Opens the connection as the row's flags require, and calls the row's act(). */
 static void act(struct peer *p, unsigned int i)
 {
 	unsigned int flags = p->row->flags;
@@ -497,8 +505,8 @@ static void act(struct peer *p, unsigned int i)
 }
 
 /*
- * Sends a TCP FIN where no FIN frame can end the stream, as with a victim on a TCP socket, and
- * waits for the victim.
+ * Sends a TCP FIN if no FIN frame can end the stream, for example to a victim on a TCP socket. Then
+ * waits for the victim to end.
  */
 static void finish(struct peer *p)
 {
@@ -538,7 +546,7 @@ const char *peer_run(const struct rogue_row *row, unsigned int i, bool as_client
 		report_stall(&p);
 	else if (!p.why[0])
 		(rogue.rdma ? judge : judge_tcp)(&p);
-	/* Nothing may be left for the next case. */
+	/* End the connection, so that none of its segments arrive during the next case. */
 	tcp_rst(&p.tcb);
 	if (!victim_join(&p.victim, START_SECONDS))
 		wrong(&p, "the victim does not end");

@@ -11,14 +11,14 @@ BOTH = (CLIENT, SERVER)
 # Reasons at the unmodified end when the Byzantine peer aborts first: from its ERROR frame, or from
 # the RST that may overtake this frame.
 ENDED = "PEER_ERROR RESET TCP_ERROR TCP_EOF "
-# Reasons of a lost link when the other end has left it.
+# Reasons with which a link is lost after the other end has left it.
 LOST = "LINK_PEER_RESUME LINK_DISCONNECTED LINK_COMPLETION"
 # Reasons that the counter peer_violation counts.
 VIOLATIONS = set("HELLO_BAD HELLO_CUT FRAME_BAD FRAME_UNKNOWN DATA_OFFSET WINDOW_EXCEEDED "
                  "DATA_AFTER_FIN FIN_BAD FINACK_BAD CREDIT_BAD ATTACH_BAD MOVE_BAD RESUME_BAD "
                  "MOVE_DATA".split())
 # The reasons that "*" allows: those for which the peer is responsible, not local ones such as a
-# lack of memory. If the program gets an error, there must be one.
+# lack of memory. If the program gets an error, one of them must be reported.
 FAULTS = {"abort": VIOLATIONS | set(ENDED.split()) |
                    {"CLOSED_UNREAD", "ORPHAN_TIMEOUT", "ORPHAN_DATA"},
           "down": {"LINK_PROTOCOL", "LINK_COMPLETION", "LINK_DISCONNECTED", "LINK_PEER_RESUME",
@@ -34,23 +34,23 @@ class Row:
     """An injection and its outcome."""
     injection: str          # for the module parameter "rogue"
     ends: str               # allowed outcomes: see Exchange.outcome() of rogue_stream.py
-    abort: str = ""         # "": no abort; "*": only FAULTS; else reasons, one is required
-    down: str = ""          # the same for links that are lost
+    abort: str = ""         # "": no abort; "*": only FAULTS; else: one of these is required
+    down: str = ""          # as abort, but for lost links
     may_down: str = ""      # additional reasons for which a link may be lost
-    early: bool = False     # set before the connection is made, not when it is on RDMA
+    early: bool = False     # inject before the connection is made, not once it is on RDMA
     tcp: bool = False       # the connection stays on TCP
     fresh: bool = False     # no link exists yet
-    before: bool = False    # a connection was closed on the link before
+    before: bool = False    # open and close a connection on the link first
     hurts: bool = False     # other connections of the two hosts may be affected
-    roles: tuple = BOTH     # of the unmodified end
+    roles: tuple = BOTH     # roles of the unmodified end with which the row runs
     size: int = 4 * MIB     # bytes: enough for the injection to happen in the middle
     limit: float = 3        # seconds after which the exchange has stalled
     detach_ms: int = 1500   # detach_timeout_ms of the unmodified end
     retry_ms: int = 20      # attach_retry_ms of the unmodified end
-    injections: int = 1     # minimum number
+    injections: int = 1     # minimum number of injections
     counts: str = ""        # a counter of the unmodified end that must rise
     stays: bool = False     # the link must not be lost
-    then: str = ""          # the program closes after the injection; this one follows
+    then: str = ""          # second injection, after the program has closed the connection
     quick: bool = False     # part of --quick
 
     @property
@@ -60,7 +60,7 @@ class Row:
 
     @property
     def is_flood(self):
-        """Tens of thousands of messages; with KASAN and lockdep a smaller row runs instead."""
+        """Are there tens of thousands of messages? A smaller row runs with KASAN and lockdep."""
         words = self.injection.split()
         return "count" in words and int(words[words.index("count") + 1]) > 20000
 
@@ -93,7 +93,7 @@ ROWS = [
     Row("imm_credits", "whole", "", "LINK_PROTOCOL", **QUICK),
     Row("imm_credits arg 0x4000", "whole", "", "LINK_PROTOCOL"),
     Row("imm_credits arg 0xffff", "whole stall", "*", "*"),
-    # A peer may send DETACH. Its next write is a violation, or the ring is not registered any more.
+    # A peer may send DETACH. A later write is a violation, or fails as the ring is unregistered.
     Row("imm_detach after 3 count 1", "whole", "", "LINK_PROTOCOL " + LOST),
     Row("imm_detach arg 0 after 3 count 1", "whole", "", "LINK_PROTOCOL " + LOST, **QUICK),
     Row("imm_bytes after 3 count 1", "whole", "", "LINK_PROTOCOL", **QUICK),
@@ -166,7 +166,8 @@ ROWS = [
     Row("attach_epoch arg 0xffffffffffffffff", "error", "FRAME_BAD", **EARLY),
     Row("attach_epoch arg 5", "error stall", "*", "*", roles=(SERVER,), **EARLY),
     Row("attach_epoch arg 5", "error", "ATTACH_BAD", roles=(CLIENT,), **EARLY),
-    # The server has accepted, but the client reads a refusal. Another ATTACH would be a violation.
+    # The server has accepted, but the client reads a refusal. The client must not try again during
+    # the row: for the server, a second ATTACH is a violation.
     Row("attach_reason arg 32", "whole stall", "*", "*", roles=(CLIENT,), retry_ms=60000, **EARLY),
     Row("attach_reason arg 32", "error", "FRAME_BAD", roles=(SERVER,), **EARLY),
     Row("attach_link arg 1", "error", "ATTACH_BAD", roles=(CLIENT,), **EARLY),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Well-formed frames that violate the state of the connection. Rows in which the victim could read
- * the end of the stream before the violation arrives are SLEEPY.
+ * Well-formed frames that violate the state of the connection. If the victim could read to the end
+ * of the stream before the violation arrives, the row has flag SLEEPY: the victim then reads only
+ * after the violation.
  */
 #define _GNU_SOURCE
 #include "rogue.h"
@@ -44,7 +45,7 @@ static u32 victim_ring(struct peer *p)
 	return p->hello.ring;
 }
 
-/* Fills the window of a victim that does not read, which is legal to the last byte. */
+/* Fills the window of a victim that does not read. Every byte within the window is legal. */
 static void fill_window(struct peer *p)
 {
 	u32 left = victim_ring(p);
@@ -81,7 +82,7 @@ static void data_after_fin(struct peer *p, unsigned int i)
 	peer_data_at(p, p->offset, i ? 1000 : 1);
 }
 
-/* FIN before the last bytes of the stream, which is legal. */
+/* Sends FIN before the last bytes of the stream, which is legal. */
 static void fin_ahead(struct peer *p, unsigned int i)
 {
 	(void)i;
@@ -139,7 +140,7 @@ static void credit_beyond(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
-/* Older cursors are ignored. */
+/* Sends CREDIT with older and older cursors, which the victim ignores. */
 static void credit_backwards(struct peer *p, unsigned int i)
 {
 	(void)i;
@@ -150,14 +151,14 @@ static void credit_backwards(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
-/* Without CREDIT the victim's writer blocks at the end of the window; nothing else happens. */
+/* Sends no CREDIT: the victim's writer blocks at the end of the window; nothing else happens. */
 static void no_credit(struct peer *p, unsigned int i)
 {
 	double end = now() + 0.5;
 
 	(void)i;
 	while (rogue.rdma && now() < end)
-		peer_await_frame(p, AFR_FRAME_URGENT, 1, 0.05);	/* only receive */
+		peer_await_frame(p, AFR_FRAME_URGENT, 1, 0.05);	/* only receives: no URGENT comes */
 	if (p->heard > 256 * 1024)
 		wrong(p, "the victim sent %llu bytes into a window of 262144",
 		      (unsigned long long)p->heard);
@@ -185,20 +186,21 @@ static struct afr_frame attach(u8 type, u32 epoch)
 	};
 }
 
+/* Sends ATTACH for a link that does not exist. */
 static void unknown_link(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = attach(AFR_FRAME_ATTACH, 1);
 
 	(void)i;
 	peer_frame(p, &f);
-	/* a refusal when the timer has expired; the connection stays on TCP */
+	/* the victim refuses the link when its timer expires; the connection stays on TCP */
 	if (rogue.rdma && (!peer_await_frame(p, AFR_FRAME_ATTACHED, 1, rogue.patience) ||
 			   !p->last[AFR_FRAME_ATTACHED].attach.reason))
 		wrong(p, "no refusal of an unknown link");
 	send_rest(p);
 }
 
-/* Epochs may be skipped: an attach may be given up before ATTACH is sent. */
+/* Sends ATTACH with a skipped epoch, which is legal: an end may give up an attach before ATTACH. */
 static void attach_epoch(struct peer *p, unsigned int i)
 {
 	static const u32 epochs[] = { 2, 7, 0x80000000, 0xffffffff };
@@ -208,6 +210,7 @@ static void attach_epoch(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
+/* Sends a second ATTACH, of the same epoch or the next one, before the first one is answered. */
 static void attach_twice(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = attach(AFR_FRAME_ATTACH, 1);
@@ -246,7 +249,7 @@ static void attach_with_reason(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
-/* ATTACH on a one-way connection: HELLO came too late, and the victim sends in fallback mode. */
+/* Sends ATTACH on a one-way connection: HELLO was late, so the victim sends in fallback mode. */
 static void attach_half(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = attach(AFR_FRAME_ATTACH, 1);
@@ -260,7 +263,7 @@ static void attach_half(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
-/* A one-way connection has no window, but FIN is checked. */
+/* Sends DATA after FIN on a one-way connection, which has no window but checks FIN. */
 static void data_after_fin_half(struct peer *p, unsigned int i)
 {
 	double end = now() + rogue.patience;
@@ -271,7 +274,7 @@ static void data_after_fin_half(struct peer *p, unsigned int i)
 	data_after_fin(p, i);
 }
 
-/* Only a client may send ATTACH. */
+/* Sends ATTACH as server, although only a client may send it. */
 static void attach_by_server(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = attach(AFR_FRAME_ATTACH, 1);
@@ -290,6 +293,7 @@ static void attached_unasked(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
+/* Sends MOVE without ATTACH. */
 static void move_unattached(struct peer *p, unsigned int i)
 {
 	static const u64 starts[] = { 0, 10, 1ull << 40 };
@@ -300,7 +304,7 @@ static void move_unattached(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
-/* MOVE for an attach that will be refused, then DATA on TCP. */
+/* Sends MOVE for an attach that will be refused, then DATA on TCP. */
 static void move_refused(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = attach(AFR_FRAME_ATTACH, 1);
@@ -312,6 +316,7 @@ static void move_refused(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
+/* Sends RESUME for an epoch without a link. */
 static void resume_unasked(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = { .type = AFR_FRAME_RESUME, .resume.epoch = i % 3 + 1 };
@@ -323,7 +328,7 @@ static void resume_unasked(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
-/* RESUME right behind ATTACH, as if the link had been lost at once. */
+/* Sends RESUME right after ATTACH, as if the link had been lost at once. */
 static void resume_attach(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = attach(AFR_FRAME_ATTACH, 1);
@@ -362,7 +367,7 @@ static void reset(struct peer *p, unsigned int i)
 	tcp_rst(&p->tcb);
 }
 
-/* TCP FIN instead of FINACK for the victim's FIN. */
+/* Answers the victim's FIN with a TCP FIN instead of FINACK. */
 static void fin_unanswered(struct peer *p, unsigned int i)
 {
 	(void)i;
@@ -371,7 +376,7 @@ static void fin_unanswered(struct peer *p, unsigned int i)
 	tcp_fin(&p->tcb);
 }
 
-/* DATA behind FIN, to a victim that has read to the end of the stream and closed. */
+/* Sends DATA after FIN to a victim that has read to the end of the stream and closed its socket. */
 static void data_to_orphan(struct peer *p, unsigned int i)
 {
 	peer_data(p, BYTES);

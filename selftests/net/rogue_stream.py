@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Connections of rogue-module.py: sockets, streams whose bytes identify them, bystanders.
 
+The victim connection is the one on which the injection happens. Bystanders are other connections
+of the unmodified host, which are checked for effects of the injection.
+
 The upper three bits of a byte are the tag of its direction, the lower five depend on its
 offset. So bytes at a wrong offset can be distinguished from bytes of another direction.
 """
@@ -16,7 +19,9 @@ AF_RDMA = int(os.environ.get("AFR_FAMILY", "27"))
 SOL_AFRDMA, AFRDMA_INFO = 427, 1
 PATH_RDMA = 1
 CHUNK = 32768
-ROUND = 4096            # bytes of one round of a bystander or of the warm-up
+# A round: one end sends this many bytes, the other end answers with as many. Bystanders, and the
+# victim connection before the test, transfer their data in rounds.
+ROUND = 4096
 PATTERN = 1 << 20 | 1   # odd, so that bytes differ after each lap of a ring
 # Tags: victim connection (V), bystanders to the other host (S), in this host (L) and over TCP (T);
 # OUT is what the unmodified end sends to the other end or to the echo server.
@@ -34,7 +39,7 @@ def stream_bytes(tag, offset, length):
 
 
 def foreign_bytes(data, tag):
-    """The bytes that are not of this direction and not 0, as memory is that was never written."""
+    """The bytes that belong to another direction. 0 may be memory that was never written."""
     own = bytes(range(tag << 5, (tag + 1) << 5)) + b"\0"
     return data.translate(None, own)
 
@@ -64,7 +69,7 @@ def on_rdma(sock):
 
 
 class Wrong(Exception):
-    """Bytes that differ from those sent; foreign: some are of another direction."""
+    """Bytes differ from those sent; @foreign: some of them belong to another direction."""
 
     def __init__(self, text, foreign):
         super().__init__(text)
@@ -117,7 +122,7 @@ def send_all(sock, data, end):
 
 
 class Exchange:
-    """Transfers @size bytes in both directions at once, then shuts down; has the outcome."""
+    """Transfers size bytes in both directions at once, then shuts down; see outcome()."""
 
     def __init__(self, sock, out_tag, in_tag, offset, size, limit, pace):
         self.sock, self.out_tag, self.in_tag = sock, out_tag, in_tag
@@ -169,7 +174,7 @@ class Exchange:
             self.error = self.error or error
 
     def check(self, data):
-        """Remember the first error, and a later one only if it has foreign bytes."""
+        """Remember the first error; an error with foreign bytes replaces an earlier one."""
         try:
             check_bytes(data, self.in_tag, self.offset + self.got)
         except Wrong as wrong:
@@ -177,7 +182,7 @@ class Exchange:
                 self.wrong = self.wrong if self.wrong and self.wrong.foreign else wrong
 
     def outcome(self):
-        """One word; short: the stream ended early; bent: wrong bytes, but no foreign ones."""
+        """One word. "short": early end of the stream; "bent": wrong bytes, but none foreign."""
         if self.wrong and self.wrong.foreign:
             return "foreign"
         if self.error:
@@ -195,7 +200,7 @@ class Exchange:
 
 
 def warm_up_echo(sock, out_tag, in_tag, end):
-    """The end that answers, up to the round that the other end marks as the last."""
+    """Answer the rounds of warm_up(), up to the one that the other end marks as the last."""
     last = False
     while not last:
         data = recv_exactly(sock, ROUND, end)
@@ -204,7 +209,7 @@ def warm_up_echo(sock, out_tag, in_tag, end):
 
 
 def warm_up(sock, out_tag, in_tag, ready, end):
-    """Rounds until both ends are on RDMA; ready() asks the other end."""
+    """Exchange rounds until both ends are on RDMA; ready() queries the other end."""
     last = False
     while not last:
         if time.monotonic() > end:

@@ -42,7 +42,7 @@ void tcp_init(struct tcb *tcb, struct tun *tun, u16 port, u16 peer_port)
 	tcb->snd_nxt = tcb->snd_una;
 }
 
-/* Answers a segment of no or of an earlier connection with RST, as any host does. */
+/* Answers a segment that belongs to no connection, or to an earlier one, with RST (RFC 9293). */
 static void refuse(struct tun *tun, const struct segment *got)
 {
 	struct segment seg = { .sport = got->dport, .dport = got->sport, .flags = TCP_RST };
@@ -70,7 +70,7 @@ static void keep_syn(struct tcb *tcb, const struct segment *seg)
 
 static void take_data(struct tcb *tcb, const struct segment *seg)
 {
-	u32 skip = tcb->rcv_nxt - seg->seq;	/* bytes received before */
+	u32 skip = tcb->rcv_nxt - seg->seq;	/* bytes of the segment that were received before */
 	u32 fresh;
 
 	if ((int)skip < 0 || skip > seg->data_len)
@@ -91,7 +91,7 @@ static void take(struct tcb *tcb, const struct segment *seg)
 {
 	tcb->urgent |= !!(seg->flags & TCP_URG);
 	if (seg->flags & TCP_RST) {
-		/* Only in the window: it may belong to an earlier connection. */
+		/* An RST outside the window may belong to an earlier connection. */
 		if (!tcb->rcv_nxt || seg->seq - tcb->rcv_nxt < WINDOW || seg->seq == tcb->rcv_nxt)
 			tcb->reset = true;
 		return;
@@ -139,7 +139,7 @@ bool tcp_turn(struct tcb *tcb, int ms)
 	return true;
 }
 
-/* Active open. Returns false if the peer does not answer, or with RST. */
+/* Active open. Returns false if the peer does not answer, or answers with RST. */
 bool tcp_connect(struct tcb *tcb, const u8 *options, unsigned int len)
 {
 	for (int i = 0; i < TRIES; i++) {
@@ -156,7 +156,7 @@ bool tcp_connect(struct tcb *tcb, const u8 *options, unsigned int len)
 	return false;
 }
 
-/* Passive open, first step: the options for tcp_answer_syn() may depend on the SYN. */
+/* First step of a passive open: waits for the SYN, on which the answer's options may depend. */
 bool tcp_await_syn(struct tcb *tcb)
 {
 	double end = now() + ACK_SECONDS * TRIES;
@@ -203,7 +203,7 @@ static bool await_ack(struct tcb *tcb, u32 seq, double seconds)
 	return (int)(tcb->snd_una - seq) >= 0;
 }
 
-/* Sends one segment until it is acknowledged. */
+/* Sends one segment, and retransmits it until it is acknowledged. */
 static bool deliver(struct tcb *tcb, u8 flags, const u8 *data, unsigned int len)
 {
 	u32 seq = tcb->snd_nxt;
@@ -217,7 +217,7 @@ static bool deliver(struct tcb *tcb, u8 flags, const u8 *data, unsigned int len)
 	return false;
 }
 
-/* Sends segments of at most @chunk bytes, each when the one before is acknowledged. */
+/* Sends segments of at most @chunk bytes, each after the previous one was acknowledged. */
 bool tcp_send(struct tcb *tcb, const void *data, size_t len, size_t chunk)
 {
 	const u8 *p = data;
@@ -247,7 +247,7 @@ void tcp_fin(struct tcb *tcb)
 	deliver(tcb, TCP_ACK | TCP_FIN, NULL, 0);
 }
 
-/* Uses the sequence number that the peer expects next: others are challenged (RFC 5961). */
+/* Sends RST with the sequence number the peer expects; any other elicits only an ACK (RFC 5961). */
 void tcp_rst(struct tcb *tcb)
 {
 	if (tcb->peer_port)

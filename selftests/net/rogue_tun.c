@@ -53,7 +53,7 @@ static void set_v6(const char *name, const struct tun *tun)
 	close(fd);
 }
 
-/* A new IPv6 address is tentative for a moment, even on this device. */
+/* Waits while the new IPv6 address is tentative, which it is at first even on a TUN device. */
 static void await_address(const struct tun *tun)
 {
 	for (int i = 0; i < 1000; i++) {
@@ -228,7 +228,10 @@ void tun_send(struct tun *tun, const struct segment *seg)
 		die("write to the TUN device");
 }
 
-/* The TCP header of a packet, and in @left its bytes from there on; NULL if it is not TCP. */
+/*
+ * Returns the TCP header of packet @buf, and in @left the length of the TCP segment; NULL if the
+ * packet does not contain one.
+ */
 static const u8 *find_tcp(const struct tun *tun, const u8 *buf, unsigned int len,
 			  unsigned int *left)
 {
@@ -266,7 +269,7 @@ static bool parse(const struct tun *tun, const u8 *buf, unsigned int len, struct
 	return true;
 }
 
-/* Receives a TCP segment into @buf (PACKET_MAX bytes). Returns false if none comes in @ms. */
+/* Receives a TCP segment into @buf (PACKET_MAX bytes). Returns false if none arrives within @ms. */
 bool tun_receive(struct tun *tun, int ms, u8 *buf, struct segment *seg)
 {
 	struct pollfd p = { .fd = tun->fd, .events = POLLIN };

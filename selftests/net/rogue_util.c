@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What all parts of rogue share: the parameters of the run, time and random numbers. */
+/* Shared by all parts of rogue: the parameters of the run, time and random numbers. */
 #include <time.h>
 
 #include "rogue.h"

@@ -19,13 +19,13 @@ u8 victim_byte(size_t i)
 	return (i * 167 + (i >> 8) * 29 + 11) & 0xff;
 }
 
-/* Byte @i of the stream that rogue sends. A HELLO does not begin with byte 0. */
+/* Byte @i of the stream that rogue sends. Byte 0 is not the first byte of a HELLO. */
 u8 rogue_byte(size_t i)
 {
 	return (i * 131 + (i >> 8) * 17 + 'r') & 0xff;
 }
 
-/* SO_OOBINLINE: the victim reads urgent bytes like others, because rogue may send any URGENT. */
+/* Sets SO_OOBINLINE: rogue may send any URGENT, so the victim reads urgent bytes like others. */
 static int open_socket(const struct tun *tun, bool rdma)
 {
 	int fd, one = 1;
@@ -63,7 +63,7 @@ static int open_conn(const struct tun *tun, const struct victim_plan *plan, int 
 	return connect(fd, &addr.sa, len) ? -1 : fd;
 }
 
-/* Called before fork(), so that rogue cannot connect too early. */
+/* Opens the victim's listener before fork(), so that rogue cannot connect too early. */
 static int open_listener(const struct tun *tun, const struct victim_plan *plan)
 {
 	union tun_addr addr = tun->kernel;
@@ -78,14 +78,14 @@ static int open_listener(const struct tun *tun, const struct victim_plan *plan)
 	return fd;
 }
 
-#define FIRST	500	/* bytes with at_once */
+#define FIRST	500	/* number of bytes that are sent one by one with @at_once */
 
 struct sender {
 	int fd;
 	int err;
 	unsigned int says;
 	bool shouts;
-	bool at_once;	/* on an accepted socket: FIRST bytes one by one, with MSG_DONTWAIT */
+	bool at_once;	/* accepted socket: sends FIRST bytes one by one, with MSG_DONTWAIT */
 };
 
 static void *send_stream(void *arg)
@@ -142,7 +142,7 @@ static void get_info(int fd, struct victim_report *r)
 	r->reason = info.reason;
 }
 
-/* Waits for the sending thread, but not for ever: its window may stay closed. */
+/* Waits for the sending thread, but for a limited time: the peer's window may stay closed. */
 static void join_sender(const struct sender *sender, pthread_t thread)
 {
 	struct timespec end;
@@ -155,6 +155,7 @@ static void join_sender(const struct sender *sender, pthread_t thread)
 	pthread_join(thread, NULL);
 }
 
+/* The victim's process: connects or accepts, sends, reads to the end, and fills in @r. */
 static void run_victim(const struct tun *tun, const struct victim_plan *plan, int listener,
 		       struct victim_report *r)
 {
@@ -177,13 +178,13 @@ static void run_victim(const struct tun *tun, const struct victim_plan *plan, in
 	get_info(sender.fd, r);
 	if (plan->says)
 		join_sender(&sender, thread);
-	/* A socket reports an error once, perhaps to the sending thread. */
+	/* A socket reports an error only once; the sending thread may have received it. */
 	if (!r->err && sender.err && sender.err != EPIPE)
 		r->err = sender.err;
 	close(sender.fd);
 }
 
-/* Starts a victim. One that listens does so before this returns. */
+/* Starts a victim. If it is to listen, its listener is open when this function returns. */
 void victim_start(struct victim *victim, const struct tun *tun, const struct victim_plan *plan)
 {
 	int listener = plan->listens ? open_listener(tun, plan) : -1;
@@ -206,7 +207,7 @@ void victim_start(struct victim *victim, const struct tun *tun, const struct vic
 		close(listener);
 }
 
-/* Waits for the end of the victim. Returns false if it had to be killed. */
+/* Waits for the victim's process to exit. Returns false if it had to be killed after @seconds. */
 bool victim_join(struct victim *victim, double seconds)
 {
 	double end = now() + seconds;

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a program or its administrator can do to the TCP socket under an AF_RDMA socket: options at
- * any time, calls that stall in user memory, ICMP errors, the error queue, BPF, policies that deny
- * RDMA. Framed connections must survive it, and no program may see a frame.
+ * Operations by which a program or administrator affects the TCP socket under an AF_RDMA socket:
+ * options at any time, calls that stall in user memory, the error queue, BPF. Framed connections
+ * must survive these operations, and no program may see a frame.
  */
 #define _GNU_SOURCE
-#include <time.h>
 #include <linux/bpf.h>
 #include <linux/filter.h>
 #include <linux/net_tstamp.h>
 #include <linux/userfaultfd.h>
 #include <netinet/tcp.h>
-#include <sched.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -59,6 +56,7 @@ static const struct {
 	{ IPPROTO_IPV6, IPV6_UNICAST_HOPS, { 1, 3, 64 } },
 };
 
+/* Returns the value to which option @o is set in round 0, 1 or 2. */
 static int value_of(const struct option *o, int round)
 {
 	static const int usual[] = { 0, 1, 3 };
@@ -73,7 +71,7 @@ static void set_option(int fd, const struct option *o, int round)
 {
 	int value = value_of(o, round);
 
-	/* some options do not take an int: a refusal is fine, a broken connection is not */
+	/* this may fail, as some options do not take an int, but must not break the connection */
 	setsockopt(fd, o->level, o->option, &value, sizeof(value));
 }
 
@@ -105,7 +103,7 @@ static void both_ways(int fd, struct flow *out, struct flow *in)
 
 	flow_send(fd, out, LEN, LEN);
 	flow_recv(fd, in, LEN, LEN);
-	/* a timestamp of the TCP socket would come with the packet, which holds frames */
+	/* a timestamp of the TCP socket would be queued with the packet, which holds frames */
 	if (speaks_rdma())
 		SYS_ERRNO(recv(fd, &byte, 1, MSG_ERRQUEUE | MSG_DONTWAIT), EAGAIN);
 }
@@ -133,7 +131,7 @@ static void hazards(bool inet6)
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		if ((options[i].level == IPPROTO_IPV6) != inet6 || options[i].rule == REFUSE)
 			continue;
-		/* would hold back the last bytes of the warm-up; row more_held tests it */
+		/* TCP_CORK would hold back the end of the warm-up; row more_held tests it */
 		if (run.variant == VAR_RDMA && options[i].level == IPPROTO_TCP &&
 		    options[i].option == TCP_CORK)
 			continue;
@@ -153,8 +151,8 @@ static void option_hazards6(void)
 }
 
 /*
- * An option without a row in support.h is unknown, one with rule REFUSE is refused, whatever TCP
- * would do with it, by setsockopt() and by getsockopt().
+ * setsockopt() and getsockopt() report an option without a row in support.h as unknown, and refuse
+ * an option with rule REFUSE, whatever TCP would do with it.
  */
 static void option_unlisted(void)
 {
@@ -184,95 +182,9 @@ static void option_unlisted(void)
 	}
 }
 
-/* ---- the AF_RDMA socket and the TCP socket share a socket filter ---- */
-
-static void attach_accept_all(int fd)
-{
-	struct sock_filter all = BPF_STMT(BPF_RET | BPF_K, 0xffffffff);
-	struct sock_fprog prog = { 1, &all };
-
-	SYS(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)));
-}
-
-static int filter_length(int fd)
-{
-	struct sock_filter room[4];
-	socklen_t len = ARRAY_SIZE(room);	/* in instructions */
-
-	SYS(getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, room, &len));
-	return len;
-}
-
-static void filter_shared(void)
-{
-	struct flow out = flow_out(0), in = flow_in(0);
-	int none = 0, fd = open_conn();
-
-	WANT_EQ(filter_length(fd), 0);
-	attach_accept_all(fd);
-	WANT_EQ(filter_length(fd), 1);
-	if (!old_kernel())	/* which does not report filters to the module */
-		EVENTUALLY(path_info(fd).tx_path == AFRDMA_PATH_TCP);
-	flow_send(fd, &out, LEN, LEN);
-	flow_recv(fd, &in, LEN, LEN);
-	SYS(setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none)));
-	WANT_EQ(filter_length(fd), 0);
-	SYS_ERRNO(setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none)), ENOENT);
-	attach_accept_all(fd);
-	barrier("filtered");
-}
-
-/* The errno of attaching a filter by @option, 0 if it succeeds. */
-static int attach_errno(int fd, int option)
-{
-	struct sock_filter all = BPF_STMT(BPF_RET | BPF_K, 0);
-	struct sock_fprog prog = { 1, &all };
-
-	return setsockopt(fd, SOL_SOCKET, option, &prog, sizeof(prog)) ? errno : 0;
-}
-
-static int locked_errno(bool rdma, int option)
-{
-	int fd = new_socket_of(rdma, false, 0), err;
-
-	set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
-	set_int(fd, SOL_SOCKET, SO_LOCK_FILTER, 1);
-	err = attach_errno(fd, option);
-	SYS(close(fd));
-	return err;
-}
-
-static int unprivileged_errno(bool rdma)
-{
-	int fd = new_socket_of(rdma, false, 0), err;
-
-	err = attach_errno(fd, SO_ATTACH_FILTER);
-	SYS(close(fd));
-	return err;
-}
-
-/* Attaching to a locked socket, or without privileges, fails as it does on TCP. */
-static void filter_rights(void)
-{
-	pid_t pid;
-
-	if (old_kernel())
-		skip("this kernel handles SO_REUSEPORT and filters on the AF_RDMA socket alone");
-	WANT_EQ(locked_errno(true, SO_ATTACH_FILTER), EPERM);
-	WANT_EQ(locked_errno(false, SO_ATTACH_REUSEPORT_CBPF), EPERM);
-	WANT_EQ(locked_errno(true, SO_ATTACH_REUSEPORT_CBPF), EPERM);
-	pid = fork_row();
-	if (!pid) {
-		SYS(setresgid(65534, 65534, 65534));
-		SYS(setresuid(65534, 65534, 65534));
-		WANT_EQ(unprivileged_errno(true), unprivileged_errno(false));
-		_exit(0);
-	}
-	join_row(pid);
-}
-
 /* ---- recv() concurrent with connect(), and TCP Fast Open ---- */
 
+/* Reads one byte; retries while the socket is not connected. */
 static ssize_t first_byte(int fd, char *byte)
 {
 	ssize_t got;
@@ -351,7 +263,7 @@ static void fast_server(void)
 
 	WANT_EQ(SYS(recv(fd, got, sizeof(got), MSG_WAITALL)), 5);
 	WANT(!memcmp(got, "hello", 5));
-	poll(NULL, 0, 100);	/* so that the client waits */
+	poll(NULL, 0, 100);	/* time for the client's call to block */
 	WANT_EQ(SYS(send(fd, "x", 1, MSG_NOSIGNAL)), 1);
 	SYS(close(fd));
 }
@@ -361,8 +273,8 @@ static void fast_server(void)
 #define CLOSES	amount(400, 40)
 
 /*
- * A dump holds a reference on each connection for a moment. If it drops the last one, the dump must
- * not linger.
+ * Dumps all connections repeatedly. A dump holds a reference on each connection for a moment. If it
+ * drops the last reference, the dump must not wait for the linger time.
  */
 static void dump_for_ever(volatile unsigned long *dumps)
 {
@@ -379,6 +291,7 @@ static void *close_it(void *arg)
 	return NULL;
 }
 
+/* Closes sockets with unsent bytes and a linger time while a child process dumps connections. */
 static void dumped_client(void)
 {
 	volatile unsigned long *dumps = mmap(NULL, 4 * KIB, PROT_READ | PROT_WRITE,
@@ -421,73 +334,6 @@ static void dumped_server(void)
 		barrier("closed");
 		SYS(close(fd));
 	}
-}
-
-/* ---- ICMP errors ---- */
-
-static long icmp_unreachables(void)
-{
-	FILE *file = fopen("/proc/net/snmp", "r");
-	char line[1024];
-	long value = -1;
-
-	WANT(file);
-	while (fgets(line, sizeof(line), file))
-		if (sscanf(line, "Icmp: %*d %*d %*d %ld", &value) == 1)
-			break;
-	fclose(file);
-	WANT(value >= 0);
-	return value;
-}
-
-static void run_command(const char *format, int port)
-{
-	char line[256];
-
-	snprintf(line, sizeof(line), format, port);
-	WANT_EQ(system(line), 0);
-}
-
-/*
- * With IP_RECVERR, TCP reports an ICMP error and keeps the connection. The error must not disturb
- * framed directions.
- */
-static void recverr_server(void)
-{
-	struct flow out = flow_out(0), in = flow_in(0);
-	int listener = open_listener(1), port = local_port(listener);
-	int fd = SYS(accept(listener, NULL, NULL));
-
-	flow_recv(fd, &in, LEN, LEN);
-	run_command("nft 'table inet recverr { chain in { type filter hook input priority 0; "
-		    "tcp dport %d reject with icmp port-unreachable; }; }'", port);
-	barrier("rejects");
-	barrier("rejected");
-	run_command("nft delete table inet recverr", 0);
-	flow_recv(fd, &in, LEN, LEN);
-	flow_send(fd, &out, LEN, LEN);
-	path_check(fd, LEN, 2 * LEN);
-}
-
-static void recverr_client(void)
-{
-	struct flow out = flow_out(0), in = flow_in(0);
-	union addr addr;
-	socklen_t len = addr_server(&addr, server_port());
-	int fd = new_socket(0);
-	long before;
-
-	set_int(fd, IPPROTO_IP, IP_RECVERR, 1);
-	SYS(connect(fd, &addr.sa, len));
-	WANT_EQ(get_int(fd, IPPROTO_IP, IP_RECVERR), 1);
-	flow_send(fd, &out, LEN, LEN);
-	barrier("rejects");
-	before = icmp_unreachables();
-	flow_send(fd, &out, LEN, LEN);
-	EVENTUALLY(icmp_unreachables() > before);
-	barrier("rejected");
-	flow_recv(fd, &in, LEN, LEN);
-	path_check(fd, 2 * LEN, LEN);
 }
 
 /* ---- calls that stall in user memory ---- */
@@ -580,8 +426,8 @@ static uint64_t received(int fd)
 }
 
 /*
- * A filter is copied from user memory with the AF_RDMA socket locked. What does not need a call of
- * the program must go on, such as receiving.
+ * The kernel copies a filter from user memory with the AF_RDMA socket locked. Work that needs no
+ * call of the program, such as receiving, must continue meanwhile.
  */
 static void stalled_filter(int fd, struct flow *out)
 {
@@ -600,8 +446,8 @@ static void stalled_filter(int fd, struct flow *out)
 }
 
 /*
- * Calls that stall in user memory, each in a thread that never ends. The connection must go on: the
- * connection worker must not wait for them.
+ * Starts calls that stall in user memory, each in a thread that never ends. The connection must
+ * keep working: the connection worker must not wait for these calls.
  */
 static void stalled_calls(void)
 {
@@ -614,7 +460,7 @@ static void stalled_calls(void)
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		if (options[i].level == IPPROTO_IPV6 || options[i].rule == REFUSE)
 			continue;
-		/* old kernels copy these themselves, with the AF_RDMA socket locked */
+		/* old kernels copy values of SOL_SOCKET with the AF_RDMA socket locked */
 		if (options[i].level == SOL_SOCKET && old_kernel())
 			continue;
 		stall_start(stall_option, &options[i]);
@@ -629,7 +475,7 @@ static void stalled_calls(void)
 		flow_recv(fd, &in, LEN, LEN);
 	}
 	path_check(fd, out.off, in.off);
-	/* AFRDMA_INFO does not wait either */
+	/* getsockopt(AFRDMA_INFO) does not wait for the stalled calls either */
 	WANT_EQ(path_info(fd).mode, AFRDMA_MODE_FRAMED);
 	stalled_filter(fd, &out);
 	_exit(0);	/* ends the threads in their page faults */
@@ -660,7 +506,7 @@ static int load(unsigned int type, const struct bpf_insn *insns, size_t count)
 	return fd;
 }
 
-/* Adds every incoming connection to the map, before accept() returns it. */
+/* Loads a program that adds every incoming connection to the map before accept() returns it. */
 static int load_taker(int map)
 {
 	const struct bpf_insn taker[] = {
@@ -684,6 +530,7 @@ static int load_taker(int map)
 	return load(BPF_PROG_TYPE_SOCK_OPS, taker, ARRAY_SIZE(taker));
 }
 
+/* Loads the verdict program of the map, which passes all bytes on to the socket. */
 static int load_pass(void)
 {
 	const struct bpf_insn pass[] = {
@@ -753,7 +600,7 @@ static void sockmap_server(void)
 	fd = SYS(accept(listener, NULL, NULL));
 	flow_recv(fd, &in, LEN, LEN);
 	flow_send(fd, &out, LEN, LEN);
-	/* the map may hold the connection of a TCP client, but not one that is framed */
+	/* the map may hold the connection of a TCP client, but not a framed connection */
 	WANT_EQ(map_has_socket(map), !speaks_rdma() || run.variant == VAR_FROM_TCP);
 	path_check(fd, LEN, LEN);
 }
@@ -766,186 +613,6 @@ static void sockmap_client(void)
 	flow_send(fd, &out, LEN, LEN);
 	flow_recv(fd, &in, LEN, LEN);
 	path_check(fd, LEN, LEN);
-}
-
-/* ---- policies that deny RDMA while a stream is carried by it ---- */
-
-#define LEAVE_SECONDS	2	/* the documented limit is one second; guests are slow */
-
-static int change_fd, change_port;
-
-static void block_on(void)
-{
-	run_command("for v in -4 -6; do ip $v xfrm policy add dir out proto tcp dport %d "
-		    "action block || exit 1; done", change_port);
-}
-
-static void block_off(void)
-{
-	run_command("ip xfrm policy flush", 0);
-}
-
-static void enabled_off(void) { path_set_sysctl("enabled", 0); }
-static void enabled_on(void) { path_set_sysctl("enabled", 1); }
-static void upgrade_off(void) { path_set_sysctl("upgrade", 0); }
-static void upgrade_on(void) { path_set_sysctl("upgrade", 1); }
-
-static void rdma_never(void)
-{
-	set_int(change_fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
-}
-
-static void rdma_auto(void)
-{
-	set_int(change_fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_AUTO);
-}
-
-static void filter_on(void)
-{
-	attach_accept_all(change_fd);
-}
-
-static void filter_off(void)
-{
-	int none = 0;
-
-	SYS(setsockopt(change_fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none)));
-}
-
-struct change {
-	const char *name;
-	void (*on)(void), (*off)(void);
-	unsigned int reason;
-};
-
-static const struct change changes[] = {
-	{ "an IPsec policy", block_on, block_off, AFR_REASON_XFRM_POLICY },
-	{ "enabled=0", enabled_off, enabled_on, AFR_REASON_FAMILY_OFF },
-	{ "upgrade=0", upgrade_off, upgrade_on, AFR_REASON_UPGRADE_OFF },
-	{ "AFRDMA_RDMA_NEVER", rdma_never, rdma_auto, AFR_REASON_SOCKET_OPTION },
-	{ "a socket filter", filter_on, filter_off, AFR_REASON_SOCKET_FILTER },
-};
-
-static volatile bool stream_ends;
-
-static void *stream(void *arg)
-{
-	struct flow *out = arg;
-
-	while (!stream_ends)
-		flow_send(change_fd, out, 20 * LEN, 20 * LEN);
-	return NULL;
-}
-
-static void change_once(const struct change *c)
-{
-	struct afrdma_info info;
-	uint64_t by_rdma;
-	double begin;
-	bool reported;
-
-	EVENTUALLY(path_info(change_fd).tx_path == AFRDMA_PATH_RDMA);
-	by_rdma = path_info(change_fd).tx_bytes_rdma;
-	EVENTUALLY(path_info(change_fd).tx_bytes_rdma > by_rdma);	/* the stream flows */
-	c->on();
-	begin = now();	/* after the change: an emulated "ip" may take seconds */
-	do {
-		info = path_info(change_fd);
-		reported = info.reason == c->reason;
-		if (now() - begin > LEAVE_SECONDS)
-			fail("%s: after %d s still on RDMA, or with reason %u (%s)", c->name,
-			     LEAVE_SECONDS, info.reason, reason_name(info.reason));
-	} while (info.tx_path == AFRDMA_PATH_RDMA || !reported);
-	by_rdma = path_info(change_fd).tx_bytes_rdma;
-	poll(NULL, 0, 100);
-	info = path_info(change_fd);
-	if (info.tx_bytes_rdma != by_rdma)
-		fail("%s: bytes are still carried by RDMA", c->name);
-	c->off();
-}
-
-/* IPsec policies do not apply to what a host sends to itself, which uses lo. */
-static bool to_itself(int fd)
-{
-	union addr own, peer;
-	socklen_t len = sizeof(own), peer_len = sizeof(peer);
-
-	SYS(getsockname(fd, &own.sa, &len));
-	SYS(getpeername(fd, &peer.sa, &peer_len));
-	if (own.sa.sa_family == AF_INET6)
-		return !memcmp(&own.in6.sin6_addr, &peer.in6.sin6_addr, sizeof(own.in6.sin6_addr));
-	return own.in.sin_addr.s_addr == peer.in.sin_addr.s_addr;
-}
-
-static void changes_client(void)
-{
-	long retry = path_sysctl("attach_retry_ms");
-	struct flow out = flow_out(0);
-	pthread_t sender;
-
-	path_set_sysctl("attach_retry_ms", 20);
-	change_port = server_port();
-	change_fd = connect_conn(change_port);
-	sender = thread_start(stream, &out);
-	for (size_t i = 0; i < ARRAY_SIZE(changes); i++)
-		if (!(changes[i].on == filter_on && old_kernel()) &&
-		    !(changes[i].on == block_on && to_itself(change_fd)))
-			change_once(&changes[i]);
-	EVENTUALLY(path_info(change_fd).tx_path == AFRDMA_PATH_RDMA);
-	stream_ends = true;
-	WANT(!pthread_join(sender, NULL));
-	SYS(shutdown(change_fd, SHUT_WR));
-	want_eof(change_fd);
-	path_set_sysctl("attach_retry_ms", retry);
-}
-
-static void changes_server(void)
-{
-	struct flow in = flow_in(0);
-	int listener = open_listener(1), fd = accept_conn(listener);
-
-	flow_recv_to_eof(fd, &in);
-	SYS(close(fd));
-}
-
-/* ---- sockets in namespaces of unprivileged users ---- */
-
-/*
- * The errno of socket() in a new user and network namespace, 0 if it succeeds. Any user may create
- * these and has all capabilities in them.
- */
-static int socket_in_namespace(void)
-{
-	pid_t pid = fork();
-	int status;
-
-	if (!pid) {
-		if (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534) ||
-		    unshare(CLONE_NEWUSER | CLONE_NEWNET))
-			_exit(100);
-		_exit(socket(AF_RDMA, SOCK_STREAM, 0) < 0 ? errno : 0);
-	}
-	WANT(pid > 0);
-	SYS(waitpid(pid, &status, 0));
-	WANT(WIFEXITED(status));
-	if (WEXITSTATUS(status) == 100)
-		skip("no user namespaces");
-	return WEXITSTATUS(status);
-}
-
-static void namespaces_client(void)
-{
-	WANT_EQ(socket_in_namespace(), 0);
-	path_set_sysctl("unprivileged", 0);
-	WANT_EQ(socket_in_namespace(), EPERM);
-	path_set_sysctl("unprivileged", 1);
-	barrier("restored");
-}
-
-/* The client may be on the same host, and then sets the sysctl of both ends. */
-static void namespaces_server(void)
-{
-	barrier("restored");
 }
 
 /* ---- SO_SNDBUF and SO_RCVBUF ---- */
@@ -1000,20 +667,13 @@ const struct row seam_rows[] = {
 	{ "option_hazards6", option_hazards6, option_hazards6, ON_COLD | NEEDS_V6 | QUICK },
 	{ "option_unlisted", option_unlisted, option_unlisted,
 	  ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
-	{ "filter_shared", filter_shared, filter_shared,
-	  ON_RDMA | ON_COLD | ONLY_RDMA | QUICK_ALL },
-	{ "filter_rights", filter_rights, filter_rights, ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
 	{ "read_beside_connect", reads_beside, is_read_early, ON_COLD | ON_PLAIN | QUICK_ALL },
 	{ "fastopen", fast_client, fast_server, ON_COLD | ON_PLAIN | QUICK | UNFRAMED },
 	{ "dumped_linger", dumped_client, dumped_server,
 	  ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
-	{ "recverr", recverr_client, recverr_server, ON_COLD | ONLY_RDMA | QUICK },
 	{ "stalled_calls", stalled_calls, stalled_calls,
 	  ON_RDMA | ON_COLD | ONLY_RDMA | QUICK_ALL },
 	{ "sockmap", sockmap_client, sockmap_server, ON_COLD | ON_PLAIN | ONLY_RDMA | QUICK_ALL },
-	{ "forbidden_later", changes_client, changes_server, ON_RDMA | ONLY_RDMA | QUICK },
-	{ "namespaces", namespaces_client, namespaces_server,
-	  ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
 	{ "buffers_told", buffers_told, buffers_told, ON_RDMA | ON_COLD | ONLY_RDMA | QUICK },
 	{ "tcp_state", state_client, state_server, ON_ALL | QUICK_ALL },
 	{ }

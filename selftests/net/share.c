@@ -138,6 +138,7 @@ static void accept_processes(void)
 		join_row(pids[i]);
 }
 
+/* The client of accept_processes(). */
 static void call_processes(void)
 {
 	int port = server_port();

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Sockets of the family that the variant of the row requires, and their addresses. */
+/*
+ * Creates sockets of the family, TCP or AF_RDMA, that this side uses in the current variant of the
+ * row; makes and prints addresses.
+ */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 
@@ -27,7 +30,7 @@ bool row_has_rdma(void)
 	return run.variant != VAR_TCP;
 }
 
-/* A stream socket; @flags: SOCK_NONBLOCK, SOCK_CLOEXEC. */
+/* Creates a stream socket; @flags: SOCK_NONBLOCK, SOCK_CLOEXEC. */
 int new_socket_of(bool rdma, bool inet6, int flags)
 {
 	if (rdma)
@@ -36,7 +39,7 @@ int new_socket_of(bool rdma, bool inet6, int flags)
 	return SYS(socket(inet6 ? AF_INET6 : AF_INET, SOCK_STREAM | flags, 0));
 }
 
-/* The same, of the family that this side uses. */
+/* Creates an AF_RDMA socket if speaks_rdma(), else a TCP socket; @flags as in new_socket_of(). */
 int new_socket(int flags)
 {
 	return new_socket_of(speaks_rdma(), run.inet6, flags);
@@ -72,7 +75,7 @@ socklen_t addr_loopback(union addr *addr, int port)
 	return addr_make(addr, "127.0.0.1", "::1", port);
 }
 
-/* Address of the server; only for the client. */
+/* Stores the address of the server in @addr; only the client calls this. */
 socklen_t addr_server(union addr *addr, int port)
 {
 	return addr_make(addr, run.host, run.host6, port);
@@ -111,7 +114,7 @@ void apply_sizes(int fd, const struct sizes *sizes)
 		set_int(fd, SOL_SOCKET, SO_RCVBUF, sizes->rcvbuf);
 }
 
-/* A listener on any address and a free port, which is sent to the client. */
+/* Opens a listener on any address and a free port, and sends the port to the client. */
 int open_listener_sized(int backlog, const struct sizes *sizes)
 {
 	union addr addr;

@@ -120,7 +120,7 @@ static bool dump(unsigned char command, void (*each)(const struct nlmsghdr *head
 	return done;
 }
 
-/* Reads all counters; false, and zeroes, if there is no module. */
+/* Reads all counters into @values; without the module, returns false and sets all to zero. */
 bool stats_read(uint64_t *values)
 {
 	memset(values, 0, STAT_COUNT * sizeof(*values));

@@ -54,12 +54,12 @@ static void recv_stream_to_end(void)
 
 /* ---- both directions at once ---- */
 
-/* What a thread sends or receives. */
+/* The stream that a thread sends or receives. */
 struct transfer {
 	int fd;
 	struct flow flow;
 	size_t len;
-	uint64_t stream;	/* of random numbers */
+	uint64_t stream;	/* argument of rnd_start() */
 };
 
 static void *send_thread(void *arg)
@@ -71,7 +71,7 @@ static void *send_thread(void *arg)
 	return NULL;
 }
 
-/* Two threads on one socket: a call of one must not block that of the other. */
+/* Two threads use one socket: a call of one thread must not block a call of the other. */
 static void both_threads(void)
 {
 	struct flow in = flow_in(0);
@@ -85,9 +85,9 @@ static void both_threads(void)
 }
 
 /*
- * Small buffers, and a server that sends all the time. With a large MTU, TCP's window can
- * stay below one segment, and each ACK postpones the window probe that would use it. Two
- * TCP programs then take minutes, so the row does not run with TCP at one end.
+ * Small buffers, for a row whose server sends all the time. With a large MTU, TCP's window can stay
+ * below one segment. Only a window probe would use such a window, and each ACK postpones the probe.
+ * Two TCP programs then take minutes, so the row does not run with TCP at one end.
  */
 static const struct sizes small_buffers = { .sndbuf = 16 * KIB, .rcvbuf = 16 * KIB };
 static bool all_received;
@@ -102,6 +102,7 @@ static void *recv_thread(void *arg)
 	return NULL;
 }
 
+/* Sends until recv_thread() has received the whole stream of the client. */
 static void restless_server(void)
 {
 	struct flow out = flow_out(0);
@@ -256,7 +257,7 @@ static bool drain(int fd, struct flow *in, uint8_t *buf, size_t size)
 	}
 }
 
-/* Sends until the call would block or @len is reached. */
+/* Sends until send() would block or the offset reaches @len. */
 static void pour(int fd, struct flow *out, uint8_t *buf, size_t size, size_t len)
 {
 	while (out->off < len) {

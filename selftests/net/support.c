@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The socket options in net/afrdma/support.h: they work as with TCP or are refused, as it says. */
+/*
+ * Checks that each socket option in net/afrdma/support.h works as with TCP or is refused, as its
+ * rule in that file requires.
+ */
 #define _GNU_SOURCE
 #include <netinet/tcp.h>
 
@@ -26,6 +29,7 @@ struct answer {
 	int set, get, value;
 };
 
+/* Sets option @o to 1, then reads it. */
 static struct answer ask(int fd, const struct option *o)
 {
 	struct answer a = { 0 };
@@ -41,7 +45,7 @@ static struct answer ask(int fd, const struct option *o)
 
 static void compare(const struct option *o, struct answer own, struct answer tcp)
 {
-	/* older kernels refuse these to families they do not know, without calling the family */
+	/* older kernels refuse both options to unknown families, without calling the family */
 	if (o->level == SOL_SOCKET && (o->option == SO_REUSEPORT || o->option == SO_ZEROCOPY) &&
 	    own.set == EOPNOTSUPP && old_kernel())
 		return;
@@ -51,7 +55,7 @@ static void compare(const struct option *o, struct answer own, struct answer tcp
 		     strerror(tcp.set), strerror(tcp.get), tcp.value);
 }
 
-/* Not for SOL_SOCKET: a family cannot refuse what older kernels do not pass to it. */
+/* SOL_SOCKET is not checked: older kernels handle its options without calling the family. */
 static void refused(const struct option *o, struct answer own)
 {
 	if (o->level == SOL_SOCKET)
@@ -81,7 +85,10 @@ static void option_table(void)
 
 /* ---- options that need more than the value 1 ---- */
 
-/* The client's HELLO counts as data; a TCP client is accepted when it has sent some. */
+/*
+ * With TCP_DEFER_ACCEPT, accept() returns an AF_RDMA client when its HELLO has arrived, which
+ * counts as data, and a TCP client when it has sent some bytes.
+ */
 static void defer_accept_server(void)
 {
 	int listener = new_socket(0);
@@ -160,6 +167,7 @@ static void early_options_client(void)
 	path_exchange(fd, LEN);
 }
 
+/* SO_COOKIE identifies a socket, and does not change when the connection moves to RDMA. */
 static void cookie(void)
 {
 	int fd = open_conn(), other = new_socket(0);
@@ -188,7 +196,7 @@ static void congestion(void)
 #define PACE		1000000		/* bytes per second */
 #define PACED		(1536 * KIB)
 
-/* Sets the rate before connect(): on Linux 6.1 the TCP socket gets it only then. */
+/* Sets the rate before connect(): on Linux 6.1, a rate set later does not reach the TCP socket. */
 static int pacing_socket(void)
 {
 	int fd = new_socket(0);

@@ -17,7 +17,7 @@ failures=0
 	exit 1
 }
 
-# Kernels with checkers are slow; the limits end what hangs.
+# Kernels with debugging checks are slow. The limits end programs that hang.
 case $AFR_KERNEL in
 *debug*) slow_table=(--timeout 90 --limit 1800) slow_rogue=(--patience 20) ;;
 *) slow_table=(--timeout 40) slow_rogue=(--patience 5) ;;
@@ -42,8 +42,8 @@ set_subset() {
 
 # The module's counters must not be the only proof of RDMA.  So nftables counts the bytes of RoCE
 # that enter and leave this guest, which cannot be fewer than the module counts as received and
-# sent by RDMA.  Packets that rxe sends to its own host pass no interface; no row causes any, since
-# connections of rows to their own host stay on TCP.
+# sent by RDMA.  Packets that rxe sends to its own host pass no interface and are not counted; rows
+# cause no such packets, since their connections to their own host stay on TCP.
 witness_read() {
 	"$AFR_SRC/build/tools/smctl" stats | awk '$1 ~ /^[rt]x_bytes_rdma$/ { print $1, $2 }'
 	nft list table inet witness |
@@ -70,7 +70,7 @@ witness_begins() {
 	witness_read >/tmp/witness.before
 }
 
-# witness_ends NAME
+# witness_ends NAME: compare the counters with those at witness_begins
 witness_ends() {
 	[ -e /tmp/witness.before ] || return 0
 	witness_read >/tmp/witness.after
@@ -81,7 +81,7 @@ witness_ends() {
 	rm /tmp/witness.*
 }
 
-# A packet of rxe carries 4096 bytes at most.
+# witness_judge NAME "COUNTER=INCREASE ...". A packet of rxe carries 4096 bytes at most.
 witness_judge() {
 	local rx_bytes_rdma=0 tx_bytes_rdma=0 in=0 out=0 sent_pkts=0 rcvd_pkts=0 word
 	for word in $2; do local "${word?}"; done
@@ -117,13 +117,13 @@ forward() {
 	done
 }
 
-# run_part NAME PROGRAM ARGUMENTS...
+# run_part NAME PROGRAM ARGUMENTS...: run a program that prints KTAP, and pass on its results
 run_part() {
 	local part=$1
 
 	shift
 	"$@" 2>&1 | forward "$part"
-	# Also when the program printed no "not ok".
+	# The program may have failed without printing "not ok".
 	if [ "${PIPESTATUS[0]}" != 0 ]; then
 		not_ok "$part" "ended with an error"
 		failures=1

@@ -3,8 +3,9 @@
 """
 The client of tail.sh: the last packet of a message is lost, and no packet follows it.
 
-    tail.py talk HOST PORT COUNT  COUNT round trips with "pace.py serve"; in each the packet of the
-                                  response is lost; the exit status is 1 if the stalls are long
+    tail.py talk HOST PORT COUNT  COUNT round trips with "pace.py serve"; in each, the packet of the
+                                  response is lost; the exit status is 1 if the median stall
+                                  exceeds BOUND, or the connection leaves its link
 """
 import statistics
 import subprocess
@@ -26,7 +27,7 @@ table inet tail {
     }
 }
 """
-BOUND = 0.15            # seconds; the timeout of the queue pair is 0.54 s
+BOUND = 0.15            # seconds: limit of the median stall; the queue pair's own timeout is 0.54
 
 
 def nft(*args, **more):

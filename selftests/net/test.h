@@ -39,7 +39,7 @@
 
 #include <linux/af_rdma.h>
 
-/* Missing in libc's headers; the kernel's headers cannot be included together with those. */
+/* libc's headers lack these, and the kernel headers that define them conflict with libc's. */
 #ifndef SO_ORIGINAL_DST
 #define SO_ORIGINAL_DST		80
 #endif
@@ -67,9 +67,9 @@
 #define ON_ALL		(ON_RDMA | ON_COLD | ON_PLAIN)
 #define ONLY_RDMA	0x08	/* does not apply to TCP: not in variant tcp */
 #define NEEDS_V6	0x10	/* needs an IPv6 address of the server */
-#define QUICK		0x20	/* in the subset "quick", in its first variant */
-#define QUICK_ALL	0x40	/* the same, in all of its variants */
-#define UNFRAMED	0x80	/* has no connection, or one that need not become framed */
+#define QUICK		0x20	/* belongs to the subset "quick", with its first variant only */
+#define QUICK_ALL	0x40	/* belongs to the subset "quick", with all of its variants */
+#define UNFRAMED	0x80	/* opens no connection, or one that need not become framed */
 
 enum variant { VAR_TCP, VAR_RDMA, VAR_COLD, VAR_TO_TCP, VAR_FROM_TCP, VAR_COUNT };
 
@@ -80,18 +80,22 @@ struct row {
 	unsigned int flags;
 };
 
+#define BOTH(name, first, second, flags)		\
+	{ name, first, second, flags },			\
+	{ name "_back", second, first, (flags) & ~(QUICK | QUICK_ALL) }
+
 /* The last row of a table has no name. */
 extern const struct row connect_rows[], listen_rows[], message_rows[], option_rows[];
 extern const struct row stream_rows[], close_rows[], poll_rows[], ring_rows[];
 extern const struct row many_rows[], share_rows[], upgrade_rows[], hostile_rows[];
 extern const struct row urgent_rows[], own_rows[], told_rows[];
 extern const struct row uring_rows[], address_rows[], support_rows[];
-extern const struct row seam_rows[];
+extern const struct row seam_rows[], policy_rows[], misuse_rows[], flags_rows[], reset_rows[];
 
 /* The row that this process runs, and its parameters. */
 struct run {
 	const struct row *row;
-	const struct row *const *tables;	/* all there are, and NULL; or NULL */
+	const struct row *const *tables;	/* NULL-terminated list of all tables, or NULL */
 	enum variant variant;
 	bool server;
 	bool inet6;		/* data connections use IPv6 */
@@ -109,9 +113,9 @@ extern const char *const variant_names[VAR_COUNT];
 /* ---- failures (util.c) ---- */
 
 /*
- * The progress of a row, in memory shared with the runner, which kills a row that
- * stalls. The strings are literals, valid in both processes as one is forked from
- * the other.
+ * The progress of a row, in memory shared with the runner, which kills a row that stalls. The
+ * strings are literals; they are valid in both processes, because the row's process is forked from
+ * the runner.
  */
 struct progress {
 	const char *file;
@@ -139,7 +143,7 @@ void skip(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)
 
 #define fail(...) fail_at(__FILE__, __LINE__, __VA_ARGS__)
 
-/* The result of a call that must not return -1. */
+/* Evaluates @call, which must not return -1, and yields its result. */
 #define SYS(call) \
 	(at(__FILE__, __LINE__, #call), sys_result(__FILE__, __LINE__, #call, (long)(call)))
 
@@ -150,7 +154,7 @@ static inline long sys_result(const char *file, int line, const char *what, long
 	return ret;
 }
 
-/* A call that must return -1 and leave @number in errno. */
+/* Evaluates @call, which must return -1 and leave @number in errno. */
 #define SYS_ERRNO(call, number) do {					\
 	at(__FILE__, __LINE__, #call);					\
 	long sys_ret = (long)(call);					\
@@ -263,7 +267,7 @@ int connect_conn_sized(int port, const struct sizes *sizes);
 int connect_sized(int port, const struct sizes *sizes);
 void apply_sizes(int fd, const struct sizes *sizes);
 
-/* ---- paths of the bytes (path.c) ---- */
+/* ---- the path of the bytes: TCP or RDMA (path.c) ---- */
 
 struct afrdma_info path_info(int fd);
 bool path_on_rdma(int fd);

@@ -33,7 +33,7 @@ static void want_bytes(int fd, const struct afrdma_info *before, uint64_t tx, ui
 		before->rx_bytes_tcp - before->rx_bytes_rdma, rx);
 }
 
-/* Framed or in fallback mode: accept() makes a server; all bytes are counted, a FIN is not. */
+/* In every mode: the end that called accept() is the server; all bytes are counted, FIN is not. */
 static void role_and_bytes(void)
 {
 	size_t mine = run.server ? 30000 : 20000, theirs = run.server ? 20000 : 30000;
@@ -120,7 +120,7 @@ static void refused_by_server(void)
 	barrier("reasons compared");
 }
 
-/* One end takes the connection off RDMA: the other end reports the reason as the peer's. */
+/* The end with @this_end leaves RDMA; the other end reports the reason as the peer's. */
 static void left_by(bool this_end)
 {
 	struct flow out = flow_out(0), in = flow_in(0);
@@ -149,7 +149,7 @@ static void left_by_client(void)
 
 /* ---- how much can be in flight to a program that does not read ---- */
 
-/* As many bytes as the send ring and the peer's receive ring hold, on either path. */
+/* The send ring and the peer's receive ring bound the bytes in flight, on either path. */
 static void full_is_two_rings(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);

@@ -4,9 +4,10 @@
 
     tunnel.py carry HOST         create the device tun0, and carry its packets to HOST over UDP
     tunnel.py talk HOST PORT IN OUT
-                                 ping-pong; on RDMA create the file IN; when IN.done exists, the
-                                 route leads into the tunnel: within LEAVES seconds be on TCP, and
-                                 create the file OUT; then wait until on RDMA again
+                                 exchange messages; create the file IN when the connection is on
+                                 RDMA; when IN.done exists, the route leads into the tunnel, so
+                                 the connection must be on TCP within LEAVES seconds; then create
+                                 the file OUT, and wait until the connection is on RDMA again
 """
 import errno
 import fcntl

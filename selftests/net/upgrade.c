@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The upgrade from TCP to RDMA: when it happens, when not, and what it must not disturb. */
+/* The upgrade from TCP to RDMA: when it happens, when not, and that it disturbs no traffic. */
 #define _GNU_SOURCE
 #include "proto/reason.h"
 #include "test.h"
@@ -152,7 +152,7 @@ static void by_messages(void)
 		if (out.off >= upgrade_bytes() || now() > end)
 			fail("still on TCP after %llu messages of one byte",
 			     (unsigned long long)out.off);
-		/* The ends read their state at different times: the client decides for both. */
+		/* The ends read their state at different times, so the client decides for both. */
 		if (!run.server)
 			control_send_number("MORE", more);
 		else
@@ -202,6 +202,7 @@ static void while_full(void)
 
 #define CONNS	20
 
+/* Thread: transfers blocks in both directions, enough to upgrade the connection. */
 static void *move_one(void *arg)
 {
 	struct stream *stream = arg;
@@ -240,7 +241,7 @@ static void many_move(void)
 
 /* ---- connections that end during the upgrade ---- */
 
-/* Bytes that connection @i sends: from too few for an upgrade to far more than it needs. */
+/* Number of bytes that connection @i sends: from too few for an upgrade to far more than needed. */
 static size_t ending(unsigned int i)
 {
 	return mix(run.seed + i) % (32 * upgrade_bytes());
@@ -262,8 +263,8 @@ static void keep_link(int end)
 }
 
 /*
- * Of a connection that has ended and whose bytes were all read: 1 if some were received by RDMA.
- * Always 1 on TCP.
+ * Returns 1 if RDMA carried some of the bytes received on @fd, a connection that has ended and
+ * whose bytes were all read. Always returns 1 for a TCP socket.
  */
 static unsigned int ended_moved(int fd)
 {
@@ -307,7 +308,7 @@ static void ends_in_upgrade_server(void)
 	WANT(moved);
 }
 
-/* The client's direction ends during the upgrade, the server's goes on across the move. */
+/* The client's direction ends during the upgrade; the server's direction survives the move. */
 static void half_ends_in_upgrade(void)
 {
 	int port = server_port();
@@ -398,7 +399,7 @@ static void info_calls(void)
 	SYS_ERRNO(setsockopt(fd, SOL_AFRDMA, AFRDMA_INFO, &info, len), ENOPROTOOPT);
 	SYS_ERRNO(getsockopt(fd, SOL_AFRDMA, 77, &info, &len), ENOPROTOOPT);
 	SYS_ERRNO(getsockopt(fd, SOL_AFRDMA, AFRDMA_INFO, (void *)8, &len), EFAULT);
-	/* A short buffer gets as much as fits, so that the structure can grow. */
+	/* A short buffer gets the part that fits, so that the structure can grow later. */
 	memset(&info, 0x5a, sizeof(info));
 	len = 8;
 	SYS(getsockopt(fd, SOL_AFRDMA, AFRDMA_INFO, &info, &len));

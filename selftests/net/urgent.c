@@ -40,7 +40,7 @@ static int open_three(void)
 	return fd;
 }
 
-/* A read stops at the urgent offset, once; the urgent byte is not part of the stream. */
+/* One read stops at the urgent offset; the urgent byte is not part of the stream. */
 static void urgent_recv(void)
 {
 	int fd = open_three();
@@ -114,7 +114,7 @@ static void signal_recv(void)
 	path_check(fd, 0, 7);
 }
 
-/* ---- in a stream ---- */
+/* ---- urgent bytes in a long stream ---- */
 
 #define CHUNK	(12 * KIB + 1)
 
@@ -123,7 +123,7 @@ static size_t rounds(void)
 	return amount(200, 20);
 }
 
-/* A new urgent byte replaces the one before, so each is sent after the reader has passed that. */
+/* A new urgent byte replaces an unread one, so the sender waits until the reader has passed it. */
 static void stream_send(void)
 {
 	struct flow out = flow_out(0);
@@ -171,8 +171,9 @@ static void stream_recv(void)
 	path_check(fd, 0, in.off + rounds());
 }
 
-/* ---- at the end ---- */
+/* ---- an urgent byte at the end of the stream ---- */
 
+/* The urgent byte is the last one of the stream. */
 static void end_send(void)
 {
 	int fd = open_conn();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * io_uring, used by its system calls. It tries a call without blocking, waits by poll and tries
- * again, so it depends more on correct masks and wake-ups than programs that call poll().
+ * io_uring, used by its system calls. The kernel first tries a request without blocking, then waits
+ * for poll events and tries again. So io_uring depends more on correct masks and wake-ups than
+ * programs that call poll().
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -34,7 +35,7 @@ static void *ring_map(int fd, size_t size, off_t off)
 	return map;
 }
 
-/* Both sides call it first: it skips the row if the kernel lacks io_uring or does not allow it. */
+/* Sets up a ring. Both sides call this first: it skips the row if io_uring is missing or denied. */
 static struct uring ring_open(void)
 {
 	struct uring r = { 0 };
@@ -77,6 +78,7 @@ static struct io_uring_sqe *request_buf(struct uring *r, int opcode, int fd, uin
 	return sqe;
 }
 
+/* Submits the queued requests and waits for @wait completions. */
 static void enter(struct uring *r, unsigned int wait)
 {
 	at(__FILE__, __LINE__, "io_uring_enter()");
@@ -104,6 +106,7 @@ struct done {
 	unsigned int flags;
 };
 
+/* Waits for a completion, removes it from the completion queue and returns it. */
 static struct done take(struct uring *r)
 {
 	unsigned int *head = word_of(r->cq, r->p.cq_off.head);
@@ -118,6 +121,7 @@ static struct done take(struct uring *r)
 	return done;
 }
 
+/* Returns the result of the next completion, which must have tag @tag. */
 static int result(struct uring *r, uint64_t tag)
 {
 	struct done cqe = take(r);
@@ -230,7 +234,7 @@ static void uring_zc_recv(void)
 	struct flow in = flow_in(0);
 	int fd;
 
-	ring_open();	/* skips the row when the sender does */
+	ring_open();	/* only to skip the row if io_uring is not available */
 	fd = open_conn();
 	for (size_t i = 0; i < ZC_ROUNDS; i++)
 		flow_recv(fd, &in, ZC_LEN(i), 64 * KIB);
@@ -332,6 +336,7 @@ static struct io_uring_buf_ring *buffers_register(struct uring *r)
 	return br;
 }
 
+/* Gives buffer @id to the kernel for a multishot receive. */
 static void buffer_give(struct io_uring_buf_ring *br, uint8_t *bufs, int id)
 {
 	unsigned short tail = br->tail;
@@ -343,6 +348,7 @@ static void buffer_give(struct io_uring_buf_ring *br, uint8_t *bufs, int id)
 	__atomic_store_n(&br->tail, tail + 1, __ATOMIC_RELEASE);
 }
 
+/* Submits a multishot receive. */
 static void recv_many(struct uring *r, int fd)
 {
 	struct io_uring_sqe *sqe = request(r, IORING_OP_RECV, fd, RECV);
@@ -522,8 +528,9 @@ static void uring_refuses(void)
 /* ---- close ---- */
 
 /*
- * IORING_OP_CLOSE completes before an io_uring worker thread releases the file, so it is this
- * thread that lingers. The process is killed meanwhile; the peer must still receive all bytes.
+ * IORING_OP_CLOSE completes before an io_uring worker thread releases the file, so the worker
+ * thread waits for the linger time. The process is killed during this wait; the peer must still
+ * receive all bytes.
  */
 static void uring_lingers(void)
 {
@@ -558,7 +565,7 @@ static void uring_reads_slowly(void)
 	uint64_t sent;
 	int fd;
 
-	ring_open();	/* skips the row when the peer does */
+	ring_open();	/* only to skip the row if io_uring is not available */
 	fd = open_conn();
 	sent = control_get_number("SENT");
 	barrier("killed");

@@ -20,6 +20,10 @@ volatile sig_atomic_t signals_seen;
 
 static __thread uint64_t rnd_state;
 
+/*
+ * Sends @word and progress->text to the other side, or prints them if there is none, and exits with
+ * status @code.
+ */
 static void __attribute__((noreturn)) finish(const char *word, int code)
 {
 	char line[600];
@@ -34,8 +38,8 @@ static void __attribute__((noreturn)) finish(const char *word, int code)
 }
 
 /*
- * Reports the failure to the other side and exits. For any thread, and any child process
- * of the row.
+ * Reports the failure to the other side and exits. Any thread and any child process of the row may
+ * call this function.
  */
 void fail_at(const char *file, int line, const char *format, ...)
 {
@@ -43,7 +47,7 @@ void fail_at(const char *file, int line, const char *format, ...)
 	va_list args;
 	int len;
 
-	/* Only the first failure is reported: those of other threads may result from it. */
+	/* Only the first failure is reported: failures of other threads may result from it. */
 	if (__atomic_exchange_n(&progress->failing, true, __ATOMIC_SEQ_CST)) {
 		poll(NULL, 0, 500);
 		_exit(EXIT_FAIL);
@@ -55,7 +59,7 @@ void fail_at(const char *file, int line, const char *format, ...)
 	finish(LINE_FAIL, EXIT_FAIL);
 }
 
-/* Ends the row as skipped on both sides; only before it has done anything. */
+/* Ends the row as skipped on both sides; must be called before the row has done anything else. */
 void skip(const char *format, ...)
 {
 	va_list args;
@@ -166,7 +170,7 @@ bool old_kernel(void)
 	return sscanf(name.release, "%d.%d", &major, &minor) == 2 && major * 100 + minor < 608;
 }
 
-/* @option: SO_RCVTIMEO or SO_SNDTIMEO. */
+/* Sets the timeout @option, SO_RCVTIMEO or SO_SNDTIMEO. */
 void set_timeout(int fd, int option, int ms)
 {
 	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };

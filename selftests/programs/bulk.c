@@ -44,6 +44,7 @@ struct answer {
 	uint64_t sum;
 };
 
+/* The value of word @word in answer @number. */
 static uint64_t pattern(uint64_t number, uint64_t word)
 {
 	return (number + 1) * 0x9e3779b97f4a7c15 ^ word * 0xbf58476d1ce4e5b9;
@@ -61,6 +62,7 @@ static bool words_right(const uint64_t *words, const struct answer *a)
 	return sum == a->sum;
 }
 
+/* Writes the bytes of answer @number to @words. Returns their sum. */
 static uint64_t fill(uint64_t *words, uint64_t number, uint64_t size)
 {
 	uint64_t sum = 0;
@@ -168,6 +170,7 @@ static void ask(int fd, uint64_t number, uint64_t size)
 	write_all(fd, &r, sizeof(r));
 }
 
+/* Receives the answer to request @number and verifies it. */
 static void take(int fd, uint64_t number, uint64_t size, uint64_t *words)
 {
 	struct answer a;
@@ -184,6 +187,7 @@ static void take(int fd, uint64_t number, uint64_t size, uint64_t *words)
 		errx(1, "wrong bytes in answer %llu", (unsigned long long)number);
 }
 
+/* Makes @calls requests for @size bytes, at most @window of them outstanding, and prints a line. */
 static void calls_of(int fd, uint64_t size, uint64_t calls, unsigned int window)
 {
 	static uint64_t number;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Compare the results of a suite on TCP (first file) and on another family (second file), which have
-# lines with the name of a test and "pass", "fail" and so on. Prints the tests that pass on TCP but
+# Compare the results of a suite on TCP (first file) and on another family (second file). Each line
+# of them is the name of a test and "pass", "fail" and so on. Prints the tests that pass on TCP but
 # not on the other family, and tests that the file "listed" names for "suite" although they pass;
 # differences that are listed are printed as comments.
 BEGIN {

@@ -17,7 +17,8 @@ lab=$here/../lab
 cache=${AFRDMA_CACHE:-$HOME/.cache/afrdma}/programs
 say() { echo "fetch: $*" >&2; }
 
-# Packages of servers start them when they are installed: policy-rc.d prevents that, if we are root.
+# The package of a server starts the server when it is installed. If this script runs as root, a
+# temporary policy-rc.d prevents that.
 packages() {
 	local policy=/usr/sbin/policy-rc.d rc=0 names
 	mapfile -t names < <(awk -v rows="$*" '
@@ -63,7 +64,7 @@ source_lists() {
 	apt update >"$cache/apt/log" 2>&1 && touch "$cache/apt/done"
 }
 
-# The second program needs liburing; it is optional.
+# vsock_uring_test needs liburing; the suite also works without it.
 build_vsock() {
 	local include
 	include=$("$lab/kernels.sh" source)/tools/include

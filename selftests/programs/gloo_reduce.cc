@@ -56,7 +56,7 @@ static uint32_t element(int rank, size_t at)
 	return (at + 1) * 0x9e3779b1 ^ (calls * context->size + rank) * 0x85ebca6b;
 }
 
-/* Adds the microseconds to *took; returns whether an element is wrong. */
+/* Does one all-reduce, adds its microseconds to *took, and returns whether an element is wrong. */
 static bool one_is_wrong(algorithm way, size_t size, double *took)
 {
 	elements mine(size / sizeof(uint32_t)), sum;
@@ -96,7 +96,10 @@ static bool size_is_wrong(size_t size)
 	return wrong[0];
 }
 
-/* A rank that closes its connections before the others have read from them may reset them. */
+/*
+ * Waits until all ranks are done. If a rank closed its connections before the others have read all
+ * bytes from them, it might reset them.
+ */
 static void meet(gloo::rendezvous::Store &store)
 {
 	std::vector<std::string> keys;

@@ -57,6 +57,7 @@ static void go_home(union address *at, socklen_t len, bool connecting)
 		at->v6.sin6_addr = home6;
 }
 
+/* Replaces the address of the host by the loopback address. */
 static void pretend(union address *at)
 {
 	if (known4 && at->sa.sa_family == AF_INET && at->v4.sin_addr.s_addr == home4.s_addr)
@@ -66,6 +67,7 @@ static void pretend(union address *at)
 		at->v6.sin6_addr = in6addr_loopback;
 }
 
+/* Makes the system call @call, such as connect(), with go_home() applied to its address. */
 static int to(long call, int fd, const struct sockaddr *sa, socklen_t len)
 {
 	union address at;
@@ -77,7 +79,11 @@ static int to(long call, int fd, const struct sockaddr *sa, socklen_t len)
 	return syscall(call, fd, &at, len);
 }
 
-/* If the buffer is too small or a pointer is bad, the kernel's answer is left as it is. */
+/*
+ * Makes the system call @call, such as getsockname(), and replaces the host's address in the result
+ * by the loopback address. If the buffer is too small or a pointer is bad, the result of the kernel
+ * is not changed.
+ */
 static int from(long call, int fd, struct sockaddr *sa, socklen_t *len, int flags)
 {
 	int ret = syscall(call, fd, sa, len, flags);

@@ -27,7 +27,10 @@ static int wrong(const uint8_t *token, size_t size)
 	return 0;
 }
 
-/* Rank 0 begins, and receives the token from the last rank. */
+/*
+ * Passes the token from rank to rank, from rank 0 on until it is back there. Returns 1 if this rank
+ * has received a wrong one, else 0.
+ */
 static int ring(uint8_t *token, size_t size)
 {
 	int to = (rank + 1) % ranks, from = (rank + ranks - 1) % ranks;
@@ -45,6 +48,7 @@ static int ring(uint8_t *token, size_t size)
 	return wrong(token, size);
 }
 
+/* Combines the vectors @mine of all ranks in @sum. Returns 1 if the result is wrong, else 0. */
 static int all_reduce(uint8_t *mine, uint8_t *sum, size_t size)
 {
 	uint8_t expected;

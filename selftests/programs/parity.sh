@@ -33,7 +33,8 @@ parity_begin() {
 	case $families in *smc*) python3 "$here/smc_eid.py" >"$AFR_OUT/smc_eid.log" 2>&1 ;; esac
 }
 
-# SMC keeps its queue pairs for another ten minutes, unless their device is removed.
+# Remove the RDMA device and add it again: otherwise SMC would keep its queue pairs for another ten
+# minutes.
 parity_end() {
 	case $families in *smc*)
 		rdma link del "$AFR_DEV" && rdma link add "$AFR_DEV" type "$AFR_RDMA" netdev eth0 ;;
@@ -75,7 +76,8 @@ on() {
 	say "$suite on $family: $((SECONDS - from)) s, $(counts "$results")"
 }
 
-# difference SUITE FAMILY LISTED: write tests that pass on TCP but not there to SUITE.FAMILY.delta
+# difference SUITE FAMILY LISTED: write tests that pass on TCP but not on FAMILY to
+# SUITE.FAMILY.delta
 difference() {
 	awk -v suite="$1" -v listed="$3" -f "$here/compare.awk" "$AFR_OUT/$1.tcp" \
 		"$AFR_OUT/$1.$2" >"$AFR_OUT/$1.$2.delta"
@@ -116,7 +118,8 @@ on_smc() {
 	[ ! -e "$AFR_OUT/$1.tcp" ] || difference "$1" smc /dev/null
 }
 
-# passes SUITE FAMILY: how many tests pass there, of those that pass on TCP if that is known
+# passes SUITE FAMILY: print how many tests pass on FAMILY. If the suite ran on TCP, only tests that
+# pass on TCP are counted.
 passes() {
 	if [ -e "$AFR_OUT/$1.$2.delta" ]; then
 		sed -n 's/^# \([0-9]*\) of .*/\1/p' "$AFR_OUT/$1.$2.delta"

@@ -10,7 +10,7 @@
 #	programs.sh --guest NAME ...		another guest than "uml"
 #
 # Fails if a test or row that passes on TCP fails on AF_RDMA and is not in a *.differences file.
-# shellcheck disable=SC2119,SC2120 # a part without words runs completely
+# shellcheck disable=SC2119,SC2120 # python, suites and rows may have no arguments
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -22,7 +22,7 @@ declare -A share=(
 [ "${1:-}" != --on ] || { families=$2; shift 2; }
 read -r -d '' -a modules <<<"${*:-${share[$AFR_ROLE]}}"
 
-# Debian's Python, whose suite is a package.
+# Use Debian's Python, since its test suite is a Debian package.
 suite_python() {
 	"${under[@]}" /usr/bin/python3 "$here/python_suite.py" "$results" 40 "${modules[@]}"
 }

@@ -73,10 +73,12 @@ class Lines(unittest.TextTestResult):
 
 
 def prepare(module):
-    """What the suite's runner would do; tests may not use the network outside this machine."""
+    """Set up what Python's own test runner sets up. Tests may not use the network outside this
+    machine."""
     from test import support
     support.use_resources = ["cpu", "walltime", "largefile"]
-    if module.endswith("test_socketserver"):            # needs the resource, but stays local
+    # The tests of socketserver require the resource "network", but only use this machine.
+    if module.endswith("test_socketserver"):
         support.use_resources.append("network")
     support.verbose = 0
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2317,SC2154,SC2086,SC2030,SC2031,SC2094
-# run.sh calls these functions and sets their variables; folders here have no blanks.
+# Reasons for the disabled checks: run.sh calls these functions and sets their variables, and no
+# folder has blanks in its name.
 #
 # The programs of run.sh: a table, and two functions for each line of it. NAME_server runs in guest
 # a and must listen on $port; NAME_client runs in b and must fail unless every byte was right. Both
@@ -295,7 +296,7 @@ socat_client() {
 }
 
 # iperf3 does not verify bytes, and its server stops counting when the client tells it to, also on
-# TCP: the number of bytes is that of the client and of the module.
+# TCP. So the counts of bytes that matter are those of the client and of the module.
 iperf3_server() { "${under[@]}" iperf3 -s -B "$AFR_ME" -p "$port"; }
 iperf3_client() {
 	local way

@@ -83,7 +83,7 @@ missing() {
 		command -v "$command" >/dev/null || [ -e "$command" ] ||
 			{ echo "$command"; return; }
 	done
-	# Programs that are built only with mpicc or Gloo.
+	# These programs are built only if mpicc or Gloo is installed.
 	case $1 in
 	mpi*)	[ -x "$built/mpi_ring" ] || echo mpi_ring ;;
 	gloo)	[ -x "$built/gloo_reduce" ] || echo gloo_reduce ;;
@@ -137,7 +137,7 @@ ask() {
 	took=$((($(date +%s%N) - from) / 1000000))
 	verdict=pass
 	[ $rc -eq 0 ] || verdict="fail($rc)"
-	end_group $client	# and all that it has left running
+	end_group $client	# ends processes that the client left running
 	barrier "$key.end"
 }
 
@@ -149,7 +149,7 @@ under() {
 	esac
 }
 
-# Every row on each family has a range of ten ports.
+# Each combination of a row and a family has its own range of ten ports.
 port=7300
 one() {
 	local row=$1 family=$2 before wire bytes seconds
@@ -164,7 +164,7 @@ one() {
 	if [ "$AFR_ROLE" = a ]; then serve "$row" "$seconds"; else ask "$row" "$seconds"; fi
 	bytes=$(($(rdma_bytes "$family") - before))
 	wire=$(($(roce_bytes) - wire))
-	# At most as many as the packet filter has counted.
+	# Bytes of the module that did not arrive as RoCE packets are not counted as RDMA.
 	put "$key" $((bytes < wire ? bytes : wire))
 	cd / && rm -rf "/tmp/work/$key"
 	[ "$AFR_ROLE" = a ] || judge "$row" "$family"
@@ -235,7 +235,8 @@ for row in "${all[@]}"; do
 	for family in $families; do one "$row" "$family"; done
 done
 [ ! -s "$AFR_OUT/values" ] || tables >"$AFR_OUT/tables"
-# SMC keeps its queue pairs for another ten minutes, unless their device is removed.
+# Remove the RDMA device and add it again: otherwise SMC would keep its queue pairs for another ten
+# minutes.
 case $families in *smc*)
 	rdma link del "$AFR_DEV" && rdma link add "$AFR_DEV" type "$AFR_RDMA" netdev eth0 ;;
 esac

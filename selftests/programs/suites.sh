@@ -76,7 +76,7 @@ memcached_file() {
 	local from=$SECONDS
 	timeout -k 5 400 "${under[@]}" perl "t/$1.t" </dev/null >"$1.tap" 2>"$1.err"
 	awk -v file="$1" -v status=$? '
-		/^(not )?ok [0-9]/ && file != "maxconns" {	# whose number of tests varies
+		/^(not )?ok [0-9]/ && file != "maxconns" {	# its number of tests varies
 			good = $1 == "ok"
 			print file "/" (good ? $2 : $3), good ? "pass" : "fail"
 		}
@@ -113,7 +113,7 @@ suite_libuv() {
 }
 
 needs_stress_ng() { command -v stress-ng; }
-# --verify: stressors that support it compare the received bytes.
+# With --verify, stressors that support it compare the received bytes.
 suite_stress_ng() {
 	local way ng=(stress-ng --verify --temp-path "$PWD" --timeout 20)
 	for way in send sendmsg sendmmsg; do

@@ -24,7 +24,7 @@ static int (*next_getpeername)(int fd, struct sockaddr *sa, socklen_t *len);
 static int (*next_setsockopt)(int fd, int level, int name, const void *value, socklen_t len);
 static int (*next_getsockopt)(int fd, int level, int name, void *value, socklen_t *len);
 
-/* Descriptors that the program takes for AF_VSOCK; set again when a number is reused. */
+/* Descriptors that the program takes for AF_VSOCK sockets; updated when a number is reused. */
 static bool ours[FDS];
 
 __attribute__((constructor))
@@ -53,8 +53,8 @@ static int note(int fd, bool vsock)
 }
 
 /*
- * SO_REUSEADDR, since a port of AF_VSOCK is free again when its socket is closed, even if
- * connections to it continue.
+ * Creates a TCP socket with SO_REUSEADDR, since a port of AF_VSOCK is free again when its listener
+ * is closed, even if connections to the port continue.
  */
 static int open_tcp(int type)
 {
@@ -80,6 +80,7 @@ static bool is_vsock(int fd, const struct sockaddr *sa, socklen_t len)
 	       sa->sa_family == AF_VSOCK;
 }
 
+/* Converts an AF_VSOCK address: the port is kept, and every CID becomes loopback or any. */
 static struct sockaddr_in to_tcp(const struct sockaddr *sa)
 {
 	struct sockaddr_vm vm;
@@ -103,7 +104,7 @@ int bind(int fd, const struct sockaddr *sa, socklen_t len)
 	return next_bind(fd, (struct sockaddr *)&at, sizeof(at));
 }
 
-/* For a port without a listener AF_VSOCK has another errno. */
+/* If nothing listens on the port, connect() fails with another errno on AF_VSOCK than on TCP. */
 int connect(int fd, const struct sockaddr *sa, socklen_t len)
 {
 	struct sockaddr_in at;
@@ -151,6 +152,7 @@ int accept(int fd, struct sockaddr *sa, socklen_t *len)
 	return accept4(fd, sa, len, 0);
 }
 
+/* getsockname() and getpeername(): @next is the function of the C library. */
 static int name_of(int (*next)(int, struct sockaddr *, socklen_t *), int fd, struct sockaddr *sa,
 		   socklen_t *len)
 {
@@ -194,7 +196,7 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 	return next_setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 }
 
-/* SO_RCVBUF of TCP returns twice the value that was set. */
+/* Halves SO_RCVBUF, since TCP returns twice the value that was set. */
 int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 {
 	unsigned long long size;

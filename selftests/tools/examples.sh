@@ -74,7 +74,7 @@ until_linked() {
 	kill -CONT "$1"
 }
 
-# 30 clients at once, which one thread serves.
+# Run 30 clients at once; the server serves all of them in one thread.
 many() {
 	local pids=() pid
 	for _ in $(seq 30); do

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Replaces nl_open() and nl_get() of smctl (ld --wrap). It has one connection on RDMA, one fallback
- * connection, a listener, a dead link and an unusable device. With FAKE_ERROR=number every request
- * fails with that errno.
+ * Replaces nl_open() and nl_get() of smctl (ld --wrap). The answers describe a connection on RDMA,
+ * a fallback connection, a listener, a dead link and an unusable device. With FAKE_ERROR=number in
+ * the environment every request fails with that errno.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -30,6 +30,7 @@ static struct nlmsghdr *begin(void)
 	return nlh;
 }
 
+/* Callback of mnl_attr_parse(): stores @attr in the array @arg, indexed by type. */
 static int store(const struct nlattr *attr, void *arg)
 {
 	const struct nlattr **into = arg;

@@ -40,7 +40,7 @@ stop() {
 }
 is_ready() { grep -q ready "/tmp/$1.out"; }
 
-# Trace everything below.
+# Trace all connections from here on.
 trace=/sys/kernel/tracing/instances/tools
 mkdir $trace
 for event in negotiated upgrade; do echo 1 >$trace/events/afrdma/afrdma_conn_$event/enable; done
@@ -158,7 +158,7 @@ if [ "$AFR_ROLE" = b ]; then
 		'x[0]["mode"] == "plain" and x[0]["reason"] == "PEER_PLAIN" and x[0]["reason_text"]'
 	check "fallback: the bytes are counted" json conn dport $((port + 1)) -- \
 		'x[0]["tx_bytes_tcp"] == x[0]["rx_bytes_tcp"] == 128 * 65536'
-	check "trace: fallback" traced negotiated 'tx=raw rx=raw reason=PEER_PLAIN'
+	check "trace: fallback" traced negotiated 'tx=fallback rx=fallback reason=PEER_PLAIN'
 	check "trace: the client joins a link" traced upgrade 'step=join reason=NONE'
 fi
 check "trace: framed" traced negotiated 'tx=framed rx=framed reason=NOT_YET'

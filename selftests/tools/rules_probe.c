@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * For run.py: evaluates rules. The arguments are rules; standard input contains queries:
+ * For run.py: evaluates the rules in its arguments for the queries on standard input:
  *
  *	socket DOMAIN TYPE PROTOCOL	numbers
  *	connect ADDRESS PORT
  *	listen ADDRESS PORT
  *
- * Prints rdma or tcp for each. The process that the rules are applied to is the folder $PROC.
+ * Prints rdma or tcp for each. The rules are applied to the process whose /proc folder is $PROC.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -15,6 +15,7 @@
 
 static struct rules rules;
 
+/* The answer to a "connect" or "listen" query; @side is the line that begins with that word. */
 static const char *side_result(const char *proc, const char *side, const char *address, int port)
 {
 	struct where where = { .side = *side == 'l' ? SIDE_LISTEN : SIDE_CONNECT };

@@ -38,7 +38,7 @@ def build(folder):
     compile_c(folder / "static", "socket_probe.c", "-static")
     compile_c(folder / "static-pie", "socket_probe.c", "-static-pie")
     compile_c(folder / "dynamic", "socket_probe.c")
-    # Sections by which smctl recognises dynamic Go programs, the second one also if stripped.
+    # smctl recognises Go programs by one of these sections; a stripped one has only the second.
     for section in ".go.buildinfo", ".note.go.buildid":
         done = run("objcopy", "--add-section", f"{section}={SRC / 'COPYING'}",
                    folder / "dynamic", folder / f"go{section}")

@@ -46,7 +46,8 @@ goes() {
 	say "$name: $framed framed, $moved moved, $bytes bytes received by RDMA"
 }
 
-# Programs with the FIFO as input end when "release" closes its only writer.
+# Open a FIFO whose only writer is this script: programs that read from it end when "release" closes
+# it.
 hold() {
 	[ -p /tmp/hold ] || mkfifo /tmp/hold
 	exec 5<>/tmp/hold
@@ -91,7 +92,8 @@ static() { echo /tmp/static "$AFR_PEER" "$1" 4194304; }
 dynamic() { echo /tmp/dynamic "$AFR_PEER" "$1" 4194304; }
 python() { echo python3 "$here/program.py" connect "${host:-$AFR_PEER}" "$1"; }
 
-# client WAY NAME PORT PROGRAM [RUN OPTIONS...]
+# client WAY NAME PORT PROGRAM [RUN OPTIONS...]: run PROGRAM under smctl run; its bytes must be
+# carried by WAY, rdma or tcp
 client() {
 	local way=$1 name=$2 port=$3 program=$4 words
 	shift 4
@@ -99,7 +101,7 @@ client() {
 	goes "$way" "$name" "$smctl" run "$@" -- "${words[@]}"
 }
 
-# A connection that keeps a link up, so that short-lived programs move to it.
+# Hold a connection that keeps a link up, so that connections of short-lived programs move to it.
 link_is_up() { [ "$("$smctl" -j link state up)" != "[]" ]; }
 keep_link() {
 	"$smctl" run -- python3 "$here/program.py" connect "$AFR_PEER" 7101 \

@@ -27,6 +27,7 @@ static int option(int fd, int name)
 	return getsockopt(fd, SOL_SOCKET, name, &value, &len) || len != sizeof(int) ? -1 : value;
 }
 
+/* Creates a socket; exits unless getsockopt() reports TCP for it. */
 static int tcp_socket(void)
 {
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -39,6 +40,7 @@ static int tcp_socket(void)
 	return fd;
 }
 
+/* Sends a block to the echo server and checks that the same bytes come back. */
 static void echo(int fd, char *block, size_t size)
 {
 	size_t got = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writes seeds for the fuzzers: "corpus DIRECTORY" creates files in DIRECTORY/{option,hello,frame},
- * which must exist, with the writers of the proto layer.
+ * "corpus DIRECTORY" writes the seeds of the fuzzers: files in the existing folders
+ * DIRECTORY/{option,hello,frame}, encoded by the functions of net/afrdma/proto.
  */
 #include <stdio.h>
 #include <stdlib.h>

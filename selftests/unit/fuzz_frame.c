@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Fuzzer of a framed stream: HELLO, then frames, read in pieces as the module does. The first byte
- * of the input seeds the sizes of the pieces; the result must not depend on them.
+ * of the input seeds the sizes of the pieces; the result must not depend on these sizes.
  */
 #include "fuzz.h"
 #include "../../net/afrdma/proto/frame.h"
@@ -35,6 +35,7 @@ static void check_frame(const u8 *head, int used, const struct afr_frame *f)
 	MUST(afr_frame_name(f->type));
 }
 
+/* Parses the header bytes read so far as a frame. */
 static void take_frame(struct reader *r)
 {
 	struct afr_frame f;
@@ -60,6 +61,7 @@ static void take_frame(struct reader *r)
 	}
 }
 
+/* Parses the bytes read so far as HELLO. */
 static void take_hello(struct reader *r)
 {
 	struct afr_hello hello;
@@ -82,6 +84,7 @@ static void take_hello(struct reader *r)
 	}
 }
 
+/* Reads at most @len bytes of the stream; returns how many were read. */
 static size_t take(struct reader *r, const u8 *bytes, size_t len)
 {
 	size_t n;
@@ -102,6 +105,7 @@ static size_t take(struct reader *r, const u8 *bytes, size_t len)
 	return n;
 }
 
+/* Reads a stream in pieces of random sizes; returns the digest of the parsed values. */
 static u64 read_stream(const u8 *stream, size_t size, u32 seed)
 {
 	struct reader r = {
@@ -133,7 +137,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 
 	if (!size || size > 512)
 		return -1;
-	/* If the first byte is even, a valid HELLO comes first; otherwise the input is all. */
+	/* If the first byte is even, a valid HELLO precedes the other bytes of the input. */
 	if (!(data[0] & 1)) {
 		afr_hello_write(&wire, &good);
 		memcpy(stream, &wire, sizeof(wire));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Fuzzer of the first bytes of a direction, parsed at every length. If the first byte of the input
- * is odd, the rest is combined with a valid HELLO by exclusive or, as a fuzzer cannot guess magic
- * and proof.
+ * is odd, the other bytes are combined with a valid HELLO by exclusive or, since a fuzzer cannot
+ * guess magic and proof.
  */
 #include "fuzz.h"
 #include "../../net/afrdma/proto/hello.h"

@@ -10,7 +10,7 @@
  * deadlock.
  *
  * Wrong rules, which the protocol model has shown to fail, can be enabled one by one (mutations).
- * Each of them must fail here as well, or the check would not be strong enough.
+ * Each of them must fail here as well, or this check would be too weak.
  */
 #include <time.h>
 
@@ -46,6 +46,7 @@ static const step_fn adverse[] = {
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
+/* Checks the invariants of both ends after a step. */
 static void check(void)
 {
 	int i;
@@ -66,11 +67,18 @@ static void check(void)
 	}
 }
 
-/* In how many of 1000 cases a step is delayed, chosen for each step and run. */
+/*
+ * At the start of a run, each step of each end gets one of these values as the probability, in
+ * units of 1/1000, that it is passed over although it is possible.
+ */
 static const u32 delays[] = { 0, 0, 0, 500, 900, 998 };
 static u32 delay[2 * COUNT(normal)];
 
-/* Executes one step, searched from a random place of the list; a delayed one if no other exists. */
+/*
+ * Executes one step and returns true, or returns false if no step is possible. Tries the steps in
+ * cyclic order from a random one on. Executes a step that was passed over only if there is no
+ * other.
+ */
 static bool advance(void)
 {
 	u32 delayed = U32_MAX;
@@ -96,6 +104,7 @@ static bool advance(void)
 	return normal[delayed / 2](&world.end[delayed & 1], true);
 }
 
+/* Returns a stream offset at which a direction begins, often just below a wrap of a counter. */
 static u64 pick_base(void)
 {
 	static const u64 bases[] = { 0, 0, 65536, 1ull << 32, 1ull << 48, (1ull << 61) + 12345 };
@@ -199,6 +208,7 @@ static void show_end(const struct end *e)
 	       e->eof_in ? " eof" : "", e->ended ? " ended" : "");
 }
 
+/* Executes steps until both ends have ended; fails on a deadlock. */
 static void schedule(void)
 {
 	while (!world.end[0].ended || !world.end[1].ended) {
@@ -253,6 +263,10 @@ static u64 search(u64 first, u64 count)
 	return U64_MAX;
 }
 
+/*
+ * Test @number: without a mutation, no schedule may fail. @first is the first seed, @count the
+ * number of seeds, each of which generates one schedule.
+ */
 static int test_honest(int number, u64 first, u64 count)
 {
 	double start = seconds();
@@ -284,6 +298,7 @@ static int test_reached(int number)
 	return missing ? 1 : 0;
 }
 
+/* Test @number: with mutation @which, at least one schedule must fail. */
 static int test_mutation(int number, enum mutation which, u64 first, u64 count)
 {
 	u64 bad;

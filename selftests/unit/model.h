@@ -63,7 +63,7 @@ void model_check(bool holds, const char *expression);
 	M(LATE, "attached-late", "ATTACHED samples its cursor when it is written") \
 	M(LOWAT, "c11", "the reader may wait for a whole ring of coarse units")
 
-/* States that the schedules without mutation must have reached, or they do not test enough. */
+/* States that the schedules without mutation must reach; otherwise they test too little. */
 #define REACHES \
 	R(BOTH, "both directions on the link") \
 	R(EARLY, "a write landed before its MOVE") \
@@ -121,7 +121,7 @@ struct link_end {
 	bool		error;		/* a write of this end was not acknowledged */
 	bool		reported_lost;	/* the peer has reported that the link is lost */
 	bool		stopped;	/* nothing is posted any more */
-	bool		drained;	/* fenced and drained, epoch closed */
+	bool		drained;	/* fenced and drained; its epoch is closed */
 	unsigned int	receives;	/* posted and unused */
 	u32		channel_epoch[CHANNELS];	/* 0 = free */
 	struct afr_link_credit credit;
@@ -176,7 +176,7 @@ struct end {
 	/* the current epoch */
 	struct link		*link;
 	u16			channel, peer_id;	/* channel ids of both ends */
-	bool			unanswered;	/* client: ATTACH is not answered */
+	bool			unanswered;	/* client: ATTACH has no answer yet */
 	bool			ready;		/* peer_id is known */
 	bool			leaving;	/* nothing but DETACH is posted any more */
 	bool			detach_wanted, detach_posted, detach_done;
@@ -192,7 +192,7 @@ struct world {
 	struct link	link[LINKS];
 	unsigned int	links;
 	u16		depth[2];	/* receives that each end posts on a link */
-	struct tcp	tcp[2];		/* towards end i */
+	struct tcp	tcp[2];		/* tcp[i] carries the bytes to end i */
 	unsigned int	scale;		/* ring sizes on the wire are shifted left by this */
 	unsigned int	adversity;	/* percentage of adverse steps */
 	unsigned int	deaths, leaves, noise, attaches;	/* adverse steps that are left */
@@ -205,7 +205,7 @@ extern enum mutation mutation;
 extern bool verbose;
 extern u64 reached[REACH_COUNT];
 extern jmp_buf failed;
-extern char why[256];	/* what fail() was given last */
+extern char why[256];	/* the message of the last fail() */
 
 /* model.c */
 void fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));

@@ -147,6 +147,7 @@ static void epoch_begin(struct end *e, struct link *link, u32 epoch)
 	e->resume_pending = false;
 }
 
+/* Takes a free channel id of this end for the epoch; returns false if there is none. */
 static bool channel_take(struct end *e)
 {
 	struct link_end *at = link_of(e);
@@ -160,6 +161,7 @@ static bool channel_take(struct end *e)
 	return false;
 }
 
+/* Does the channel id of this end still belong to its current epoch? */
 static bool channel_held(const struct end *e)
 {
 	return e->link && e->channel < CHANNELS &&
@@ -233,6 +235,7 @@ static void end_leave(struct end *e)
 	e->detach_wanted = true;
 }
 
+/* The peer has posted DETACH: it no longer writes to this channel, which is freed. */
 void end_detach_polled(struct end *e, u16 channel)
 {
 	if (!channel_held(e) || channel != e->channel)
@@ -247,6 +250,7 @@ void end_detach_polled(struct end *e, u16 channel)
 		end_leave(e);
 }
 
+/* The server has refused the attach of the current epoch: this end closes the epoch. */
 void end_refused(struct end *e)
 {
 	trace("%d: epoch %u refused", e->id, e->tx.epoch);
@@ -266,6 +270,7 @@ void end_refused(struct end *e)
 		end_close(e, 0);
 }
 
+/* May the next epoch begin: was there none, or have both ends closed it and sent RESUME? */
 static bool epoch_over(const struct end *e)
 {
 	return !e->tx.epoch || (!e->tx.open && !e->rx.open && e->resume_sent &&
@@ -327,7 +332,7 @@ void end_attach_came(struct end *e, const struct afr_frame *f)
 		end_refused(e);
 		return;
 	}
-	/* The cursor is sampled before the first immediate, which could carry a later one. */
+	/* Sample the cursor before the first immediate, which could carry a later cursor. */
 	e->attached = attach_frame(e, AFR_FRAME_ATTACHED, 0);
 	e->peer_id = f->attach.channel;
 	e->ready = true;
@@ -347,11 +352,13 @@ void end_attached_came(struct end *e, const struct afr_frame *f)
 	e->ready = true;
 }
 
+/* Is this end attached to a link that it neither leaves nor treats as lost? */
 static bool may_post(const struct end *e)
 {
 	return e->ready && !e->leaving && !link_of(e)->stopped;
 }
 
+/* The sender moves its direction to the link. */
 bool step_move(struct end *e, bool go)
 {
 	if (!e->link || !may_post(e) || !afr_tx_may_move(&e->tx) || e->out_at < e->out_len)
@@ -387,7 +394,7 @@ bool step_leave(struct end *e, bool go)
 	return true;
 }
 
-/* Both streams are complete: nothing more is sent on the link. */
+/* Both streams are complete: this end leaves the link. */
 bool step_finish(struct end *e, bool go)
 {
 	if (!e->link || !may_post(e) || !e->tx.finacked || !e->rx.finack_requested ||
@@ -412,6 +419,7 @@ static bool has_left(const struct end *e)
 	return e->detach_done && (!channel_held(e) || mutation == MUT_PE4);
 }
 
+/* Shuts down TCP, once both streams are complete and this end has left the link. */
 bool step_tcp_shut(struct end *e, bool go)
 {
 	bool may = e->tx.finacked && e->rx.finack_requested && has_left(e);
@@ -429,6 +437,7 @@ bool step_tcp_shut(struct end *e, bool go)
 	return true;
 }
 
+/* The connection ends at this end: all bytes must have been transferred. */
 bool step_end(struct end *e, bool go)
 {
 	if (e->ended || !e->shut || !e->eof_in || !afr_rx_eof(&e->rx) || channel_held(e))

@@ -19,7 +19,7 @@ static bool wants_credit(const struct end *e)
 		       (e->rx.blocked || e->rx.consumed - e->rx.reported >= e->rx.ring / 2);
 	if (end_by_imm(e))
 		return false;
-	/* RESUME first: once the peer has read it, it ignores cursors of the link. */
+	/* RESUME before CREDIT: after RESUME the peer ignores cursors that come on the link. */
 	if (e->resume_pending && mutation != MUT_REORDER)
 		return false;
 	if (mutation == MUT_REORDER && e->resume_pending)
@@ -36,6 +36,7 @@ static bool wants_blocked(const struct end *e)
 	       e->blocked_at != e->tx.consumed;
 }
 
+/* Returns the set of frames that may be written next, as a bit mask of enum candidate. */
 static unsigned int candidates(const struct end *e)
 {
 	unsigned int set = 0;
@@ -52,7 +53,10 @@ static unsigned int candidates(const struct end *e)
 		set |= 1 << PEND_ATTACHED;
 	if (e->move_pending)
 		set |= 1 << PEND_MOVE;
-	/* After ATTACH or ATTACHED of its epoch, which would otherwise open a closed epoch. */
+	/*
+	 * Write RESUME after a pending ATTACH or ATTACHED of the same epoch: if that frame were
+	 * written later, it would open an epoch that RESUME has closed.
+	 */
 	if (e->resume_pending &&
 	    ((!e->attach_pending && !e->attached_pending) || mutation == MUT_ORDER))
 		set |= 1 << PEND_RESUME;
@@ -139,6 +143,7 @@ static void out_hello(struct end *e)
 	e->hello_pending = false;
 }
 
+/* Puts HELLO, or a frame picked at random from @set, into the output buffer. */
 static void out_next(struct end *e, unsigned int set)
 {
 	struct afr_frame f;
@@ -203,6 +208,7 @@ bool step_tcp_write(struct end *e, bool go)
 
 /* ---- frames in ---- */
 
+/* Counts which kind of RESUME this is, for test_reached(). */
 static void resume_reached(const struct end *e, const struct afr_frame *f)
 {
 	if (f->resume.epoch != e->tx.epoch || e->tx.where == AFR_ON_TCP)
@@ -296,6 +302,7 @@ static void frame_came(struct end *e, const struct afr_frame *f)
 	end_rx_changed(e);
 }
 
+/* A byte of HELLO was read: HELLO is parsed again. */
 static void hello_byte(struct end *e)
 {
 	struct afr_hello hello;
@@ -314,6 +321,7 @@ static void hello_byte(struct end *e)
 	}
 }
 
+/* A byte of a frame header was read: when the header is complete, handles the frame. */
 static void head_byte(struct end *e)
 {
 	unsigned int need = 0;
@@ -331,6 +339,7 @@ static void head_byte(struct end *e)
 	frame_came(e, &f);
 }
 
+/* Reads @len bytes of DATA from TCP into the receive ring. */
 static void data_bytes(struct end *e, struct tcp *t, u32 len)
 {
 	u32 i;
@@ -342,7 +351,7 @@ static void data_bytes(struct end *e, struct tcp *t, u32 len)
 	end_rx_changed(e);
 }
 
-/* c20: DATA that does not fit into the ring stays in TCP, and so do the frames behind it. */
+/* Mutation c20: DATA that exceeds the ring stays in TCP, and so do the frames behind it. */
 static bool parser_stuck(const struct end *e)
 {
 	return mutation == MUT_C20 && e->in_data &&

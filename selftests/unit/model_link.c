@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Model: links. A write reads the ring of the sender when it lands, not when it is posted, as a
- * retransmission does: bytes that were released too early are wrong. It lands as long as the queue
- * pair of the receiver works, whatever the state of the sender.
+ * retransmission does, so bytes that were released too early arrive wrong. A write lands if the
+ * queue pair of the receiver works, whatever the state of the sender.
  */
 #include "model.h"
 
@@ -22,7 +22,7 @@ static struct message queue_get(struct message_queue *q)
 	return m;
 }
 
-/* A random link that allows the step at this end. */
+/* Returns a random link for which possible() is true at this end, or NULL. */
 static struct link *some_link(const struct end *e, bool (*possible)(const struct link *, int))
 {
 	unsigned int first = world.links ? pick(world.links) : 0;
@@ -37,11 +37,13 @@ static struct link *some_link(const struct end *e, bool (*possible)(const struct
 	return NULL;
 }
 
+/* The number of messages that this end may post, with @reserve credits kept back. */
 static u16 spare(const struct link_end *self, u16 reserve)
 {
 	return afr_link_credit_available(&self->credit, reserve);
 }
 
+/* Posts @m, which uses a credit; if the queue pair of this end does not work, this fails. */
 static void post(struct link *link, int from, struct message m)
 {
 	struct link_end *self = &link->end[from];
@@ -63,6 +65,7 @@ static bool may_post(const struct end *e)
 	       spare(link_of(e), reserve);
 }
 
+/* Posts a write of some of the bytes that may be sent. */
 bool step_write(struct end *e, bool go)
 {
 	struct message m = { 0 };
@@ -85,6 +88,7 @@ bool step_write(struct end *e, bool go)
 	return true;
 }
 
+/* Posts a write without data, which carries only the consumer cursor that is due. */
 bool step_credit(struct end *e, bool go)
 {
 	struct message m = { 0 };
@@ -101,6 +105,7 @@ bool step_credit(struct end *e, bool go)
 	return true;
 }
 
+/* Posts DETACH: this end writes to the peer's channel no more. */
 bool step_detach(struct end *e, bool go)
 {
 	struct message m = { 0 };
@@ -127,6 +132,7 @@ static bool announces(const struct link *link, int id)
 	return !self->stopped && afr_link_credit_due(&self->credit) && spare(self, 0);
 }
 
+/* Announces reposted receives to the peer, which become its credits. */
 bool step_announce(struct end *e, bool go)
 {
 	struct link *link = some_link(e, announces);
@@ -145,6 +151,7 @@ static bool lands(const struct link *link, int id)
 	return link->end[id].up && link->end[id].wire.count;
 }
 
+/* Copies the bytes of a write from the send ring of the peer to the receive ring of this end. */
 static void land_bytes(struct end *e, const struct link_end *self, const struct message *m)
 {
 	const struct end *from = peer_of(e);
@@ -171,6 +178,7 @@ static void completed(struct end *sender, const struct message *m)
 		sender->tx.una = max(sender->tx.una, m->offset + m->len);
 }
 
+/* The next message in flight to this end lands, and this end gets a completion. */
 bool step_land(struct end *e, bool go)
 {
 	struct link *link = some_link(e, lands);
@@ -200,6 +208,7 @@ static bool drops(const struct link *link, int id)
 	return !link->end[id].up && link->end[id].wire.count;
 }
 
+/* Drops a message to this end, whose queue pair does not work: the sender gets an error. */
 bool step_drop(struct end *e, bool go)
 {
 	struct link *link = some_link(e, drops);
@@ -213,6 +222,7 @@ bool step_drop(struct end *e, bool go)
 	return true;
 }
 
+/* Applies the consumer cursor in the immediate of @m to the send state of this end. */
 static void cursor_came(struct end *e, const struct message *m)
 {
 	u16 cursor = afr_imm_cursor(m->imm);
@@ -236,6 +246,7 @@ static void cursor_came(struct end *e, const struct message *m)
 		fail("%d: cursor %u is rejected", e->id, cursor);
 }
 
+/* The receiver polls the completion of a write to one of its channels. */
 static void write_polled(struct end *e, const struct link_end *self, const struct message *m)
 {
 	u16 channel = afr_imm_channel(m->imm);
@@ -253,6 +264,7 @@ static void write_polled(struct end *e, const struct link_end *self, const struc
 	cursor_came(e, m);
 }
 
+/* Polls the oldest completion of this end, reposts its receive, and handles the message. */
 static void poll_one(struct end *e, struct link *link)
 {
 	struct link_end *self = &link->end[e->id];
@@ -284,6 +296,7 @@ static bool polls(const struct link *link, int id)
 	return link->end[id].cq.count;
 }
 
+/* Polls and handles one receive completion of this end. */
 bool step_poll(struct end *e, bool go)
 {
 	struct link *link = some_link(e, polls);
@@ -302,6 +315,7 @@ static bool stops(const struct link *link, int id)
 	return !self->stopped && (self->died || self->error || self->reported_lost);
 }
 
+/* This end treats a link as lost: from now on it posts nothing there. */
 bool step_stop(struct end *e, bool go)
 {
 	struct link *link = some_link(e, stops);

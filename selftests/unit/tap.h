@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * TEST(function__case) { EXPECT(...); } - for the test programs, one per file of the proto layer.
- * This header contains main(), which runs the cases in order and writes KTAP.
+ * TEST(function__case) { EXPECT(...); } defines a test case. There is one test program for each
+ * file of the proto layer. This header contains its main(), which runs the cases in order and
+ * writes KTAP.
  */
 #ifndef TAP_H
 #define TAP_H

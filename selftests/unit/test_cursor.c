@@ -13,7 +13,7 @@ TEST(cursor_unit__never_more_than_2_to_14_units)
 	EXPECT_EQ(afr_cursor_unit(1 << 20), 64);
 	for (ring = AFR_RING_MIN; ring <= AFR_RING_MAX; ring *= 2)
 		EXPECT_EQ(ring / afr_cursor_unit(ring), 1 << 14);
-	/* So afr_rx_lowat_max() is large enough, also for the largest ring. */
+	/* The rounding of the largest ring is small enough for afr_rx_lowat_max(). */
 	EXPECT(afr_cursor_unit(AFR_RING_MAX) <= AFR_RING_MIN / 4);
 }
 
@@ -24,7 +24,7 @@ TEST(cursor_encode__rounds_down)
 	EXPECT_EQ(afr_cursor_encode(64 * 65536ull, 1 << 20), 0);
 }
 
-/* Advances of at most a ring, from offsets around wraps of the 16-bit value. */
+/* Each advance of at most a ring is decoded to the cursor unit, also where 16 bits wrap. */
 TEST(cursor_decode__every_honest_advance)
 {
 	static const u64 bases[] = { 0, 65000, 65536, (1ull << 32) - 3, 1ull << 61 };
@@ -51,7 +51,7 @@ TEST(cursor_decode__same_value_is_no_advance)
 	EXPECT_EQ(afr_cursor_decode(100, afr_cursor_encode(100, 1 << 20), 1 << 20), 64);
 }
 
-/* PC4: of 2^16 values at most 2^14 + 1 are plausible. */
+/* PC4: of the 2^16 values, only 2^14 + 1 decode to a cursor within the ring. */
 TEST(cursor_decode__three_of_four_forged_values_are_beyond_the_ring)
 {
 	u32 ring = 1 << 16, within = 0, cursor;

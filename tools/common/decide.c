@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the rules say of a socket. The first that matches decides; without one: RDMA. */
+/* Applies the rules to a socket. The first rule that matches decides; without one, RDMA is used. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,13 +13,16 @@
 #include "family.h"
 #include "rules.h"
 
-/* Programs may be short of stack: a signal handler's, a thread's. */
+/*
+ * The properties of a process that rules match. The struct is small, because signal handlers and
+ * threads have little stack.
+ */
 struct who {
 	char	program[NAME_MAX + 1];
 	char	cgroup[1024];
 };
 
-/* The end of a connection that a rule looks at. */
+/* The address that a rule is compared with: for connect the peer's, for listen the socket's own. */
 struct where {
 	enum rule_side		side;
 	int			family;
@@ -32,7 +35,7 @@ static void path_of(char path[static 64], const char *proc, const char *file)
 	stpcpy(stpcpy(path, proc), file);
 }
 
-/* The name of the program's file. */
+/* Finds the name of the process's executable file. */
 static void look_program(struct who *who, const char *proc)
 {
 	char *link = who->cgroup, *name, path[64];
@@ -51,7 +54,7 @@ static void look_program(struct who *who, const char *proc)
 		strcpy(who->program, name + 1);
 }
 
-/* Its place in the unified hierarchy, which is the line that begins with "0::". */
+/* Finds the cgroup of the process in the unified hierarchy: the line that begins with "0::". */
 static void look_cgroup(struct who *who, const char *proc)
 {
 	char path[64], *text = who->cgroup, *line = text;
@@ -77,6 +80,7 @@ static void look_cgroup(struct who *who, const char *proc)
 	memmove(text, line + 3, strlen(line + 3) + 1);
 }
 
+/* Finds the properties of process @proc, if any rule depends on them. */
 static void look_who(struct who *who, const struct rules *rules, const char *proc)
 {
 	who->program[0] = '\0';
@@ -87,7 +91,7 @@ static void look_who(struct who *who, const struct rules *rules, const char *pro
 	look_cgroup(who, proc);
 }
 
-/* The cgroup itself, or one below it. */
+/* Is @cgroup @top itself, or a cgroup below it? */
 static bool in_cgroup(const char *cgroup, const char *top)
 {
 	size_t len = strlen(top);
@@ -122,12 +126,13 @@ static bool match_where(const struct rule *rule, const struct where *where)
 	       (rule->family == where->family && in_prefix(where->address, rule));
 }
 
+/* Does the rule depend on connect, listen, address or port? */
 static bool asks_where(const struct rule *rule)
 {
 	return rule->side != SIDE_ANY || rule->family || rule->last;
 }
 
-/* Does any rule say rdma, or could it once the address is known? */
+/* Is the decision RDMA, or may it become RDMA once the address is known? */
 static bool may_rdma(const struct rules *rules, const struct who *who)
 {
 	const struct rule *rule;
@@ -141,6 +146,7 @@ static bool may_rdma(const struct rules *rules, const struct who *who)
 	return true;
 }
 
+/* Is the decision of the rules RDMA, now that the address is known? */
 static bool says_rdma(const struct rules *rules, const struct who *who, const struct where *where)
 {
 	const struct rule *rule;
@@ -165,7 +171,7 @@ bool rules_want(const struct rules *rules, const char *proc, int domain, int typ
 	return may_rdma(rules, &who);
 }
 
-/* False for what is no address of TCP. */
+/* Converts an address. Returns false if it is neither IPv4 nor IPv6. */
 static bool look_where(struct where *where, const struct sockaddr *addr, socklen_t len)
 {
 	const struct sockaddr_in6 *in6 = (const void *)addr;
@@ -206,7 +212,7 @@ static void apply(const struct rules *rules, const char *proc, int fd,
 	if (!look_where(&where, addr, len))
 		return;
 	look_who(&who, rules, proc);
-	/* Other sockets do not know the option, and an older module neither. */
+	/* Errors are ignored: the socket is of another family, or the module lacks the option. */
 	if (!says_rdma(rules, &who, &where))
 		syscall(SYS_setsockopt, fd, SOL_AFRDMA, AFRDMA_RDMA, &never, sizeof(never));
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What AF_RDMA is called here, and how its sockets pass for TCP. */
+/*
+ * The number of the AF_RDMA family on this host, and the answers of getsockopt() by which AF_RDMA
+ * sockets look like TCP sockets.
+ */
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -12,7 +15,10 @@
 
 #define FAMILY_FILE	"/sys/module/afrdma/parameters/family"
 
-/* Not open(), read() and close(): those are cancellation points, and socket() is not. */
+/*
+ * Reads the number of the family from the module parameter. Uses syscall(), because socket() calls
+ * this and is no cancellation point, but open(), read() and close() are.
+ */
 static int family_from_module(void)
 {
 	int fd = syscall(SYS_openat, AT_FDCWD, FAMILY_FILE, O_RDONLY | O_CLOEXEC);
@@ -27,7 +33,10 @@ static int family_from_module(void)
 	return family;
 }
 
-/* The kernel is not asked for an unknown family: it would start modprobe for every socket. */
+/*
+ * If the module is not loaded, returns -1, so that the caller does not try to create a socket: the
+ * kernel would start modprobe at each attempt.
+ */
 int family_number(void)
 {
 	int family = family_from_module();
@@ -44,7 +53,7 @@ int family_protocol(int domain)
 	return AFRDMA_PROTOCOL(domain);
 }
 
-/* Not getsockopt(): the preload library is that. */
+/* Reads an integer option by syscall(), since the preload library replaces getsockopt(). */
 static int own_option(int fd, int name)
 {
 	socklen_t len = sizeof(int);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What AF_RDMA is called here, and how its sockets pass for TCP. As rules.h: no locks. */
+/*
+ * The AF_RDMA family on this host. As in rules.h, nothing locks or allocates, or is a cancellation
+ * point.
+ */
 #ifndef RUN_FAMILY_H
 #define RUN_FAMILY_H
 
@@ -12,8 +15,8 @@ int family_number(void);
 int family_protocol(int domain);
 
 /*
- * What @fd would say to getsockopt(SOL_SOCKET, @name) were it TCP. False if it is
- * no AF_RDMA socket, or if @name has the same answer for both.
+ * Sets *@answer to the value of getsockopt(SOL_SOCKET, @name) if @fd were a TCP socket. Returns
+ * false if @fd is not an AF_RDMA socket, or if AF_RDMA gives the same answer as TCP.
  */
 bool family_tcp_answer(int fd, int name, int *answer);
 

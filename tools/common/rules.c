@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The grammar of rules: "use ACTION" and what a socket must be for it. */
+/* Parses rules: "use ACTION", and the conditions that a socket must meet. */
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static const char *take_cgroup(struct rule *rule, const char *word)
 	return *word == '/' ? NULL : "a cgroup begins with /, as in /proc/PID/cgroup";
 }
 
-/* A number up to @max that @end ends; -1 if it is none. */
+/* Parses a number of at most @max and sets @end behind it. Returns -1 if it is not valid. */
 static long number(const char *word, char **end, long max)
 {
 	long value;
@@ -75,11 +75,11 @@ static const char *take_connect(struct rule *rule, const char *word)
 	return NULL;
 }
 
-/* What may follow the action. No two of a @kind. */
+/* The conditions that may follow the action, at most one of each @kind. */
 static const struct condition {
 	const char	*word;
 	const char	*(*take)(struct rule *rule, const char *word);
-	bool		value;		/* the next word is its */
+	bool		value;		/* the next word is its value */
 	unsigned int	kind;
 } conditions[] = {
 	{ "program",	take_program,	true,	1 << 0 },
@@ -100,6 +100,7 @@ static const struct condition *find_condition(const char *word)
 	return condition->word ? condition : NULL;
 }
 
+/* Parses the conditions in @rest. Returns NULL, or a message about rules->word. */
 static const char *read_conditions(struct rules *rules, struct rule *rule, char **rest)
 {
 	const struct condition *condition;
@@ -137,7 +138,7 @@ static const char *add(struct rules *rules, const struct rule *rule)
 	return NULL;
 }
 
-/* A list of ports becomes a rule for each of its ranges. */
+/* Adds a copy of @rule for each range in its list of ports. */
 static const char *add_ports(struct rules *rules, struct rule *rule)
 {
 	static const char wrong[] = "no port, range or list such as 22,7000-7100";
@@ -160,6 +161,7 @@ static const char *add_ports(struct rules *rules, struct rule *rule)
 	return full;
 }
 
+/* Parses @line, which is modified, and adds its rule. Returns NULL, or a message. */
 static const char *read_rule(struct rules *rules, char *line)
 {
 	struct rule rule = { 0 };
@@ -190,7 +192,7 @@ const char *rules_add(struct rules *rules, const char *line)
 		return "a rule is one line";
 	if (len >= sizeof(rules->text) - rules->used)
 		return "more rules than there is room for";
-	/* The words of rules stay here; programs write over their environment. */
+	/* The rules point to this copy, as programs may overwrite their environment. */
 	copy = rules->text + rules->used;
 	memcpy(copy, line, len + 1);
 	wrong = read_rule(rules, copy);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Which TCP sockets become AF_RDMA sockets: what smctl run's two means, the
- * preload library and the supervisor, both ask. Nothing here locks or
- * allocates, or is a cancellation point.
+ * The rules of smctl run: which TCP sockets become AF_RDMA sockets. The preload library and the
+ * supervisor both use them. Nothing here locks or allocates, or is a cancellation point.
  */
 #ifndef RUN_RULES_H
 #define RUN_RULES_H
@@ -12,7 +11,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* From smctl to the library: the rules, a line each. */
+/* The environment variable by which smctl passes the rules to the library, one per line. */
 #define RULES_VARIABLE	"AFRDMA_RUN_RULES"
 
 enum {
@@ -25,7 +24,7 @@ enum rule_side { SIDE_ANY, SIDE_LISTEN, SIDE_CONNECT };
 struct rule {
 	const char	*program;	/* NULL: any */
 	const char	*cgroup;	/* NULL: any */
-	const char	*ports;		/* while it is read */
+	const char	*ports;		/* the word with the ports, while the rule is parsed */
 	enum rule_side	side;
 	int		family;
 	unsigned int	bits;
@@ -34,29 +33,29 @@ struct rule {
 	bool		rdma;
 };
 
-/* All zero is none. */
+/* A list of rules; empty if all bytes are zero. */
 struct rules {
 	struct rule	rule[RULES_MAX];
 	unsigned int	n;
-	bool		who;		/* some ask for the program or the cgroup */
-	bool		where;		/* some ask for what only an address tells */
-	char		text[RULES_TEXT];
-	unsigned int	used;		/* of text */
-	const char	*word;		/* that was wrong */
+	bool		who;		/* a rule depends on the program or the cgroup */
+	bool		where;		/* a rule depends on listen, connect, address or port */
+	char		text[RULES_TEXT];	/* the words to which the rules point */
+	unsigned int	used;		/* bytes of @text in use */
+	const char	*word;		/* the word that rules_add() was parsing */
 };
 
-/* One more rule. NULL, or what is wrong; rules->word is the word, if it is one. */
+/* Adds a rule. Returns NULL, or a message about rules->word, or about the line if that is NULL. */
 const char *rules_add(struct rules *rules, const char *line);
 
 /*
- * Is socket(@domain, @type, @protocol) of the process @proc ("/proc/self") a TCP
- * socket that is to become AF_RDMA? Also where a rule may yet say so.
+ * Should socket(@domain, @type, @protocol) of the process @proc ("/proc/self" or /proc/PID) create
+ * an AF_RDMA socket? Also true if that depends on the address, which is not known yet.
  */
 bool rules_want(const struct rules *rules, const char *proc, int domain, int type, int protocol);
 
 /*
- * Before the process @proc connects @fd to @addr, or listens (then @addr is NULL):
- * where a rule says tcp, the socket is kept from RDMA.
+ * Applies the rules before the process @proc connects the socket @fd to @addr, or listens on it
+ * (@addr is NULL): if the decisive rule is "use tcp", RDMA is denied on the socket.
  */
 void rules_apply(const struct rules *rules, const char *proc, int fd,
 		 const struct sockaddr *addr, socklen_t len);

@@ -46,8 +46,9 @@ static void read_rules(const char *text)
 }
 
 /*
- * Runs before main(), so that no signal handler has to do this. Constructors of other libraries may
- * call the functions below even earlier; therefore each of these checks next_socket.
+ * Runs before main(), so that no signal handler has to call dlsym() or read rules. Constructors of
+ * other libraries may call the functions below even earlier; therefore each of them checks whether
+ * next_socket is set.
  */
 __attribute__((constructor))
 static void init(void)

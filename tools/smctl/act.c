@@ -10,13 +10,13 @@
 
 #include "smctl.h"
 
-/* Each change applies to one object, named by its id; some have one of two words as argument. */
+/* The changes. Each applies to the object with a given id; "move" also takes "tcp" or "rdma". */
 static const struct action {
 	const char	*object, *verb;
 	const char	*usage;
 	const char	*missing;	/* message if there is no such object */
-	const char	*words[2];	/* arguments, for the values 0 and 1 */
-	uint16_t	id, to;		/* attributes; to is 0 if there is no argument */
+	const char	*words[2];	/* argument for the values 0 and 1 of attribute @to */
+	uint16_t	id, to;		/* netlink attributes; @to is 0 if there is no argument */
 	uint8_t		cmd;
 } actions[] = {
 	{ "conn", "move", "smctl conn move ID tcp|rdma",
@@ -45,6 +45,7 @@ static int report_error(const struct action *action, int err)
 	return EXIT_KERNEL;
 }
 
+/* Sends the request for a change. Returns the status for exit(). */
 static int act(const struct action *action, uint64_t id, unsigned int word)
 {
 	const struct nl_value values[] = {
@@ -68,6 +69,7 @@ static int usage_error(const struct action *action)
 	return EXIT_USAGE;
 }
 
+/* Parses the arguments of a change and makes it. Returns the status for exit(). */
 static int parse(const struct action *action, char **words, int n)
 {
 	unsigned int word = 0;

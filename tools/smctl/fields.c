@@ -23,7 +23,7 @@ static void append_scope(char *text, uint32_t ifindex)
 		snprintf(text + len, ADDR_MAX - len, "%%%" PRIu32, ifindex);
 }
 
-/* An address and port as "address:port", fields KEY and KEY_port; "*" if @attr is NULL. */
+/* Prints an address and port as "address:port", fields KEY and KEY_port; "*" if @attr is NULL. */
 void field_endpoint(struct print *p, const char *key, const struct nlattr *attr)
 {
 	const struct nlattr *in[NL_ATTRS];
@@ -48,7 +48,7 @@ void field_endpoint(struct print *p, const char *key, const struct nlattr *attr)
 	print_u64(p, port_key, ":" U64, nl_u16(in[AFRDMA_A_ENDPOINT_PORT]));
 }
 
-/* The name of @value in @names, which ends with NULL; the number if it has no name. */
+/* Prints the name of @value in @names, which ends with NULL; the number if it has no name. */
 void field_name(struct print *p, const char *key, const char *format,
 		const char *const *names, uint32_t value)
 {
@@ -61,7 +61,7 @@ void field_name(struct print *p, const char *key, const char *format,
 	print_string(p, key, format, names[i] ? names[i] : number);
 }
 
-/* Bytes in hexadecimal, at most 32. */
+/* Prints at most 32 bytes in hexadecimal. */
 void field_hex(struct print *p, const char *key, const char *format, const struct nlattr *attr)
 {
 	const unsigned char *bytes;

@@ -19,6 +19,7 @@ struct nl {
 	uint16_t		family;
 };
 
+/* Callback of mnl_attr_parse(): stores @attr in the array @arg, indexed by type. */
 static int store_attr(const struct nlattr *attr, void *arg)
 {
 	const struct nlattr **into = arg;
@@ -74,7 +75,7 @@ static int handle(struct nl *nl, const char *buf, ssize_t len, mnl_cb_t cb, void
 /* Sends @nlh, and passes every message of the answer to @cb, until the last one. */
 static int exchange(struct nl *nl, const struct nlmsghdr *nlh, mnl_cb_t cb, void *arg)
 {
-	size_t size = MNL_SOCKET_BUFFER_SIZE * 4;	/* the kernel fills the buffer of a dump */
+	size_t size = MNL_SOCKET_BUFFER_SIZE * 4;	/* large: the kernel fills it in a dump */
 	char *buf = malloc(size);
 	ssize_t len;
 	int ret = -1;
@@ -91,6 +92,7 @@ static int exchange(struct nl *nl, const struct nlmsghdr *nlh, mnl_cb_t cb, void
 	return ret < 0 ? -errno : 0;
 }
 
+/* Callback of find_family(): stores the id of the family "afrdma". */
 static int family_found(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct nlattr *attr[NL_ATTRS] = { NULL };

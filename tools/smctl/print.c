@@ -20,8 +20,8 @@ struct print {
 	enum print_format	format;
 	struct json_object	*array;		/* the objects that have passed the filters */
 	struct json_object	*object;	/* the current one */
-	struct json_object	*nest;		/* receives fields: the current one, or one in it */
-	FILE			*text;		/* the current one as text, written to text_buf */
+	struct json_object	*nest;		/* gets the next fields: @object or one in it */
+	FILE			*text;		/* @object as text, written to text_buf */
 	char			*text_buf;	/* printed once the object has passed the filters */
 	size_t			text_len;
 	unsigned int		objects, passed;
@@ -31,7 +31,7 @@ struct print {
 
 /*
  * Starts output to @out. @filters are @n strings, KEY VALUE KEY VALUE ...; the caller keeps them.
- * Returns NULL without memory.
+ * Returns NULL if there is no memory.
  */
 struct print *print_open(FILE *out, enum print_format format, char *const *filters, int n)
 {
@@ -69,6 +69,7 @@ void print_begin(struct print *p)
 		p->filters[i].matched = false;
 }
 
+/* Does the current object match all filters? */
 static bool passes(const struct print *p)
 {
 	int i;
@@ -121,6 +122,7 @@ static bool key_matches(const char *filter, const char *key)
 	return !strcmp(filter, "dport") && !strcmp(key, "peer_port");
 }
 
+/* Compares a field of the current object with the filters. */
 static void match(struct print *p, const char *key, const char *value)
 {
 	struct filter *filter;
@@ -134,7 +136,7 @@ static void match(struct print *p, const char *key, const char *value)
 	}
 }
 
-/* Prints a field: @format is for text; if it is NULL, the field is in JSON and filters only. */
+/* Prints a field, as text in @format. If @format is NULL, text output omits the field. */
 void print_string(struct print *p, const char *key, const char *format, const char *value)
 {
 	match(p, key, value);
@@ -163,7 +165,7 @@ void print_flag(struct print *p, const char *key, const char *text, bool value)
 		fputs(text, p->text);
 }
 
-/* Prints text between fields, which JSON does not have. */
+/* Prints text between fields; JSON output omits it. */
 void print_text(struct print *p, const char *text)
 {
 	fputs(text, p->text);
@@ -178,7 +180,7 @@ static void write_json(struct print *p)
 	fprintf(p->out, "%s\n", json_object_to_json_string_ext(p->array, flags));
 }
 
-/* Why no object has passed the filters. */
+/* Returns a message about why no object has passed the filters. */
 static const char *why_nothing(const struct print *p)
 {
 	int i;
@@ -197,8 +199,8 @@ void print_drop(struct print *p)
 }
 
 /*
- * Prints what is left, and frees @p. Returns 0; 1 if no object has passed the filters; or 2 if the
- * output could not be written. *@error is then set to a message.
+ * Completes the output and frees @p. Returns 0; 1 if no object has passed the filters; or 2 if the
+ * output could not be written. If the result is not 0, *@error is a message.
  */
 int print_close(struct print *p, const char **error)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* smctl reasons, and the name and sentence of a reason number in other objects. */
+/*
+ * Implements "smctl reasons", and prints the name and sentence of a reason in other objects, where
+ * the kernel sends only the number of the reason.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +22,7 @@ struct reasons {
 	bool		no_memory;
 };
 
+/* Callback of nl_get(): adds a reason to the list @arg. */
 static void add(const struct nlattr *const *attr, void *arg)
 {
 	struct reasons *reasons = arg;
@@ -96,6 +100,7 @@ static const struct reason *show_name(struct smctl *smctl, const char *key,
 	return reason;
 }
 
+/* Prints the sentence of a reason as field KEY_text. */
 static void show_text(struct smctl *smctl, const char *key, const struct reason *reason)
 {
 	char text_key[32];
@@ -104,14 +109,14 @@ static void show_text(struct smctl *smctl, const char *key, const struct reason 
 	print_string(smctl->print, text_key, ": %s\n", reason->text);
 }
 
-/* A reason, if @attr exists: fields KEY (its name), KEY_number and KEY_text. */
+/* If @attr exists, prints it as a reason: fields KEY (its name), KEY_number and KEY_text. */
 void field_reason(struct smctl *smctl, const char *key, const struct nlattr *attr)
 {
 	if (attr)
 		show_text(smctl, key, show_name(smctl, key, attr));
 }
 
-/* A reason with the field KEY_peer, too: whether the peer has sent it, about its own end. */
+/* As field_reason(), with one more field, KEY_peer: true if @attr is a reason sent by the peer. */
 void field_reason_of(struct smctl *smctl, const char *key, const struct nlattr *attr, bool peer)
 {
 	const struct reason *reason;

@@ -22,7 +22,7 @@ struct run {
 	enum via		via;
 };
 
-/* The library is in the folder of this program (a build tree), or where it was installed. */
+/* Finds the library: in the folder of smctl (a build tree), or where it was installed. */
 static const char *find_library(void)
 {
 	static char path[PATH_MAX + sizeof("/" LIBRARY)];
@@ -59,7 +59,7 @@ static int run_preloaded(const struct run *run, char **argv)
 	const char *path = run->library ? run->library : find_library();
 	char library[PATH_MAX];
 
-	/* An absolute path: the program may change its directory and start other programs. */
+	/* The path must be absolute: the program may change directory and start other programs. */
 	if (!realpath(path, library)) {
 		fprintf(stderr, "smctl: no %s: %s: install it, or give --preload PATH\n",
 			path, strerror(errno));
@@ -73,7 +73,7 @@ static int run_preloaded(const struct run *run, char **argv)
 	return cannot_run(argv[0], errno);
 }
 
-/* Chooses the means that suits @program. */
+/* Chooses between preload library and supervisor by the kind of @program. */
 static enum via choose(const char *program)
 {
 	static const struct {
@@ -130,6 +130,7 @@ void run_help(FILE *out)
 	      "  --preload PATH  path of " LIBRARY "\n", out);
 }
 
+/* Applies one option, whose argument is @word. Returns 0, or -1 after an error message. */
 static int take(struct run *run, int option, const char *word)
 {
 	switch (option) {

@@ -42,6 +42,7 @@ static bool find_program(const char *name, char path[static PATH_MAX])
 	}
 }
 
+/* Is the program linked dynamically, that is, does it need the dynamic loader? */
 static bool has_interpreter(const struct elf *elf)
 {
 	ElfW(Phdr) segment;
@@ -82,7 +83,7 @@ static bool has_go_section(const struct elf *elf)
 	return false;
 }
 
-/* Is it for the same machine as this program? */
+/* Is @elf for the same machine as smctl? */
 static bool is_native(const struct elf *elf)
 {
 	struct elf own = { .fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC) };

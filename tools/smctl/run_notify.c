@@ -45,6 +45,7 @@ static bool status_word(const char *text, const char *key, int n, int base, uint
 	return true;
 }
 
+/* Are the caller and smctl in the same namespace of type @name? */
 static bool same_namespace(const struct call *call, const char *name)
 {
 	char own[32], other[64];
@@ -55,6 +56,7 @@ static bool same_namespace(const struct call *call, const char *name)
 	return !stat(own, &a) && !stat(other, &b) && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
+/* Reads process id, file system uid and gid, and capabilities of the caller from /proc. */
 static bool read_caller(struct call *call)
 {
 	uint64_t process, uid, gid;
@@ -66,7 +68,7 @@ static bool read_caller(struct call *call)
 	snprintf(call->proc, sizeof(call->proc), "/proc/%u", call->notif->pid);
 	snprintf(path, sizeof(path), "%s/status", call->proc);
 	file = fopen(path, "re");
-	/* all of it: a line with up to 65,536 groups stands before the capabilities */
+	/* the whole file: the capabilities follow a line of up to 65,536 groups */
 	read = file && getdelim(&text, &size, '\0', file) > 0 &&
 	       status_word(text, "\nTgid:", 0, 10, &process) &&
 	       status_word(text, "\nUid:", 3, 10, &uid) &&
@@ -135,6 +137,7 @@ static void report_tcp_once(void)
 	done = true;
 }
 
+/* socket(): creates an AF_RDMA socket for the caller, if the rules may want one. */
 static bool answer_socket(const struct call *call)
 {
 	const __u64 *args = call->notif->data.args;
@@ -145,7 +148,10 @@ static bool answer_socket(const struct call *call)
 	};
 	int family, fd = -1, ret;
 
-	/* The socket belongs to the namespace of smctl, and capabilities to its user namespace. */
+	/*
+	 * smctl creates the socket, in its own network namespace and with capabilities in its own
+	 * user namespace. So the caller must be in both.
+	 */
 	if (!rules_want(call->rules, call->proc, args[0], args[1], args[2]) ||
 	    !same_namespace(call, "net") || !same_namespace(call, "user") || !is_pending(call))
 		return false;
@@ -222,6 +228,7 @@ static bool write_answer(const struct call *call, int answer)
 	return ok;
 }
 
+/* getsockopt(): reports TCP for an AF_RDMA socket. */
 static bool answer_option(const struct call *call)
 {
 	const __u64 *args = call->notif->data.args;
@@ -236,7 +243,7 @@ static bool answer_option(const struct call *call)
 	       !ioctl(call->listener, SECCOMP_IOCTL_NOTIF_SEND, &response);
 }
 
-/* Applies the rules to the socket; then the kernel continues the call. */
+/* connect(): applies the rules to the socket; then the kernel continues the call. */
 static bool before_connect(const struct call *call)
 {
 	const __u64 *args = call->notif->data.args;
@@ -256,6 +263,7 @@ static bool before_connect(const struct call *call)
 	return false;
 }
 
+/* listen(): applies the rules to the socket; then the kernel continues the call. */
 static bool before_listen(const struct call *call)
 {
 	int fd = take_fd(call, call->notif->data.args[0]);

@@ -18,7 +18,7 @@ int run_rules_line(struct run_rules *to, const char *source, unsigned int number
 	size_t used = strlen(to->lines);
 
 	if (!wrong) {
-		/* It fits: rules_add() has stored the same lines, terminated, in the same space. */
+		/* @line fits: rules_add() has stored the same lines, terminated, in equal space. */
 		snprintf(to->lines + used, sizeof(to->lines) - used, "%s%s",
 			 used ? "\n" : "", line);
 		return 0;

@@ -87,7 +87,10 @@ static int become_program(char **argv, int to, bool where, const sigset_t *signa
 	return cannot_run(argv[0], errno);
 }
 
-/* Reaps ended children. Returns false if no child is left: the program and its descendants. */
+/*
+ * Reaps children that have ended: the program, and descendants of it that were reparented to this
+ * process. Returns false if no child is left.
+ */
 static bool reap(struct supervised *it)
 {
 	int status;
@@ -103,9 +106,9 @@ static bool reap(struct supervised *it)
 }
 
 /*
- * Handles a signal: passes it on to the program, unless the kernel has sent it, for example for the
- * terminal: the program is in the same process group and has got it, too. Returns false if no child
- * is left.
+ * Handles a signal. Passes it on to the program, unless it comes from the kernel, for example from
+ * the terminal: then the program, which is in the same process group, has received it, too. Returns
+ * false if no child is left.
  */
 static bool handle_signal(struct supervised *it, int signals)
 {
@@ -140,7 +143,7 @@ static void serve(struct supervised *it, int listener, int signals, const struct
 	}
 }
 
-/* Ends like the program, by the same signal if it was one, so that a shell sees no difference. */
+/* Ends with the status of the program, or by the signal that has ended it, as a shell expects. */
 static int exit_like(const struct supervised *it)
 {
 	const struct rlimit no_core = { 0, 0 };
@@ -157,8 +160,8 @@ static int exit_like(const struct supervised *it)
 }
 
 /*
- * Closes the files that smctl shares with the program: a reader of its output must see the end when
- * the program closes it, and locks must be released with it.
+ * Closes the files that smctl shares with the program: when the program closes its output, a reader
+ * must see end of file, and when it closes a file, the locks on that file must be released.
  */
 static void close_files(int listener, int signals)
 {

@@ -69,6 +69,7 @@ static const struct object *find_object(const char *name)
 	return NULL;
 }
 
+/* Requests all instances of @object and prints them. Returns 0 or a negative errno. */
 static int show(struct smctl *smctl, const struct object *object)
 {
 	int err;

@@ -8,7 +8,7 @@
 
 #include <linux/types.h>
 
-/* The version of the module, the tools and the manual pages. What peers agree on has its own. */
+/* Version of the module, the tools and the manual pages. The wire format has its own version. */
 #define AFRDMA_VERSION	"0.9"
 
 /*
@@ -32,11 +32,11 @@
 /* Level of the socket options of this family. */
 #define SOL_AFRDMA	427
 
-/* Options of that level. */
+/* Options of level SOL_AFRDMA. */
 #define AFRDMA_INFO		1	/* struct afrdma_info, read only */
 #define AFRDMA_RDMA		2	/* int: enum afrdma_rdma */
 #define AFRDMA_SNDRING		3	/* int: size of the send ring; set before connect, listen */
-#define AFRDMA_RCVRING		4	/* int: size of the receive ring; the same */
+#define AFRDMA_RCVRING		4	/* int: receive ring size; set before connect, listen */
 #define AFRDMA_BUSY_POLL	5	/* int: microseconds that recv() polls before it sleeps */
 
 /* Values of AFRDMA_RDMA. It can be set at any time; accepted sockets inherit it. */

@@ -66,7 +66,7 @@ static bool attach_ok(const struct afr_frame *f)
 		return false;
 	if (f->attach.flags & ~AFR_ATTACH_ACTIVE)
 		return false;
-	/* a refusal describes no ring, and only ATTACHED can be one */
+	/* a frame with a reason is a refusal: it has no ring to check, and must be ATTACHED */
 	if (f->attach.reason)
 		return f->type == AFR_FRAME_ATTACHED;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Frames: a framed direction of the TCP connection consists of them from the end of HELLO on. */
+/* Frames. After HELLO, a framed direction of the TCP connection consists of frames only. */
 #ifndef AFR_PROTO_FRAME_H
 #define AFR_PROTO_FRAME_H
 

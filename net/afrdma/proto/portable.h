@@ -56,7 +56,7 @@ static inline u64 be64_to_cpu(__be64 v) { return be64toh(v); }
 
 /*
  * Asserts an invariant of this host's own state, in debug builds only. The random model check
- * defines its own, because it must survive invariants that it breaks on purpose.
+ * defines its own AFR_CHECK, because it breaks invariants on purpose and must continue.
  */
 #ifndef AFR_CHECK
 #ifndef AFR_DEBUG_CHECKS

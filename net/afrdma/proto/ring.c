@@ -27,15 +27,16 @@ u32 afr_ring_size(u64 bytes, u32 least, u32 most)
 
 /**
  * afr_ring_unused() - find the pages of a ring that hold no bytes of the stream
- * @from: first offset that the ring holds
- * @end: end of what it holds: at least @from, at most @from + @size
+ * @from: offset of the first byte in the ring
+ * @end: offset behind the last byte in the ring: at least @from, at most @from + @size
  * @size: bytes in the ring, at least a page
  * @shift: a page is 1 << @shift bytes
  *
  * A page that is only partly in use, at either end, counts as used.
  *
  * Context: any.
- * Return: the range of unused pages, which contains no position of the ring twice.
+ * Return: the unused pages, as a range [first, last) of absolute page numbers, offset >> @shift.
+ * Modulo the number of pages in the ring they are page indices, each of which occurs at most once.
  */
 struct afr_ring_pages afr_ring_unused(u64 from, u64 end, u32 size, unsigned int shift)
 {

@@ -331,8 +331,8 @@ static u64 rounded(const struct afr_rx *rx)
 /**
  * afr_rx_credit_due() - should the consumer cursor be reported in a message of its own now?
  * @rx: receive sequence state
- * @imm: cursors go by immediate, rounded down to a unit; false: by CREDIT (PC3: never by both in
- *	the same epoch)
+ * @imm: cursors are reported by immediate, rounded down to a unit; false: by CREDIT (PC3: never by
+ *	both in the same epoch)
  *
  * It is due when half of the smaller ring has been consumed and not reported, because the smaller
  * ring limits the sender. That rule alone would deadlock with a reader that waits for more than

@@ -19,13 +19,12 @@
  *   afr_rx_close(), the consumer cursor is reported by immediate only. CREDIT frames may be sent
  *   again behind RESUME, not before (PC3).
  * - afr_rx_close() counts the consumer cursor as reported, so one RESUME has to follow it. If the
- *   attach was refused or never sent, a CREDIT has to follow instead; if both streams are complete,
- *   neither. The client opens the next epoch only after it has written its RESUME for the last one
- *   and has received the peer's, or the last one was refused.
- * - RESUME has reason 0 if it answers DETACH: the link is still up. With another reason the link is
- *   lost, and the receiver of RESUME fences the link and closes the epoch, too. If the link is lost
- *   after an end has answered DETACH, that end sends a second RESUME with the reason, unless the
- *   peer's RESUME has come.
+ *   attach was refused or never sent, a CREDIT has to follow instead. If both streams are complete,
+ *   neither has to follow. The client opens the next epoch only after it has written its RESUME for
+ *   the last epoch and has received the peer's RESUME, or after the last attach was refused.
+ * - An end sends RESUME once for each epoch that did not end with both streams complete. If the
+ *   link is not one that both ends have left by DETACH, the receiver of RESUME fences it and closes
+ *   the epoch, too.
  * - An end shuts down TCP for writing only after its FIN has been acknowledged and its FINACK
  *   written, and after it has left the link. It has left the link when its DETACH has completed
  *   *and* the peer's has been polled, or is not awaited any longer (detach_timeout_ms); or when the
@@ -49,7 +48,7 @@
 enum afr_where {
 	AFR_ON_TCP,		/* DATA frames */
 	AFR_ON_LINK,		/* RDMA writes of the current epoch */
-	AFR_SUSPENDED,		/* link lost: suspended until the peer's RESUME */
+	AFR_SUSPENDED,		/* has left the link: suspended until the peer's RESUME */
 };
 
 /*

@@ -105,9 +105,9 @@ void afr_tx_write(struct afr_tx *tx, u32 len)
  * afr_tx_urgent() - make the last byte written urgent
  * @tx: send sequence state; the byte has not been sent yet
  *
- * URGENT must reach the peer before the urgent byte does. On TCP it is written first; on a link the
- * byte and all bytes behind it are held back until URGENTACK. If bytes are already held back for an
- * earlier urgent byte, they remain so, with those behind them.
+ * URGENT must reach the peer before the urgent byte does. On TCP, URGENT is written first; on a
+ * link, the urgent byte and all bytes behind it are held back until URGENTACK. Bytes that are
+ * already held back for an earlier urgent byte, and those behind them, stay held back.
  *
  * Context: any, conn->tx.lock held.
  */
@@ -133,7 +133,7 @@ void afr_tx_urgent_ack(struct afr_tx *tx, u64 offset)
 	AFR_CHECK(afr_tx_sane(tx));
 }
 
-/* Returns the end of the bytes that may be sent, apart from the window. */
+/* Returns the offset up to which the current path may send, if the window allows it. */
 static u64 send_limit(const struct afr_tx *tx)
 {
 	return tx->where == AFR_ON_LINK ? min(tx->written, tx->hold) : tx->written;
@@ -166,8 +166,8 @@ u32 afr_tx_ready(const struct afr_tx *tx)
  * @tx: send sequence state
  *
  * The threshold is a third of the ring, as in TCP, so that writers are not woken for a few bytes.
- * Writers must not wait for more than that: afr_tx_blocked() uses the same threshold, so the peer
- * would not be asked for it and they could wait forever.
+ * Writers must not wait for more than that: afr_tx_blocked() uses the same threshold, so for a
+ * higher threshold no BLOCKED would be sent, and they could wait forever.
  *
  * Context: any, conn->tx.lock held.
  * Return: true if so.
@@ -184,8 +184,8 @@ bool afr_tx_writable(const struct afr_tx *tx)
  * While this is true, the caller sends BLOCKED once for each value of @tx->consumed. It checks
  * after every post and after every cursor received. Without BLOCKED the peer reports nothing until
  * half a ring has been read, while its reader may wait for more bytes than have arrived (PC6). On a
- * link this applies to a full send ring, too: if it is smaller than half the peer's ring, it would
- * never be freed (PM6).
+ * link, a full send ring counts as blocked, too: without BLOCKED, a send ring smaller than half the
+ * peer's ring would never be freed (PM6).
  *
  * Context: any, conn->tx.lock held.
  * Return: true if nothing may be sent, and either bytes wait for window, or on a link writers wait
@@ -230,8 +230,8 @@ void afr_tx_tcp_accepted(struct afr_tx *tx, u32 len)
 }
 
 /*
- * Unless the direction is on TCP, it is the peer's cursor that frees the send ring, never a local
- * completion (PM6).
+ * Applies the peer's cursor. Unless the direction is on TCP, only this cursor frees the send ring,
+ * never a local completion (PM6).
  */
 static void apply_consumed(struct afr_tx *tx, u64 consumed)
 {

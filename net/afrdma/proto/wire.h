@@ -34,14 +34,14 @@ struct afr_wire_option {
 static_assert(sizeof(struct afr_wire_option) == AFR_OPT_LEN, "option size");
 
 /*
- * First bytes of a framed direction. No known protocol starts with the first byte. A reader takes
- * the bytes for a HELLO only if both magic and proof match (PA5).
+ * First bytes of a framed direction. No known protocol starts with the first byte of the magic. A
+ * reader takes the bytes for a HELLO only if both magic and proof match (PA5).
  */
 #define AFR_HELLO_MAGIC		"\xf7" "AFRDMA" "\x01"
 #define AFR_HELLO_MAGIC_LEN	8
 #define AFR_HELLO_MAX		512	/* longest HELLO a reader accepts */
 #define AFR_WINDOW_INITIAL	16384	/* bytes a sender may send before the peer's HELLO */
-#define AFR_RING_MIN		16384	/* smallest ring, a power of two as all are */
+#define AFR_RING_MIN		16384	/* smallest ring; ring sizes are powers of two */
 #define AFR_RING_MAX		(1u << 26)	/* a cursor unit is at most AFR_RING_MIN / 4 */
 
 #define AFR_FEATURE_SEND_RING	0xff	/* features: log2 of the send ring, 0 = AFR_RING_MIN */
@@ -74,7 +74,7 @@ enum afr_frame_type {
 	AFR_FRAME_URGENT	= 10,	/* urgent byte at this offset */
 	AFR_FRAME_ERROR		= 11,	/* the sender aborts the connection: reason */
 	AFR_FRAME_URGENTACK	= 12,	/* acknowledges URGENT at this offset */
-	AFR_FRAME_SERVICE	= 13,	/* server, optional: it has a device, at this port */
+	AFR_FRAME_SERVICE	= 13,	/* server, optional: port of its cm listener */
 };
 
 #define AFR_FRAME_OPTIONAL	0x01	/* flags: skip the frame if its type is unknown */
@@ -101,7 +101,7 @@ struct afr_wire_offset {
 static_assert(sizeof(struct afr_wire_offset) == 8, "offset size");
 
 /* ATTACH and ATTACHED. */
-#define AFR_ATTACH_ACTIVE	0x1	/* flags: the sender's end of the link has connected it */
+#define AFR_ATTACH_ACTIVE	0x1	/* flags: the sender is the end that connected the link */
 
 struct afr_wire_attach {
 	__be32	epoch;		/* counts attaches of this connection, from 1 */
@@ -113,14 +113,14 @@ struct afr_wire_attach {
 	__be16	channel;	/* channel id for the immediates of writes to this ring */
 	__be16	flags;		/* AFR_ATTACH_* */
 	__be32	span;		/* bytes writable at addr: ring, or 2 * ring if mirrored */
-	__be64	consumed;	/* consumer cursor: cursors in immediates start here */
+	__be64	consumed;	/* consumer cursor; cursors in immediates continue from it */
 } __packed;
 static_assert(sizeof(struct afr_wire_attach) == 48, "ATTACH size");
 
 struct afr_wire_move {
 	__be32	epoch;
 	__be32	reserved;
-	__be64	start;		/* first offset that travels on the link */
+	__be64	start;		/* S: first offset that is carried by the link */
 } __packed;
 static_assert(sizeof(struct afr_wire_move) == 16, "MOVE size");
 
@@ -148,8 +148,8 @@ static_assert(sizeof(struct afr_wire_service) == 4, "SERVICE size");
  * half. Three values of the high half mark messages about the link itself.
  */
 #define AFR_CHANNEL_MAX		0xffef	/* largest channel id of a connection; the first is 0 */
-#define AFR_CHANNEL_ASK		0xfffd	/* as AFR_CHANNEL_CREDITS, and requests one in return */
-#define AFR_CHANNEL_DETACH	0xfffe	/* low half: channel id, to which no write follows */
+#define AFR_CHANNEL_ASK		0xfffd	/* an AFR_CHANNEL_CREDITS that requests one in return */
+#define AFR_CHANNEL_DETACH	0xfffe	/* low half: channel id, which no later write uses */
 #define AFR_CHANNEL_CREDITS	0xffff	/* low half: receives posted so far, modulo 2^16 */
 
 /* Body of the SEND that takes the place of the immediate on iWARP, which has none. */

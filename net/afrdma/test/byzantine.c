@@ -8,10 +8,10 @@
  *
  * Of the messages that an injection can change (its chances), it skips the first "after", and then
  * changes one of every "rate", at most "count" in total. With "arg", the number is added to the
- * correct value; otherwise the value is random. "new": only connections that are made from now on;
- * "newest": those and the latest existing one. "drop": the Nth write with bytes breaks the local
- * queue pair. Reading the parameter shows the injection and how often it was used. The parameter
- * "rogue_knobs" lists all injections.
+ * correct value; otherwise the value is random. "new": the injection applies only to connections
+ * made from now on; "newest": to these and the latest existing one. "drop": the Nth write with
+ * bytes breaks the local queue pair. Reading the parameter shows the injection and how often it was
+ * used. The parameter "rogue_knobs" lists all injections.
  */
 #include <linux/list.h>
 #include <linux/module.h>
@@ -60,6 +60,7 @@ static bool spared(struct afr_link *link, u16 id)
 	return true;
 }
 
+/* Records a message about to be posted, for injections that use earlier messages. */
 static void remember(struct afr_link *link, const struct ib_rdma_wr *wr)
 {
 	u16 id = afr_inject_whose(wr);
@@ -96,7 +97,7 @@ bool afr_byzantine_post(struct afr_link *link, struct ib_rdma_wr *wr)
 	bool swallow = false;
 	u16 id;
 
-	if (flooding == link || link->iwarp)	/* iWARP has other messages */
+	if (flooding == link || link->iwarp)	/* the injections need immediates */
 		return false;
 	spin_lock_bh(&lock);
 	remember(link, wr);
@@ -112,6 +113,7 @@ bool afr_byzantine_post(struct afr_link *link, struct ib_rdma_wr *wr)
 	return swallow;
 }
 
+/* Fills in the next message, if the injection is a flood, concerns @link and is due now. */
 static bool next_flood(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm)
 {
 	const struct afr_inject_knob *knob;
@@ -128,7 +130,7 @@ static bool next_flood(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm)
 /**
  * afr_byzantine_flood() - post the messages of a flood, because credits or send slots are free
  * @link: the link
- * @post: afr_link_queue_post(), of a file later in LAYERS
+ * @post: afr_link_queue_post(); a parameter, as link_queue.c is in a later layer (LAYERS)
  *
  * Context: Softirq, under link->lock.
  */
@@ -148,6 +150,7 @@ void afr_byzantine_flood(struct afr_link *link,
 	flooding = NULL;
 }
 
+/* Does the injection apply to frames of @type of this connection? */
 static bool concerns(const struct afr_inject_knob *knob, u64 conn, u8 type)
 {
 	if (!knob || conn < afr_byzantine.first)
@@ -188,6 +191,7 @@ unsigned int afr_byzantine_frame(u64 conn, const struct afr_frame *frame, u8 *ou
 	return len;
 }
 
+/* Fills in a frame of @type with random fields, many of them plausible. */
 static void make_up(struct afr_frame *frame, u8 type)
 {
 	u8 *byte = (u8 *)frame;
@@ -383,5 +387,5 @@ MODULE_PARM_DESC(rogue_knobs, "all injections, read only");
  */
 void afr_byzantine_init(void)
 {
-	pr_warn("afrdma: this build LIES TO ITS PEERS (CONFIG_AFRDMA_BYZANTINE): for tests only\n");
+	pr_warn("afrdma: this build can violate the protocol on purpose (CONFIG_AFRDMA_BYZANTINE): for tests only\n");
 }

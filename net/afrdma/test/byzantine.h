@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Fault injection: turns this host into a Byzantine peer, to test what a hostile peer can do to an
- * honest one. The functions are called where messages leave the host. Without
+ * Fault injection: turns this host into a Byzantine peer, to test what a hostile peer can do to a
+ * host with the unmodified module. The functions are called where messages leave the host. Without
  * CONFIG_AFRDMA_BYZANTINE=y they are empty inline functions. The injections are listed in
  * byzantine_link.c and byzantine_frame.c.
  */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Injections in frames, in HELLO and in the private data of rdma_cm; and their omission. */
+/* Injections that alter, add or omit frames, HELLO and the private data of rdma_cm. */
 #include "../proto/wire.h"
 #include "inject.h"
 
+/* Encodes the frame again, with one field falsified. */
 static unsigned int field(const struct afr_inject_knob *knob, const struct afr_frame *frame,
 			  u8 *out, unsigned int len)
 {
@@ -16,6 +17,7 @@ static unsigned int field(const struct afr_inject_knob *knob, const struct afr_f
 	return afr_frame_write(out, &bent);
 }
 
+/* Falsifies bytes of the encoded frame or HELLO. */
 static unsigned int spoil(const struct afr_inject_knob *knob, const struct afr_frame *frame,
 			  u8 *out, unsigned int len)
 {
@@ -32,6 +34,7 @@ static unsigned int twice(const struct afr_inject_knob *knob, const struct afr_f
 	return 2 * len;
 }
 
+/* Omits the frame. */
 static unsigned int mute(const struct afr_inject_knob *knob, const struct afr_frame *frame, u8 *out,
 			 unsigned int len)
 {
@@ -94,7 +97,7 @@ const struct afr_inject_knob afr_byzantine_frame_knobs[] = {
 	  .type = AFR_BYZANTINE_HELLO },
 	HELLO("hello_instance", instance, "who we are"),
 	HELLO("hello_secret", secret, "the secret the peer shall present"),
-	HELLO("hello_port", port, "our service port"),
+	HELLO("hello_port", port, "CM port"),
 	HELLO("hello_ring", ring, "the size of our ring"),
 	HELLO("hello_features", features, "features, and the size of our send ring"),
 	MORE("more_attach", ATTACH, "ATTACH that is not awaited"),

@@ -74,7 +74,7 @@ static bool imm_cursor(struct afr_link *link, struct ib_rdma_wr *wr)
 	return false;
 }
 
-/* The cursor stays what it is at the first injection. */
+/* From the first injection on, all messages carry the cursor of that time. */
 static bool imm_frozen(struct afr_link *link, struct ib_rdma_wr *wr)
 {
 	if (!is_channel(wr) || !afr_inject_due())
@@ -108,7 +108,7 @@ static bool imm_bytes(struct afr_link *link, struct ib_rdma_wr *wr)
 {
 	if (!is_data(wr) || !afr_inject_due())
 		return false;
-	/* only the bytes are wrong: an honest end may send the same message without them */
+	/* only the bytes are wrong: the unmodified module sends such messages without bytes */
 	set_low(wr, afr_byzantine.has_arg ? afr_inject_channel(wr) : link->sq.credit.told);
 	set_channel(wr, afr_byzantine.has_arg ? AFR_CHANNEL_DETACH : AFR_CHANNEL_CREDITS);
 	return false;
@@ -253,7 +253,10 @@ static bool op_broken(struct afr_link *link, struct ib_rdma_wr *wr)
 	return false;
 }
 
-/* Floods: additional messages. Each uses a credit, because without one the queue pair would stop */
+/*
+ * Floods: messages in addition to those of the module. Each uses a receive credit: without one, the
+ * queue pair would stop.
+ */
 
 static bool flood_any(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm)
 {

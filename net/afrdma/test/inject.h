@@ -10,7 +10,7 @@
 
 #define AFR_BYZANTINE_HELLO	0xff	/* stands for HELLO as a frame type, here only */
 
-/* An injection. Where it applies, one of post, flood, frame, more and cm is set. */
+/* An injection. One of post, flood, frame, more and cm is set: it selects what is changed. */
 struct afr_inject_knob {
 	const char *name, *what;
 	bool (*post)(struct afr_link *link, struct ib_rdma_wr *wr);	/* true: do not post it */
@@ -45,8 +45,8 @@ struct afr_byzantine_state {
 	u64			chances, lies;	/* opportunities, and injections done */
 	u64			seed;
 	u64			drop;		/* break the queue pair at this write, 0 = never */
-	struct afr_inject_seen	last;		/* last message not exempt */
-	struct afr_inject_seen	ended;		/* last channel with a DETACH */
+	struct afr_inject_seen	last;		/* last message for a channel that is not exempt */
+	struct afr_inject_seen	ended;		/* last channel that posted DETACH */
 };
 
 extern struct afr_byzantine_state afr_byzantine;

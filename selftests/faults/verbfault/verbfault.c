@@ -8,10 +8,10 @@
  *	verb	name of the operation that fails, "" for none
  *	nth	the nth call from now on fails; counts down, 0 after the failure
  *	times	number of consecutive calls that fail
- *	swallow	these calls succeed and do nothing, so that a receive is never posted
+ *	swallow	these calls return success without effect, e.g. a receive is never posted
  *	errno	error of the calls that fail
  *	cqe_max	limit on the entries of completion queues created from now on
- *	kill	any write moves every known queue pair to the error state
+ *	kill	a write of any value moves every known queue pair to the error state
  *
  * The device cannot be deleted while this module is loaded. Unload it only when no
  * verb is being executed: after the users of the device have ended, or are idle.
@@ -47,7 +47,7 @@ module_param(cqe_max, int, 0644);
 
 static struct ib_device *dev;
 static struct ib_device_ops real;	/* the driver's */
-static DEFINE_SPINLOCK(lock);		/* nth and times, when calls count them down */
+static DEFINE_SPINLOCK(lock);		/* protects nth and times, which calls count down */
 
 /* Must this call of the verb @name fail? */
 static bool hit(const char *name)
@@ -69,13 +69,13 @@ static bool hit(const char *name)
 	return yes;
 }
 
-/* For wrappers: returns if this call must fail. */
+/* Ends a wrapper without calling the driver if this call must fail or be swallowed. */
 #define HIT_RETURNS(name) do {					\
 	if (hit(name))						\
 		return swallow ? 0 : -errno_value;		\
 } while (0)
 
-/* A queue pair that was created while this module was loaded, for kill. */
+/* A queue pair that was created while this module was loaded, for the parameter kill. */
 struct known_qp {
 	struct list_head entry;
 	struct ib_qp *qp;

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# One case of selfcheck.sh, run in the guests; most of them misbehave only in b.
+# One case of selfcheck.sh, run in both guests; in most cases only guest b misbehaves.
 set -uo pipefail
 . "$AFR_LAB/guest-lib.sh"
 
@@ -11,7 +11,7 @@ skip)	exit 4 ;;
 exit)	[ "$AFR_ROLE" = a ] || exit 3 ;;
 not_ok)	[ "$AFR_ROLE" = a ] || not_ok "on purpose" "exit code 0 all the same" ;;
 alone)	[ "$AFR_ROLE" = a ] || exit 0
-	# The other guest has ended, so this one must end at once, too.
+	# Guest b has ended, so this barrier must fail at once.
 	barrier never 600 ;;
 hang)	[ "$AFR_ROLE" = a ] || while :; do sleep 1; done ;;
 panic)	[ "$AFR_ROLE" = a ] || { sync; echo c >/proc/sysrq-trigger; } ;;

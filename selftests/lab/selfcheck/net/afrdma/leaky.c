@@ -20,7 +20,7 @@ static DEFINE_MUTEX(outer);
 static DEFINE_MUTEX(inner);
 static DEFINE_SPINLOCK(spin);
 
-/* Leaks an object: kmemleak. */
+/* Leaks an object, which kmemleak must report. */
 static void lose_memory(void)
 {
 	void *volatile lost = kmalloc(200, GFP_KERNEL);
@@ -28,7 +28,7 @@ static void lose_memory(void)
 	lost = NULL;
 }
 
-/* Creates two objects and destroys one: the trace. */
+/* Creates two objects and destroys one, which the trace events must show. */
 static void lose_conn(void)
 {
 	trace_afrdma_conn_create(1);
@@ -36,19 +36,19 @@ static void lose_conn(void)
 	trace_afrdma_conn_destroy(1);
 }
 
-/* Keeps an object until the module is unloaded: the slab count after the test. */
+/* Keeps an object until the module is unloaded, which the slab count after the test must show. */
 static void keep_object(void)
 {
 	kept = kmem_cache_alloc(cache, GFP_KERNEL);
 }
 
-/* Keeps an RDMA object: the RDMA count after the test. */
+/* Keeps an RDMA object, which the count of RDMA objects after the test must show. */
 static void keep_pd(void)
 {
 	pd = ib_alloc_pd(device, 0);
 }
 
-/* Takes a module reference: rmmod fails. */
+/* Takes a module reference, so that rmmod fails. */
 static void keep_reference(void)
 {
 	__module_get(THIS_MODULE);
@@ -59,7 +59,7 @@ static void warn(void)
 	WARN_ON(1);
 }
 
-/* Reads beyond an object: KASAN. */
+/* Reads beyond an object, which KASAN must report. */
 static void read_beyond(void)
 {
 	volatile char *p = kmalloc(100, GFP_KERNEL);
@@ -70,7 +70,7 @@ static void read_beyond(void)
 	kfree((void *)p);
 }
 
-/* Takes two locks in both orders, which is harmless in one thread: lockdep. */
+/* Takes two locks in both orders. In one thread this is harmless, but lockdep must report it. */
 static void order_locks(void)
 {
 	mutex_lock(&outer);

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Socket filters, ICMP errors, and policies that deny RDMA to connections and to namespaces. */
+#define _GNU_SOURCE
+#include <linux/filter.h>
+#include <sys/wait.h>
+
+#include "proto/reason.h"
+#include "test.h"
+
+#define LEN	1000
+
+/* ---- the AF_RDMA socket and the TCP socket share a socket filter ---- */
+
+/* Attaches a socket filter that accepts every packet. */
+static void attach_accept_all(int fd)
+{
+	struct sock_filter all = BPF_STMT(BPF_RET | BPF_K, 0xffffffff);
+	struct sock_fprog prog = { 1, &all };
+
+	SYS(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)));
+}
+
+static int filter_length(int fd)
+{
+	struct sock_filter room[4];
+	socklen_t len = ARRAY_SIZE(room);	/* in instructions */
+
+	SYS(getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, room, &len));
+	return len;
+}
+
+static void filter_shared(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	int none = 0, fd = open_conn();
+
+	WANT_EQ(filter_length(fd), 0);
+	attach_accept_all(fd);
+	WANT_EQ(filter_length(fd), 1);
+	if (!old_kernel())	/* old kernels do not report filters to the module */
+		EVENTUALLY(path_info(fd).tx_path == AFRDMA_PATH_TCP);
+	flow_send(fd, &out, LEN, LEN);
+	flow_recv(fd, &in, LEN, LEN);
+	SYS(setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none)));
+	WANT_EQ(filter_length(fd), 0);
+	SYS_ERRNO(setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none)), ENOENT);
+	attach_accept_all(fd);
+	barrier("filtered");
+}
+
+/* Attaches a filter by @option; returns the errno, or 0 on success. */
+static int attach_errno(int fd, int option)
+{
+	struct sock_filter all = BPF_STMT(BPF_RET | BPF_K, 0);
+	struct sock_fprog prog = { 1, &all };
+
+	return setsockopt(fd, SOL_SOCKET, option, &prog, sizeof(prog)) ? errno : 0;
+}
+
+/* The errno of attaching a filter to a socket with SO_LOCK_FILTER. */
+static int locked_errno(bool rdma, int option)
+{
+	int fd = new_socket_of(rdma, false, 0), err;
+
+	set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	set_int(fd, SOL_SOCKET, SO_LOCK_FILTER, 1);
+	err = attach_errno(fd, option);
+	SYS(close(fd));
+	return err;
+}
+
+static int unprivileged_errno(bool rdma)
+{
+	int fd = new_socket_of(rdma, false, 0), err;
+
+	err = attach_errno(fd, SO_ATTACH_FILTER);
+	SYS(close(fd));
+	return err;
+}
+
+/* Attaching a filter to a socket with SO_LOCK_FILTER, or without privileges, fails as on TCP. */
+static void filter_rights(void)
+{
+	pid_t pid;
+
+	if (old_kernel())
+		skip("this kernel handles SO_REUSEPORT and filters on the AF_RDMA socket alone");
+	WANT_EQ(locked_errno(true, SO_ATTACH_FILTER), EPERM);
+	WANT_EQ(locked_errno(false, SO_ATTACH_REUSEPORT_CBPF), EPERM);
+	WANT_EQ(locked_errno(true, SO_ATTACH_REUSEPORT_CBPF), EPERM);
+	pid = fork_row();
+	if (!pid) {
+		SYS(setresgid(65534, 65534, 65534));
+		SYS(setresuid(65534, 65534, 65534));
+		WANT_EQ(unprivileged_errno(true), unprivileged_errno(false));
+		_exit(0);
+	}
+	join_row(pid);
+}
+
+/* ---- ICMP errors ---- */
+
+static long icmp_unreachables(void)
+{
+	FILE *file = fopen("/proc/net/snmp", "r");
+	char line[1024];
+	long value = -1;
+
+	WANT(file);
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "Icmp: %*d %*d %*d %ld", &value) == 1)
+			break;
+	fclose(file);
+	WANT(value >= 0);
+	return value;
+}
+
+static void run_command(const char *format, int port)
+{
+	char line[256];
+
+	snprintf(line, sizeof(line), format, port);
+	WANT_EQ(system(line), 0);
+}
+
+/*
+ * With IP_RECVERR, TCP reports an ICMP error and keeps the connection. The error must not disturb
+ * framed directions.
+ */
+static void recverr_server(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	int listener = open_listener(1), port = local_port(listener);
+	int fd = SYS(accept(listener, NULL, NULL));
+
+	flow_recv(fd, &in, LEN, LEN);
+	run_command("nft 'table inet recverr { chain in { type filter hook input priority 0; "
+		    "tcp dport %d reject with icmp port-unreachable; }; }'", port);
+	barrier("rejects");
+	barrier("rejected");
+	run_command("nft delete table inet recverr", 0);
+	flow_recv(fd, &in, LEN, LEN);
+	flow_send(fd, &out, LEN, LEN);
+	path_check(fd, LEN, 2 * LEN);
+}
+
+static void recverr_client(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	union addr addr;
+	socklen_t len = addr_server(&addr, server_port());
+	int fd = new_socket(0);
+	long before;
+
+	set_int(fd, IPPROTO_IP, IP_RECVERR, 1);
+	SYS(connect(fd, &addr.sa, len));
+	WANT_EQ(get_int(fd, IPPROTO_IP, IP_RECVERR), 1);
+	flow_send(fd, &out, LEN, LEN);
+	barrier("rejects");
+	before = icmp_unreachables();
+	flow_send(fd, &out, LEN, LEN);
+	EVENTUALLY(icmp_unreachables() > before);
+	barrier("rejected");
+	flow_recv(fd, &in, LEN, LEN);
+	path_check(fd, 2 * LEN, LEN);
+}
+
+/* ---- policies that deny RDMA while RDMA carries a stream ---- */
+
+#define LEAVE_SECONDS	2	/* the documented limit is one second; guests are slow */
+
+static int change_fd, change_port;
+
+static void block_on(void)
+{
+	run_command("for v in -4 -6; do ip $v xfrm policy add dir out proto tcp dport %d "
+		    "action block || exit 1; done", change_port);
+}
+
+static void block_off(void)
+{
+	run_command("ip xfrm policy flush", 0);
+}
+
+static void enabled_off(void) { path_set_sysctl("enabled", 0); }
+static void enabled_on(void) { path_set_sysctl("enabled", 1); }
+static void upgrade_off(void) { path_set_sysctl("upgrade", 0); }
+static void upgrade_on(void) { path_set_sysctl("upgrade", 1); }
+
+static void rdma_never(void)
+{
+	set_int(change_fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
+}
+
+static void rdma_auto(void)
+{
+	set_int(change_fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_AUTO);
+}
+
+static void filter_on(void)
+{
+	attach_accept_all(change_fd);
+}
+
+static void filter_off(void)
+{
+	int none = 0;
+
+	SYS(setsockopt(change_fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none)));
+}
+
+struct change {
+	const char *name;
+	void (*on)(void), (*off)(void);
+	unsigned int reason;
+};
+
+static const struct change changes[] = {
+	{ "an IPsec policy", block_on, block_off, AFR_REASON_XFRM_POLICY },
+	{ "enabled=0", enabled_off, enabled_on, AFR_REASON_FAMILY_OFF },
+	{ "upgrade=0", upgrade_off, upgrade_on, AFR_REASON_UPGRADE_OFF },
+	{ "AFRDMA_RDMA_NEVER", rdma_never, rdma_auto, AFR_REASON_SOCKET_OPTION },
+	{ "a socket filter", filter_on, filter_off, AFR_REASON_SOCKET_FILTER },
+};
+
+static volatile bool stream_ends;
+
+static void *stream(void *arg)
+{
+	struct flow *out = arg;
+
+	while (!stream_ends)
+		flow_send(change_fd, out, 20 * LEN, 20 * LEN);
+	return NULL;
+}
+
+static void change_once(const struct change *c)
+{
+	struct afrdma_info info;
+	uint64_t by_rdma;
+	double begin;
+	bool reported;
+
+	EVENTUALLY(path_info(change_fd).tx_path == AFRDMA_PATH_RDMA);
+	by_rdma = path_info(change_fd).tx_bytes_rdma;
+	EVENTUALLY(path_info(change_fd).tx_bytes_rdma > by_rdma);	/* the stream flows */
+	c->on();
+	begin = now();	/* starts after the change: "ip" may take seconds on an emulated guest */
+	do {
+		info = path_info(change_fd);
+		reported = info.reason == c->reason;
+		if (now() - begin > LEAVE_SECONDS)
+			fail("%s: after %d s still on RDMA, or with reason %u (%s)", c->name,
+			     LEAVE_SECONDS, info.reason, reason_name(info.reason));
+	} while (info.tx_path == AFRDMA_PATH_RDMA || !reported);
+	by_rdma = path_info(change_fd).tx_bytes_rdma;
+	poll(NULL, 0, 100);
+	info = path_info(change_fd);
+	if (info.tx_bytes_rdma != by_rdma)
+		fail("%s: bytes are still carried by RDMA", c->name);
+	c->off();
+}
+
+/* Are both ends on this host? Their packets then use lo, to which IPsec policies do not apply. */
+static bool to_itself(int fd)
+{
+	union addr own, peer;
+	socklen_t len = sizeof(own), peer_len = sizeof(peer);
+
+	SYS(getsockname(fd, &own.sa, &len));
+	SYS(getpeername(fd, &peer.sa, &peer_len));
+	if (own.sa.sa_family == AF_INET6)
+		return !memcmp(&own.in6.sin6_addr, &peer.in6.sin6_addr, sizeof(own.in6.sin6_addr));
+	return own.in.sin_addr.s_addr == peer.in.sin_addr.s_addr;
+}
+
+static void changes_client(void)
+{
+	long retry = path_sysctl("attach_retry_ms");
+	struct flow out = flow_out(0);
+	pthread_t sender;
+
+	path_set_sysctl("attach_retry_ms", 20);
+	change_port = server_port();
+	change_fd = connect_conn(change_port);
+	sender = thread_start(stream, &out);
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++)
+		if (!(changes[i].on == filter_on && old_kernel()) &&
+		    !(changes[i].on == block_on && to_itself(change_fd)))
+			change_once(&changes[i]);
+	EVENTUALLY(path_info(change_fd).tx_path == AFRDMA_PATH_RDMA);
+	stream_ends = true;
+	WANT(!pthread_join(sender, NULL));
+	SYS(shutdown(change_fd, SHUT_WR));
+	want_eof(change_fd);
+	path_set_sysctl("attach_retry_ms", retry);
+}
+
+static void changes_server(void)
+{
+	struct flow in = flow_in(0);
+	int listener = open_listener(1), fd = accept_conn(listener);
+
+	flow_recv_to_eof(fd, &in);
+	SYS(close(fd));
+}
+
+/* ---- sockets in namespaces of unprivileged users ---- */
+
+/*
+ * Returns the errno of socket() in a new user and network namespace, or 0 on success. Any user may
+ * create such namespaces and has all capabilities in them.
+ */
+static int socket_in_namespace(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		if (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534) ||
+		    unshare(CLONE_NEWUSER | CLONE_NEWNET))
+			_exit(100);
+		_exit(socket(AF_RDMA, SOCK_STREAM, 0) < 0 ? errno : 0);
+	}
+	WANT(pid > 0);
+	SYS(waitpid(pid, &status, 0));
+	WANT(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 100)
+		skip("no user namespaces");
+	return WEXITSTATUS(status);
+}
+
+static void namespaces_client(void)
+{
+	WANT_EQ(socket_in_namespace(), 0);
+	path_set_sysctl("unprivileged", 0);
+	WANT_EQ(socket_in_namespace(), EPERM);
+	path_set_sysctl("unprivileged", 1);
+	barrier("restored");
+}
+
+/* Leaves the sysctl to the client, which may be on the same host and then sets it for both ends. */
+static void namespaces_server(void)
+{
+	barrier("restored");
+}
+
+const struct row policy_rows[] = {
+	{ "filter_shared", filter_shared, filter_shared,
+	  ON_RDMA | ON_COLD | ONLY_RDMA | QUICK_ALL },
+	{ "filter_rights", filter_rights, filter_rights, ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
+	{ "recverr", recverr_client, recverr_server, ON_COLD | ONLY_RDMA | QUICK },
+	{ "forbidden_later", changes_client, changes_server, ON_RDMA | ONLY_RDMA | QUICK },
+	{ "namespaces", namespaces_client, namespaces_server,
+	  ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
+	{ }
+};

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Shutdown and reset of a socket while threads sleep in its calls; resets with bytes in flight. */
+#define _GNU_SOURCE
+#include <sys/ioctl.h>
+
+#include "test.h"
+
+/* ---- threads that sleep in calls ---- */
+
+static void *recv_sleeper(void *arg)
+{
+	char byte;
+
+	return (void *)SYS(recv(*(int *)arg, &byte, 1, 0));
+}
+
+static void wakes_recv(void)
+{
+	int fd = open_conn();
+	pthread_t thread = thread_start(recv_sleeper, &fd);
+	void *got = (void *)1;
+
+	barrier("asleep");
+	SYS(shutdown(fd, SHUT_RD));
+	pthread_join(thread, &got);
+	WANT(!got);
+	barrier("awake");
+}
+
+static void stays_quiet(void)
+{
+	int fd = open_conn();
+
+	barrier("asleep");
+	barrier("awake");
+	SYS(close(fd));
+}
+
+static void *send_sleeper(void *arg)
+{
+	uint8_t *buf = buffer(MIB);
+
+	memset(buf, 1, MIB);
+	while (send(*(int *)arg, buf, MIB, MSG_NOSIGNAL) > 0)
+		at(__FILE__, __LINE__, "send() until it fails");
+	free(buf);
+	return (void *)(long)errno;
+}
+
+/* Waits until the socket is full and stays full for 50 ms. */
+static void await_full(int fd)
+{
+	EVENTUALLY(!(poll_one(fd, POLLOUT, 0) & POLLOUT));
+	EVENTUALLY(!(poll_one(fd, POLLOUT, 50) & POLLOUT));
+}
+
+static void wakes_send(void)
+{
+	int fd = open_conn();
+	pthread_t thread = thread_start(send_sleeper, &fd);
+	void *err;
+
+	await_full(fd);
+	SYS(shutdown(fd, SHUT_WR));
+	pthread_join(thread, &err);
+	WANT_EQ((long)err, EPIPE);
+	barrier("asleep");
+	barrier("awake");
+}
+
+/* ---- resets ---- */
+
+static void resets_recv(void)
+{
+	int fd = open_conn();
+
+	barrier("asleep");
+	set_linger(fd, 0);
+	SYS(close(fd));
+}
+
+static void *recv_reset(void *arg)
+{
+	char byte;
+
+	SYS_ERRNO(recv(*(int *)arg, &byte, 1, 0), ECONNRESET);
+	return NULL;
+}
+
+/* A thread sleeps in recv() when the peer resets the connection. */
+static void recv_is_reset(void)
+{
+	int fd = open_conn();
+	pthread_t thread = thread_start(recv_reset, &fd);
+
+	barrier("asleep");
+	pthread_join(thread, NULL);
+	SYS_ERRNO(send(fd, "x", 1, MSG_NOSIGNAL), EPIPE);
+	want_eof(fd);
+}
+
+static void send_is_reset(void)
+{
+	int fd = open_conn();
+	pthread_t thread = thread_start(send_sleeper, &fd);
+	void *err;
+
+	await_full(fd);
+	barrier("asleep");
+	pthread_join(thread, &err);
+	WANT_EQ((long)err, ECONNRESET);
+}
+
+/*
+ * close() with unread bytes resets the connection, so that the peer notices the loss. The peer may
+ * first read the bytes that it has already received.
+ */
+static void closes_unread(void)
+{
+	struct flow in = flow_in(0), out = flow_out(0);
+	int fd = open_conn();
+
+	flow_send(fd, &out, 5000, 5000);
+	flow_recv(fd, &in, 1000, 1000);
+	barrier("arrived");
+	SYS(close(fd));
+}
+
+static void closes_unread_peer(void)
+{
+	struct flow in = flow_in(0), out = flow_out(0);
+	int fd = open_conn(), queued;
+
+	flow_send(fd, &out, 20000, 20000);
+	EVENTUALLY(ioctl(fd, FIONREAD, &queued) == 0 && queued == 5000);
+	barrier("arrived");
+	await(fd, POLLERR | POLLHUP);
+	WANT_EQ(flow_recv_to_end(fd, &in), ECONNRESET);
+	WANT_EQ(in.off, 5000);
+	SYS_ERRNO(send(fd, "x", 1, MSG_NOSIGNAL), EPIPE);
+	want_eof(fd);
+}
+
+static void closes_hard(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+
+	flow_send(fd, &out, 5000, 5000);
+	barrier("arrived");
+	set_linger(fd, 0);
+	SYS(close(fd));
+}
+
+static void is_closed_hard(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn(), queued;
+
+	EVENTUALLY(ioctl(fd, FIONREAD, &queued) == 0 && queued == 5000);
+	barrier("arrived");
+	await(fd, POLLERR | POLLHUP);
+	WANT_EQ(flow_recv_to_end(fd, &in), ECONNRESET);
+	WANT_EQ(in.off, 5000);
+}
+
+/* A reset while bytes are in flight: the peer reads an intact prefix, then ECONNRESET. */
+static void closes_hard_in_flight(void)
+{
+	struct flow out = flow_out(0);
+	int fd = open_conn();
+
+	flow_send(fd, &out, amount(20 * MIB, 4 * MIB), 64 * KIB);
+	set_linger(fd, 0);
+	SYS(close(fd));
+}
+
+static void is_closed_hard_in_flight(void)
+{
+	struct flow in = flow_in(0);
+	int fd = open_conn();
+
+	WANT_EQ(flow_recv_to_end(fd, &in), ECONNRESET);
+	WANT(in.off <= amount(20 * MIB, 4 * MIB));
+}
+
+/*
+ * The peer sends bytes to this closed socket, which are answered by a reset. The FIN of the socket
+ * arrived before, so the peer's send() then fails with EPIPE.
+ */
+static void closes_in_order(void)
+{
+	int fd = open_conn();
+
+	SYS(close(fd));
+	barrier("closed");
+	barrier("noticed");
+}
+
+static void writes_to_closed(void)
+{
+	int fd = open_conn();
+
+	barrier("closed");
+	await(fd, POLLRDHUP);
+	want_eof(fd);
+	EVENTUALLY(send(fd, "x", 1, MSG_NOSIGNAL) < 0);
+	WANT_EQ(errno, EPIPE);
+	barrier("noticed");
+}
+
+/* After FIN and then a reset, recv() returns the end of the stream; send() fails with EPIPE. */
+static void reads_behind_reset(void)
+{
+	int fd = open_conn();
+
+	barrier("closed");
+	await(fd, POLLRDHUP);
+	SYS(send(fd, "x", 1, MSG_NOSIGNAL));
+	await(fd, POLLERR);
+	want_eof(fd);
+	want_eof(fd);
+	SYS_ERRNO(send(fd, "x", 1, MSG_NOSIGNAL), EPIPE);
+	want_eof(fd);
+	barrier("noticed");
+}
+
+const struct row reset_rows[] = {
+	BOTH("shutdown_wakes_recv", wakes_recv, stays_quiet, ON_ALL | QUICK),
+	BOTH("shutdown_wakes_send", wakes_send, stays_quiet, ON_ALL),
+	BOTH("reset_wakes_recv", recv_is_reset, resets_recv, ON_ALL | QUICK | UNFRAMED),
+	BOTH("reset_wakes_send", send_is_reset, resets_recv, ON_ALL),
+	BOTH("close_unread", closes_unread, closes_unread_peer, ON_ALL | QUICK),
+	BOTH("close_hard", closes_hard, is_closed_hard, ON_ALL | QUICK | UNFRAMED),
+	BOTH("close_hard_in_flight", closes_hard_in_flight, is_closed_hard_in_flight, ON_ALL),
+	BOTH("write_to_closed", closes_in_order, writes_to_closed, ON_ALL),
+	BOTH("end_behind_reset", reads_behind_reset, closes_in_order, ON_ALL | QUICK),
+	{ }
+};
