@@ -317,7 +317,8 @@ static void finish(struct afr_conn *conn)
 /*
  * Shuts down TCP for writing, and resets it if it has dropped its FIN. tcp_send_fin() drops a FIN
  * for which it cannot allocate a packet and never retries, so both ends would keep the connection
- * until the orphan timeout. The reset loses nothing, as both streams are complete here.
+ * until the orphan timeout. Both streams are complete here, so the reset loses no byte of them; a
+ * peer that has not received the last FINACK yet sees ECONNRESET instead of an orderly end.
  */
 static void send_tcp_fin(struct afr_conn *conn)
 {
