@@ -13,6 +13,7 @@ import pathlib
 import sys
 
 import csource
+import ktap
 
 
 def graph(folder):
@@ -59,17 +60,13 @@ def circles(uses):
 
 
 def main():
-    print(f"KTAP version 1\n1..{len(sys.argv) - 1}")
-    failed = False
-    for number, name in enumerate(sys.argv[1:], 1):
+    checks = []
+    for name in sys.argv[1:]:
         uses = graph(pathlib.Path(name))
-        found = list(circles(uses))
-        failed |= bool(found)
-        print(f"{'not ok' if found else 'ok'} {number} circles: {len(uses)} files of {name}")
-        for circle in found:
-            steps = [f"{a} uses {uses[a][b]} of {b}" for a, b in zip(circle, circle[1:])]
-            print(f"# {', '.join(steps)}")
-    return failed
+        found = [", ".join(f"{a} uses {uses[a][b]} of {b}" for a, b in zip(circle, circle[1:]))
+                 for circle in circles(uses)]
+        checks.append((f"circles: {len(uses)} files of {name}", found))
+    return ktap.results(checks)
 
 
 sys.exit(main())

@@ -65,7 +65,8 @@ def functions(text):
 
 
 # The beginning of a variable's definition at the level of the file.
-VARIABLE = re.compile(r"^(?!static\b|extern\b|typedef\b)[a-z][\w \t*]*?\b(\w+)(\[[^;=]*\])*\s*(?:=|;)")
+VARIABLE = re.compile(r"^(?!static\b|extern\b|typedef\b)[a-z][\w \t*]*?\b(\w+)(\[[^;=]*\])*"
+                      r"\s*(?:=|;)")
 
 
 def definitions(text):

@@ -13,6 +13,7 @@ import re
 import sys
 
 import csource
+import ktap
 
 FUNCTION_MAX = 100
 FILE_MAX = 700
@@ -65,13 +66,7 @@ def main():
               (f"style: lines of functions, median {MEDIAN_MAX}, 90th percentile {P90_MAX} at most",
                shape),
               ("style: non-static functions have a kernel-doc", undocumented))
-    print("KTAP version 1")
-    print(f"1..{len(checks)}")
-    for number, (title, wrong) in enumerate(checks, 1):
-        print(f"{'not ok' if wrong else 'ok'} {number} {title}")
-        for line in wrong:
-            print(f"# {line}")
-    return any(wrong for _, wrong in checks)
+    return ktap.results(checks)
 
 
 sys.exit(main())

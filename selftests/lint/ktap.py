@@ -2,6 +2,12 @@
 """The output of lint programs: one line per check, followed by the errors that it has found."""
 
 
+def results(checks):
+    """Print the results of checks that were made. Each is a name and a list of errors. Returns 1 if
+    any has errors, else 0."""
+    return run([(name, lambda wrong=wrong: wrong) for name, wrong in checks])
+
+
 def run(checks, *args):
     """Run the checks. Each is a name and a function of @args that yields errors. Returns 1 if any
     check has found an error, else 0."""

@@ -18,6 +18,7 @@ import re
 import sys
 
 import csource
+import ktap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RDMA_LAYERS = ("verbs", "groups")
@@ -104,13 +105,7 @@ def main():
               ("layers: includes go up, <rdma/*> stays in its layers", includes),
               (f"layers: uses of {len(owner)} functions and variables go up", uses),
               ("layers: functions and variables of other files have the prefix", names))
-    print("KTAP version 1")
-    print(f"1..{len(checks)}")
-    for number, (title, wrong) in enumerate(checks, 1):
-        print(f"{'not ok' if wrong else 'ok'} {number} {title}")
-        for line in wrong:
-            print(f"# {line}")
-    return any(wrong for _, wrong in checks)
+    return ktap.results(checks)
 
 
 sys.exit(main())

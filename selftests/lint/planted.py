@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 
+import ktap
+
 LINT = pathlib.Path(__file__).resolve().parent
 SRC = LINT.parent.parent
 FUNCTION = "static void planted(struct afr_conn *conn)\n{{\n\t{}\n}}\n"
@@ -67,18 +69,15 @@ def planted(check, folder, texts):
 
 
 def main():
-    print(f"KTAP version 1\n1..{len(FAULTS) + 2}")
-    failed = 0
+    checks = []
     clean = (("nothing", check, folder, {}, "") for check, folder in
              (("layers", "net/afrdma"), ("circles", "tools/smctl")))
-    for number, (what, check, folder, texts, part) in enumerate((*clean, *FAULTS), 1):
+    for what, check, folder, texts, part in (*clean, *FAULTS):
         status, text = planted(check, folder, texts)
         good = part in text and "Traceback" not in text and (status == 1 if part else not status)
-        print(f"{'ok' if good else 'not ok'} {number} planted: {check} of {folder}: {what}")
-        if not good:
-            failed = 1
-            print("\n".join(f"# {line}" for line in text.splitlines()))
-    return failed
+        checks.append((f"planted: {check} of {folder}: {what}",
+                       [] if good else text.splitlines() or ["no output"]))
+    return ktap.results(checks)
 
 
 sys.exit(main())
