@@ -334,10 +334,12 @@ static int tcp_state(const char *path)
 	unsigned int local, remote, state, found = 0;
 	char line[300];
 
-	while (file && !found && fgets(line, sizeof(line), file))
-		if (sscanf(line, "%*s %*[0-9A-F]:%x %*[0-9A-F]:%x %x", &local, &remote, &state) == 3 &&
+	while (file && !found && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%*s %*[0-9A-F]:%x %*[0-9A-F]:%x %x",
+			   &local, &remote, &state) == 3 &&
 		    ((int)local == port || (int)remote == port) && state != TCP_TIME_WAIT)
 			found = state;
+	}
 	if (file)
 		fclose(file);
 	return found;
@@ -351,7 +353,7 @@ static void wait_gone(void)
 	at(__FILE__, __LINE__, "gone");
 	while ((state = tcp_state("/proc/net/tcp") ?: tcp_state("/proc/net/tcp6"))) {
 		if (now() > limit)
-			fail("closed at both ends, and TCP's is still there after %d s, state %d; "
+			fail("%d s after close() at both ends a TCP connection is in state %d; "
 			     "%s, point %d", GONE, state, *sweep.call ? sweep.call : "workers",
 			     sweep.nth);
 		poll(NULL, 0, 1);

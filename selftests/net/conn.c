@@ -52,3 +52,15 @@ int open_conn(void)
 {
 	return open_conn_sized(NULL);
 }
+
+/* As open_conn(), but a TCP connection in any variant, to compare with. */
+int open_tcp_conn(void)
+{
+	enum variant variant = run.variant;
+	int fd;
+
+	run.variant = VAR_TCP;
+	fd = open_conn();
+	run.variant = variant;
+	return fd;
+}

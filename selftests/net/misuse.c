@@ -370,20 +370,9 @@ static const struct misuse connected_misuses[] = {
 	{ "pread", act_pread },
 };
 
-static int tcp_conn(void)
-{
-	enum variant variant = run.variant;
-	int fd;
-
-	run.variant = VAR_TCP;
-	fd = open_conn();
-	run.variant = variant;
-	return fd;
-}
-
 static void misuse_connected(void)
 {
-	int own = open_conn(), tcp = tcp_conn();
+	int own = open_conn(), tcp = open_tcp_conn();
 
 	SYS(send(own, "x", 1, MSG_NOSIGNAL));
 	SYS(send(tcp, "x", 1, MSG_NOSIGNAL));

@@ -253,22 +253,11 @@ static void options_unconnected(void)
 	}
 }
 
-static int tcp_conn(void)
-{
-	enum variant variant = run.variant;
-	int fd;
-
-	run.variant = VAR_TCP;
-	fd = open_conn();
-	run.variant = variant;
-	return fd;
-}
-
 /* All options are set on one connection, which must still carry data afterwards. */
 static void options_connected(void)
 {
 	struct flow in = flow_in(0), out = flow_out(0);
-	int own = open_conn(), tcp = tcp_conn();
+	int own = open_conn(), tcp = open_tcp_conn();
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
 		if (known[i].option == TCP_MAXSEG && known[i].level == IPPROTO_TCP)
@@ -366,7 +355,7 @@ static void ioctls(void)
 		FIONREAD, SIOCOUTQ, SIOCOUTQNSD, SIOCATMARK, SIOCGPGRP, FIOGETOWN,
 		SIOCGSTAMP_OLD, 0x12345678,
 	};
-	int own = open_conn(), tcp = tcp_conn(), lonely = new_socket(0);
+	int own = open_conn(), tcp = open_tcp_conn(), lonely = new_socket(0);
 
 	for (size_t i = 0; i < ARRAY_SIZE(requests); i++) {
 		int a[8] = { 0 }, b[8] = { 0 };

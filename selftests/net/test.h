@@ -258,6 +258,7 @@ struct sizes {
 	int sndbuf, rcvbuf;	/* 0: default */
 };
 
+int open_tcp_conn(void);
 int open_conn(void);
 int open_conn_sized(const struct sizes *sizes);
 int open_listener_sized(int backlog, const struct sizes *sizes);
