@@ -332,10 +332,20 @@ def prints_tcp(folder):
     assert done.stderr.count("sockets are plain TCP\n") == 1, done
 
 
+def many_groups(folder):
+    """supervisor: a caller in 1,000 supplementary groups is served"""
+    if os.geteuid() or LOADED:
+        raise Skip("not root" if os.geteuid() else "afrdma is loaded")
+    groups = ",".join(str(group) for group in range(100000, 101000))
+    done = run("setpriv", "--groups", groups, *SECCOMP, folder / "static",
+               env={"AFRDMA_PRELOAD_DEBUG": "1"})
+    assert done.stderr.count("sockets are plain TCP\n") == 1, done
+
+
 CASES = [no_rules, first_match, prefixes, by_process, bad_rules, too_many_rules,
          rules_are_passed_on, means_by_kind, means_by_path, oddities, status_of_supervised,
          signals_of_supervised, mask_of_supervised, what_is_left_behind, output_ends,
-         supervised_answers, supervised_go, privileges, one_supervisor, prints_tcp]
+         supervised_answers, supervised_go, privileges, one_supervisor, prints_tcp, many_groups]
 
 
 if __name__ == "__main__":
