@@ -8,7 +8,7 @@ Each file in selftests/mutations/ is a bug: the class of a CVE of net/smc in thi
 value of the peer that is not checked. Its head describes it and names the rows that have to
 fail:
 
-    Rows: lies PATTERN,...      of rogue-module.py, against a Byzantine peer
+    Rows: byzantine PATTERN,... of rogue-module.py, against a Byzantine peer
           table PATTERN,...     of the socket table
           rogue PATTERN,...     of rogue
           SCRIPT                of selftests/net, without the ".sh"
@@ -145,7 +145,7 @@ def script_of(rows):
     """The command that runs @rows in the lab, and whether one guest has to be a Byzantine peer."""
     kind, _, what = rows.partition(" ")
     net = SRC / "selftests/net"
-    if kind == "lies":
+    if kind == "byzantine":
         return [net / "rogue-module.sh", "--only", what, "--seed", 1], True
     if kind == "table":
         return [net / "run-table.sh", "full", "--no-rogue", "--only", what], False

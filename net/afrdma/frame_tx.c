@@ -150,15 +150,15 @@ static bool build_move(struct afr_conn *conn, struct afr_frame *frame)
  */
 static bool build_credit(struct afr_conn *conn, struct afr_frame *frame)
 {
-	bool say;
+	bool due;
 
 	frame->type = AFR_FRAME_CREDIT;
 	spin_lock(&conn->rx.lock);
-	say = !conn->rx.credit_imm && !conn->rx.seq.finack_requested;
-	if (say)
+	due = !conn->rx.credit_imm && !conn->rx.seq.finack_requested;
+	if (due)
 		frame->offset = afr_rx_report(&conn->rx.seq);
 	spin_unlock(&conn->rx.lock);
-	return say;
+	return due;
 }
 
 static bool build_finack(struct afr_conn *conn, struct afr_frame *frame)

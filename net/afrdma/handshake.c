@@ -334,13 +334,13 @@ u32 afr_handshake_nonce(const struct afr_handshake *offer)
 
 /* Server */
 
-/* @what of note_of() if a SYN-ACK carried the answer; otherwise @what is an enum afr_reason. */
-#define NOTE_ANSWERED	0xffff
+/* A decision is an enum afr_reason, or this one: a SYN-ACK carried the answer. */
+#define DECISION_ANSWERED	0xffff
 
 /* The value that server_decide() stores in a saved SYN: a keyed hash, which no client can forge. */
-static u32 note_of(const struct sock *sk, u32 nonce, u32 what)
+static u32 decision_hash(const struct sock *sk, u32 nonce, u32 decision)
 {
-	return siphash_2u32(nonce, what, &afr_net(sock_net(sk))->secret_key);
+	return siphash_2u32(nonce, decision, &afr_net(sock_net(sk))->secret_key);
 }
 
 /*
@@ -375,9 +375,9 @@ static enum afr_reason server_refusal(const struct request_sock *req, const stru
 
 /*
  * Returns whether the SYN-ACK is to carry the answer: true if the client has offered AF_RDMA and
- * there is no @refusal. Stores the decision in the saved SYN, by note_of(). The saved SYN belongs
- * to the request only while the request is hashed: later a child takes it over, and frees it
- * without RCU.
+ * there is no @refusal. Stores decision_hash() of the decision in the saved SYN, which belongs to
+ * the request only while the request is hashed: later a child takes it over, and frees it without
+ * RCU.
  */
 static bool server_decide(struct request_sock *req, enum afr_reason refusal, u32 *nonce)
 {
@@ -392,12 +392,12 @@ static bool server_decide(struct request_sock *req, enum afr_reason refusal, u32
 	if (sk_hashed(req_to_sk(req)) && req->saved_syn)
 		err = afr_syn_segment_saved_find(req->saved_syn, &opt);
 	if (!err) {
-		/* Once a SYN-ACK has the answer, the note stays: the client may accept any. */
-		answered = note_of(req->rsk_listener, opt.nonce, NOTE_ANSWERED);
-		if (afr_syn_segment_saved_note(req->saved_syn) != answered)
-			afr_syn_segment_saved_set_note(req->saved_syn, !refusal ? answered :
-						       note_of(req->rsk_listener, opt.nonce,
-							       refusal));
+		/* Once a SYN-ACK has the answer, the decision stays: the client may accept any. */
+		answered = decision_hash(req->rsk_listener, opt.nonce, DECISION_ANSWERED);
+		if (afr_syn_segment_saved_decision(req->saved_syn) != answered)
+			afr_syn_segment_saved_set_decision(req->saved_syn, !refusal ? answered :
+							   decision_hash(req->rsk_listener,
+									 opt.nonce, refusal));
 		*nonce = opt.nonce;
 	}
 	spin_unlock_bh(lock);
@@ -489,13 +489,13 @@ static enum afr_reason saved_syn_reason(const struct sock *sk, u32 nonce)
 	static const enum afr_reason refusals[] = {
 		AFR_REASON_FAMILY_OFF, AFR_REASON_MIGRATION, AFR_REASON_OPTION_DROPPED,
 	};
-	u32 note = afr_syn_segment_saved_note(tcp_sk(sk)->saved_syn);
+	u32 stored = afr_syn_segment_saved_decision(tcp_sk(sk)->saved_syn);
 	unsigned int i;
 
-	if (note == note_of(sk, nonce, NOTE_ANSWERED))
+	if (stored == decision_hash(sk, nonce, DECISION_ANSWERED))
 		return AFR_REASON_NONE;
 	for (i = 0; i < ARRAY_SIZE(refusals); i++)
-		if (note == note_of(sk, nonce, refusals[i]))
+		if (stored == decision_hash(sk, nonce, refusals[i]))
 			return refusals[i];
 	return AFR_REASON_OPTION_NO_ROOM;
 }

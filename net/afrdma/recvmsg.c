@@ -115,12 +115,12 @@ static int recv_urgent(struct sock *sk, struct msghdr *msg, int flags)
 static u64 bytes_to_urgent(struct sock *sk, size_t seen, size_t done, bool *skip)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
-	u64 mark = afr_urgent_offset(conn), at = conn->rx.seq.consumed + seen;
-	bool here = mark == at && !done;
+	u64 urgent = afr_urgent_offset(conn), at = conn->rx.seq.consumed + seen;
+	bool here = urgent == at && !done;
 
 	*skip = (here || READ_ONCE(conn->rx.urgent_skip) == at) && afr_recv_readable(conn) > seen &&
 		!sock_flag(sk, SOCK_URGINLINE);
-	return mark == AFR_NO_URGENT || mark < at || here ? U64_MAX : mark - at;
+	return urgent == AFR_NO_URGENT || urgent < at || here ? U64_MAX : urgent - at;
 }
 
 /**
@@ -139,17 +139,17 @@ u32 afr_recvmsg_readable(struct sock *sk, bool over)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	u32 readable = afr_recv_readable(conn);
-	u64 at = READ_ONCE(conn->rx.seq.consumed), mark = afr_urgent_offset(conn);
+	u64 at = READ_ONCE(conn->rx.seq.consumed), urgent = afr_urgent_offset(conn);
 
 	if (!readable || sock_flag(sk, SOCK_URGINLINE))
 		return readable;
-	if (READ_ONCE(conn->rx.urgent_skip) == at || (mark == at && over)) {
+	if (READ_ONCE(conn->rx.urgent_skip) == at || (urgent == at && over)) {
 		readable--;
 		at++;
 	}
-	if (mark == AFR_NO_URGENT || mark < at)
+	if (urgent == AFR_NO_URGENT || urgent < at)
 		return readable;
-	return min_t(u64, readable, mark - at);
+	return min_t(u64, readable, urgent - at);
 }
 
 /* Reports the bytes left to read, for TCP_INQ and io_uring. The end of the stream counts as 1. */

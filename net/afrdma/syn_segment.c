@@ -152,36 +152,36 @@ int afr_syn_segment_saved_find(const struct saved_syn *syn, struct afr_tcp_optio
 }
 
 /*
- * Returns the place in a saved SYN where the server stores a note, a number for its own use. The
- * note overwrites the checksum and the urgent pointer, which is meaningless without URG. Until a
- * note is written, these bytes come from the client, so callers use notes that no client can guess.
+ * Returns the place in a saved SYN where the server stores its decision. The decision overwrites the
+ * checksum and the urgent pointer, which is meaningless without URG. Until it is written, these
+ * bytes come from the client, so callers store values that no client can guess.
  */
-static u8 *saved_note(const struct saved_syn *syn)
+static u8 *saved_decision(const struct saved_syn *syn)
 {
 	static_assert(offsetofend(struct tcphdr, urg_ptr) - offsetof(struct tcphdr, check) == 4);
 	return (u8 *)saved_tcp(syn) + offsetof(struct tcphdr, check);
 }
 
 /**
- * afr_syn_segment_saved_note() - read the note in a saved SYN
+ * afr_syn_segment_saved_decision() - read the decision in a saved SYN
  * @syn: the saved SYN
  *
  * Context: Any.
- * Return: what afr_syn_segment_saved_set_note() wrote, else bytes chosen by the client.
+ * Return: what afr_syn_segment_saved_set_decision() wrote, else bytes chosen by the client.
  */
-u32 afr_syn_segment_saved_note(const struct saved_syn *syn)
+u32 afr_syn_segment_saved_decision(const struct saved_syn *syn)
 {
-	return get_unaligned_be32(saved_note(syn));
+	return get_unaligned_be32(saved_decision(syn));
 }
 
 /**
- * afr_syn_segment_saved_set_note() - write a note into a saved SYN
+ * afr_syn_segment_saved_set_decision() - write a decision into a saved SYN
  * @syn: the saved SYN of a request
- * @note: any value; the connection that inherits @syn from the request can read it
+ * @decision: any value; the connection that inherits @syn from the request can read it
  *
  * Context: Any; the caller has exclusive access to @syn.
  */
-void afr_syn_segment_saved_set_note(struct saved_syn *syn, u32 note)
+void afr_syn_segment_saved_set_decision(struct saved_syn *syn, u32 decision)
 {
-	put_unaligned_be32(note, saved_note(syn));
+	put_unaligned_be32(decision, saved_decision(syn));
 }

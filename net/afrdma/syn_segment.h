@@ -18,7 +18,7 @@ int afr_syn_segment_room(const struct sk_buff *skb);
 int afr_syn_segment_insert(struct sk_buff *skb, u8 pf, const struct afr_tcp_option *opt);
 
 int afr_syn_segment_saved_find(const struct saved_syn *syn, struct afr_tcp_option *opt);
-u32 afr_syn_segment_saved_note(const struct saved_syn *syn);
-void afr_syn_segment_saved_set_note(struct saved_syn *syn, u32 note);
+u32 afr_syn_segment_saved_decision(const struct saved_syn *syn);
+void afr_syn_segment_saved_set_decision(struct saved_syn *syn, u32 decision);
 
 #endif /* AFR_SYN_SEGMENT_H */

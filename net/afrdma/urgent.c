@@ -67,21 +67,21 @@ int afr_urgent_rx_ack(struct afr_conn *conn, const struct afr_frame *frame)
  */
 u64 afr_urgent_offset(struct afr_conn *conn)
 {
-	u64 mark;
+	u64 urgent;
 
 	if (READ_ONCE(conn->rx.urgent) == AFR_NO_URGENT)
 		return AFR_NO_URGENT;
 	spin_lock_bh(&conn->rx.lock);
 	if (conn->rx.urgent != AFR_NO_URGENT && conn->rx.urgent < conn->rx.seq.consumed)
 		WRITE_ONCE(conn->rx.urgent, AFR_NO_URGENT);
-	mark = conn->rx.urgent;
+	urgent = conn->rx.urgent;
 	spin_unlock_bh(&conn->rx.lock);
-	return mark;
+	return urgent;
 }
 
-static bool arrived(const struct afr_conn *conn, u64 mark)
+static bool arrived(const struct afr_conn *conn, u64 urgent)
 {
-	return READ_ONCE(conn->rx.seq.visible) > mark;
+	return READ_ONCE(conn->rx.seq.visible) > urgent;
 }
 
 /**
@@ -93,9 +93,9 @@ static bool arrived(const struct afr_conn *conn, u64 mark)
  */
 bool afr_urgent_readable(struct afr_conn *conn)
 {
-	u64 mark = afr_urgent_offset(conn);
+	u64 urgent = afr_urgent_offset(conn);
 
-	return mark != AFR_NO_URGENT && !READ_ONCE(conn->rx.urgent_read) && arrived(conn, mark);
+	return urgent != AFR_NO_URGENT && !READ_ONCE(conn->rx.urgent_read) && arrived(conn, urgent);
 }
 
 /**
@@ -110,21 +110,21 @@ bool afr_urgent_readable(struct afr_conn *conn)
  */
 int afr_urgent_read(struct afr_conn *conn, struct iov_iter *to, bool peek)
 {
-	u64 mark = afr_urgent_offset(conn);
+	u64 urgent = afr_urgent_offset(conn);
 	size_t n = 0;
 
-	if (mark == AFR_NO_URGENT || READ_ONCE(conn->rx.urgent_read))
+	if (urgent == AFR_NO_URGENT || READ_ONCE(conn->rx.urgent_read))
 		return -EINVAL;
-	if (!arrived(conn, mark))
+	if (!arrived(conn, urgent))
 		return -EAGAIN;
 	if (iov_iter_count(to)) {
-		n = afr_ring_mem_copy_out(&conn->rx.mem, mark, 1, to);
+		n = afr_ring_mem_copy_out(&conn->rx.mem, urgent, 1, to);
 		if (!n)
 			return -EFAULT;
 	}
 	spin_lock_bh(&conn->rx.lock);
 	/* a later urgent offset may have come in the meantime, and its byte is unread */
-	if (!peek && conn->rx.urgent == mark)
+	if (!peek && conn->rx.urgent == urgent)
 		conn->rx.urgent_read = true;
 	spin_unlock_bh(&conn->rx.lock);
 	return n;

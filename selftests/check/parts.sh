@@ -14,7 +14,7 @@
 kinds_of_parts() {
 	cat <<-'END'
 	table_uml	2	400	10	uml	all rows of the socket table
-	lies_uml	4	150	10	uml	injections of a Byzantine peer, both roles
+	byzantine_uml	4	150	10	uml	injections of a Byzantine peer, both roles
 	faults		10	280	10	uml uml-debug vm-6.12	all faults, at both ends
 	forged_uml	1	600	10	uml	10,000 bad handshakes per role, 10^5 cursors
 	mutations	6	450	50	uml-debug	does a test find each of these bugs?
@@ -23,7 +23,7 @@ kinds_of_parts() {
 	table_vm-6.12	10	400	100	vm-6.12	socket table, two CPUs, Debian's 6.12
 	table_vm-6.1	10	400	100	vm-6.1	socket table on Debian's 6.1
 	table_uml-debug	10	400	100	uml-debug	socket table, KASAN/lockdep/kmemleak
-	lies_uml-debug	6	540	-	uml-debug	injections, KASAN/lockdep/kmemleak
+	byzantine_uml-debug	6	540	-	uml-debug	injections, KASAN/lockdep/kmemleak
 	table_siw	2	400	50	uml	socket table over iWARP
 	rogue_uml-debug	1	900	-	uml-debug	a hostile peer, no RDMA; with KASAN
 	scripts_uml	1	450	50	uml	smctl, failing devices, limits, pacing, ...
@@ -168,7 +168,7 @@ part_rogue() {
 	in_guests "$1" 2500 selftests/net/run-table.sh full --only-rogue
 }
 
-part_lies() {
+part_byzantine() {
 	programs || return
 	against_byzantine "$1" 1700 selftests/net/rogue-module.sh --slice "$2"
 }

@@ -32,9 +32,9 @@ FIELDS = ("date", "name", "commit", "dirty", "passed", "failed", "skipped", "sec
 # For a file or folder, the stages and parts that depend on it: a pattern for the beginnings of
 # their names, "-" for none. lint always runs. If a path is inside another one of this table, both
 # lines must name a stage that depends on the inner path.
-GUESTS = "siw|uml|vm|table|lies|forged|rogue|scripts|mutations"     # run selftests/net in guests
+GUESTS = "siw|uml|vm|table|byzantine|forged|rogue|scripts|mutations"     # run selftests/net in guests
 SCRIPTS = "siw|uml back|uml debug|vm|scripts|mutations"
-BYZANTINE = "uml|lies|forged|mutations"
+BYZANTINE = "uml|byzantine|forged|mutations"
 PRIVATE = {
     ".ci": "-",
     "Documentation": "-",

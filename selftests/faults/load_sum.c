@@ -2,6 +2,7 @@
 /* The statistics of afr_load, and the lines that report them. */
 #define _GNU_SOURCE
 #include "load.h"
+#include "proto/reason.h"
 
 #define ERRNO_MAX	200
 
@@ -162,7 +163,7 @@ static void print_lists(const struct tally *t)
 	printf(" reasons=");
 	for (unsigned int i = 1; i < ARRAY_SIZE(t->reasons); i++)
 		if (t->reasons[i]) {
-			printf("%s%s", sep, reason_name(i));
+			printf("%s%s", sep, afr_reason_name(i));
 			sep = ",";
 		}
 	printf("\n");

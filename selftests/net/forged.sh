@@ -21,8 +21,8 @@ set -uo pipefail
 
 set_subset full
 case ${1:-quick} in
-full)	cases=10000 lies=100000 rows=(--only 'imm_*,flood_*') ;;
-*)	cases=100 lies=2000 rows=(--only 'flood_cursor_after_3_count_2000,imm_any*') ;;
+full)	cases=10000 injections=100000 rows=(--only 'imm_*,flood_*') ;;
+*)	cases=100 injections=2000 rows=(--only 'flood_cursor_after_3_count_2000,imm_any*') ;;
 esac
 seed=${2:-$((RANDOM + 1))}
 module=$AFR_SRC/selftests/net/rogue-module.py
@@ -73,7 +73,7 @@ if [ -e /sys/module/afrdma/parameters/rogue ]; then
 	put byzantine yes
 	python3 "$module" || failures=1
 elif [ "$(get byzantine 30)" = yes ]; then
-	python3 "$module" "${rows[@]}" --seed "$seed" --lies $lies || failures=1
+	python3 "$module" "${rows[@]}" --seed "$seed" --injections $injections || failures=1
 else
 	skip "forged cursors and immediates" "no guest has fault injection: run --module-b"
 fi

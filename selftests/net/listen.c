@@ -285,7 +285,7 @@ static void speaks_first_client(void)
 }
 
 /* The server's first send() may have MSG_OOB. */
-static void shouts_first(void)
+static void urgent_first(void)
 {
 	int fd = accept_conn(open_listener(8));
 
@@ -294,7 +294,7 @@ static void shouts_first(void)
 	barrier("received");
 }
 
-static void shouts_first_client(void)
+static void urgent_first_client(void)
 {
 	int fd = connect_port(server_port());
 	char buf[4];
@@ -631,7 +631,7 @@ const struct row listen_rows[] = {
 	{ "backlog", backlog_client, backlog_server, ANY | QUICK },
 	{ "backlog_overflow", overflow_client, overflow_server, ANY | QUICK | UNFRAMED },
 	{ "speaks_first", speaks_first_client, speaks_first, ANY | QUICK },
-	{ "shouts_first", shouts_first_client, shouts_first, ANY | QUICK },
+	{ "urgent_first", urgent_first_client, urgent_first, ANY | QUICK },
 	{ "speaks_and_lingers", speaks_first_client, speaks_and_lingers, ANY | QUICK },
 	{ "speaks_and_resets", speaks_and_resets_client, speaks_and_resets, ANY | QUICK },
 	{ "speaks_and_goes", speaks_first_client, speaks_and_goes, ANY | QUICK },

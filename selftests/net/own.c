@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
 
+#include "proto/reason.h"
 #include "test.h"
 
 #ifndef SO_ZEROCOPY
@@ -229,7 +230,7 @@ static void policy_client(void)
 	WANT_EQ(get_int(fd, SOL_AFRDMA, AFRDMA_RDMA), AFRDMA_RDMA_NEVER);
 	EVENTUALLY(path_info(fd).tx_path == AFRDMA_PATH_TCP &&
 		   path_info(fd).rx_path == AFRDMA_PATH_TCP &&
-		   !strcmp(reason_name(path_info(fd).reason), "SOCKET_OPTION"));
+		   path_info(fd).reason == AFR_REASON_SOCKET_OPTION);
 	echo(fd, true);
 	set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_ALWAYS);
 	EVENTUALLY(path_on_rdma(fd));
@@ -240,7 +241,7 @@ static void policy_client(void)
 	fd = connect_with_policy(port, AFRDMA_RDMA_NEVER);
 	echo(fd, true);
 	WANT_EQ(path_info(fd).mode, AFRDMA_MODE_PLAIN);
-	WANT(!strcmp(reason_name(path_info(fd).reason), "SOCKET_OPTION"));
+	WANT_EQ(path_info(fd).reason, AFR_REASON_SOCKET_OPTION);
 	barrier("never");
 	close(fd);
 
@@ -249,7 +250,7 @@ static void policy_client(void)
 	fd = connect_with_policy(port, AFRDMA_RDMA_ALWAYS);
 	echo(fd, true);
 	WANT_EQ(path_info(fd).mode, AFRDMA_MODE_PLAIN);
-	WANT(!strcmp(reason_name(path_info(fd).reason), "PEER_PLAIN"));
+	WANT_EQ(path_info(fd).reason, AFR_REASON_PEER_PLAIN);
 	barrier("denied by the listener");
 }
 
@@ -279,7 +280,7 @@ static void policy_server(void)
 	fd = SYS(accept(listener, NULL, NULL));
 	WANT_EQ(get_int(fd, SOL_AFRDMA, AFRDMA_RDMA), AFRDMA_RDMA_NEVER);
 	echo(fd, false);
-	WANT(!strcmp(reason_name(path_info(fd).reason), "SOCKET_OPTION"));
+	WANT_EQ(path_info(fd).reason, AFR_REASON_SOCKET_OPTION);
 	barrier("denied by the listener");
 }
 

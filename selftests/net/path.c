@@ -58,7 +58,7 @@ static const char *describe(const struct afrdma_info *info)
 		 (unsigned long long)info->tx_bytes_tcp, (unsigned long long)info->tx_bytes_rdma,
 		 path_name(info->rx_path), (unsigned long long)info->rx_bytes_tcp,
 		 (unsigned long long)info->rx_bytes_rdma, (unsigned long long)info->moves,
-		 info->reason, reason_name(info->reason));
+		 info->reason, afr_reason_name(info->reason));
 	return text;
 }
 
@@ -214,7 +214,7 @@ static void check_fallback(const struct afrdma_info *info)
 	unsigned int reason = run.server ? AFR_REASON_CLIENT_PLAIN : AFR_REASON_PEER_PLAIN;
 
 	if (info->mode != AFRDMA_MODE_PLAIN || info->reason != reason)
-		fail("expected fallback to TCP for reason %u (%s): %s", reason, reason_name(reason),
+		fail("expected fallback to TCP for reason %u (%s): %s", reason, afr_reason_name(reason),
 		     describe(info));
 }
 

@@ -251,7 +251,7 @@ static void change_once(const struct change *c)
 		reported = info.reason == c->reason;
 		if (now() - begin > LEAVE_SECONDS)
 			fail("%s: after %d s still on RDMA, or with reason %u (%s)", c->name,
-			     LEAVE_SECONDS, info.reason, reason_name(info.reason));
+			     LEAVE_SECONDS, info.reason, afr_reason_name(info.reason));
 	} while (info.tx_path == AFRDMA_PATH_RDMA || !reported);
 	by_rdma = path_info(change_fd).tx_bytes_rdma;
 	poll(NULL, 0, 100);

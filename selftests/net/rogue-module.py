@@ -3,7 +3,7 @@
 """Two guests, one of which is a Byzantine peer: its module has fault injection (net/afrdma/test).
 
     rogue-module.py [--quick] [--only PATTERN,...] [--slice I/N] [--repeat N] [--seed N]
-                     [--lies N]                                     in both guests
+                     [--injections N]                               in both guests
 
 The guest with the unmodified module runs the rows of rogue_rows.py, each as client and as
 server. Three bystander connections run meanwhile: over TCP and over RDMA to the Byzantine
@@ -125,17 +125,17 @@ class ByzantineEnd:
     def do_sysctl(self, name, value):
         set_sysctl(name, value)
 
-    def do_knob(self, text):
+    def do_inject(self, text):
         self.trace.clear()
         PARAMETER.write_text(text)
 
-    def do_lies(self):
+    def do_injections(self):
         """The number of injections made."""
         return int(PARAMETER.read_text().split()[2])
 
-    def do_knobs(self):
+    def do_names(self):
         """The names of all injections."""
-        lines = PARAMETER.with_name("rogue_knobs").read_text().splitlines()
+        lines = PARAMETER.with_name("rogue_injections").read_text().splitlines()
         return [line.split(":")[0] for line in lines]
 
     def do_victim(self, serve, warm, size, limit, pace):
@@ -288,14 +288,14 @@ class UnmodifiedEnd:
         """
         end = time.monotonic() + row.limit * SLOW
         rs.send_all(sock, rs.stream_bytes(rs.V_OUT, 0, 4 * rs.CHUNK), end)
-        while not self.control.ask("lies"):
+        while not self.control.ask("injections"):
             if time.monotonic() > end:
                 return "stall", "no injection before close"
             time.sleep(0.02)
         rs.peek(sock, end)
         sock.close()
-        self.control.ask("knob", text=f"{row.then} seed {self.seed} newest")
-        made = self.wait_for(lambda: self.control.ask("lies"), row.limit)
+        self.control.ask("inject", text=f"{row.then} seed {self.seed} newest")
+        made = self.wait_for(lambda: self.control.ask("injections"), row.limit)
         return ("error", "closed") if made else ("stall", f"no {row.then}")
 
     def exchange(self, sock, row):
@@ -342,10 +342,10 @@ class UnmodifiedEnd:
         """Open the victim connection and inject. Returns the outcome as a word and in detail."""
         try:
             if row.early:
-                self.control.ask("knob", text=f"{row.injection} seed {self.seed} new")
+                self.control.ask("inject", text=f"{row.injection} seed {self.seed} new")
             sock = self.open_victim(role, row, not row.early)
             if not row.early:
-                self.control.ask("knob", text=f"{row.injection} seed {self.seed} newest")
+                self.control.ask("inject", text=f"{row.injection} seed {self.seed} newest")
         except OSError as error:
             return "error", repr(error)
         if row.then:
@@ -418,9 +418,9 @@ class UnmodifiedEnd:
         self.wait_for(lambda: self.reasons_come(row), 3 + self.detach_ms(row) / 1000)
         time.sleep(0.1)
         peer_outcome = self.control.ask("end")
-        made = self.control.ask("lies")
+        made = self.control.ask("injections")
         came = received() - self.packets
-        self.control.ask("knob", text="off")
+        self.control.ask("inject", text="off")
         self.injections += made
         why = f"{made} injections, not {row.injections}" if made < row.injections else None
         why = why or self.judge(row, outcome, text)
@@ -467,13 +467,13 @@ def run_unmodified(args):
     packets = received()
     known = {row.injection.split()[0] for row in rows.ROWS}
     ktap.verdict("every injection has a row",
-                 " ".join(sorted(set(control.ask("knobs")) ^ known)), "")
+                 " ".join(sorted(set(control.ask("names")) ^ known)), "")
     for role, row in sliced(args) * args.repeat:
         start = time.monotonic()
         why, note = end.run(role, row)
         ktap.verdict(f"{row.name}.{role}", why, f"{note}; {time.monotonic() - start:.1f} s")
     ktap.verdict(f"injections: {end.injections}",
-                 end.injections < args.lies and f"not {args.lies}",
+                 end.injections < args.injections and f"not {args.injections}",
                  f"{received() - packets} packets were received")
     end.close()
     control.write({"do": "bye"})
@@ -501,7 +501,7 @@ def main():
     parser.add_argument("--only")
     parser.add_argument("--slice", default="1/1", help="I/N: every Nth, from the Ith on")
     parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("--lies", type=int, default=1, help="least number of injections")
+    parser.add_argument("--injections", type=int, default=1, help="least number of injections")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1000000)
     args = parser.parse_args()
     return run_byzantine() if PARAMETER.exists() else run_unmodified(args)

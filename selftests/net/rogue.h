@@ -123,8 +123,8 @@ struct victim_plan {
 	bool listens;		/* the victim accepts; otherwise it connects to rogue */
 	bool rdma;
 	bool sleepy;		/* the victim does not read before read_now is set */
-	bool shouts;		/* the victim sends its first bytes with MSG_OOB */
-	unsigned int says;	/* number of bytes that the victim sends */
+	bool urgent;		/* the victim sends its first bytes with MSG_OOB */
+	unsigned int sends;	/* number of bytes that the victim sends */
 	u16 port;
 };
 
@@ -154,7 +154,7 @@ enum expect {
 #define KEEP_OPEN	0x20	/* rogue sends no TCP FIN after act() has returned */
 #define SHORT_TIMERS	0x40	/* the timers of net.afrdma are set to SHORT_TIMER */
 #define RANDOM		0x100	/* --cases sets the number of cases; each has its own seed */
-#define SHOUTS		0x200	/* the first bytes that the victim sends end with an urgent byte */
+#define URGENT_FIRST		0x200	/* the first bytes that the victim sends end with an urgent byte */
 #define RAW_BACK	0x80	/* the victim sends in fallback mode, rogue sends frames */
 
 struct peer;
@@ -166,7 +166,7 @@ struct rogue_row {
 	unsigned int count;	/* number of cases: act() gets i = 0 .. count - 1 */
 	enum expect expect;
 	unsigned int reason;	/* reason that AFRDMA_INFO must report with an error, 0 = any */
-	unsigned int says;	/* bytes that the victim sends */
+	unsigned int sends;	/* bytes that the victim sends */
 };
 
 struct peer {

@@ -257,15 +257,15 @@ static void late(struct peer *p, unsigned int i)
 	double end = now() + rogue.patience;
 
 	(void)i;
-	while (rogue.rdma && p->tcb.in_len < p->row->says && now() < end)
+	while (rogue.rdma && p->tcb.in_len < p->row->sends && now() < end)
 		tcp_turn(&p->tcb, 10);
-	for (unsigned int n = 0; rogue.rdma && n < p->row->says; n++)
+	for (unsigned int n = 0; rogue.rdma && n < p->row->sends; n++)
 		if (n >= p->tcb.in_len || p->tcb.in[n] != victim_byte(n)) {
 			wrong(p, "the victim did not send in fallback mode: byte %u of %zu", n,
 			      p->tcb.in_len);
 			return;
 		}
-	if (p->row->flags & SHOUTS && !p->tcb.urgent)
+	if (p->row->flags & URGENT_FIRST && !p->tcb.urgent)
 		wrong(p, "the urgent byte was received without URG");
 	peer_hello(p);
 	send_framed(p);
@@ -277,7 +277,7 @@ static void late_and_plain(struct peer *p, unsigned int i)
 	double end = now() + rogue.patience;
 
 	(void)i;
-	while (rogue.rdma && p->tcb.in_len < p->row->says && now() < end)
+	while (rogue.rdma && p->tcb.in_len < p->row->sends && now() < end)
 		tcp_turn(&p->tcb, 10);
 	peer_raw_bytes(p, BYTES);
 }
@@ -295,7 +295,7 @@ static void twice(struct peer *p, unsigned int i)
  * Sends unframed bytes instead of HELLO after the option was accepted: only the victim's direction
  * is framed (PA2).
  */
-static void raw_after_consent(struct peer *p, unsigned int i)
+static void unframed_after_answer(struct peer *p, unsigned int i)
 {
 	(void)i;
 	peer_raw_bytes(p, BYTES);
@@ -336,7 +336,7 @@ const struct rogue_row hello_rows[] = {
 	{ "hello_late", AS_CLIENT | OWN | SHORT_TIMERS | RAW_BACK, late, 1, EXPECT_STREAM, 0, 100 },
 	{ "hello_late_long", AS_CLIENT | OWN | SHORT_TIMERS | RAW_BACK, late, 1, EXPECT_STREAM, 0,
 	  200000 },
-	{ "hello_late_urgent", AS_CLIENT | OWN | SHORT_TIMERS | RAW_BACK | SHOUTS, late, 1,
+	{ "hello_late_urgent", AS_CLIENT | OWN | SHORT_TIMERS | RAW_BACK | URGENT_FIRST, late, 1,
 	  EXPECT_STREAM, 0, 20000 },
 	{ "hello_late_to_silent", AS_CLIENT | OWN | SHORT_TIMERS, late_to_silent, 1, EXPECT_STREAM,
 	  0, 0 },
@@ -344,7 +344,7 @@ const struct rogue_row hello_rows[] = {
 	  EXPECT_PLAIN, 0, 100 },
 	{ "hello_foreign_proof_long", AS_CLIENT | OWN, foreign_proof, 1, EXPECT_PLAIN, 0, 200000 },
 	{ "hello_twice", AS_BOTH | OWN, twice, 1, EXPECT_ERROR, AFR_REASON_FRAME_BAD, 0 },
-	{ "hello_raw_after_consent", AS_SERVER | OWN, raw_after_consent, 1, EXPECT_PLAIN, 0, 0 },
+	{ "hello_unframed_after_answer", AS_SERVER | OWN, unframed_after_answer, 1, EXPECT_PLAIN, 0, 0 },
 	{ "hello_ends_unspoken", AS_BOTH | OWN, ends_unspoken, 1, EXPECT_PLAIN_OR_ERROR, 0, 0 },
 	{ }
 };

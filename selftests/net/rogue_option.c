@@ -222,7 +222,7 @@ static void wrong_nonce(struct peer *p, unsigned int i)
 }
 
 /* Ignores the first three SYNs; the victim may leave the option out of retransmissions. */
-static void deaf_at_first(struct peer *p, unsigned int i)
+static void first_syns_lost(struct peer *p, unsigned int i)
 {
 	(void)i;
 	for (int lost = 0; lost < 3; lost++)
@@ -297,7 +297,7 @@ const struct rogue_row option_rows[] = {
 	{ "fetch", AS_BOTH | OPEN_SELF, open_no_option, 1, EXPECT_PLAIN, 0, 200000 },
 	{ "echoed", AS_SERVER | OPEN_SELF, echoed, 1, EXPECT_PLAIN, 0, 500 },
 	{ "wrong_nonce", AS_SERVER | OPEN_SELF, wrong_nonce, 10, EXPECT_PLAIN, 0, 500 },
-	{ "deaf_at_first", AS_SERVER | OPEN_SELF, deaf_at_first, 1, EXPECT_PLAIN, 0, 500 },
+	{ "first_syns_lost", AS_SERVER | OPEN_SELF, first_syns_lost, 1, EXPECT_PLAIN, 0, 500 },
 	{ "half_open", AS_CLIENT | OPEN_SELF, half_open, 1, EXPECT_STREAM, 0, 500 },
 	{ "consent_lost", AS_CLIENT | NO_HELLO, consent_lost, 1, EXPECT_PLAIN, 0, 500 },
 	{ "reset_early", AS_BOTH | NO_HELLO, reset_early, 1, EXPECT_SURVIVE, 0, 500 },

@@ -401,10 +401,10 @@ static void want_error(struct peer *p, const u8 *bytes, size_t len)
 /* Checks that all bytes of the victim have arrived, without framing. */
 static void want_victim_bytes(struct peer *p)
 {
-	for (size_t i = 0; i < p->row->says; i++)
+	for (size_t i = 0; i < p->row->sends; i++)
 		if (i >= p->tcb.in_len || p->tcb.in[i] != victim_byte(i)) {
 			wrong(p, "of the victim's %u bytes %zu arrived, and byte %zu is wrong",
-			      p->row->says, p->tcb.in_len, i);
+			      p->row->sends, p->tcb.in_len, i);
 			return;
 		}
 }
@@ -533,8 +533,8 @@ const char *peer_run(const struct rogue_row *row, unsigned int i, bool as_client
 	static char why[400];
 	static struct peer p;
 	struct victim_plan plan = {
-		.listens = as_client, .rdma = rogue.rdma, .says = row->says,
-		.sleepy = row->flags & SLEEPY, .shouts = row->flags & SHOUTS,
+		.listens = as_client, .rdma = rogue.rdma, .sends = row->sends,
+		.sleepy = row->flags & SLEEPY, .urgent = row->flags & URGENT_FIRST,
 		.port = as_client ? VICTIM_PORT : ROGUE_PORT,
 	};
 

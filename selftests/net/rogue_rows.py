@@ -132,7 +132,7 @@ ROWS = [
     Row("flood_again after 3 count 1000", "error", ENDED + "WINDOW_EXCEEDED DATA_AFTER_FIN",
         **QUICK),
     Row("flood_credits after 3", "whole", "", "LINK_PROTOCOL"),
-    Row("flood_told count 20000", "whole", limit=30),
+    Row("flood_announced count 20000", "whole", limit=30),
     Row("flood_detach after 3", "whole", "", "LINK_PROTOCOL"),
     Row("flood_early after 3 count 1", "whole", "", "LINK_PROTOCOL " + LOST, **QUICK),
     Row("flood_ended after 1", "whole", "", "LINK_PROTOCOL", **QUICK),

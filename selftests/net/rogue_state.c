@@ -165,7 +165,7 @@ static void no_credit(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
-static void blocked_lies(struct peer *p, unsigned int i)
+static void blocked_false(struct peer *p, unsigned int i)
 {
 	static const u64 values[] = { 0, 1, 1ull << 32, 1ull << 62 };
 
@@ -250,13 +250,13 @@ static void attach_with_reason(struct peer *p, unsigned int i)
 }
 
 /* Sends ATTACH on a one-way connection: HELLO was late, so the victim sends in fallback mode. */
-static void attach_half(struct peer *p, unsigned int i)
+static void attach_one_way(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = attach(AFR_FRAME_ATTACH, 1);
 	double end = now() + rogue.patience;
 
 	(void)i;
-	while (rogue.rdma && p->tcb.in_len < p->row->says && now() < end)
+	while (rogue.rdma && p->tcb.in_len < p->row->sends && now() < end)
 		tcp_turn(&p->tcb, 10);
 	peer_hello(p);
 	peer_frame(p, &f);
@@ -264,11 +264,11 @@ static void attach_half(struct peer *p, unsigned int i)
 }
 
 /* Sends DATA after FIN on a one-way connection, which has no window but checks FIN. */
-static void data_after_fin_half(struct peer *p, unsigned int i)
+static void data_after_fin_one_way(struct peer *p, unsigned int i)
 {
 	double end = now() + rogue.patience;
 
-	while (rogue.rdma && p->tcb.in_len < p->row->says && now() < end)
+	while (rogue.rdma && p->tcb.in_len < p->row->sends && now() < end)
 		tcp_turn(&p->tcb, 10);
 	peer_hello(p);
 	data_after_fin(p, i);
@@ -403,17 +403,17 @@ const struct rogue_row state_rows[] = {
 	{ "credit_beyond", AS_BOTH, credit_beyond, 4, VIOLATION(CREDIT_BAD), 500 },
 	{ "credit_backwards", AS_BOTH, credit_backwards, 1, EXPECT_STREAM, 0, 500 },
 	{ "no_credit", AS_BOTH, no_credit, 1, EXPECT_STREAM, 0, SAY_MAX * 2 },
-	{ "blocked_lies", AS_BOTH, blocked_lies, 4, EXPECT_STREAM, 0, 500 },
+	{ "blocked_false", AS_BOTH, blocked_false, 4, EXPECT_STREAM, 0, 500 },
 	{ "unknown_link", AS_CLIENT | SHORT_TIMERS, unknown_link, 1, EXPECT_STREAM, 0, 500 },
 	{ "attach_epoch", AS_CLIENT | SHORT_TIMERS, attach_epoch, 4, EXPECT_EITHER, 0, 0 },
 	{ "attach_twice", AS_CLIENT | SHORT_TIMERS, attach_twice, 2, EXPECT_EITHER, 0, 0 },
 	{ "attach_ring_changed", AS_CLIENT, attach_ring_changed, 2, VIOLATION(ATTACH_BAD), 0 },
 	{ "attach_consumed", AS_CLIENT, attach_consumed, 2, VIOLATION(ATTACH_BAD), 500 },
 	{ "attach_with_reason", AS_CLIENT, attach_with_reason, 1, EXPECT_ERROR, 0, 0 },
-	{ "attach_half", AS_CLIENT | NO_HELLO | SHORT_TIMERS | RAW_BACK, attach_half, 1,
+	{ "attach_one_way", AS_CLIENT | NO_HELLO | SHORT_TIMERS | RAW_BACK, attach_one_way, 1,
 	  VIOLATION(ATTACH_BAD), 100 },
-	{ "data_after_fin_half", AS_CLIENT | NO_HELLO | SHORT_TIMERS | RAW_BACK | SLEEPY,
-	  data_after_fin_half, 2, VIOLATION(DATA_AFTER_FIN), 100 },
+	{ "data_after_fin_one_way", AS_CLIENT | NO_HELLO | SHORT_TIMERS | RAW_BACK | SLEEPY,
+	  data_after_fin_one_way, 2, VIOLATION(DATA_AFTER_FIN), 100 },
 	{ "attach_by_server", AS_SERVER, attach_by_server, 1, VIOLATION(ATTACH_BAD), 0 },
 	{ "attached_unasked", AS_BOTH, attached_unasked, 2, VIOLATION(ATTACH_BAD), 0 },
 	{ "move_unattached", AS_BOTH, move_unattached, 3, EXPECT_EITHER, 0, 0 },

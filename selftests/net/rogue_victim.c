@@ -83,29 +83,29 @@ static int open_listener(const struct tun *tun, const struct victim_plan *plan)
 struct sender {
 	int fd;
 	int err;
-	unsigned int says;
-	bool shouts;
+	unsigned int sends;
+	bool urgent;
 	bool at_once;	/* accepted socket: sends FIRST bytes one by one, with MSG_DONTWAIT */
 };
 
 static void *send_stream(void *arg)
 {
 	struct sender *s = arg;
-	u8 *buf = malloc(s->says);
+	u8 *buf = malloc(s->sends);
 	unsigned int done = 0;
 	ssize_t ret = 0;
 
-	for (unsigned int i = 0; i < s->says; i++)
+	for (unsigned int i = 0; i < s->sends; i++)
 		buf[i] = victim_byte(i);
-	while (done < s->says && ret >= 0) {
-		unsigned int len = s->says - done;
+	while (done < s->sends && ret >= 0) {
+		unsigned int len = s->sends - done;
 		int flags = MSG_NOSIGNAL;
 
 		if (s->at_once && done < FIRST) {
 			flags |= MSG_DONTWAIT;
 			len = 1;
 		}
-		if (s->shouts && !done) {
+		if (s->urgent && !done) {
 			flags |= MSG_OOB;
 			len = 50;
 		}
@@ -159,7 +159,7 @@ static void join_sender(const struct sender *sender, pthread_t thread)
 static void run_victim(const struct tun *tun, const struct victim_plan *plan, int listener,
 		       struct victim_report *r)
 {
-	struct sender sender = { .says = plan->says, .shouts = plan->shouts,
+	struct sender sender = { .sends = plan->sends, .urgent = plan->urgent,
 				 .at_once = plan->listens };
 	pthread_t thread;
 
@@ -170,13 +170,13 @@ static void run_victim(const struct tun *tun, const struct victim_plan *plan, in
 		return;
 	}
 	__atomic_store_n(&r->state, VICTIM_CONNECTED, __ATOMIC_RELEASE);
-	if (plan->says && pthread_create(&thread, NULL, send_stream, &sender))
+	if (plan->sends && pthread_create(&thread, NULL, send_stream, &sender))
 		_exit(1);
 	while (plan->sleepy && !__atomic_load_n(&r->read_now, __ATOMIC_ACQUIRE))
 		poll(NULL, 0, 1);
 	read_stream(sender.fd, r);
 	get_info(sender.fd, r);
-	if (plan->says)
+	if (plan->sends)
 		join_sender(&sender, thread);
 	/* A socket reports an error only once; the sending thread may have received it. */
 	if (!r->err && sender.err && sender.err != EPIPE)

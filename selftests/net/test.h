@@ -88,7 +88,7 @@ struct row {
 extern const struct row connect_rows[], listen_rows[], message_rows[], option_rows[];
 extern const struct row stream_rows[], close_rows[], poll_rows[], ring_rows[];
 extern const struct row many_rows[], share_rows[], upgrade_rows[], hostile_rows[];
-extern const struct row urgent_rows[], own_rows[], told_rows[];
+extern const struct row urgent_rows[], own_rows[], info_rows[];
 extern const struct row uring_rows[], address_rows[], support_rows[];
 extern const struct row seam_rows[], policy_rows[], misuse_rows[], flags_rows[], reset_rows[];
 
@@ -216,7 +216,6 @@ void await(int fd, int events);
 pid_t fork_row(void);
 void join_row(pid_t pid);
 pthread_t thread_start(void *(*body)(void *), void *arg);
-const char *reason_name(unsigned int reason);
 
 /* ---- control channel (control.c) ---- */
 

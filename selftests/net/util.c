@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "main.h"
-#include "proto/reason.h"
 #include "test.h"
 
 struct run run;
@@ -252,15 +251,4 @@ pthread_t thread_start(void *(*body)(void *), void *arg)
 	if (err)
 		fail("pthread_create: %s", strerror(err));
 	return thread;
-}
-
-/* The name of an enum afr_reason, as smctl prints it. */
-const char *reason_name(unsigned int reason)
-{
-	switch (reason) {
-#define AFR_REASON(number, name, sentence) case number: return #name;
-	AFR_REASONS
-#undef AFR_REASON
-	}
-	return "unknown";
 }

@@ -37,7 +37,7 @@ int afr_link_credit_init(struct afr_link_credit *c, u16 depth, u16 peer_depth)
 	c->granted = peer_depth;
 	c->used = 0;
 	c->posted = depth;
-	c->told = depth;
+	c->announced = depth;
 	return 0;
 }
 
@@ -114,7 +114,7 @@ void afr_link_credit_repost(struct afr_link_credit *c)
  */
 bool afr_link_credit_due(const struct afr_link_credit *c)
 {
-	u16 owed = c->posted - c->told;
+	u16 owed = c->posted - c->announced;
 
 	return owed >= AFR_LINK_CREDIT_ANNOUNCE && owed >= c->depth / 4;
 }
@@ -131,6 +131,6 @@ bool afr_link_credit_due(const struct afr_link_credit *c)
  */
 u16 afr_link_credit_announce(struct afr_link_credit *c)
 {
-	c->told = c->posted;
-	return c->told;
+	c->announced = c->posted;
+	return c->announced;
 }

@@ -20,7 +20,7 @@ struct afr_link_credit {
 	u16	granted;	/* cumulative: receives that the peer has announced */
 	u16	used;		/* cumulative: messages sent */
 	u16	posted;		/* cumulative: receives posted */
-	u16	told;		/* cumulative: receives announced to the peer */
+	u16	announced;	/* cumulative: receives announced to the peer */
 };
 
 int afr_link_credit_init(struct afr_link_credit *c, u16 depth, u16 peer_depth);

@@ -11,7 +11,7 @@
  * correct value; otherwise the value is random. "new": the injection applies only to connections
  * made from now on; "newest": to these and the latest existing one. "drop": the Nth write with
  * bytes breaks the local queue pair. Reading the parameter shows the injection and how often it was
- * used. The parameter "rogue_knobs" lists all injections.
+ * used. The parameter "rogue_injections" lists all injections.
  */
 #include <linux/list.h>
 #include <linux/module.h>
@@ -102,10 +102,10 @@ bool afr_byzantine_post(struct afr_link *link, struct ib_rdma_wr *wr)
 	spin_lock_bh(&lock);
 	remember(link, wr);
 	id = afr_inject_whose(wr);
-	if (afr_byzantine.knob && afr_byzantine.knob->post && !spared(link, id))
-		swallow = afr_byzantine.knob->post(link, wr);
+	if (afr_byzantine.inj && afr_byzantine.inj->post && !spared(link, id))
+		swallow = afr_byzantine.inj->post(link, wr);
 	/* drop DETACH: the flood would end with the channel */
-	if (afr_byzantine.knob && afr_byzantine.knob->stays && !spared(link, id))
+	if (afr_byzantine.inj && afr_byzantine.inj->stays && !spared(link, id))
 		swallow = afr_inject_channel(wr) == AFR_CHANNEL_DETACH;
 	if (wr->wr.num_sge && afr_byzantine.drop && !--afr_byzantine.drop)
 		wr->wr.sg_list->lkey ^= 0xff00;
@@ -116,13 +116,13 @@ bool afr_byzantine_post(struct afr_link *link, struct ib_rdma_wr *wr)
 /* Fills in the next message, if the injection is a flood, concerns @link and is due now. */
 static bool next_flood(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm)
 {
-	const struct afr_inject_knob *knob;
+	const struct afr_injection *inj;
 	bool found;
 
 	spin_lock_bh(&lock);
-	knob = afr_byzantine.knob;
-	found = knob && knob->flood && afr_byzantine.left && afr_byzantine.last.link == link->id &&
-		knob->flood(link, wr, imm) && afr_inject_due();
+	inj = afr_byzantine.inj;
+	found = inj && inj->flood && afr_byzantine.left && afr_byzantine.last.link == link->id &&
+		inj->flood(link, wr, imm) && afr_inject_due();
 	spin_unlock_bh(&lock);
 	return found;
 }
@@ -136,7 +136,7 @@ static bool next_flood(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm)
  */
 void afr_byzantine_flood(struct afr_link *link,
 			 int (*post)(struct afr_link *link, struct ib_rdma_wr *wr, u32 imm,
-				     const struct afr_link_send *mark))
+				     const struct afr_link_send *ctx))
 {
 	flooding = link;
 	while (link->state == AFR_LINK_UP && link->sq.used + AFR_SQ_RESERVE < link->sq.size &&
@@ -151,12 +151,12 @@ void afr_byzantine_flood(struct afr_link *link,
 }
 
 /* Does the injection apply to frames of @type of this connection? */
-static bool concerns(const struct afr_inject_knob *knob, u64 conn, u8 type)
+static bool concerns(const struct afr_injection *inj, u64 conn, u8 type)
 {
-	if (!knob || conn < afr_byzantine.first)
+	if (!inj || conn < afr_byzantine.first)
 		return false;
-	if (type == AFR_BYZANTINE_HELLO || knob->type)
-		return type == knob->type || type == knob->type2;
+	if (type == AFR_BYZANTINE_HELLO || inj->type)
+		return type == inj->type || type == inj->type2;
 	return true;
 }
 
@@ -184,9 +184,9 @@ unsigned int afr_byzantine_frame(u64 conn, const struct afr_frame *frame, u8 *ou
 		attaches[n].link = frame->attach.link;
 		attaches[n].id = frame->attach.channel;
 	}
-	if (concerns(afr_byzantine.knob, conn, type) && afr_byzantine.knob->frame &&
+	if (concerns(afr_byzantine.inj, conn, type) && afr_byzantine.inj->frame &&
 	    afr_inject_due())
-		len = afr_byzantine.knob->frame(afr_byzantine.knob, frame, out, len);
+		len = afr_byzantine.inj->frame(afr_byzantine.inj, frame, out, len);
 	spin_unlock_bh(&lock);
 	return len;
 }
@@ -228,14 +228,14 @@ static void make_up(struct afr_frame *frame, u8 type)
  */
 bool afr_byzantine_more(u64 conn, struct afr_frame *frame)
 {
-	const struct afr_inject_knob *knob;
+	const struct afr_injection *inj;
 	bool found;
 
 	spin_lock_bh(&lock);
-	knob = afr_byzantine.knob;
-	found = knob && knob->more && conn >= afr_byzantine.first && afr_inject_due();
+	inj = afr_byzantine.inj;
+	found = inj && inj->more && conn >= afr_byzantine.first && afr_inject_due();
 	if (found)
-		make_up(frame, knob->type);
+		make_up(frame, inj->type);
 	spin_unlock_bh(&lock);
 	return found;
 }
@@ -253,10 +253,10 @@ bool afr_byzantine_cm(void *data, unsigned int len)
 	bool silent = false;
 
 	spin_lock_bh(&lock);
-	if (afr_byzantine.knob && afr_byzantine.knob->cm == len && afr_inject_due()) {
-		silent = !afr_byzantine.knob->size;
+	if (afr_byzantine.inj && afr_byzantine.inj->cm == len && afr_inject_due()) {
+		silent = !afr_byzantine.inj->size;
 		if (!silent)
-			afr_inject_bytes(afr_byzantine.knob, data, len);
+			afr_inject_bytes(afr_byzantine.inj, data, len);
 	}
 	spin_unlock_bh(&lock);
 	return silent;
@@ -264,19 +264,19 @@ bool afr_byzantine_cm(void *data, unsigned int len)
 
 /* The parameters */
 
-static const struct afr_inject_knob *const tables[] = {
-	afr_byzantine_link_knobs, afr_byzantine_frame_knobs,
+static const struct afr_injection *const tables[] = {
+	afr_byzantine_link_injections, afr_byzantine_frame_injections,
 };
 
-static const struct afr_inject_knob *find(const char *name)
+static const struct afr_injection *find(const char *name)
 {
-	const struct afr_inject_knob *knob;
+	const struct afr_injection *inj;
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(tables); i++)
-		for (knob = tables[i]; knob->name; knob++)
-			if (!strcmp(knob->name, name))
-				return knob;
+		for (inj = tables[i]; inj->name; inj++)
+			if (!strcmp(inj->name, name))
+				return inj;
 	return NULL;
 }
 
@@ -311,8 +311,8 @@ static int parse(struct afr_byzantine_state *to, char *text)
 	char *word = strsep(&text, " ");
 	int ret = 0;
 
-	to->knob = find(word);
-	if (!to->knob)
+	to->inj = find(word);
+	if (!to->inj)
 		return strcmp(word, "off") ? -ENOENT : 0;
 	while (!ret && (word = strsep(&text, " "))) {
 		if (!strcmp(word, "new"))
@@ -339,7 +339,7 @@ static int rogue_set(const char *text, const struct kernel_param *param)
 	ret = parse(&wanted, strim(copy));
 	if (wanted.first)
 		wanted.last.link = 0;	/* perhaps of a connection that is exempt now */
-	if (wanted.knob && wanted.knob->flood)
+	if (wanted.inj && wanted.inj->flood)
 		wanted.ended.link = 0;	/* its id may be in use again */
 	if (!ret)
 		afr_byzantine = wanted;
@@ -353,32 +353,32 @@ static int rogue_get(char *buf, const struct kernel_param *param)
 	int len;
 
 	spin_lock_bh(&lock);
-	len = sysfs_emit(buf, "%s lies %llu chances %llu\n",
-			 afr_byzantine.knob ? afr_byzantine.knob->name : "off", afr_byzantine.lies,
+	len = sysfs_emit(buf, "%s done %llu chances %llu\n",
+			 afr_byzantine.inj ? afr_byzantine.inj->name : "off", afr_byzantine.done,
 			 afr_byzantine.chances);
 	spin_unlock_bh(&lock);
 	return len;
 }
 
-static int knobs_get(char *buf, const struct kernel_param *param)
+static int injections_get(char *buf, const struct kernel_param *param)
 {
-	const struct afr_inject_knob *knob;
+	const struct afr_injection *inj;
 	unsigned int i;
 	int len = 0;
 
 	for (i = 0; i < ARRAY_SIZE(tables); i++)
-		for (knob = tables[i]; knob->name; knob++)
-			len += sysfs_emit_at(buf, len, "%s: %s\n", knob->name, knob->what);
+		for (inj = tables[i]; inj->name; inj++)
+			len += sysfs_emit_at(buf, len, "%s: %s\n", inj->name, inj->what);
 	return len;
 }
 
 static const struct kernel_param_ops rogue_ops = { .set = rogue_set, .get = rogue_get };
-static const struct kernel_param_ops knobs_ops = { .get = knobs_get };
+static const struct kernel_param_ops injections_ops = { .get = injections_get };
 
 module_param_cb(rogue, &rogue_ops, NULL, 0600);
 MODULE_PARM_DESC(rogue, "fault injection: how this host breaks the protocol, see byzantine.c");
-module_param_cb(rogue_knobs, &knobs_ops, NULL, 0400);
-MODULE_PARM_DESC(rogue_knobs, "all injections, read only");
+module_param_cb(rogue_injections, &injections_ops, NULL, 0400);
+MODULE_PARM_DESC(rogue_injections, "all injections, read only");
 
 /**
  * afr_byzantine_init() - warn that this build contains fault injection

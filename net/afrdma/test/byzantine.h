@@ -20,7 +20,7 @@ void afr_byzantine_init(void);
 bool afr_byzantine_post(struct afr_link *link, struct ib_rdma_wr *wr);
 void afr_byzantine_flood(struct afr_link *link,
 			 int (*post)(struct afr_link *link, struct ib_rdma_wr *wr, u32 imm,
-				     const struct afr_link_send *mark));
+				     const struct afr_link_send *ctx));
 unsigned int afr_byzantine_frame(u64 conn, const struct afr_frame *frame, u8 *out,
 				 unsigned int len);
 bool afr_byzantine_more(u64 conn, struct afr_frame *frame);
@@ -37,7 +37,7 @@ static inline bool afr_byzantine_post(struct afr_link *link, struct ib_rdma_wr *
 
 static inline void afr_byzantine_flood(struct afr_link *link,
 				       int (*post)(struct afr_link *link, struct ib_rdma_wr *wr,
-						   u32 imm, const struct afr_link_send *mark))
+						   u32 imm, const struct afr_link_send *ctx))
 {
 }
 

@@ -4,28 +4,28 @@
 #include "inject.h"
 
 /* Encodes the frame again, with one field falsified. */
-static unsigned int field(const struct afr_inject_knob *knob, const struct afr_frame *frame,
+static unsigned int field(const struct afr_injection *inj, const struct afr_frame *frame,
 			  u8 *out, unsigned int len)
 {
 	struct afr_frame bent = *frame;
 	u64 value = 0;
 
 	/* the tests run on little-endian machines only */
-	memcpy(&value, (u8 *)&bent + knob->offset, knob->size);
+	memcpy(&value, (u8 *)&bent + inj->offset, inj->size);
 	value = afr_inject_bend(value);
-	memcpy((u8 *)&bent + knob->offset, &value, knob->size);
+	memcpy((u8 *)&bent + inj->offset, &value, inj->size);
 	return afr_frame_write(out, &bent);
 }
 
 /* Falsifies bytes of the encoded frame or HELLO. */
-static unsigned int spoil(const struct afr_inject_knob *knob, const struct afr_frame *frame,
+static unsigned int spoil(const struct afr_injection *inj, const struct afr_frame *frame,
 			  u8 *out, unsigned int len)
 {
-	afr_inject_bytes(knob, out, len);
+	afr_inject_bytes(inj, out, len);
 	return len;
 }
 
-static unsigned int twice(const struct afr_inject_knob *knob, const struct afr_frame *frame,
+static unsigned int twice(const struct afr_injection *inj, const struct afr_frame *frame,
 			  u8 *out, unsigned int len)
 {
 	if (frame->type == AFR_FRAME_DATA || 2 * len > sizeof(struct afr_wire_hello))
@@ -35,31 +35,31 @@ static unsigned int twice(const struct afr_inject_knob *knob, const struct afr_f
 }
 
 /* Omits the frame. */
-static unsigned int mute(const struct afr_inject_knob *knob, const struct afr_frame *frame, u8 *out,
+static unsigned int mute(const struct afr_injection *inj, const struct afr_frame *frame, u8 *out,
 			 unsigned int len)
 {
 	return 0;
 }
 
-#define FIELD(title, kind, kind2, member, says)						\
-	{ .name = title, .what = says, .frame = field, .type = AFR_FRAME_##kind,	\
+#define FIELD(title, kind, kind2, member, text)						\
+	{ .name = title, .what = text, .frame = field, .type = AFR_FRAME_##kind,	\
 	  .type2 = AFR_FRAME_##kind2, .offset = offsetof(struct afr_frame, member),	\
 	  .size = sizeof_field(struct afr_frame, member) }
-#define ANY(title, function, says) \
-	{ .name = title, .what = says, .frame = function }
-#define MUTE(title, kind, says) \
-	{ .name = title, .what = says, .frame = mute, .type = kind }
-#define HELLO(title, member, says)							\
-	{ .name = title, .what = says, .frame = spoil, .type = AFR_BYZANTINE_HELLO,		\
+#define ANY(title, function, text) \
+	{ .name = title, .what = text, .frame = function }
+#define MUTE(title, kind, text) \
+	{ .name = title, .what = text, .frame = mute, .type = kind }
+#define HELLO(title, member, text)							\
+	{ .name = title, .what = text, .frame = spoil, .type = AFR_BYZANTINE_HELLO,		\
 	  .offset = offsetof(struct afr_wire_hello, member),				\
 	  .size = sizeof_field(struct afr_wire_hello, member) }
-#define MORE(title, kind, says) \
-	{ .name = title, .what = says, .more = true, .type = AFR_FRAME_##kind }
-#define CM(title, wire, member, says)							\
-	{ .name = title, .what = says, .cm = sizeof(struct wire),			\
+#define MORE(title, kind, text) \
+	{ .name = title, .what = text, .more = true, .type = AFR_FRAME_##kind }
+#define CM(title, wire, member, text)							\
+	{ .name = title, .what = text, .cm = sizeof(struct wire),			\
 	  .offset = offsetof(struct wire, member), .size = sizeof_field(struct wire, member) }
 
-const struct afr_inject_knob afr_byzantine_frame_knobs[] = {
+const struct afr_injection afr_byzantine_frame_injections[] = {
 	FIELD("credit", CREDIT, CREDIT, offset, "the cursor in CREDIT"),
 	FIELD("blocked", BLOCKED, BLOCKED, offset, "the offset in BLOCKED"),
 	FIELD("data", DATA, DATA, offset, "the offset in DATA"),

@@ -109,7 +109,7 @@ static bool imm_bytes(struct afr_link *link, struct ib_rdma_wr *wr)
 	if (!is_data(wr) || !afr_inject_due())
 		return false;
 	/* only the bytes are wrong: the unmodified module sends such messages without bytes */
-	set_low(wr, afr_byzantine.has_arg ? afr_inject_channel(wr) : link->sq.credit.told);
+	set_low(wr, afr_byzantine.has_arg ? afr_inject_channel(wr) : link->sq.credit.announced);
 	set_channel(wr, afr_byzantine.has_arg ? AFR_CHANNEL_DETACH : AFR_CHANNEL_CREDITS);
 	return false;
 }
@@ -302,9 +302,9 @@ static bool flood_credits(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm
 }
 
 /* Repeats the last announcement, which is correct but redundant. */
-static bool flood_told(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm)
+static bool flood_announced(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm)
 {
-	*imm = afr_imm_pack(AFR_CHANNEL_CREDITS, link->sq.credit.told);
+	*imm = afr_imm_pack(AFR_CHANNEL_CREDITS, link->sq.credit.announced);
 	return true;
 }
 
@@ -327,10 +327,10 @@ static bool flood_ended(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm)
 	return has_ended(link);
 }
 
-#define POST(function, says)	{ .name = #function, .what = says, .post = function }
-#define FLOOD(function, says)	{ .name = #function, .what = says, .flood = function }
+#define POST(function, text)	{ .name = #function, .what = text, .post = function }
+#define FLOOD(function, text)	{ .name = #function, .what = text, .flood = function }
 
-const struct afr_inject_knob afr_byzantine_link_knobs[] = {
+const struct afr_injection afr_byzantine_link_injections[] = {
 	POST(imm_any, "the whole immediate"),
 	POST(imm_channel, "a channel id that is not ours"),
 	POST(imm_reserved, "a channel id that nobody has"),
@@ -343,8 +343,8 @@ const struct afr_inject_knob afr_byzantine_link_knobs[] = {
 	POST(write_near, "the address, within what was written before"),
 	POST(write_rkey, "the key of a write"),
 	POST(write_key, "the low byte of the key"),
-	POST(write_short, "fewer bytes than the books say"),
-	POST(write_long, "more bytes than the books say"),
+	POST(write_short, "fewer bytes than the sequence state allows"),
+	POST(write_long, "more bytes than the sequence state allows"),
 	POST(stale_rkey, "the key of a connection that has detached"),
 	POST(mute_write, "no writes with bytes"),
 	POST(mute_channel, "no writes at all"),
@@ -364,7 +364,7 @@ const struct afr_inject_knob afr_byzantine_link_knobs[] = {
 	FLOOD(flood_empty, "true cursors, over and over"),
 	FLOOD(flood_again, "the last write, over and over"),
 	FLOOD(flood_credits, "announcements at random"),
-	FLOOD(flood_told, "true announcements, over and over"),
+	FLOOD(flood_announced, "true announcements, over and over"),
 	FLOOD(flood_detach, "DETACH of random channels"),
 	FLOOD(flood_early, "DETACH before the last write"),
 	FLOOD(flood_ended, "writes behind our DETACH"),

@@ -57,7 +57,7 @@ bool afr_inject_due(void)
 	    (chance - afr_byzantine.after) % afr_byzantine.rate)
 		return false;
 	afr_byzantine.left--;
-	afr_byzantine.lies++;
+	afr_byzantine.done++;
 	return true;
 }
 
@@ -75,19 +75,19 @@ struct afr_inject_seen *afr_inject_seen(u16 id)
 
 /**
  * afr_inject_bytes() - falsify bytes
- * @knob: offset and size of the bytes; size 0: invert one bit anywhere
+ * @inj: offset and size of the bytes; size 0: invert one bit anywhere
  * @out: the bytes
  * @len: number of bytes
  *
  * Context: Any, under the lock of byzantine.c.
  */
-void afr_inject_bytes(const struct afr_inject_knob *knob, u8 *out, unsigned int len)
+void afr_inject_bytes(const struct afr_injection *inj, u8 *out, unsigned int len)
 {
 	u64 value = afr_inject_bend(0);
 	unsigned int i;
 
-	if (!knob->size)
+	if (!inj->size)
 		out[afr_inject_rnd() % len] ^= 1u << (afr_inject_rnd() % 8);
-	for (i = 0; i < knob->size; i++)
-		out[knob->offset + i] = value >> (8 * (i % 8));
+	for (i = 0; i < inj->size; i++)
+		out[inj->offset + i] = value >> (8 * (i % 8));
 }

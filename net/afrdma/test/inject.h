@@ -11,13 +11,13 @@
 #define AFR_BYZANTINE_HELLO	0xff	/* stands for HELLO as a frame type, here only */
 
 /* An injection. One of post, flood, frame, more and cm is set: it selects what is changed. */
-struct afr_inject_knob {
+struct afr_injection {
 	const char *name, *what;
 	bool (*post)(struct afr_link *link, struct ib_rdma_wr *wr);	/* true: do not post it */
 	/* true: post @wr with @imm, as an additional message */
 	bool (*flood)(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm);
 	bool stays;		/* flood: send no DETACH for channels */
-	unsigned int (*frame)(const struct afr_inject_knob *knob, const struct afr_frame *frame,
+	unsigned int (*frame)(const struct afr_injection *inj, const struct afr_frame *frame,
 			      u8 *out, unsigned int len);
 	bool more;		/* invent frames of @type */
 	u8 cm;			/* size of the private data that it changes */
@@ -37,12 +37,12 @@ struct afr_inject_seen {
 
 /* The injection in use, its parameters, and counters. */
 struct afr_byzantine_state {
-	const struct afr_inject_knob *knob;
+	const struct afr_injection *inj;
 	bool			has_arg;
 	u64			arg;
 	u64			rate, after, left;
 	u64			first;		/* connections with lower ids are exempt */
-	u64			chances, lies;	/* opportunities, and injections done */
+	u64			chances, done;	/* opportunities, and injections done */
 	u64			seed;
 	u64			drop;		/* break the queue pair at this write, 0 = never */
 	struct afr_inject_seen	last;		/* last message for a channel that is not exempt */
@@ -50,14 +50,14 @@ struct afr_byzantine_state {
 };
 
 extern struct afr_byzantine_state afr_byzantine;
-extern const struct afr_inject_knob afr_byzantine_link_knobs[], afr_byzantine_frame_knobs[];
+extern const struct afr_injection afr_byzantine_link_injections[], afr_byzantine_frame_injections[];
 
 u64 afr_inject_rnd(void);
 u64 afr_inject_bend(u64 value);
 bool afr_inject_due(void);
 
 struct afr_inject_seen *afr_inject_seen(u16 id);
-void afr_inject_bytes(const struct afr_inject_knob *knob, u8 *out, unsigned int len);
+void afr_inject_bytes(const struct afr_injection *inj, u8 *out, unsigned int len);
 
 static inline u16 afr_inject_channel(const struct ib_rdma_wr *wr)
 {

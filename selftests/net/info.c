@@ -10,7 +10,7 @@ static void want_reason(int fd, unsigned int reason, bool peer)
 
 	if (info.reason != reason || info.reason_peer != peer)
 		fail("the reason is %s%s, expected %s%s", info.reason_peer ? "the peer's " : "",
-		     reason_name(info.reason), peer ? "the peer's " : "", reason_name(reason));
+		     afr_reason_name(info.reason), peer ? "the peer's " : "", afr_reason_name(reason));
 }
 
 static bool has_reason(int fd, unsigned int reason, bool peer)
@@ -174,13 +174,13 @@ static void full_is_two_rings(void)
 
 #define COLD	(ON_COLD | ONLY_RDMA)
 
-const struct row told_rows[] = {
-	{ "told_role_bytes", role_and_bytes, role_and_bytes, ON_ALL | ONLY_RDMA | QUICK_ALL },
-	{ "told_before", before_upgrade, before_upgrade, COLD | QUICK },
-	{ "told_half_closed", answer_to_end, answer_to_end, COLD | QUICK },
-	{ "told_refused", refused_by_server, refused_by_server, COLD | QUICK },
-	{ "told_left_by_server", left_by_server, left_by_server, COLD | QUICK },
-	{ "told_left_by_client", left_by_client, left_by_client, COLD | QUICK },
+const struct row info_rows[] = {
+	{ "info_role_bytes", role_and_bytes, role_and_bytes, ON_ALL | ONLY_RDMA | QUICK_ALL },
+	{ "info_before", before_upgrade, before_upgrade, COLD | QUICK },
+	{ "info_half_closed", answer_to_end, answer_to_end, COLD | QUICK },
+	{ "info_refused", refused_by_server, refused_by_server, COLD | QUICK },
+	{ "info_left_by_server", left_by_server, left_by_server, COLD | QUICK },
+	{ "info_left_by_client", left_by_client, left_by_client, COLD | QUICK },
 	{ "full_is_two_rings", full_is_two_rings, full_is_two_rings,
 	  ON_RDMA | ON_COLD | ONLY_RDMA | QUICK },
 	{ }
