@@ -105,7 +105,7 @@ static void do_abort(struct afr_conn *conn)
 	}
 	WRITE_ONCE(conn->err, errno_of(conn));
 	WRITE_ONCE(conn->reason, reason);
-	spin_lock_bh(&conn->tx.lock);	/* no posts on the link after this */
+	spin_lock_bh(&conn->tx.lock);	/* no data is posted on the link after this */
 	set_bit(AFR_F_ABORTED, &conn->flags);
 	spin_unlock_bh(&conn->tx.lock);
 	mutex_lock(&conn->out.mutex);	/* no frames after this */

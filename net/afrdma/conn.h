@@ -175,7 +175,8 @@ struct afr_conn_tx {
 /* Outgoing frames. Under @mutex, unless noted. */
 struct afr_conn_out {
 	struct mutex		mutex;	/* protects this struct: one writer to the TCP socket */
-	unsigned long		pending;	/* bits: enum afr_frame_type; taken under tx.lock */
+	/* a bit per frame type: set without a lock, cleared under tx.lock (HELLO: @mutex) */
+	unsigned long		pending;
 	u8			buf[sizeof(struct afr_wire_hello)];	/* HELLO or a frame head */
 	u16			len, done;	/* bytes in @buf, and how many TCP has taken */
 	u32			data;	/* stream bytes of the frame that TCP has not taken yet */

@@ -2,10 +2,11 @@
 /*
  * Pages of the rings of a connection.
  *
- * Limits refuse a page only to a ring that already has AFR_RING_MEM_MIN bytes of pages. The
- * producer (the sender or the worker) then frees the empty pages of its ring and tries again. If no
- * page is empty, a page becomes free only when bytes of the ring are consumed: the path consumes
- * the bytes of the send ring, and the program those of the receive ring.
+ * Except when a ring is pinned, limits refuse a page only to a ring that already has
+ * AFR_RING_MEM_MIN bytes of pages. The producer (the sender or the worker) then frees the empty
+ * pages of its ring and tries again. If no page is empty, a page becomes free only when bytes of
+ * the ring are consumed: the path consumes the bytes of the send ring, and the program those of the
+ * receive ring.
  */
 #include "conn_rings.h"
 

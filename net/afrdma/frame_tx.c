@@ -546,14 +546,15 @@ void afr_frame_tx_push(struct afr_conn *conn)
 {
 	if (afr_conn_tx_mode(conn) != AFR_MODE_FRAMED || test_bit(AFR_F_ABORTED, &conn->flags))
 		return;
+	smp_mb__before_atomic();	/* requests before the flag, for the holder's push() */
 	set_bit(AFR_F_PUSH_AGAIN, &conn->flags);
-	smp_mb__after_atomic();	/* the holder clears it before it reads conn->out.pending */
+	smp_mb__after_atomic();	/* flag before trylock: pairs with the one after the unlock */
 	while (test_bit(AFR_F_PUSH_AGAIN, &conn->flags) && mutex_trylock(&conn->out.mutex)) {
 		clear_bit(AFR_F_PUSH_AGAIN, &conn->flags);
-		smp_mb__after_atomic();	/* pairs with the one above: push() sees all requests */
+		smp_mb__after_atomic();	/* flag before requests: push() sees them all */
 		push(conn);
 		mutex_unlock(&conn->out.mutex);
-		smp_mb__after_atomic();	/* unlock before testing AFR_F_PUSH_AGAIN again */
+		smp_mb__after_atomic();	/* unlock before the flag is tested again */
 	}
 }
 

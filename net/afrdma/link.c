@@ -37,7 +37,7 @@
 
 #define PORT_POLL	(HZ / 5)	/* between checks for an active device port */
 #define SHORT_LIFE	(15 * HZ)	/* includes four seconds of retries by the device */
-#define SHORT_BYTES	SZ_1M		/* the path may lose only large packets */
+#define SHORT_BYTES	SZ_1M		/* small packets may pass where large ones are lost */
 #define TRY		(3 * HZ / 2)	/* per attempt; rdma_cm repeats a request only after 4 s */
 
 static LIST_HEAD(links);

@@ -471,7 +471,7 @@ void afr_link_cm_retry(struct afr_link *link)
 }
 
 /**
- * afr_link_cm_stale() - active: start again, after the peer rejected a stale connection
+ * afr_link_cm_stale() - active: start again after a rejection because of a stale connection
  * @link: link, connecting
  *
  * The peer's host remembers a queue pair with the same number from before this host rebooted (R7).

@@ -34,7 +34,7 @@ enum afr_link_event {
 	AFR_LINK_EV_RESOLVE,	/* active: start to connect */
 	AFR_LINK_EV_ROUTE,	/* active: route resolved: create the queue pair, connect */
 	AFR_LINK_EV_ACCEPT,	/* passive: create the queue pair, accept */
-	AFR_LINK_EV_STALE,	/* active: retry, as the peer rejected a stale connection */
+	AFR_LINK_EV_STALE,	/* active: rejected because of a stale connection: retry */
 	AFR_LINK_EV_UP,		/* report to the group layer */
 	AFR_LINK_EV_COMM_EST,	/* a message arrived before the handshake was over */
 	AFR_LINK_EV_TIMER,	/* link->timer has expired */
@@ -53,7 +53,7 @@ struct afr_link_send {
 	u16 id;			/* call @report for this channel, if its serial is still @serial */
 	u32 bulk;		/* bytes to take off link->pace.in_flight */
 	ktime_t posted;		/* time of posting, if @bulk is set */
-	u64 sent;		/* sq.bytes when it was posted, without its own */
+	u64 sent;		/* sq.bytes before the bytes of this request were added */
 	void (*report)(struct afr_channel *channel);
 	u32 serial;
 	struct afr_link_op *op;

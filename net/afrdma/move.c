@@ -125,7 +125,7 @@ static void continue_on_tcp(struct afr_conn *conn)
 	afr_attach_note_left(conn, reason);
 }
 
-/* Completes a detach: each end has polled the other's DETACH, so nothing is left on the link. */
+/* Completes a detach: the local DETACH has completed, the peer's was polled or is overdue. */
 static void link_left(struct afr_conn *conn)
 {
 	if (test_bit(AFR_F_LEAVE_LINK, &conn->flags)) {

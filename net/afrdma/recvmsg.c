@@ -434,7 +434,7 @@ int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
 	if (mode == AFR_MODE_FRAMED)
 		return recv_framed(sk, msg, len, flags, timeo);
 	if (mode == AFR_MODE_UNDECIDED) {	/* aborted (sk_changed() may follow) or shut down */
-		afr_wait_take_abort(sk);
+		afr_wait_report_abort(sk);
 		return sock_error(sk);	/* 0 if it is only shut down */
 	}
 	return mode == AFR_MODE_NONE ? recv_unconnected(sk, flags) : recv_fallback(sk, msg, flags);

@@ -72,7 +72,7 @@ static ssize_t send_some(struct sock *sk, struct msghdr *msg, size_t len, int mo
 	return afr_send_copy(conn, &msg->msg_iter, len, flags);
 }
 
-/* Sleeps until there is space in the send ring, or until *@mode is decided. */
+/* Sleeps until a framed direction has space to send, or until an undecided one is decided. */
 static int wait_to_send(struct sock *sk, int *mode, long *timeo)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
@@ -89,7 +89,7 @@ static int wait_to_send(struct sock *sk, int *mode, long *timeo)
 			      afr_conn_aborted(conn) || send_is_shut(sk));
 	*mode = afr_conn_tx_mode(conn);
 	if (*mode == AFR_MODE_UNDECIDED)	/* if aborted, perhaps before sk_changed() */
-		afr_wait_take_abort(sk);
+		afr_wait_report_abort(sk);
 	return err;
 }
 

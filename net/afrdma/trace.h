@@ -25,7 +25,7 @@ enum afr_trace_step {
 	AFR_STEP_OVERDUE,	/* client: no answer in time; the attempt continues */
 	AFR_STEP_DONE,		/* attached to a link */
 	AFR_STEP_FAILED,	/* stays on TCP; has a reason */
-	AFR_STEP_LEFT,		/* has left its link and is on TCP again; has a reason */
+	AFR_STEP_LEFT,		/* has left its link; may wait for RESUME to send; has a reason */
 };
 #endif
 

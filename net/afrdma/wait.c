@@ -66,13 +66,13 @@ static void sk_urgent(struct sock *sk)
 }
 
 /**
- * afr_wait_take_abort() - set the error of an aborted connection on its AF_RDMA socket, once
+ * afr_wait_report_abort() - set the error of an aborted connection on its AF_RDMA socket, once
  * @sk: AF_RDMA socket
  *
  * Context: any.
  * Return: true if this call has set it; false if it was set before, or nothing was aborted.
  */
-bool afr_wait_take_abort(struct sock *sk)
+bool afr_wait_report_abort(struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	bool first;
@@ -95,7 +95,7 @@ static void sk_changed(struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 
-	if (afr_wait_take_abort(sk))
+	if (afr_wait_report_abort(sk))
 		sk_error_report(sk);
 	sk->sk_state_change(sk);
 	if (sk->sk_shutdown == SHUTDOWN_MASK)

@@ -37,7 +37,7 @@ int afr_wait_result(long *timeo, long left);
 
 int afr_wait_mode(struct sock *sk, enum afr_mode (*mode)(const struct afr_conn *conn),
 		  int shut, long *timeo);
-bool afr_wait_take_abort(struct sock *sk);
+bool afr_wait_report_abort(struct sock *sk);
 
 /* Upcalls from the connection to its AF_RDMA socket. */
 extern const struct afr_sock_ops afr_wait_sock_ops;

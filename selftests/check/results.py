@@ -9,11 +9,13 @@
 
 A result belongs to a commit. It is "dirty", and never valid, if tracked files were modified, or if
 another commit was checked out while it ran. It is also valid for a later commit that differs only
-in documents and in files that only other stages and parts use (PRIVATE).
+in documents, in comments of C and Python files, and in files that only other stages and parts use
+(PRIVATE).
 
 Results are lines of ~/.cache/afrdma/check-results.tsv (AFRDMA_CACHE), which all trees on this
 machine share and "make clean" does not delete. The file that "keep" writes is read first.
 """
+import ast
 import calendar
 import functools
 import os
@@ -32,7 +34,7 @@ FIELDS = ("date", "name", "commit", "dirty", "passed", "failed", "skipped", "sec
 # For a file or folder, the stages and parts that depend on it: a pattern for the beginnings of
 # their names, "-" for none. lint always runs. If a path is inside another one of this table, both
 # lines must name a stage that depends on the inner path.
-GUESTS = "siw|uml|vm|table|byzantine|forged|rogue|scripts|mutations"     # run selftests/net in guests
+GUESTS = "siw|uml|vm|table|byzantine|forged|rogue|scripts|mutations"    # run selftests/net
 SCRIPTS = "siw|uml back|uml debug|vm|scripts|mutations"
 BYZANTINE = "uml|byzantine|forged|mutations"
 PRIVATE = {
@@ -45,6 +47,7 @@ PRIVATE = {
     "selftests/check/packages.sh": "-",
     "selftests/check/readme.sh": "-",
     "selftests/check/results.py": "-",
+    "selftests/check/results_test.py": "-",
     "selftests/check/watch.sh": "-",
     "selftests/lint": "build|unit|mutations",
     "selftests/unit": "unit|fuzz|oracle|mutations",
@@ -153,14 +156,37 @@ def last_results():
     return last
 
 
+def without_comments(path, text):
+    """The text of a C or Python file, reduced to what a compiler sees of it."""
+    if path.endswith(".py"):
+        return ast.dump(ast.parse(text))
+    done = subprocess.run(["gcc", "-fpreprocessed", "-dD", "-E", "-P", "-x", "c", "-"], input=text,
+                          check=True, text=True, capture_output=True)
+    return done.stdout.split()
+
+
+@functools.cache
+def same_code(path, commit):
+    """Is the file in HEAD that of the commit, but for comments?"""
+    old, new = (git("show", f"{rev}:{path}") for rev in (commit, "HEAD"))
+    if not old or not new or not path.endswith((".c", ".h", ".py")):
+        return False
+    try:
+        return without_comments(path, old) == without_comments(path, new)
+    except (SyntaxError, subprocess.CalledProcessError):
+        return False
+
+
 def of_this_tree(one):
     """Is the result valid for the commit that is checked out?"""
     if one["dirty"] == "dirty" or git("status", "--porcelain", "--untracked-files=no"):
         return False
+    if not git("rev-parse", "--verify", "--quiet", one["commit"] + "^{commit}"):
+        return False
     others = [f":(exclude){path}" for path, names in PRIVATE.items()
               if not re.match(rf"({names})\b", re.sub("[-_]", " ", one["name"]))]
-    return one["commit"] == head() or succeeds("diff", "--quiet", one["commit"], "HEAD", "--", ".",
-                                               *others)
+    changed = git("diff", "--name-only", "--no-renames", one["commit"], "HEAD", "--", ".", *others)
+    return all(same_code(path, one["commit"]) for path in changed.split("\n") if path)
 
 
 def verdict(one):

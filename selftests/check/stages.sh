@@ -53,8 +53,7 @@ unit_tests() {
 	step selftests/check/install.sh
 	step python3 selftests/tools/tools.py
 	step python3 selftests/tools/run.py
-	step make -s -C selftests/net all
-	step selftests/net/oracle.sh build/net --quick
+	step make -s -C selftests/net check
 }
 
 stage_unit_quick() { unit_tests SEEDS=5000; }
@@ -128,6 +127,7 @@ stage_lint_quick() {
 	step selftests/lint/lint.sh layers ynl shell docs wire_doc gen_reference gen_support \
 		doc_names internals mutations
 	step selftests/check/readme.sh
+	step selftests/check/results_test.py
 	step selftests/demo/selfcheck.sh
 }
 
@@ -183,7 +183,9 @@ stage_uml() {
 
 stage_uml_back() {
 	programs || return
-	in_guests uml 300 selftests/check/one-way.sh full --no-rogue --variants cold --only '*_back'
+	in_guests uml 300 selftests/check/one-way.sh \
+		full --no-rogue --variants cold --only '*_back' -- \
+		full --no-rogue --inet6 --only forbidden_later
 	in_guests uml 300 selftests/tools/run.sh
 	examples || return
 	in_guests uml 200 selftests/tools/examples.sh
@@ -253,7 +255,7 @@ stage_vm_6.1() {
 # Waits until the kernels that are built in the background are complete.
 stage_kernels() {
 	local kernel
-	for kernel in ${kernels:?}; do
+	for kernel in ${kernels:-$("$lab/kernels.sh" list)}; do
 		if "$lab/kernels.sh" make "$kernel"; then
 			echo "ok - kernel of $kernel"
 		else

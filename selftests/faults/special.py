@@ -91,7 +91,7 @@ def another_device(ctx, row):
             raise RowFailed(f"on {new}, which was deleted")
         ctx.seen(stall=max(ctx.stall or 0, streams.stall()), note=f"{ctx.note} {old} to {new};")
         ctx.do(here, LINK_ADD if old == "rxe0" else row.before)
-        # If a link has carried streams for so long, it is replaced at once when it is lost.
+        # A connection that was attached for 10 s attaches again at once when its link is lost.
         time.sleep(11)
     still_fine(streams, ctx, row.stall)
     for host in ctx.hosts.values():

@@ -382,7 +382,7 @@ static void end(struct life *l)
 }
 
 /* The whole life of a connection, with the fault of @sweep in one of its calls. */
-static void pass(void)
+static void run_pass(void)
 {
 	struct life l;
 
@@ -426,7 +426,7 @@ static void sweep_call(const char *name)
 		memset(&sweep, 0, sizeof(sweep));
 		sweep.call = name;
 		sweep.nth = nth;
-		pass();
+		run_pass();
 		if (!sweep.met)
 			fail("%s was not called", name);
 		if (!sweep.fired)
@@ -565,7 +565,7 @@ int main(int argc, char **argv)
 	}
 	on_signal(SIGALRM, 0);
 	sweep.call = "";
-	pass();		/* without a fault: must succeed; loads modules and fills caches */
+	run_pass();		/* without a fault: must succeed; loads modules and fills caches */
 	for (size_t i = 0; !steps && i < ARRAY_SIZE(calls); i++)
 		if (!*only || !strcmp(only, calls[i]))
 			sweep_call(calls[i]);

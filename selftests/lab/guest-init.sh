@@ -112,7 +112,7 @@ set_up_network() {
 	ip addr add "$AFR_ME6/64" dev eth0 nodad
 	ip link set eth0 up
 	# siw's callbacks on TCP sockets take sk_callback_lock with softirqs enabled. lockdep would
-	# report that within seconds, and then be off.
+	# report that within seconds, which fails the run, and turn itself off.
 	[ "$AFR_RDMA" != siw ] || sysctl -qw kernel.prove_locking=0 2>/dev/null
 	rdma link add "$AFR_DEV" type "$AFR_RDMA" netdev eth0 || give_up "no $AFR_RDMA over eth0"
 	[ "$AFR_GUESTS" = 2 ] || return 0

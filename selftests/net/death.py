@@ -373,7 +373,7 @@ def leave(host, port, count):
             conn.connect((host, port))
             conn.recv(1)        # accepted, so "keep" has read the previous connection to its end
             conn.sendall(bytes(LEFT))
-        time.sleep(0.2)         # until FINACK is sent, which may be delayed to be piggybacked
+        time.sleep(0.2)         # until "keep" has sent FINACK, which may wait to be piggybacked
 
 
 def hold():

@@ -158,8 +158,8 @@ unread() {
 	barrier "over $port"
 }
 
-# A host may use every address of a /64, so all addresses of a /64 together get no more groups
-# than they leave free within groups_max.
+# A host may use every address of a /64. So a /64 that has groups gets another one only while it has
+# fewer groups than are free: with groups_max 3 it gets two, and the third is left for IPv4.
 prefix() {
 	local linger
 	linger=$(cat "$(limit link_linger_ms)")

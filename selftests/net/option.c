@@ -253,7 +253,7 @@ static void options_unconnected(void)
 	}
 }
 
-/* All options are set on one connection, which must still carry data afterwards. */
+/* Sets all options but TCP_MAXSEG on one connection, which must still carry data afterwards. */
 static void options_connected(void)
 {
 	struct flow in = flow_in(0), out = flow_out(0);

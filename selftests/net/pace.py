@@ -241,8 +241,8 @@ def talk(host, port, smctl):
     send_data(streams[1], ALONE)
 
     before = paced()
-    # The size, a latency-sensitive message, no longer paces other connections once its own
-    # connection has posted bulk data.
+    # A size is latency-sensitive and paces the other streams, but only until its own stream posts
+    # bulk. The first BEGIN bytes of each stream are bulk, so that no stream paces another one.
     for _ in range(ROUNDS):
         time.sleep(QUIET)
         for conn in streams:

@@ -17,7 +17,7 @@
 #define SYSCTL		"/proc/sys/net/afrdma/"
 #define SHORT_TIMER	300	/* ms */
 #define LONG_TIMER	30000	/* ms: longer than any pause that a row makes */
-#define QUICK_CASES	4	/* approximate number of cases of a row with --quick */
+#define QUICK_CASES	4	/* largest number of cases of a row with --quick */
 
 static const struct rogue_row *const tables[] = {
 	option_rows, hello_rows, frame_rows, state_rows, flood_rows, NULL,
@@ -115,13 +115,6 @@ static bool selected(const char *name)
 	return found;
 }
 
-/* Increment of the case number; with --quick only some of the @count cases run. */
-static unsigned int step_of(unsigned int count)
-{
-	return rogue.quick && !rogue.cases && count > QUICK_CASES ?
-	       (count - 1) / (QUICK_CASES - 1) : 1;
-}
-
 static unsigned int count_of(const struct rogue_row *row)
 {
 	return row->flags & RANDOM && rogue.cases ? rogue.cases : row->count;
@@ -132,17 +125,19 @@ static unsigned int cases_run;	/* of the current row */
 static const char *run_cases(const struct rogue_row *row, bool as_client)
 {
 	static char text[512];
-	unsigned int count = count_of(row);
+	unsigned int count = count_of(row), runs = count;
 
-	cases_run = 0;
-	for (unsigned int i = 0; i < count; i += step_of(count)) {
+	if (rogue.quick && !rogue.cases && count > QUICK_CASES)
+		runs = QUICK_CASES;
+	for (cases_run = 0; cases_run < runs; cases_run++) {
+		/* if only some cases run: the first, the last, and others evenly between them */
+		unsigned int i = runs < count ? cases_run * (count - 1) / (runs - 1) : cases_run;
 		const char *why;
 
 		/* to repeat case i: "--seed N --cases 1", where N is the seed of the run plus i */
 		if (row->flags & RANDOM)
 			rnd_start(rogue.seed + i);
 		why = peer_run(row, i, as_client);
-		cases_run++;
 		if (!why && !bystander_works())
 			why = "the bystander connection failed or has wrong bytes";
 		if (!why)

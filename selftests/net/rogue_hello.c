@@ -247,7 +247,7 @@ static void late_to_silent(struct peer *p, unsigned int i)
 		tcp_turn(&p->tcb, 10);
 	peer_hello(p);
 	send_framed(p);
-	if (!peer_await_hello(p, rogue.patience))
+	if (rogue.rdma && !peer_await_hello(p, rogue.patience))
 		wrong(p, "no HELLO from a victim that has sent nothing");
 }
 
@@ -265,7 +265,7 @@ static void late(struct peer *p, unsigned int i)
 			      p->tcb.in_len);
 			return;
 		}
-	if (p->row->flags & URGENT_FIRST && !p->tcb.urgent)
+	if (rogue.rdma && p->row->flags & URGENT_FIRST && !p->tcb.urgent)
 		wrong(p, "the urgent byte was received without URG");
 	peer_hello(p);
 	send_framed(p);

@@ -125,7 +125,7 @@ static void behind_end(struct list *l, const struct peer *p, unsigned int i)
 	add_good(l, p);
 }
 
-/* An option of a kind that has no meaning for TCP, with a length that may be wrong. */
+/* An option of AF_RDMA's kind or of an unknown one, with a length that may be wrong. */
 static void add_random(struct list *l)
 {
 	u8 option[16];

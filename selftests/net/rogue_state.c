@@ -17,7 +17,7 @@ static void send_rest(struct peer *p)
 
 /* ---- DATA ---- */
 
-static void data_offset(struct peer *p, unsigned int i)
+static void data_misplaced(struct peer *p, unsigned int i)
 {
 	const u64 values[] = { BYTES + 1, BYTES - 1, 0, BYTES * 2, 1ull << 40, 1ull << 62 };
 
@@ -389,7 +389,7 @@ static void data_to_orphan(struct peer *p, unsigned int i)
 #define VIOLATION(why)	EXPECT_ERROR, AFR_REASON_##why
 
 const struct rogue_row state_rows[] = {
-	{ "data_offset", AS_BOTH, data_offset, 6, VIOLATION(DATA_OFFSET), 0 },
+	{ "data_offset", AS_BOTH, data_misplaced, 6, VIOLATION(DATA_OFFSET), 0 },
 	{ "data_replayed", AS_BOTH, data_replayed, 1, VIOLATION(DATA_OFFSET), 0 },
 	{ "window_full", AS_BOTH | SLEEPY, window_full, 1, EXPECT_STREAM, 0, 0 },
 	{ "window_exceeded", AS_BOTH | SLEEPY, window_exceeded, 3, VIOLATION(WINDOW_EXCEEDED), 0 },

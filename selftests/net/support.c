@@ -192,8 +192,8 @@ static void congestion(void)
 	path_exchange(fd, LEN);
 }
 
-/* TCP does not pace the first ten packets, each of up to 64 KiB on loopback. */
 #define PACE		1000000		/* bytes per second */
+/* PACED is this large, as TCP does not pace the first ten packets, of up to 64 KiB on loopback. */
 #define PACED		(1536 * KIB)
 
 /* Sets the rate before connect(): on Linux 6.1, a rate set later does not reach the TCP socket. */

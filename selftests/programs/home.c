@@ -43,7 +43,7 @@ static bool is_tcp(int fd)
 	       type == SOCK_STREAM;
 }
 
-/* Replaces a loopback address. connect() to the unspecified address means loopback, too. */
+/* Replaces a loopback address by the host's; if @connecting, the unspecified address, too. */
 static void go_home(union address *at, socklen_t len, bool connecting)
 {
 	in_addr_t v4 = at->v4.sin_addr.s_addr;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Run by selftests/lab/run: smctl and the preload library with the module. An unmodified program
-# transfers bytes over RDMA; smctl must show that, the same at both ends.
+# Run by selftests/lab/run in both guests. Tests smctl and the preload library with the module: an
+# unmodified program transfers bytes over RDMA, and smctl must show this at both ends.
 # shellcheck disable=SC2317 # "check" calls functions
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh

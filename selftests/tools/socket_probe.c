@@ -19,7 +19,7 @@
 static struct sockaddr_in peer = { .sin_family = AF_INET };
 static size_t bytes;
 
-static int option(int fd, int name)
+static int get_option(int fd, int name)
 {
 	socklen_t len = sizeof(int);
 	int value = -1;
@@ -32,9 +32,10 @@ static int tcp_socket(void)
 {
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	if (fd < 0 || option(fd, SO_DOMAIN) != AF_INET || option(fd, SO_PROTOCOL) != IPPROTO_TCP) {
-		fprintf(stderr, "socket %d: %d, %d\n", fd, option(fd, SO_DOMAIN),
-			option(fd, SO_PROTOCOL));
+	if (fd < 0 || get_option(fd, SO_DOMAIN) != AF_INET ||
+	    get_option(fd, SO_PROTOCOL) != IPPROTO_TCP) {
+		fprintf(stderr, "socket %d: %d, %d\n", fd, get_option(fd, SO_DOMAIN),
+			get_option(fd, SO_PROTOCOL));
 		exit(1);
 	}
 	return fd;

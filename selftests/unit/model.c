@@ -33,13 +33,14 @@ static const struct {
 #undef M
 };
 
-/* Steps that make the connection progress, and adverse ones. */
+/* Steps that make the connection progress. */
 static const step_fn normal[] = {
 	step_app_write, step_app_fin, step_app_read, step_tcp_write, step_tcp_read,
 	step_tcp_shut, step_end, step_move, step_finish, step_write, step_credit,
 	step_detach, step_announce, step_land, step_drop, step_poll, step_stop, step_drain,
 };
 
+/* Steps that disturb it; a run has a limited number of them. */
 static const step_fn adverse[] = {
 	step_attach, step_leave, step_die, step_noise,
 };

@@ -104,8 +104,8 @@ void conn_show(const struct nlattr *const *attr, void *arg)
 	show_tx(smctl->print, attr);
 	show_rx(smctl->print, attr);
 	show_rest(smctl->print, attr);
-	field_reason_of(smctl, "reason", attr[AFRDMA_A_CONN_REASON],
-			attr[AFRDMA_A_CONN_REASON_PEER]);
+	field_reason_and_peer(smctl, "reason", attr[AFRDMA_A_CONN_REASON],
+			      attr[AFRDMA_A_CONN_REASON_PEER]);
 	field_reason(smctl, "abort", attr[AFRDMA_A_CONN_ABORT_REASON]);
 	print_end(smctl->print);
 }

@@ -51,7 +51,7 @@ void link_show(const struct nlattr *const *attr, void *arg)
 	show_identity(smctl->print, attr);
 	show_queue_pair(smctl->print, attr);
 	show_traffic(smctl->print, attr);
-	field_reason_of(smctl, "reason", attr[AFRDMA_A_LINK_REASON],
-			attr[AFRDMA_A_LINK_REASON_PEER]);
+	field_reason_and_peer(smctl, "reason", attr[AFRDMA_A_LINK_REASON],
+			      attr[AFRDMA_A_LINK_REASON_PEER]);
 	print_end(smctl->print);
 }

@@ -117,7 +117,8 @@ void field_reason(struct smctl *smctl, const char *key, const struct nlattr *att
 }
 
 /* As field_reason(), with one more field, KEY_peer: true if @attr is a reason sent by the peer. */
-void field_reason_of(struct smctl *smctl, const char *key, const struct nlattr *attr, bool peer)
+void field_reason_and_peer(struct smctl *smctl, const char *key, const struct nlattr *attr,
+			   bool peer)
 {
 	const struct reason *reason;
 	char peer_key[32];

@@ -42,7 +42,8 @@ void field_endpoint(struct print *p, const char *key, const struct nlattr *attr)
 void field_name(struct print *p, const char *key, const char *format,
 		const char *const *names, uint32_t value);
 void field_reason(struct smctl *smctl, const char *key, const struct nlattr *attr);
-void field_reason_of(struct smctl *smctl, const char *key, const struct nlattr *attr, bool peer);
+void field_reason_and_peer(struct smctl *smctl, const char *key, const struct nlattr *attr,
+			   bool peer);
 void field_hex(struct print *p, const char *key, const char *format, const struct nlattr *attr);
 
 #define ARRAY_SIZE(array)	(sizeof(array) / sizeof((array)[0]))

@@ -11,7 +11,7 @@
  * @client_nonce: nonce in the client's TCP option
  * @from_server: true if the server sends the HELLO
  *
- * The server's nonce is a function of the client's, so the proof depends on both. It keeps bytes of
+ * The client's nonce suffices, as the server's nonce is computed from it. The proof keeps bytes of
  * an application from being taken for a HELLO (PA5). It is no secret from an attacker on the path,
  * who could rewrite the whole TCP stream anyway.
  *

@@ -21,11 +21,11 @@ struct afr_injection {
 			      u8 *out, unsigned int len);
 	bool more;		/* invent frames of @type */
 	u8 cm;			/* size of the private data that it changes */
-	u8 type, type2;		/* frame types, 0 = any; AFR_BYZANTINE_HELLO */
+	u8 type, type2;		/* frame types; @type 0: all but HELLO, or AFR_BYZANTINE_HELLO */
 	u8 offset, size;	/* of the field that is changed */
 };
 
-/* The last message for a channel of the peer. */
+/* The last message, other than DETACH, that this end posted for one channel id of the peer. */
 struct afr_inject_seen {
 	u64			link;	/* afr_link.id, 0 = none */
 	u16			id;	/* channel id at the peer */

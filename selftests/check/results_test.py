@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Tests for which later commits results.py lets a result hold. Prints KTAP."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+SRC = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(SRC / "selftests/lint"))
+import ktap  # pylint: disable=wrong-import-position
+
+# Name, file, what is replaced there, replacement, stage, whether its result holds afterwards
+CASES = (
+    ("a document", "README.md", "AF_RDMA", "AF_RDMA, ", "uml", True),
+    ("a comment in C", "net/afrdma/move.c", "/*\n", "/* changed */\n/*\n", "uml", True),
+    ("code in C", "net/afrdma/move.c", "return;", "return; return;", "uml", False),
+    ("a string in C", "net/afrdma/proto/reason.c", '"UNKNOWN"', '"/* */"', "uml", False),
+    ("a comment in Python", "selftests/net/pace.py", "\nimport", "\n# new\nimport", "uml-debug",
+     True),
+    ("code in Python", "selftests/net/pace.py", "QUIET", "(QUIET)+0", "uml-debug", False),
+    ("a comment in a script", "selftests/net/pace.sh", "\n\n", "\n# new\n\n", "uml-debug", False),
+    ("code of other stages", "selftests/faults/load.c", "return", "return 0; return", "uml", True),
+    ("code of its own", "selftests/faults/load.c", "return", "return 0; return", "faults", False),
+)
+
+
+def in_clone(clone, env, *words):
+    return subprocess.run(words, cwd=clone, env=env, check=False, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL).returncode == 0
+
+
+def holds_after(clone, env, path, old, new, stage):
+    commit = ("git", "-c", "user.name=test", "-c", "user.email=test@localhost", "commit", "-qam",
+              "x")
+    in_clone(clone, env, "git", "reset", "-q", "--hard", "origin/HEAD")
+    in_clone(clone, env, "cp", SRC / "selftests/check/results.py", "selftests/check")
+    in_clone(clone, env, *commit)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=clone, env=env, check=True, text=True,
+                          stdout=subprocess.PIPE).stdout.strip()
+    results = "selftests/check/results.py"
+    if not in_clone(clone, env, results, "add", stage, head, "1", "0", "0", "1", "README.md") or \
+       not in_clone(clone, env, results, "holds", stage):
+        return "the result does not hold for its own commit"
+    text = (clone / path).read_text()
+    if old not in text:
+        return f"{path} does not contain {old!r}"
+    (clone / path).write_text(text.replace(old, new, 1))
+    if not in_clone(clone, env, *commit):
+        return "git commit failed"
+    return in_clone(clone, env, results, "holds", stage)
+
+
+def main():
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        clone = pathlib.Path(folder) / "clone"
+        env = dict(os.environ, AFRDMA_CACHE=folder)
+        subprocess.run(["git", "clone", "-q", "--shared", SRC, clone], check=True)
+        for name, *case, expected in CASES:
+            got = holds_after(clone, env, *case)
+            results.append((f"results.py: {name}",
+                            [] if got == expected else [f"got {got}, expected {expected}"]))
+    return ktap.results(results)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
