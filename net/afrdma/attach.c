@@ -143,7 +143,7 @@ static enum afr_reason reason_of(const struct afr_conn *conn, int err)
 	}
 }
 
-/* Do both ends have the keys, on a link that is not drained and not left by both ends (I9, PE5)? */
+/* Has this end completed the attach, to a link neither drained nor left by both ends (I9, PE5)? */
 static bool __maybe_unused in_use(const struct afr_conn *conn)
 {
 	return (conn->attach.state == AFR_ATTACHED || conn->attach.state == AFR_LEAVING) &&
@@ -535,7 +535,8 @@ bool afr_attach_drop_unsent(struct afr_conn *conn)
 {
 	bool was_pending;
 
-	spin_lock_bh(&conn->tx.lock);	/* build_attach() clears the bit and may set it again */
+	/* under this lock build_pending() clears the bit, and build_attach() may set it again */
+	spin_lock_bh(&conn->tx.lock);
 	was_pending = test_and_clear_bit(AFR_FRAME_ATTACH, &conn->out.pending);
 	spin_unlock_bh(&conn->tx.lock);
 	return was_pending;

@@ -47,8 +47,8 @@ struct sock;
 struct socket;
 
 /*
- * What one direction of the TCP connection carries. FALLBACK and FRAMED are final (I14), except for
- * disconnects, see afr_conn_mode_may_change().
+ * What one direction of the TCP connection carries. FALLBACK and FRAMED are final (I14), but a
+ * fallback connection may be disconnected, see afr_conn_mode_may_change().
  */
 enum afr_mode {
 	AFR_MODE_NONE,		/* not connected */

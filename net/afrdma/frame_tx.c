@@ -286,8 +286,8 @@ static bool build_data(struct afr_conn *conn, struct afr_frame *frame)
 }
 
 /*
- * The peer checks the proof, which depends on the nonces of both ends. A client has to present the
- * server's secret when it connects a link to the server.
+ * The peer checks the proof, which depends on the client's nonce and the sender's role. A client
+ * has to present the server's secret when it connects a link to the server.
  */
 static void write_hello(struct afr_conn *conn)
 {

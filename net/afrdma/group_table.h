@@ -30,7 +30,7 @@ struct afr_group {
 	unsigned int		short_lives;	/* consecutive links lost soon after coming up */
 	unsigned long		backoff;	/* after failed or short-lived links, jiffies */
 	unsigned long		not_before;	/* end of the back-off, jiffies */
-	struct delayed_work	memory;		/* holds a reference during the back-off */
+	struct delayed_work	memory;		/* holds a reference from remember() to forget() */
 };
 
 void afr_group_table_key_address(struct sockaddr_storage *to, const struct sockaddr_storage *from);

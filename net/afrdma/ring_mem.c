@@ -366,7 +366,8 @@ void afr_ring_mem_release(struct afr_ring_mem *mem, u64 from, u64 to, u64 end)
 {
 	struct afr_ring_pages gone = afr_ring_unused(to, end, mem->size, PAGE_SHIFT);
 
-	if (to != end)	/* earlier releases have freed the pages before @from */
+	/* only pages of [from, to), one lap on: others were freed, or stay until the ring is empty */
+	if (to != end)
 		gone.first = max(gone.first, (from >> PAGE_SHIFT) + afr_ring_mem_pages(mem));
 	drop_pages(mem, gone);
 }

@@ -308,6 +308,7 @@ static void linger_unread(void)
 	WANT(now() - start < 10);
 }
 
+/* The other end of linger_unread(), which never reads the bytes sent here. */
 static void linger_unread_peer(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);

@@ -185,6 +185,7 @@ static void act(const struct situation *s, int fd)
 	barrier("seen");
 }
 
+/* Runs @s on a new connection: this end watches its poll mask (@watcher), or acts as the peer. */
 static void run_situation(const struct situation *s, bool watcher)
 {
 	int fd = open_conn();

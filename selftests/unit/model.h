@@ -23,7 +23,7 @@ void model_check(bool holds, const char *expression);
 #include "../../net/afrdma/proto/sequence.h"
 #include "../../net/afrdma/proto/ring.h"
 
-#define LINKS		6	/* made in one run, one after another */
+#define LINKS		6	/* limit for one run, which makes them one after another */
 #define CHANNELS	2	/* few, so that channel ids are reused soon */
 #define CHANNEL_NOISE	9	/* channel id of another connection */
 #define MESSAGES	64	/* limit for one link and direction */

@@ -9,7 +9,7 @@
 
 #ifdef AFR_DEBUG_CHECKS
 /**
- * afr_rx_sane() - does every invariant of the receive sequence state hold (I1 to I4)?
+ * afr_rx_sane() - do the invariants of the receive sequence state hold (sequence.h; I1 and I4)?
  * @rx: receive sequence state
  *
  * Context: any, conn->rx.lock held.

@@ -48,7 +48,7 @@ static_assert(sizeof(struct afr_wire_option) == AFR_OPT_LEN, "option size");
 
 struct afr_wire_hello {
 	u8	magic[AFR_HELLO_MAGIC_LEN];
-	__be64	proof;		/* afr_hello_proof() of the two nonces and the role */
+	__be64	proof;		/* afr_hello_proof() of the client's nonce and the role */
 	__be16	length;		/* of the whole HELLO; bytes past this struct are skipped */
 	__be16	version;	/* AFR_WIRE_VERSION */
 	__be32	features;	/* AFR_FEATURE_*: unknown bits are ignored */
