@@ -5,8 +5,9 @@
  *
  * Lifetime of the receive ring's MR and of the channel id, which writes of the peer use:
  * attach_begin() creates both before a frame carries them to the peer. Only afr_attach_end()
- * releases them, and only after the peer's DETACH was polled or is overdue (detach_overdue()),
- * after the link was fenced and drained, or if they were never sent to the peer (PE5).
+ * releases them, and only after the peer's DETACH was polled, or is overdue and the id is retired
+ * (detach_overdue()); after the link was fenced and drained; after the server has refused ATTACH;
+ * or if they were never sent to the peer (PE5).
  */
 #include "attach.h"
 #include "channel.h"
@@ -24,9 +25,10 @@
 #define RETRY_DOUBLINGS	6		/* client: how often the retry delay is doubled at most */
 
 /*
- * Schedules the client's next attempt to attach. After the first lost link, it may follow at once.
- * Each further lost link or failed attempt doubles the delay, so that a link that comes up but
- * carries nothing does not stall the stream again and again.
+ * Schedules the client's next attempt to attach. It may follow at once after the first lost link,
+ * if no attempt has failed before. Each further lost link or failed attempt doubles the delay, from
+ * attach_retry_ms on, so that a link that comes up but carries nothing does not stall the stream
+ * again and again.
  */
 static void back_off(struct afr_conn *conn)
 {
@@ -41,7 +43,7 @@ static void back_off(struct afr_conn *conn)
 
 /**
  * afr_attach_note_left() - record why the connection has left its link, and when to try again
- * @conn: connection, back on TCP
+ * @conn: connection, detached
  * @reason: why it has left
  *
  * Context: connection worker.
@@ -60,8 +62,8 @@ static bool pending(u8 state)
 
 /*
  * Counts the connection against attaches_max until release_quota() is called: when the attach has
- * completed or failed, or when the answer to ATTACH is overdue. Returns false if the limit is
- * reached.
+ * completed, failed or been cancelled, or when the answer to ATTACH is overdue. Returns false if
+ * the limit is reached.
  */
 static bool counted(struct afr_conn *conn)
 {
@@ -143,7 +145,7 @@ static enum afr_reason reason_of(const struct afr_conn *conn, int err)
 	}
 }
 
-/* Has this end completed the attach, to a link neither drained nor left by both ends (I9, PE5)? */
+/* Has this end completed the attach, to a link that is neither drained nor left (I9, PE5)? */
 static bool __maybe_unused in_use(const struct afr_conn *conn)
 {
 	return (conn->attach.state == AFR_ATTACHED || conn->attach.state == AFR_LEAVING) &&
@@ -154,7 +156,8 @@ static bool __maybe_unused in_use(const struct afr_conn *conn)
 
 /**
  * afr_attach_end() - release everything that belongs to an attach
- * @conn: connection; no device reads its send ring or may write to its receive ring any more
+ * @conn: connection; no device reads its send ring any more, and one of the conditions (PE5) at the
+ *	top of this file is met for its receive ring
  *
  * Context: connection worker.
  */
@@ -192,8 +195,8 @@ void afr_attach_end(struct afr_conn *conn)
 /*
  * Registers both rings, which waits for earlier posts on the queue pair, and so for the peer.
  * worker.mutex is released meanwhile, so that other runs of the worker can read frames from TCP.
- * They do not change the state of this attach: only a run that may wait for the device, like this
- * one, changes it.
+ * They do not change the state of this attach: while it is AFR_JOINING or AFR_REQUESTED, only a run
+ * that may wait for the device, like this one, changes it.
  */
 static int register_rings(struct afr_conn *conn)
 {
@@ -254,8 +257,9 @@ static void epoch_open(struct afr_conn *conn)
 /**
  * afr_attach_close_epoch() - close the epoch in both directions
  * @conn: connection
- * @resume: true if RESUME will be sent: CREDIT frames may carry the cursor again only after it;
- *	false if the peer never used the epoch, or needs no more credit
+ * @resume: true if RESUME has to follow, unless the connection was aborted: CREDIT frames may carry
+ *	the cursor again only after it; false if the peer never used the epoch, or needs no more
+ *	credit
  *
  * Context: connection worker.
  * Return: X, the received offset that a RESUME sent now would contain.
@@ -285,12 +289,12 @@ static void joined(struct afr_join *join, struct afr_link *link, enum afr_reason
 	conn->attach.link_reason = reason;
 	smp_mb__before_atomic();	/* link and reason are visible before the flag */
 	set_bit(AFR_F_JOINED, &conn->flags);
-	/* the next step waits for the device, which only link_work may do */
+	/* the next step can wait for the device, which only link_work may do */
 	afr_conn_schedule_link(conn);
 	afr_conn_put(conn);
 }
 
-/* Is the connection ending, so that it must not attach any more? */
+/* Is the connection or its send direction ending, so that it must not attach any more? */
 static bool no_new_attach(struct afr_conn *conn)
 {
 	return test_bit(AFR_F_ABORT, &conn->flags) || test_bit(AFR_F_ORPHAN, &conn->flags) ||
@@ -420,7 +424,8 @@ static void attached(struct afr_conn *conn, const struct afr_frame *frame)
  * @conn: connection, requested
  *
  * The server's end of the link may come up a moment later than the client's. The worker tries again
- * every LINK_POLL_MS until it is up or AFR_T_ATTACH expires.
+ * every LINK_POLL_MS until that end is up, AFR_T_ATTACH expires, the client leaves the epoch, or
+ * the connection or its send direction ends.
  *
  * Context: connection worker.
  */
@@ -525,8 +530,8 @@ void afr_attach_refused(struct afr_conn *conn, u32 reason)
 }
 
 /**
- * afr_attach_drop_unsent() - client: drop an ATTACH that has not been written to TCP yet
- * @conn: connection
+ * afr_attach_drop_unsent() - client: drop an ATTACH that is still pending
+ * @conn: connection; at a server there is none
  *
  * Context: connection worker.
  * Return: true if an ATTACH was dropped: the peer will never learn of its epoch.
@@ -543,8 +548,8 @@ bool afr_attach_drop_unsent(struct afr_conn *conn)
 }
 
 /**
- * afr_attach_withdraw() - client: if ATTACH has not been written yet, drop it and end the attach
- * @conn: connection, attaching; its send direction ends
+ * afr_attach_withdraw() - client: if ATTACH is still pending, drop it and end the attach
+ * @conn: connection, attaching; its send direction has ended, or it is aborted
  *
  * Context: connection worker.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Attaching a connection to a link: find or make a link, join a channel, register the rings, and
- * exchange ATTACH and ATTACHED, which contain the addresses to write to. The state is an enum
- * afr_attach_state (conn.h). Only the connection worker changes it, and only the worker calls
- * these functions.
+ * Attaching a connection to a link: find or make a link, join it, register the rings, and exchange
+ * ATTACH and ATTACHED, which contain the addresses to write to. The state is an enum
+ * afr_attach_state (conn.h). Only the connection worker changes it, and only the worker calls these
+ * functions.
  */
 #ifndef AFR_ATTACH_H
 #define AFR_ATTACH_H

@@ -96,10 +96,10 @@ static bool down_runs(struct afr_link *link, const struct afr_channel *channel)
  * afr_channel_leave() - leave the link, and release the id
  * @channel: channel; nothing happens if it has already left, or is zeroed and has never joined
  *
- * The id may be reused at once. So the caller leaves only after the peer's DETACH was polled or
- * down() was called, or if the id was never sent to the peer (PE5). Otherwise it first sets
- * channel->id_retired: then the id is not reused as long as the link exists, and messages of the
- * peer for that id are ignored.
+ * The id may be reused at once. So the caller leaves only after the peer's DETACH was polled,
+ * down() was called or the peer has refused the attach, or if the id was never sent to the peer
+ * (PE5). Otherwise it first sets channel->id_retired: then the id is not reused as long as the link
+ * exists, and messages of the peer for that id are ignored.
  *
  * After return, no upcall runs or will be made, except for a down() that called this function.
  *
@@ -135,9 +135,10 @@ void afr_channel_leave(struct afr_channel *channel)
 }
 
 /*
- * Returns 0 if @channel may post a message now; otherwise queues the channel for kick(), behind the
- * channels that wait already. A channel that has to post DETACH (@leaves) waits only behind other
- * such channels, so that channels which keep writing do not delay the release of its memory.
+ * Returns 0 if @channel may post a message now, or -ENOTCONN if the link is not up. Otherwise
+ * queues the channel for kick(), behind the channels that wait already, and returns -EAGAIN. A
+ * channel that has to post DETACH (@leaves) waits only behind other such channels, so that channels
+ * which keep writing do not delay the release of its memory.
  */
 static int admit(struct afr_channel *channel, bool leaves)
 {
@@ -182,8 +183,9 @@ static struct afr_link_send send_for(const struct afr_channel *channel,
  *
  * Context: process or softirq, under the caller's tx lock, so that cursors are posted in the order
  * in which they were sampled (B10).
- * Return: 0; -EAGAIN: there is no credit or send slot, and kick() will follow, or pacing holds back
- * the bulk, and paced() will follow; -ENOTCONN: the link is dying or dead, and down() will follow.
+ * Return: 0; -EAGAIN: no credit or send slot is left for @channel, and kick() will follow, or
+ * pacing holds back the bulk, and paced() will follow; -ENOTCONN: the link is dying or dead, and
+ * down() will follow.
  */
 int afr_channel_write(struct afr_channel *channel, const struct afr_write *w)
 {

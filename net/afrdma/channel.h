@@ -24,7 +24,7 @@ struct afr_channel_ops {
 	void (*landed)(struct afr_channel *channel, u32 len, u16 cursor);
 	/* Softirq. The peer's DETACH was polled: the peer writes to this channel no more. */
 	void (*peer_detached)(struct afr_channel *channel);
-	/* Softirq. The local DETACH has completed: the peer's device has received it. */
+	/* Softirq. The local DETACH has completed: except on iWARP, the peer's device has it. */
 	void (*detached)(struct afr_channel *channel);
 	/* Softirq. A write with afr_write.report set has completed. */
 	void (*written)(struct afr_channel *channel);
@@ -33,9 +33,9 @@ struct afr_channel_ops {
 	/* Softirq. Like kick(), for bulk that pacing has held back. */
 	void (*paced)(struct afr_channel *channel);
 	/*
-	 * Process context, once. The link is fenced and drained: nothing can land, complete or be
-	 * posted on it any more, and no other upcall follows. The user still calls
-	 * afr_channel_leave(), from here or later.
+	 * Process context, once, unless the channel leaves before. The link is fenced and drained:
+	 * nothing can land, complete or be posted on it any more, and no upcall but put() follows.
+	 * The user still calls afr_channel_leave(), from here or later.
 	 */
 	void (*down)(struct afr_channel *channel, enum afr_reason reason);
 	/*
@@ -52,7 +52,7 @@ struct afr_channel {
 	u16		id;		/* local id, in the immediates that the peer sends */
 	u16		peer_id;	/* id at the peer, in the immediates that this end sends */
 	bool		id_retired;	/* leaving without the peer's DETACH: never reuse @id */
-	/* private to the link layer */
+	/* private to the link layer, except that the connection worker reads @joined */
 	bool		joined;
 	bool		ended;		/* the peer's DETACH was polled */
 	u32		serial;		/* distinguishes successive users of one id */

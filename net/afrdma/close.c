@@ -3,10 +3,11 @@
  * Ends connections.
  *
  * Orderly: both FINs are acknowledged -> both ends leave the link (DETACH after the last write,
- * PE5) -> TCP is shut down for writing -> TCP is read to its end -> finished (E1, PE4).
+ * PE5) -> TCP is shut down for writing -> TCP is read to its end -> finished (E1, PE4). For one-way
+ * connections see run_one_way().
  * By abort: TCP is reset -> the connection leaves the link -> finished.
  * When its socket is closed, a connection becomes an orphan: it ends in one of these two ways, and
- * a timer limits how long that takes.
+ * a timer aborts it if it makes no progress.
  */
 #include "close.h"
 
@@ -54,7 +55,7 @@ static bool is_violation(enum afr_reason reason)
 
 /*
  * Does a server have bytes that wait for the client's HELLO? send() has returned success for them,
- * so an abort must not discard them.
+ * so an abort that can wait must not discard them.
  */
 static bool early_waits(const struct afr_conn *conn)
 {
@@ -108,7 +109,7 @@ static void do_abort(struct afr_conn *conn)
 	spin_lock_bh(&conn->tx.lock);	/* no data is posted on the link after this */
 	set_bit(AFR_F_ABORTED, &conn->flags);
 	spin_unlock_bh(&conn->tx.lock);
-	mutex_lock(&conn->out.mutex);	/* no frames after this */
+	mutex_lock(&conn->out.mutex);	/* wait for the call that is writing frames */
 	mutex_unlock(&conn->out.mutex);
 	tcp_abort(conn->tcp->sk, conn->err);
 	afr_netns_count(conn->an->net, AFR_STAT_CONN_ABORTED);
@@ -148,7 +149,8 @@ void afr_close_tcp_eof(struct afr_conn *conn, int err)
 
 /**
  * afr_close_blocked_sender() - abort if TCP was reset but the sender would never notice it
- * @conn: connection; the receive ring cannot take the rest of a DATA frame from TCP
+ * @conn: connection; nothing happens unless the receive ring cannot take the rest of a DATA frame
+ *	from TCP
  *
  * The worker notices a reset only after it has read all frames that arrived before the reset, which
  * it cannot while the receive ring gets no page and the program does not read. If the send window
@@ -175,9 +177,10 @@ void afr_close_blocked_sender(struct afr_conn *conn)
 }
 
 /*
- * Returns a sum that grows whenever the peer takes data: the peer's consumer cursor, plus SND.UNA,
- * plus, while the direction is on TCP, the bytes that the peer's TCP has acknowledged. On RDMA, TCP
- * carries only SERVICE frames, which are acknowledged even if the peer's program is stuck.
+ * Returns a sum that changes whenever the peer takes data: the peer's consumer cursor, plus
+ * SND.UNA, plus, while the direction is on TCP, the bytes that the peer's TCP has acknowledged. On
+ * RDMA, TCP carries only control frames such as SERVICE, which are acknowledged even if the peer's
+ * program is stuck.
  */
 static u64 delivered(struct afr_conn *conn)
 {
@@ -210,8 +213,8 @@ static void new_orphan(struct afr_conn *conn)
 
 /*
  * Called when the orphan timer has expired. If the orphan has delivered anything since the timer
- * was started, the peer is only slow: restarts the timer and returns true. TCP likewise keeps an
- * orphan while the peer acknowledges (RFC 9293, 3.8.6.1).
+ * was started, but not yet all, the peer is only slow: restarts the timer and returns true. TCP
+ * likewise keeps an orphan while the peer acknowledges (RFC 9293, 3.8.6.1).
  */
 static bool renew_orphan_timer(struct afr_conn *conn)
 {
@@ -227,14 +230,14 @@ static bool renew_orphan_timer(struct afr_conn *conn)
 
 /*
  * Called when the peer of an orphan has received everything, but has not ended its own direction,
- * which may take long. Such an orphan must not use up the limit for orphans that still deliver: it
- * is counted against a second limit of the same size, and lives as long as a TCP socket in
- * FIN-WAIT-2 (tcp_fin_timeout, TCP_LINGER2).
+ * which may take long. Such an orphan must not use up its namespace's limit for orphans that still
+ * deliver: it is counted against a second limit of the same size, and lives as long as a TCP socket
+ * in FIN-WAIT-2 (tcp_fin_timeout, TCP_LINGER2), but not longer than orphan_timeout_ms.
  */
 static void orphan_delivered(struct afr_conn *conn)
 {
 	struct afr_net *an = conn->an;
-	int fin = max(tcp_fin_time(conn->tcp->sk), 1);	/* TCP_LINGER2 may be -1 */
+	int fin = max(tcp_fin_time(conn->tcp->sk), 1);	/* a few RTOs if TCP_LINGER2 is -1 */
 
 	afr_conn_timer(conn, AFR_T_ORPHAN, min_t(unsigned int, jiffies_to_msecs(fin),
 						 READ_ONCE(an->set.orphan_timeout_ms)));
@@ -247,8 +250,8 @@ static void orphan_delivered(struct afr_conn *conn)
 }
 
 /*
- * Takes the steps of an orphan: ends the send direction, and aborts the connection if it has
- * received bytes that no program will read (PE7).
+ * Takes the steps of an orphan: ends the send direction, or aborts the connection if it has
+ * received bytes that no program will read (PE7), or if its time is over.
  */
 static void run_orphan(struct afr_conn *conn)
 {
@@ -318,7 +321,7 @@ static void finish(struct afr_conn *conn)
  * Shuts down TCP for writing, and resets it if it has dropped its FIN. tcp_send_fin() drops a FIN
  * for which it cannot allocate a packet and never retries, so both ends would keep the connection
  * until the orphan timeout. Both streams are complete here, so the reset loses no byte of them; a
- * peer that has not received the last FINACK yet sees ECONNRESET instead of an orderly end.
+ * peer that has not received the last FINACK yet gets EPIPE instead of an orderly end.
  */
 static void send_tcp_fin(struct afr_conn *conn)
 {
@@ -332,8 +335,8 @@ static void send_tcp_fin(struct afr_conn *conn)
 }
 
 /*
- * Shuts down TCP for writing. TCP invokes its callbacks meanwhile; AFR_F_TCP_SHUTTING_DOWN keeps
- * them from taking these invocations for events caused by the peer.
+ * Shuts down TCP for writing. TCP calls sk_state_change meanwhile; AFR_F_TCP_SHUTTING_DOWN keeps
+ * on_state_change() from taking that for an event caused by the peer.
  */
 static void shut_tcp(struct afr_conn *conn)
 {
@@ -400,9 +403,9 @@ static void end_output(struct afr_conn *conn)
 
 /**
  * afr_close_run() - take the next step towards the end of the connection, if it has to end
- * @conn: connection with at least one direction decided
+ * @conn: connection; both directions may be undecided
  *
- * Context: connection worker, as its last step.
+ * Context: connection worker, after the steps of attach and move.
  */
 void afr_close_run(struct afr_conn *conn)
 {
@@ -412,7 +415,8 @@ void afr_close_run(struct afr_conn *conn)
 		run_rx_refused(conn);
 	if (test_bit(AFR_F_ABORT, &conn->flags) && !test_bit(AFR_F_ABORTED, &conn->flags)) {
 		if (afr_close_abort_deferred(conn)) {
-			afr_move_detach(conn);	/* its timer limits the wait */
+			/* AFR_T_DETACH limits a wait for ATTACHED, AFR_T_HELLO one for HELLO */
+			afr_move_detach(conn);
 			return;
 		}
 		do_abort(conn);
@@ -434,7 +438,7 @@ void afr_close_run(struct afr_conn *conn)
 
 /**
  * afr_close_tcp_state() - get the TCP state that corresponds to the FINs sent and received
- * @conn: negotiated connection
+ * @conn: connection; the result makes sense only if it is negotiated
  *
  * The real TCP connection stays ESTABLISHED until both directions have ended, but programs detect a
  * half-close by TCP_INFO (RFC 9293, 3.3.2).
@@ -465,7 +469,7 @@ u8 afr_close_tcp_state(struct afr_conn *conn)
  * @conn: connection
  * @reason: why
  *
- * Later bytes from TCP are not parsed, not even while the abort waits (afr_close_abort_deferred()).
+ * Later bytes from TCP are not parsed, and an abort no longer waits (afr_close_abort_deferred()).
  *
  * Context: connection worker.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The end of a connection: orderly, by abort, or as an orphan. */
+/* The end of connections, orphans included: orderly or by abort. */
 #ifndef AFR_CLOSE_H
 #define AFR_CLOSE_H
 

@@ -5,8 +5,9 @@
  * IPv4 and IPv6 share one port, so that the port sent in HELLO is right for both address families.
  * The rdma_cm ids pin the namespace (B8), so they exist only while it has AF_RDMA sockets.
  *
- * rdma_cm calls the handler for the requests of all peers one after the other; the handler only
- * copies the request and queues it. The number of pending requests is bounded (link_requests_max).
+ * On each device, rdma_cm calls the handler for the requests of all peers one after the other; so
+ * the handler only checks the form of a request, copies and queues it. The number of pending
+ * requests is bounded (link_requests_max).
  *
  * For the lock order see afrdma-internals.rst. afr_net.lock is held while listeners are created,
  * but not while afr_cm_listener_put() destroys them. rdma_cm handlers do not take afr_net.lock.
@@ -33,7 +34,7 @@
 struct afr_cm_listener {
 	struct afr_net		*an;
 	unsigned int		users;
-	/* set by the first afr_cm_listener_port(): a host with only clients needs no listener */
+	/* set by afr_cm_listener_port(): a host with only clients needs no listener */
 	struct workqueue_struct	*wq;		/* runs request_work() */
 	struct rdma_cm_id	*id4, *id6;	/* id6 is NULL without IPv6 */
 	u16			port;
@@ -113,7 +114,7 @@ static struct request *new_request(struct afr_cm_listener *s, struct rdma_cm_id 
 	/* the local queue pair would use the peer's counts; an rnr_retry_count of 7 is for ever */
 	if (param->retry_count > AFR_CM_RETRIES || param->rnr_retry_count > AFR_CM_RETRIES)
 		return NULL;
-	/* on InfiniBand, private data always has the full length and is padded with zeros (R6) */
+	/* except on iWARP, private data always has the full length, padded with zeros (R6) */
 	if (!req || param->private_data_len < sizeof(*req) ||
 	    be32_to_cpu(req->magic) != AFR_CM_MAGIC ||
 	    memchr_inv(req + 1, 0, param->private_data_len - sizeof(*req)))
@@ -179,8 +180,8 @@ static struct rdma_cm_id *listen(struct afr_cm_listener *s, struct sockaddr *add
 }
 
 /*
- * Creates the listeners for IPv4 and IPv6 on one port. Returns -EADDRINUSE if the port chosen for
- * IPv4 is in use on IPv6; the caller then tries again.
+ * Creates the listeners for IPv4 and IPv6 on one port. Returns 0; -EADDRINUSE, after which the
+ * caller tries again, if the port chosen for IPv4 is in use on IPv6; or another error.
  */
 static int try_listen(struct afr_cm_listener *s)
 {
@@ -189,7 +190,7 @@ static int try_listen(struct afr_cm_listener *s)
 	struct rdma_cm_id *id;
 	__be16 port;
 
-	/* iw_cm creates a socket in the namespace of the current task, so this must be a worker */
+	/* siw and erdma create a socket in the namespace of the current task: must be a worker */
 	AFR_CHECK(current->flags & PF_WQ_WORKER);
 	if (!s->wq)
 		s->wq = alloc_workqueue("afrdma_service", WQ_UNBOUND, 0);
@@ -207,7 +208,7 @@ static int try_listen(struct afr_cm_listener *s)
 		s->id4 = NULL;
 		return -EADDRINUSE;
 	}
-	s->id6 = IS_ERR(id) ? NULL : id;	/* error: this host has no IPv6 */
+	s->id6 = IS_ERR(id) ? NULL : id;	/* error: most likely, there is no IPv6 */
 	s->port = ntohs(port);
 	return 0;
 }
@@ -222,10 +223,9 @@ static int any_usable(const struct afr_device_info *info, void *arg)
  * @an: namespace
  * @family: address family of the socket; unused, as the port is the same for both
  *
- * Context: process, between afr_cm_listener_get() and afr_cm_listener_put(). Unless
- * afr_cm_listener_started() is true, only in a workqueue worker.
+ * Context: process; unless afr_cm_listener_started() is true, only in a workqueue worker.
  * Return: the port in host order; 0 if there is no listener: no usable RDMA device, not the initial
- * namespace, or an error.
+ * namespace, no AF_RDMA socket (only orphans) in it, or an error.
  */
 u16 afr_cm_listener_port(struct afr_net *an, sa_family_t family)
 {
@@ -289,7 +289,7 @@ void afr_cm_listener_get(struct afr_net *an)
 	struct afr_cm_listener *s;
 
 	mutex_lock(&an->lock);
-	/* without memory there is no listener, and connections of this namespace stay on TCP */
+	/* without memory there is no listener, and connections to this namespace stay on TCP */
 	s = an->cm_listener ?: new_listener(an);
 	if (s)
 		s->users++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The cm listener: the rdma_cm listener of a namespace, to which peers connect links. */
+/* The cm listener: the rdma_cm listeners of a namespace, through which peers connect links. */
 #ifndef AFR_CM_LISTENER_H
 #define AFR_CM_LISTENER_H
 

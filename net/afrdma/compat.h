@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Differences between kernel versions. The rest of the module is written for 6.12 (except for
- * splice_eof in sock.c). The Makefile searches the headers of the kernel for each difference and
- * defines AFR_HAVE_* accordingly.
+ * splice_eof in sock.c, and the uses of AFR_HAVE_CUSTOM_SOCKOPT). The Makefile searches the headers
+ * of the kernel for differences and defines AFR_HAVE_* accordingly; #ifndef tests for macros.
  */
 #ifndef AFR_COMPAT_H
 #define AFR_COMPAT_H

@@ -21,7 +21,10 @@ static struct workqueue_struct *queue, *link_queue, *fallback_queue;
 static atomic64_t last_id;
 static void (*worker_fn)(struct afr_conn *conn);
 
-/* All connections by id. Lookups take a reference under xa_lock; release erases the entry first. */
+/*
+ * All connections by id. Lookups take a reference under xa_lock, unless the last one is gone;
+ * release_closed() erases the entry before it frees anything.
+ */
 static DEFINE_XARRAY(conns);
 
 /* Makes an upcall to the AF_RDMA socket, unless it was closed. */
@@ -54,8 +57,8 @@ static bool try_lock_run(struct afr_conn *conn)
  * hostile: steps to and from a link wait for acknowledgements of the peer (afrdma_attached), and a
  * direction in fallback mode waits for calls that hold lock_sock() of the TCP socket
  * (afrdma_fallback). Each kind can exhaust the workers of its own queue only. So the work items of
- * the first queue (afrdma) do read what a connection with a link receives over TCP, but never wait
- * until run_link_work() ends.
+ * the remaining queue (afrdma) do read what a connection with a link receives over TCP, but never
+ * wait until run_link_work() ends.
  */
 static void run_work(struct work_struct *work)
 {
@@ -133,7 +136,7 @@ struct afr_conn *afr_conn_alloc(struct afr_net *an, struct sock *sk,
 /**
  * afr_conn_create() - set the TCP socket of a new connection, and enter it in the table
  * @conn: from afr_conn_alloc()
- * @tcp: TCP socket, owned by the connection from now on; calls go to it at first
+ * @tcp: TCP socket, owned by the connection from now on
  *
  * Context: process.
  */
@@ -182,8 +185,8 @@ static void release(struct kref *ref)
  * afr_conn_put() - drop a reference
  * @conn: connection
  *
- * The last reference is always dropped in process context, by the worker, the AF_RDMA socket or a
- * dump. Completions and TCP callbacks use a connection only while one of these has a reference.
+ * The last reference is always dropped in process context: completions, timers and TCP callbacks
+ * take and drop references only while the connection has the active reference.
  *
  * Context: any; process if it may be the last reference.
  */
@@ -259,8 +262,8 @@ static bool any_fallback(const struct afr_conn *conn)
 }
 
 /**
- * afr_conn_schedule() - schedule the worker on queue afrdma, or afrdma_fallback in fallback mode
- * @conn: connection
+ * afr_conn_schedule() - schedule the worker on queue afrdma, or afrdma_fallback if any_fallback()
+ * @conn: connection; nothing happens before afr_conn_start() and after afr_conn_finish()
  *
  * Context: any.
  */
@@ -292,8 +295,8 @@ void afr_conn_schedule_link(struct afr_conn *conn)
  * afr_conn_run() - run the worker inline, unless it already runs
  * @conn: connection, the caller holds a reference
  *
- * An inline run leaves the steps to and from a link, which could take long, to a work item. If the
- * worker already runs, a work item is scheduled instead.
+ * If the connection is not detached, an inline run leaves the steps to and from the link, which
+ * could take long, to a work item. If the worker already runs, a work item is scheduled instead.
  *
  * Context: process, without any lock.
  */
@@ -327,8 +330,8 @@ void afr_conn_run_wait(struct afr_conn *conn)
  * afr_conn_incoming() - handle bytes or a state change of the TCP socket
  * @conn: connection
  *
- * If a call of the program waits to read, wakes it, and the call runs the worker inline. Otherwise
- * schedules the worker.
+ * If a call of the program waits to read or for HELLO, wakes it, and the call runs the worker
+ * inline. Otherwise schedules the worker.
  *
  * Context: any but hard irq.
  */
@@ -453,11 +456,12 @@ void afr_conn_finish(struct afr_conn *conn)
 		afr_netns_uncharge_orphan(&conn->an->orphans_done);
 	set_bit(AFR_F_FINISHED, &conn->flags);
 	afr_conn_put(conn);
-	module_put(THIS_MODULE);	/* afr_conn_exit() waits for this work item */
+	/* a work item: afr_conn_exit() waits for it; inline: the AF_RDMA socket pins the module */
+	module_put(THIS_MODULE);
 }
 
 /**
- * afr_conn_orphan() - stop upcalls to the AF_RDMA socket, which was closed
+ * afr_conn_orphan() - stop upcalls to the AF_RDMA socket, which is closed, and run the worker
  * @conn: connection
  *
  * Context: process, without any lock. conn->sk must stay valid for one more RCU grace period.
@@ -503,10 +507,11 @@ void afr_conn_urgent(struct afr_conn *conn)
 }
 
 /**
- * afr_conn_decided() - wake sleeping calls, but no pollers, after the peer's HELLO
+ * afr_conn_decided() - notify the AF_RDMA socket of the peer's HELLO
  * @conn: connection
  *
- * Pollers wait for bytes, for space or for the end of the stream, none of which HELLO brings.
+ * This wakes sleeping calls, but only those pollers that sk_decided() names: the others wait for
+ * bytes or the end of the stream, which HELLO does not bring.
  *
  * Context: any but hard irq.
  */
@@ -516,7 +521,7 @@ void afr_conn_decided(struct afr_conn *conn)
 }
 
 /**
- * afr_conn_changed() - notify the AF_RDMA socket of a new mode, an error or the end of the stream
+ * afr_conn_changed() - notify the AF_RDMA socket of a new mode, an error or the end of a direction
  * @conn: connection
  *
  * Context: any but hard irq.
@@ -604,7 +609,7 @@ int afr_conn_init(void)
 /**
  * afr_conn_exit() - wait for the last work items, and free everything
  *
- * Context: module exit, all connections are gone.
+ * Context: module exit; only work items may still hold references on connections.
  */
 void afr_conn_exit(void)
 {

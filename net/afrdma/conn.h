@@ -8,7 +8,7 @@
  * run concurrently with it. Parts of struct afr_conn, and the lock or thread that protects each:
  *
  *	worker	the mutex, work items and timers of the worker
- *	saved	the TCP socket's own callbacks: sk_callback_lock of the TCP socket
+ *	saved	the TCP socket's own callbacks and settings: see struct afr_conn_saved
  *	tx	send direction: tx.lock
  *	out	outgoing frames: out.mutex, held while frames are written to the TCP socket
  *	rx	receive direction: rx.lock
@@ -19,7 +19,8 @@
  * "The worker" in this list means the current holder of worker.mutex.
  *
  * For the lock order see Documentation/networking/afrdma-internals.rst. Callbacks of the TCP socket
- * run under its spinlock: they only schedule the worker or wake calls.
+ * run under its lock, often in softirq: apart from the stock callbacks, which they may call, they
+ * only schedule the worker or wake calls.
  */
 #ifndef AFR_CONN_H
 #define AFR_CONN_H
@@ -64,7 +65,7 @@ struct afr_sock_ops {
 	void (*decided)(struct sock *sk);	/* the peer's HELLO came */
 	void (*writable)(struct sock *sk);
 	void (*urgent)(struct sock *sk);	/* URGENT came, maybe before the urgent byte */
-	void (*changed)(struct sock *sk);	/* mode, error or end of stream */
+	void (*changed)(struct sock *sk);	/* mode, error or end of a direction */
 	/* process context, no RCU: both directions are to fall back to TCP */
 	void (*fall_back)(struct afr_conn *conn);
 };
@@ -80,7 +81,7 @@ enum afr_conn_flag {
 	AFR_F_PEER_DETACHED,	/* the peer's DETACH was polled, or is not waited for any longer */
 	AFR_F_DETACHED,		/* the local DETACH has completed */
 	AFR_F_ABORT,		/* the connection has to end with abort_reason */
-	AFR_F_ABORTED,		/* the connection was aborted: no more frames or posts */
+	AFR_F_ABORTED,		/* the connection was aborted: no more frames, or data on a link */
 	AFR_F_ABORT_REPORTED,	/* the AF_RDMA socket has got the error of the abort */
 	AFR_F_TCP_SHUT,		/* TCP was shut down for writing */
 	AFR_F_TCP_EOF,		/* no more bytes are read from TCP */
@@ -89,11 +90,11 @@ enum afr_conn_flag {
 	AFR_F_ORPHAN_SEEN,	/* the worker has handled the close */
 	AFR_F_ORPHAN_COUNTED,	/* counted in an->orphans, as one of orphans_max */
 	AFR_F_ORPHAN_DONE,	/* the peer has received all: counted in an->orphans_done instead */
-	AFR_F_BLOCKED_SENT,	/* BLOCKED was sent; cleared when the peer's cursor advances */
+	AFR_F_BLOCKED_SENT,	/* BLOCKED was requested; cleared by a cursor from the peer */
 	AFR_F_PEER_LEFT,	/* the peer has left the current epoch, or was never in it */
-	AFR_F_UPGRADE,		/* client: an attach is wanted, as enough data was transferred */
+	AFR_F_UPGRADE,		/* client: an attach is wanted: enough data, or it was requested */
 	AFR_F_RX_REFUSED,	/* both ways shut down: bytes from rx.refused_from on are refused */
-	AFR_F_FIN_WANTED,	/* shutdown(SHUT_WR) was called */
+	AFR_F_FIN_WANTED,	/* shutdown(SHUT_WR) was called, or close() lingers */
 	AFR_F_RDMA_DENIED,	/* an administrator denies RDMA to this connection */
 	AFR_F_RETRY_NOW,	/* the administrator or the program requests an attach now */
 	AFR_F_LEAVE_LINK,	/* leaving a link that stays up, to continue on TCP */
@@ -101,7 +102,7 @@ enum afr_conn_flag {
 	AFR_F_FLUSH,		/* send pending frames that wait to be piggybacked, too */
 	AFR_F_TCP_FULL,		/* a frame waits for sk_write_space */
 	AFR_F_RESCHEDULE,	/* a work item found worker.mutex taken: schedule it again */
-	AFR_F_RUN_INLINE,	/* a call that waits to read has to run the worker inline */
+	AFR_F_RUN_INLINE,	/* a call counted in worker.readers has to run the worker */
 	AFR_F_NO_PAGES,		/* senders wait: there was no page for the send ring */
 	AFR_F_NOSPACE,		/* a sender or poller found no space: wake it when there is some */
 	AFR_F_NO_EARLY_TX,	/* server: early bytes go out unframed; send() takes no more */
@@ -112,9 +113,9 @@ enum afr_conn_flag {
 
 /* Steps of an attach (attach.c). Only the worker changes the state. */
 enum afr_attach_state {
-	AFR_DETACHED,		/* on TCP */
-	AFR_JOINING,		/* client: waiting for a link */
-	AFR_REQUESTED,		/* server: ATTACH came, but its link is not up at this end yet */
+	AFR_DETACHED,		/* not on a link */
+	AFR_JOINING,		/* client: waiting for a link, or registering the rings */
+	AFR_REQUESTED,		/* server: ATTACH came, and is not answered yet */
 	AFR_ATTACHING,		/* client: ATTACH is pending or sent */
 	AFR_ATTACHED,
 	AFR_LEAVING,		/* DETACH is posted or due */
@@ -140,13 +141,16 @@ struct afr_conn_worker {
 	struct mutex		mutex;		/* held by the worker; guards the worker's data */
 	struct work_struct	work;		/* on queue afrdma or afrdma_fallback */
 	struct work_struct	link_work;	/* on queue afrdma_attached: may wait for devices */
-	bool			on_link;	/* @link_work has steps to take; under @mutex */
-	struct timer_list	timer;		/* expires at the earliest of @due */
+	bool			on_link;	/* @link_work has steps; written under @mutex */
+	struct timer_list	timer;		/* expires at the earliest of @due, or before */
 	unsigned long		due[AFR_TIMERS];	/* jiffies, 0 = off; under @mutex */
-	atomic_t		readers;	/* calls that wait to read */
+	atomic_t		readers;	/* calls that wait to read, or for HELLO */
 };
 
-/* TCP callbacks and settings before afr_tcp_sock_install(); under TCP's sk_callback_lock. */
+/*
+ * While the TCP callbacks are installed: the stock callbacks, under sk_callback_lock of the TCP
+ * socket, and the program's settings, under lock_sock() of the TCP socket.
+ */
 struct afr_conn_saved {
 	void (*data_ready)(struct sock *sk);
 	void (*write_space)(struct sock *sk);
@@ -162,14 +166,14 @@ struct afr_conn_tx {
 	struct afr_tx		seq;
 	struct afr_ring_mem	mem;
 	bool			busy;	/* a sender is copying bytes behind seq.written */
-	u32			piece;	/* limit of the bytes of one write; under lock_sock() */
+	u32			piece;	/* limit of the bytes of one write; see @msgs */
 	bool			corked;	/* small writes wait until the one in flight completes */
 	bool			more;	/* a small write waits for more: MSG_MORE, TCP_CORK ... */
 	unsigned long		more_end;	/* when @more ends (jiffies) */
 	u64			bulk_end;	/* jiffies64; no latency-sensitive write before */
 	u8			writes_since_rx; /* writes posted since data of the peer came */
 	u64			bytes[2];	/* by enum afr_where */
-	u32			msgs;	/* under lock_sock() of the AF_RDMA socket, like @piece */
+	u32			msgs;	/* written under lock_sock() of the AF_RDMA socket */
 };
 
 /* Outgoing frames. Under @mutex, unless noted. */
@@ -182,7 +186,7 @@ struct afr_conn_out {
 	u32			data;	/* stream bytes of the frame that TCP has not taken yet */
 	bool			more;	/* another frame follows at once */
 	bool			held;	/* the last bytes that TCP took were sent with MSG_MORE */
-	bool			oob;	/* @data is early bytes without a frame, the last urgent */
+	bool			oob;	/* @data is one early byte without a frame, and urgent */
 };
 
 /* Receive direction. Under @lock. */
@@ -190,7 +194,7 @@ struct afr_conn_rx {
 	spinlock_t		lock;	/* protects this struct; inside tx.lock; softirqs take it */
 	struct afr_rx		seq;
 	struct afr_ring_mem	mem;
-	bool			busy;	/* the worker is reading bytes behind seq.visible */
+	bool			busy;	/* the worker is filling the ring from seq.visible on */
 	u64			bytes[2];	/* by enum afr_where */
 	u64			refused_from;	/* with AFR_F_RX_REFUSED: first offset refused */
 	u64			urgent;		/* urgent offset, or AFR_NO_URGENT */
@@ -205,21 +209,21 @@ struct afr_conn_in {
 	u8			head[AFR_FRAME_HEAD_MAX];
 	u16			len;	/* bytes in @head */
 	u32			data;	/* bytes of a DATA frame still to be read */
-	u32			skip;	/* bytes of an ignored frame still to be read */
+	u32			skip;	/* bytes to ignore: of a frame, or of a longer HELLO */
 };
 
-/* The attach to a link. The worker only, unless noted. */
+/* The attach to a link. The worker only, unless noted; other threads build frames from it. */
 struct afr_conn_attach {
 	u8			state;		/* enum afr_attach_state */
 	u8			tries;		/* failures in a row, for the back-off */
 	bool			counted;	/* against attaches_max */
 	bool			detach_due;	/* DETACH is to be posted; under tx.lock */
 	bool			detach_posted;	/* under tx.lock */
-	bool			may_post;	/* link up and peer_* known; under tx.lock */
+	bool			may_post;	/* ATTACHED built or read, not leaving; tx.lock */
 	unsigned long		since;		/* when AFR_ATTACHED was reached (jiffies) */
 	struct afr_join		join;
 	struct afr_link		*link;		/* result of @join; valid with AFR_F_JOINED */
-	u32			link_reason;	/* why no link or a refusal; see conn->reason */
+	u32			link_reason;	/* why no link, or why refused; as conn->reason */
 	struct afr_channel	channel;	/* see channel.h */
 	struct afr_mr		*snd_mr, *rcv_mr;
 	struct afr_ring_quota	quota;		/* charge for the pages of both rings */
@@ -229,7 +233,7 @@ struct afr_conn_attach {
 	u32			resume_epoch;	/* for RESUME */
 	u32			resume_reason;	/* for RESUME; under tx.lock */
 	u32			peer_left;	/* reason in RESUME, if the peer left first; or 0 */
-	u64			move_start;	/* for MOVE */
+	u64			move_start;	/* for MOVE; under tx.lock */
 	struct afr_frame	request;	/* server: the ATTACH to answer */
 	u32			answer;		/* server: reason for ATTACHED */
 };
@@ -254,7 +258,10 @@ struct afr_conn {
 	const struct afr_sock_ops *sock_ops;
 	unsigned long		flags;		/* enum afr_conn_flag, by atomic bit operations */
 
-	/* result of the handshake and HELLO; written by the worker, read anywhere */
+	/*
+	 * Result of the handshake and HELLO. Written during connect() or accept(), and then by the
+	 * worker; read anywhere.
+	 */
 	bool			server;
 	u8			tx_mode;	/* enum afr_mode: store-release, load-acquire */
 	u8			rx_mode;
@@ -266,7 +273,7 @@ struct afr_conn {
 	u8			abort_reason;	/* enum afr_reason; the first one stays */
 	u32			reason;		/* why not on RDMA; maybe with AFR_REASON_PEER */
 	u8			policy;		/* enum afrdma_rdma: the program's choice */
-	u64			orphan_sum;	/* bytes delivered when AFR_T_ORPHAN was started */
+	u64			orphan_sum;	/* delivered() when AFR_T_ORPHAN was started */
 	u32			moves;		/* path changes of the send direction */
 
 	struct afr_conn_worker	worker;
@@ -314,8 +321,8 @@ static inline void afr_conn_worker_unlock(struct afr_conn *conn)
 }
 
 /*
- * Process context. Begins a wait to read. The caller also has to end the wait when
- * afr_conn_must_run_inline() becomes true, and then has to call afr_conn_wait_end().
+ * Process context. Begins a wait to read, or for HELLO. The caller also has to end the wait when
+ * afr_conn_must_run_inline() becomes true. After the wait, it has to call afr_conn_wait_end().
  */
 static inline void afr_conn_wait_begin(struct afr_conn *conn)
 {
@@ -336,7 +343,7 @@ static inline bool afr_conn_in_work_item(const struct afr_conn *conn)
 	return current_work() == &conn->worker.work || afr_conn_in_link_work(conn);
 }
 
-/* Must a call that waits to read wake up and run the worker? */
+/* Must a call that waits to read, or for HELLO, wake up and run the worker? */
 static inline bool afr_conn_must_run_inline(const struct afr_conn *conn)
 {
 	return test_bit(AFR_F_RUN_INLINE, &conn->flags);
@@ -359,13 +366,13 @@ void afr_conn_decided(struct afr_conn *conn);
 
 static inline enum afr_mode afr_conn_tx_mode(const struct afr_conn *conn)
 {
-	/* pairs with afr_conn_set_tx_mode(); sequence state, callbacks, peer are set before that */
+	/* pairs with afr_conn_set_tx_mode(): the sequence state is initialised before FRAMED */
 	return smp_load_acquire(&conn->tx_mode);
 }
 
 static inline enum afr_mode afr_conn_rx_mode(const struct afr_conn *conn)
 {
-	/* pairs with afr_conn_set_rx_mode(), as in afr_conn_tx_mode() */
+	/* pairs with afr_conn_set_rx_mode(): the peer's HELLO is stored before FRAMED */
 	return smp_load_acquire(&conn->rx_mode);
 }
 
@@ -420,8 +427,8 @@ static inline bool afr_conn_aborted(const struct afr_conn *conn)
 }
 
 /*
- * Whether the connection worker uses the TCP socket. It does not before connect() or accept(), nor
- * once the connection has fallen back to TCP.
+ * Whether the connection worker uses the TCP socket, or may soon. It does not before connect() or
+ * accept(), nor once the connection has fallen back to TCP or has finished.
  */
 static inline bool afr_conn_uses_tcp(const struct afr_conn *conn)
 {

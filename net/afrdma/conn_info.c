@@ -69,10 +69,10 @@ static void set_inet6(struct sockaddr_storage *to, const struct sock *tcp_sk,
  * @local: out: local address
  * @remote: out: address of the peer; zero while there is no peer
  *
- * Works like getsockname() and getpeername(), with two differences. It does not take lock_sock(),
- * which a program can hold as long as it likes, in a call that faults; so during connect() the
- * result may be partly old. And it does not run cgroup programs, which may replace the addresses:
- * rdma_cm has to connect to the address that TCP is connected to.
+ * Works like getsockname() and getpeername(), without flow labels, and with two differences. It
+ * does not take lock_sock(), which a program can hold as long as it likes, in a call that faults;
+ * so during connect() the result may be partly old. And it does not run cgroup programs, which may
+ * replace the addresses: rdma_cm has to connect to the address that TCP is connected to.
  *
  * Context: any.
  */

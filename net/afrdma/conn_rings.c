@@ -67,7 +67,7 @@ int afr_conn_rings_back_snd(struct afr_conn *conn, u32 n)
 /**
  * afr_conn_rings_back_rcv() - allocate pages for bytes that TCP has received
  * @conn: connection, conn->rx.busy set
- * @n: bytes to be read behind conn->rx.seq.visible
+ * @n: bytes to be read to conn->rx.seq.visible and above
  *
  * Context: connection worker.
  * Return: how many of the bytes have pages; -ENOMEM: the allocation failed, try again later;
@@ -88,8 +88,8 @@ int afr_conn_rings_back_rcv(struct afr_conn *conn, u32 n)
  * afr_conn_rings_wake_sender() - wake a sender that waits for a page, if it can get one now
  * @conn: connection
  *
- * Called when bytes have left the send ring, when the ring was pinned or unpinned, or when a failed
- * allocation may be tried again.
+ * Called when bytes have left the send ring, when the ring was pinned or unpinned, and in each run
+ * of the worker, so that a failed allocation is tried again.
  *
  * Context: process, conn->tx.lock not held.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Pages of the rings of a connection: allocated as needed while it is on TCP; all allocated and
- * pinned while it is attached.
+ * Pages of the rings of a connection: allocated as needed while no device uses the rings; all
+ * allocated and pinned before the rings are registered for an attach, until it ends.
  */
 #ifndef AFR_CONN_RINGS_H
 #define AFR_CONN_RINGS_H

@@ -20,7 +20,7 @@
 #include "urgent.h"
 
 #define BUDGET		(512 * 1024)	/* bytes read before the worker is queued again */
-#define RX_SEGMENTS	17		/* pages of one read: 64 KiB, not aligned */
+#define RX_SEGMENTS	17		/* of one read: the bytes of 16 pages, not aligned */
 
 static int on_data(struct afr_conn *conn, const struct afr_frame *frame)
 {
@@ -132,8 +132,8 @@ static int on_frame(struct afr_conn *conn, const struct afr_frame *frame)
 }
 
 /*
- * Reads the rest of a frame head and no byte more, and calls on_frame() when it is complete.
- * Returns the bytes read, 0 at the end of the TCP stream, or an error.
+ * Reads the rest of a frame's header, or then of its fixed body, and no byte more; calls on_frame()
+ * when this head is complete. Returns the bytes read, 0 at the end of the TCP stream, or an error.
  */
 static int read_head(struct afr_conn *conn)
 {
@@ -166,7 +166,7 @@ static int read_head(struct afr_conn *conn)
 	return ret;
 }
 
-/* Reads and discards bytes of a frame that is ignored. */
+/* Reads and discards bytes of a frame that is ignored, or of HELLO behind its fixed part. */
 static int read_skip(struct afr_conn *conn)
 {
 	u8 drop[64];
@@ -178,7 +178,10 @@ static int read_skip(struct afr_conn *conn)
 	return ret;
 }
 
-/* Returns how many bytes may be read behind rx.seq.visible. Their pages stay until data_end(). */
+/*
+ * Returns how many bytes may be read into the ring, from rx.seq.visible on. Until data_end(),
+ * rx.busy keeps their pages from being freed.
+ */
 static u32 data_begin(struct afr_conn *conn)
 {
 	u32 room;
@@ -190,7 +193,7 @@ static u32 data_begin(struct afr_conn *conn)
 	return min3(conn->in.data, room, (u32)((RX_SEGMENTS - 1) * PAGE_SIZE));
 }
 
-/* Ends a read of DATA: makes @got bytes visible to the program, or none if @got is an error. */
+/* Ends a read of DATA: makes @got bytes visible to the program, none if @got is 0 or an error. */
 static void data_end(struct afr_conn *conn, int got)
 {
 	bool all;

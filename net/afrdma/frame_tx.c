@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Outgoing frames: the control channel and the TCP path. Pending control frames and DATA are built
- * one at a time into conn->out and written to the TCP socket without waiting. If TCP does not take
- * all bytes of a frame, sk_write_space schedules the worker, which writes the others.
+ * Outgoing frames: control frames, and DATA, which is the TCP path. They are built one at a time
+ * into conn->out and written to the TCP socket without waiting for space. If TCP does not take all
+ * bytes of a frame, sk_write_space schedules the worker, which writes the others.
  */
 #include "frame_tx.h"
 
@@ -24,8 +24,9 @@
 #define DATA_SEGMENTS	(DATA_MAX / PAGE_SIZE + 1)
 
 /*
- * The build_ functions, one per frame type, fill in a frame from the sequence state, or return
- * false if the frame is no longer needed. All run under conn->tx.lock.
+ * The build_ functions, one per frame type, fill in a frame from the state of the connection, or
+ * return false if the frame is no longer needed or must not be sent now. All run under
+ * conn->tx.lock.
  */
 static bool build_error(struct afr_conn *conn, struct afr_frame *frame)
 {
@@ -206,7 +207,7 @@ static bool build_service(struct afr_conn *conn, struct afr_frame *frame)
 	frame->port = conn->cm_port;
 	/*
 	 * TCP may be shut down once FINACK is requested and the send direction has ended. Without
-	 * a port there is nothing to announce: no program of this host has a socket any more.
+	 * a port, there is nothing to announce: this host may have no AF_RDMA socket any more.
 	 */
 	return frame->port && (!conn->rx.seq.finack_requested || conn->tx.seq.fin == AFR_NO_FIN);
 }
@@ -316,7 +317,7 @@ static bool only_piggyback(struct afr_conn *conn)
 	       !test_bit(AFR_F_FLUSH, &conn->flags) && !data_ready(conn);
 }
 
-/* Builds the next frame in conn->out. Returns false when there is none. */
+/* Builds the next frame in conn->out. Returns false when there is none to be sent now. */
 static bool next_frame(struct afr_conn *conn)
 {
 	struct afr_frame frame = {};
@@ -460,11 +461,11 @@ static bool next_early(struct afr_conn *conn)
  * @conn: connection, send direction undecided
  *
  * From the first call on, the program cannot write until the direction is in fallback mode. If TCP
- * fails, the remaining bytes are lost with the connection. Sending has then consumed sk_err of the
- * TCP socket, so the error is stored there again, for the program's next call.
+ * fails, the remaining bytes are lost with the connection. Sending may then have consumed sk_err of
+ * the TCP socket, so the error is stored there again, for the program's next call.
  *
  * Context: connection worker.
- * Return: true when TCP has all bytes; false: the worker will run again.
+ * Return: true when TCP has all bytes, or has failed; false: the worker will run again.
  */
 bool afr_frame_tx_drain_early(struct afr_conn *conn)
 {
@@ -535,7 +536,7 @@ static void push(struct afr_conn *conn)
 
 /**
  * afr_frame_tx_push() - send pending frames and DATA
- * @conn: connection; nothing happens before the send direction is framed
+ * @conn: connection; nothing happens before the send direction is framed, nor after an abort
  *
  * Writes as many bytes as TCP takes without waiting; when TCP has space again, sk_write_space
  * schedules the worker to continue. If conn->out.mutex is taken, its holder sends the frames.
@@ -560,7 +561,7 @@ void afr_frame_tx_push(struct afr_conn *conn)
 
 /**
  * afr_frame_tx_flush() - send pending frames, including those that wait to be piggybacked
- * @conn: connection
+ * @conn: connection; nothing happens if no frame waits to be piggybacked
  *
  * Context: process, conn->out.mutex not held.
  */

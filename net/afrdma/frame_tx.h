@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Outgoing frames. Every type of control frame has a bit in conn->out.pending. A frame is built
- * from the sequence state when it is written, so frames do not queue up, and the worker, which
- * reads incoming frames, never waits for space to answer one (PC9). DATA frames, which are the TCP
- * path, are sent when no control frame is pending.
+ * from the state of the connection when it is written, so frames do not queue up, and the worker,
+ * which reads incoming frames, never waits for space to answer one (PC9). DATA frames, which are
+ * the TCP path, are sent when no control frame is pending.
  *
- * HELLO and FINACK wait to be piggybacked on a segment with DATA or FIN, which usually follows. The
- * wait ends when the program waits for the peer, or after AFR_PIGGYBACK_MS.
+ * HELLO and FINACK wait to be piggybacked on a segment with another frame: DATA or FIN usually
+ * follows. The wait ends when the program waits for the peer, or after AFR_PIGGYBACK_MS.
  */
 #ifndef AFR_FRAME_TX_H
 #define AFR_FRAME_TX_H
 
 #include "conn.h"
 
-/* Any context. The next afr_frame_tx_push(), on whichever CPU, sends this frame. */
+/* Any context. The next afr_frame_tx_push(), on whichever CPU, finds this frame pending. */
 static inline void afr_frame_tx_request(struct afr_conn *conn, unsigned int type)
 {
 	smp_mb__before_atomic();	/* the frame's source data is visible before the bit */

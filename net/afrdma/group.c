@@ -81,7 +81,8 @@ static void remember(struct afr_group *g, unsigned long more)
  * A link may come up on a path that carries only small packets. Connections would make no progress
  * if such a link were lost, replaced at once and lost again, for ever. So after the first link that
  * is lost soon after it came up, the next one uses small packets (as in RFC 4821, 7.7). After the
- * second, no link is connected for a while, and after each further one for a longer while.
+ * second, no link is connected for a while, and after each further one for a longer while, up to a
+ * limit. Only links that this end connected count.
  */
 static void note_link_loss(struct afr_group *g, const struct afr_link *link)
 {
@@ -258,8 +259,8 @@ enum afr_reason afr_group_accept(struct afr_net *an, struct rdma_cm_id *id,
 }
 
 /*
- * Returns a reference on the link with the fewest users among those that are up. If several have
- * the fewest, they are taken in turn.
+ * Returns a reference on the link with the fewest users among those that are up, or NULL if none
+ * is. If several have the fewest, they are taken in turn.
  */
 static struct afr_link *pick_link(struct afr_group *g)
 {
@@ -281,8 +282,8 @@ static struct afr_link *pick_link(struct afr_group *g)
  * Should one more link be connected in the background? A group gets at least links_per_group links,
  * so that the CPUs share the load. Each message in flight on a link needs one of its link_depth
  * receives, so more links are connected when more than SHARERS connections share a receive. With
- * the default settings, that happens above a thousand connections; below, the number of queue pairs
- * does not depend on the number of connections.
+ * the default link_depth, that happens from 1024 * links_per_group connections on; below, the
+ * number of queue pairs does not depend on the number of connections.
  */
 static bool needs_more_links(const struct afr_group *g)
 {
@@ -400,10 +401,11 @@ static void refuse_join(struct afr_join *join, enum afr_reason reason)
  * afr_group_join() - find or connect a link to a peer
  * @an: namespace
  * @peer: the peer, from the TCP connection and its HELLO
- * @join: its joined() is called with the result, before or after this function returns
+ * @join: its joined() is called with the result, before or after this function returns, unless
+ *	afr_group_join_cancel() comes before
  *
- * More links, up to links_per_group, are connected in the background, and connections are
- * distributed over those that are up.
+ * More links, as many as needs_more_links() demands, are connected in the background, and
+ * connections are distributed over those that are up.
  *
  * Context: process. Does not wait for the peer.
  */
@@ -507,8 +509,9 @@ static struct afr_link *find_member(struct afr_group *g, u64 id, bool active)
  * @id: id of the link
  * @peer_active: true if the peer connected the link, false if this host did
  *
- * If this end is still accepting the link, the peer's ATTACH shows that the peer's end is up: this
- * function then completes the handshake and does not wait for the message of rdma_cm.
+ * If this end has accepted the link but is not up yet, the peer's ATTACH shows that the peer's end
+ * is: except on iWARP, this function then completes the handshake and does not wait for the message
+ * of rdma_cm.
  *
  * Context: process.
  * Return: the link with a reference if it is up and belongs to @peer; else NULL.

@@ -17,11 +17,11 @@ struct afr_group {
 	refcount_t		refs;		/* dropped under groups_lock */
 	u64			id;
 	struct afr_net		*an;
-	bool			loop;		/* peer is this host: both ends are members */
+	bool			loop;		/* the peer is this host: may have both ends */
 	struct work_struct	work;
 	struct list_head	joins;		/* under joins_lock of group.c */
 
-	struct mutex		lock;		/* protects all members below */
+	struct mutex		lock;		/* protects the members below, except the key */
 	struct afr_peer		peer;
 	struct list_head	members;
 	unsigned int		count;		/* number of members */

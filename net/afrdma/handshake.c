@@ -33,7 +33,7 @@
 
 /* After this many SYNs with the option, omit it: the path may drop such SYNs. */
 #define SYN_OPTION_MAX		3
-/* From this retransmission on, SYN-ACKs are sent without the option, for the same reason. */
+/* After this many retransmissions, SYN-ACKs are sent without the option, for the same reason. */
 #define SYNACK_RETRANS_MAX	2
 
 static void offer_state_change(struct sock *sk);
@@ -66,10 +66,10 @@ static struct afr_listen_override *ops_find(const struct inet_connection_sock_af
 
 /*
  * The sk_user_data of a child points here if its SYN-ACK carried the server's consent. It is set
- * before anyone but TCP can find the child, and stays until afr_tcp_sock_install() replaces it, so
- * that the consent is known even if a BPF program has freed the saved SYN. The pointer also keeps
- * the child out of sockmaps, which would read HELLO and frames: sk_psock_init() refuses a socket
- * whose sk_user_data is in use.
+ * while TCP still has the new child locked, and stays until afr_tcp_sock_install() replaces it or
+ * accepted() finds no saved SYN. So the consent is known even if a BPF program has freed that SYN.
+ * The pointer also keeps the child out of sockmaps, which would read HELLO and frames:
+ * sk_psock_init() refuses a socket whose sk_user_data is in use.
  */
 static u64 consent_mark __aligned(8);
 
@@ -108,7 +108,7 @@ static struct sock *listener_syn_recv(const struct sock *sk, struct sk_buff *skb
 	return child;
 }
 
-/* Finds or makes the copies of @ops, one of TCP's tables; NULL if ops_table is full. */
+/* Finds or makes the copies of @ops, a table of TCP or such a copy; NULL if ops_table is full. */
 static struct afr_listen_override *ops_find_or_add(const struct inet_connection_sock_af_ops *ops)
 {
 	struct afr_listen_override *one = ops_find(ops);
@@ -151,7 +151,10 @@ static struct afr_handshake *offer_of(const struct sock *sk)
 	return offer;
 }
 
-/* Inserts the option, and installs the table by which TCP calls offer_synack() for the SYN-ACK. */
+/*
+ * Inserts the option, and installs the table by which TCP calls offer_synack() for the SYN-ACK.
+ * Returns 0, or the reason why the SYN leaves without the option.
+ */
 static enum afr_reason offer_insert(struct afr_handshake *offer, struct sock *sk,
 				    struct sk_buff *skb, u8 pf)
 {
@@ -171,8 +174,9 @@ static enum afr_reason offer_insert(struct afr_handshake *offer, struct sock *sk
 }
 
 /*
- * Inserts the option into a SYN of @sk, which is locked, if it has an offer. Once a SYN has left
- * without the option, the connection falls back to TCP, as the server may have saved that SYN.
+ * Inserts the option into a SYN of @sk, if @sk has an offer. @sk is locked, unless a VRF device has
+ * delayed a SYN that was here before. Once a SYN has left without the option, the connection falls
+ * back to TCP, as the server may have saved that SYN.
  */
 static void client_syn(struct net *net, struct sock *sk, struct sk_buff *skb, u8 pf)
 {
@@ -248,7 +252,7 @@ static void offer_remove(struct afr_handshake *offer, struct sock *sk)
 	offer->state_change = NULL;
 }
 
-/* Replaces sk_state_change of a socket with an offer, until the handshake is over. */
+/* The sk_state_change of a socket that has an offer, until the handshake is over. */
 static void offer_state_change(struct sock *sk)
 {
 	struct afr_handshake *offer = offer_of(sk);
@@ -264,7 +268,7 @@ static void offer_state_change(struct sock *sk)
 		reason = AFR_REASON_TCP_ERROR;
 	else if (offer->agreed && sk->sk_state == TCP_ESTABLISHED)
 		reason = AFR_REASON_NONE;
-	else	/* no reason is set in a simultaneous open, which has no SYN-ACK */
+	else	/* no reason is set in a simultaneous open: TCP does not call offer_synack() */
 		reason = offer->reason ?: AFR_REASON_PEER_PLAIN;
 	offer_remove(offer, sk);
 	offer->settled(offer, sk, reason);
@@ -278,9 +282,9 @@ static void offer_state_change(struct sock *sk)
  * @reason: AFR_REASON_NONE; or the reason not to offer AF_RDMA, which settled() then reports
  *
  * Context: Process, @sk locked.
- * Return: 0; -EBUSY if sk_user_data of @sk is in use; -EOPNOTSUPP if afr_handshake_hook_use() has
- * not succeeded. After an error, @sk can still connect, but only in fallback mode, and settled() is
- * not called.
+ * Return: 0; -EBUSY if sk_user_data of @sk is in use; -EOPNOTSUPP if @reason is AFR_REASON_NONE and
+ * afr_handshake_hook_use() has not succeeded. After an error, @sk can still connect, but only in
+ * fallback mode, and settled() is not called.
  */
 int afr_handshake_arm(struct afr_handshake *offer, struct sock *sk, enum afr_reason reason)
 {
@@ -306,7 +310,7 @@ int afr_handshake_arm(struct afr_handshake *offer, struct sock *sk, enum afr_rea
  * @offer: armed, disarmed, settled or never armed
  * @sk: its TCP socket
  *
- * Called after a connect() that failed at once, and by close(). settled() is not called afterwards.
+ * Called after a connect() that has failed, and by close(). settled() is not called afterwards.
  *
  * Context: Process, @sk locked.
  */
@@ -334,7 +338,7 @@ u32 afr_handshake_nonce(const struct afr_handshake *offer)
 
 /* Server */
 
-/* A decision is an enum afr_reason, or this one: a SYN-ACK carried the answer. */
+/* A decision is an enum afr_reason, or this one: the answer was due in a SYN-ACK. */
 #define DECISION_ANSWERED	0xffff
 
 /* The value that server_decide() stores in a saved SYN: a keyed hash, which no client can forge. */
@@ -392,7 +396,7 @@ static bool server_decide(struct request_sock *req, enum afr_reason refusal, u32
 	if (sk_hashed(req_to_sk(req)) && req->saved_syn)
 		err = afr_syn_segment_saved_find(req->saved_syn, &opt);
 	if (!err) {
-		/* Once a SYN-ACK has the answer, the decision stays: the client may accept any. */
+		/* Once a SYN-ACK has the answer, the decision stays: the client may accept it. */
 		answered = decision_hash(req->rsk_listener, opt.nonce, DECISION_ANSWERED);
 		if (afr_syn_segment_saved_decision(req->saved_syn) != answered)
 			afr_syn_segment_saved_set_decision(req->saved_syn, !refusal ? answered :
@@ -482,7 +486,8 @@ void afr_handshake_unlisten(struct afr_listen_override *override, struct sock *s
 
 /*
  * Returns why no SYN-ACK carried the answer to the offer in the saved SYN, as server_decide() has
- * stored it there. AFR_REASON_NONE: a SYN-ACK carried it.
+ * stored it there; AFR_REASON_OPTION_NO_ROOM also if nothing was stored. AFR_REASON_NONE: the
+ * answer was due in a SYN-ACK, and only a lack of memory can have kept it out.
  */
 static enum afr_reason saved_syn_reason(const struct sock *sk, u32 nonce)
 {
@@ -500,7 +505,7 @@ static enum afr_reason saved_syn_reason(const struct sock *sk, u32 nonce)
 	return AFR_REASON_OPTION_NO_ROOM;
 }
 
-/* Whether the client of a new child offered AF_RDMA and a SYN-ACK left with the answer. */
+/* Whether the client of a new child offered AF_RDMA and the answer was due in a SYN-ACK. */
 static bool saved_syn_has_consent(const struct sock *sk)
 {
 	const struct saved_syn *syn = tcp_sk(sk)->saved_syn;
@@ -537,8 +542,8 @@ static enum afr_reason accepted(struct sock *sk, u32 *nonce)
  * @sk: TCP socket accepted from a listener with af_ops override
  * @nonce: out, the client's nonce, if the result is 0
  *
- * Frees the saved SYN. The result 0 means that the client offered AF_RDMA and at least one SYN-ACK
- * left with the answer; the client's first bytes show whether it has received one of them.
+ * Frees the saved SYN. The result 0 means that the client offered AF_RDMA and the server answered
+ * in at least one SYN-ACK; the client's first bytes show whether an answer has arrived.
  *
  * Context: Process, @sk unlocked.
  * Return: 0; AFR_REASON_SYN_TAKEN if the server has consented but the saved SYN is gone: the

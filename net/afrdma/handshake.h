@@ -22,7 +22,7 @@ struct sock;
 struct afr_handshake {
 	/*
 	 * Called once, when the handshake is over. The TCP socket is ESTABLISHED (@reason is 0 if
-	 * the peer consented, else why the connection has fallen back to TCP) or CLOSED (connect
+	 * the peer consented, else why the connection falls back to TCP) or CLOSED (connect
 	 * failed; @reason is AFR_REASON_TCP_ERROR). Called from sk_state_change, maybe in softirq,
 	 * with the TCP socket locked and its sk_user_data and callbacks restored.
 	 */
@@ -32,7 +32,7 @@ struct afr_handshake {
 	u32 nonce;
 	u8 syns;		/* SYNs that carried the option */
 	u8 reason;		/* enum afr_reason: why RDMA is ruled out, 0 = not yet */
-	bool agreed;		/* the SYN-ACK carried a valid answer */
+	bool agreed;		/* a valid answer came while @reason was 0 */
 	void (*state_change)(struct sock *sk);	/* the socket's own; NULL if not armed */
 };
 

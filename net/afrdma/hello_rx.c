@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Receives HELLO. The first bytes of the peer decide whether the receive direction is framed or in
- * fallback mode. If the send direction is still undecided, it gets the same mode, unless it has
- * already begun to fall back.
+ * fallback mode; it falls back, too, if a client's stream ends without any. If the send direction
+ * is still undecided, it gets the same mode, unless it has already begun to fall back.
  */
 #include <linux/log2.h>
 #include <linux/net.h>
@@ -49,7 +49,7 @@ static unsigned int queue_copy(struct sock *tcp_sk, u8 *buf, unsigned int len)
 
 /*
  * Copies up to @len bytes that have arrived. Returns their number, 0 at the end of the TCP stream,
- * -EAGAIN if none have arrived, or the error of TCP.
+ * -EAGAIN if none have arrived, the error of TCP, or -ENOTCONN if TCP is closed without an error.
  */
 static int peek_tcp(struct afr_conn *conn, u8 *buf, unsigned int len)
 {
@@ -67,7 +67,10 @@ static int peek_tcp(struct afr_conn *conn, u8 *buf, unsigned int len)
 	return ret;
 }
 
-/* Records and traces the modes of both directions, which the caller has set or sets afterwards. */
+/*
+ * Records the reason, counts and traces the modes of both directions, which the caller has set or
+ * sets afterwards, and stops AFR_T_HELLO.
+ */
 static void record_modes(struct afr_conn *conn, enum afr_mode tx, enum afr_mode rx,
 			 enum afr_reason reason, enum afr_stat stat)
 {
@@ -83,7 +86,7 @@ static void record_modes(struct afr_conn *conn, enum afr_mode tx, enum afr_mode 
  *
  * TCP must first take the bytes that the program wrote while the direction was undecided; until it
  * has taken all of them, call the function again. The receive direction does not wait for this,
- * because the peer may not read before this end does.
+ * because the peer might not read until this end reads.
  *
  * Context: connection worker.
  */
@@ -157,7 +160,10 @@ static u32 send_ring_of(const struct afr_hello *hello)
 									    1u << order;
 }
 
-/* Stores the contents of the peer's HELLO; answers it if the send direction is still undecided. */
+/*
+ * Stores the contents of the peer's HELLO and sets the modes. Answers it if the send direction is
+ * undecided and has not begun to fall back.
+ */
 static void take_hello(struct afr_conn *conn, const struct afr_hello *hello)
 {
 	struct afr_peer *peer = &conn->peer;
@@ -193,8 +199,8 @@ static void take_hello(struct afr_conn *conn, const struct afr_hello *hello)
 
 /*
  * May HELLO be answered in this context? The answer carries the port of the cm listener, which may
- * have to be created first. A new cm listener gets the namespace of the current task, so only a
- * work item may create it.
+ * have to be created first. iw_cm creates a socket for it in the namespace of the current task, so
+ * only a work item may create it.
  */
 static bool may_answer(struct afr_conn *conn)
 {

@@ -2,17 +2,17 @@
 /*
  * Creates, supervises and destroys links.
  *
- *	connecting --ESTABLISHED--> up --fail--> dying --fenced, drained--> dead
- *	     `--------------------fail------------^
+ *	connecting --peer is ready--> up --fail--> dying --fenced, drained--> dead
+ *	     `---------------------fail-------------^
  *
- * One work item per link, the link worker, does everything that sleeps, one step at a time: it
- * creates the queue pair, connects, reports to the group layer and takes the link down. rdma_cm
- * handlers, completions, timers and device events only record an event and queue the worker. So
- * rdma_destroy_id() never runs in a handler of its id (R8), and a queue pair is drained only when
- * nothing is posted any more (R9).
+ * One work item per link, the link worker, takes the steps that sleep, one at a time: it creates
+ * the queue pair, connects, reports to the group layer and takes the link down. rdma_cm handlers,
+ * completions, timers and device events leave these steps to it: they record an event and queue the
+ * worker. So rdma_destroy_id() never runs in a handler of its id (R8), and a queue pair is drained
+ * only when nothing is posted any more (R9).
  *
- * For the lock order see afrdma-internals.rst. No lock is held while waiting for the peer, or
- * during an upcall to the group layer or a channel.
+ * For the lock order see afrdma-internals.rst. No lock of a link is held while waiting for the
+ * peer, or during an upcall to the group layer or a channel.
  *
  * References are held by the group layer from creation to the dead() upcall, by cm.id from then
  * until the id is destroyed, and by channels, memory regions, and the queued link worker. When the
@@ -172,7 +172,7 @@ static void timeout(struct afr_link *link)
 	}
 }
 
-/* Was an established link lost, rather than closed on purpose? */
+/* Was an established link lost, rather than closed on purpose by this end? */
 static bool lost(const struct afr_link *link)
 {
 	return link->life.was_up && link->reason != AFR_REASON_LINK_IDLE &&
@@ -183,7 +183,8 @@ static bool lost(const struct afr_link *link)
 /*
  * Destroying the id of a dead link sends a message to the peer. While the device port is down, that
  * fails, and rxe then loses the queue pair of its connection manager for good. So the id is kept
- * until the port is active; nothing else waits for the id.
+ * until the port is active, the device is removed or the module exits. The channels and the group
+ * layer do not wait for that.
  */
 static void destroy_id(struct afr_link *link)
 {
@@ -215,7 +216,7 @@ static struct afr_channel *next_channel(struct afr_link *link)
 	return channel;
 }
 
-/* Call down() of every channel. The link is drained. */
+/* Calls down() of every channel that is still joined. The link is drained. */
 static void down_channels(struct afr_link *link)
 {
 	const struct afr_channel_ops *ops;
@@ -340,13 +341,13 @@ struct afr_link *afr_link_connect(struct afr_net *an, const struct sockaddr *loc
  * afr_link_accept() - accept a link that a peer connects
  * @an: network namespace
  * @id: rdma_cm id of the connect request
- * @req: its private data, which the group layer has checked
+ * @req: its private data, which cm_listener.c has checked
  * @ops: upcalls
  * @owner: for afr_link_owner()
  *
  * Context: process, not the handler of @id; does not wait.
- * Return: link, which now owns @id, with a reference to drop in dead(); settled() reports any later
- * failure. Or ERR_PTR(-ENOMEM): the caller still owns @id, and no upcall follows.
+ * Return: link, which now owns @id, with a reference to drop in dead(); settled() reports the
+ * outcome. Or ERR_PTR(-ENOMEM): the caller still owns @id, and no upcall follows.
  */
 struct afr_link *afr_link_accept(struct afr_net *an, struct rdma_cm_id *id,
 				 const struct afr_wire_cm_req *req,
@@ -370,7 +371,8 @@ struct afr_link *afr_link_accept(struct afr_net *an, struct rdma_cm_id *id,
  * @link: link, referenced
  *
  * The passive end is ready for writes once it has accepted. It waits only for the last message of
- * the handshake, which the peer's report replaces.
+ * the handshake, which the peer's report replaces. On iWARP it waits for the peer's first
+ * message, which nothing replaces.
  *
  * Context: process or softirq.
  * Return: true if the link is up.
@@ -459,8 +461,7 @@ bool afr_link_was_up(const struct afr_link *link)
  * @link: link, dead
  *
  * On such a path one end gets no acknowledgments, and the other end sees that its peer left the
- * link. A link that the peer left counts only if channels used it, as the peer may close an idle
- * link.
+ * link. The link counts only if channels used it, as the peer may close an idle link.
  *
  * Context: the dead() upcall.
  * Return: true if it was lost in one of these ways, soon after it came up, with little data
@@ -511,7 +512,7 @@ bool afr_link_iwarp(const struct afr_link *link)
  * @link: link
  *
  * Context: any.
- * Return: the device, valid as long as the link; NULL until the route is known.
+ * Return: the device, valid as long as the link; NULL until a queue pair is to be created.
  */
 struct afr_device *afr_link_device(const struct afr_link *link)
 {

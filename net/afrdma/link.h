@@ -3,7 +3,7 @@
  * A link: one end of one RC queue pair, shared by many connections.
  *
  * A link is created connecting (as the active or the passive end), comes up, dies (it is fenced and
- * drained), and is destroyed. No lock is held while waiting for the peer.
+ * drained), and is destroyed. No lock of a link is held while waiting for the peer.
  */
 #ifndef AFR_LINK_H
 #define AFR_LINK_H
@@ -40,7 +40,7 @@ struct afr_link_ops {
 	void (*dead)(struct afr_link *link);
 };
 
-/* The peer, as HELLO or its connect request describes it. */
+/* The peer, as HELLO or its connect request describes it, and the path to it. */
 struct afr_link_peer {
 	u8	instance[16];	/* of the peer */
 	u8	secret[16];	/* active: to present to the peer */

@@ -3,8 +3,8 @@
  * Creates and destroys the queue pair of a link, and does the rdma_cm handshake.
  *
  * The rdma_cm handler runs under the handler lock of its id, one event at a time; it creates and
- * frees nothing. Everything else here runs in the link worker, so that nothing is created and taken
- * down at the same time.
+ * frees nothing. What creates or frees something here runs in the link worker, so that nothing is
+ * created and taken down at the same time.
  */
 #include <linux/delay.h>
 #include <linux/log2.h>
@@ -180,7 +180,7 @@ void afr_link_cm_drain(struct afr_link *link)
 
 /**
  * afr_link_cm_close() - free the queue pair and its queues
- * @link: link, drained
+ * @link: link after afr_link_cm_drain()
  *
  * The protection domain stays: memory regions still use it.
  *
@@ -295,8 +295,8 @@ static void established(struct afr_link *link, const struct rdma_conn_param *par
 }
 
 /*
- * The connect request was rejected: start again if for a stale connection, else take the link
- * down.
+ * The connect request was rejected: starts again if a stale connection was the cause, else takes
+ * the link down.
  */
 static void rejected(struct afr_link *link, struct rdma_cm_event *event)
 {
@@ -325,7 +325,7 @@ static void not_reached(struct afr_link *link)
 {
 	bool connecting = READ_ONCE(link->state) == AFR_LINK_CONNECTING;
 
-	/* UNREACHABLE also comes for a connected id, when the neighbour's address changes (R8). */
+	/* UNREACHABLE also comes for a connected id, when the neighbour's address changes. */
 	afr_link_fail(link, connecting ? AFR_REASON_CONNECT_TIMEOUT : AFR_REASON_LINK_ADDR_CHANGE);
 }
 
@@ -460,7 +460,8 @@ static bool destroy_attempt(struct afr_link *link)
  * afr_link_cm_retry() - active: start again with another id and queue pair
  * @link: link, connecting
  *
- * No reply came: the request or the reply was lost, and rdma_cm does not repeat it soon.
+ * Called when no reply came (the request or the reply was lost, and rdma_cm does not repeat it
+ * soon), and by afr_link_cm_stale().
  *
  * Context: link worker.
  */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Keepalive: finds out that the peer's device is gone, repairs the loss of a last packet, and takes
- * idle links down.
+ * Keepalive: finds out that the peer's device is gone, repairs the loss of a last packet, and
+ * starts the idle time after which link.c takes a link down.
  *
  * When a host is gone or a path is blocked, the device's own retries report it late (with the
- * defaults of rdma_cm after half a minute), and only if something was posted. A connection that has
- * nothing to write would wait for the peer's writes forever.
+ * defaults of rdma_cm after about four seconds at the earliest), and only if something was posted.
+ * A connection that has nothing to write would wait for the peer's writes forever.
  */
 #include "link_keepalive.h"
 #include "link_queue.h"

@@ -10,8 +10,8 @@
  * slots are returned under the same lock; then progress() serves the queue until it is empty or no
  * credit or slot is left. One message is reserved for each channel in the queue, so that others
  * cannot starve it; the channel may post that message when its kick() is called. Completions come
- * one at a time, so kick() runs for at most one channel at a time. Completions use only memory of
- * the link, never of a connection (O3).
+ * one at a time, so kick() runs for at most one channel at a time. What a completion refers to is
+ * memory of the link, never of a connection, which is found under RCU (O3).
  */
 #include <linux/log2.h>
 #include <linux/rcupdate.h>
@@ -239,6 +239,7 @@ static void announce(struct afr_link *link)
  *
  * A zero-length write: the peer's device acknowledges it, and it needs no key, memory or receive.
  * iWARP has no such acknowledgments: there it is an announcement that requests one in return.
+ * If the queue has no space now, a write is left out, and an announcement follows later.
  *
  * Context: process or softirq, link->lock held.
  */
@@ -509,7 +510,7 @@ int afr_link_queue_init(struct afr_link *link, u16 sq_size, u16 rq_size)
 }
 
 /**
- * afr_link_queue_free() - free the queues of a drained link
+ * afr_link_queue_free() - free the queues of a link whose queue pair is gone
  * @link: link; may get new queues afterwards
  *
  * Context: process.
@@ -564,8 +565,8 @@ static bool wait_on(struct afr_link *link, unsigned int *looks, unsigned int *id
  * @wr: request, or a chain of two; the last one is made signaled here
  *
  * The request may have to wait for everything posted before it. So the link counts as lost if the
- * peer acknowledges nothing for twice link_timeout_ms, or too little in eight times
- * link_timeout_ms.
+ * peer acknowledges nothing for twice link_timeout_ms, or if the request has not completed in eight
+ * times link_timeout_ms.
  *
  * Context: process; sleeps. The death of the link ends the wait.
  * Return: 0, or -ENOTCONN if the link died before.

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The private definition of a link, and its queues: posting, completions and credits. Only the
- * link layer includes this (channel.c, link*.c, and mr.c, whose registrations are posted to the
- * queue of the link) and the test code under test/.
+ * link layer includes this (channel.c, link*.[ch], and mr.c, whose registrations are posted to the
+ * queue of the link) and the test code under test/. rdma_tx.c and tx_policy.c get it with
+ * link_pace.h.
  */
 #ifndef AFR_LINK_QUEUE_H
 #define AFR_LINK_QUEUE_H
@@ -25,7 +26,7 @@
 
 /*
  * Send slots that channels leave free, so that announcements, registrations and invalidations never
- * wait long behind data.
+ * wait long for a slot.
  */
 #define AFR_SQ_RESERVE		4
 
@@ -59,7 +60,10 @@ struct afr_link_send {
 	struct afr_link_op *op;
 };
 
-/* The rdma_cm handshake. Written by the link worker; constant while the link is up. */
+/*
+ * The rdma_cm handshake. Written by the link worker, or before it is first queued; constant from
+ * settled() until the link is taken down.
+ */
 struct afr_link_handshake {
 	struct rdma_cm_id *id;
 	u32 port_num;			/* written under link->lock */
@@ -86,14 +90,14 @@ struct afr_link_sq {
 	u32 head, tail;			/* of @sends, free-running */
 	u32 entries;			/* of @sends: at least @size; power of two, as head wraps */
 	struct afr_link_send *sends;
-	struct list_head waiters;	/* channels whose write was refused with -EAGAIN */
+	struct list_head waiters;	/* channels whose write found no credit or slot */
 	struct list_head detach_waiters; /* channels whose DETACH was refused: served first */
 	unsigned int nr_waiting;	/* channels on both lists */
 	struct afr_channel *kicked;	/* whose kick() is being called: it may post one message */
 	bool ask, answer;		/* announce even if not due: to request one, to answer */
 	u32 posts;			/* calls that posted something */
 	u64 bytes, writes;
-	u64 done;			/* bytes of completed writes */
+	u64 done;			/* bytes of completed writes, without the last signaled */
 };
 
 /* Pacing. Under link->lock; @last, @others_until, @last_until and @limit are read without, too. */
@@ -129,7 +133,7 @@ struct afr_link_members {
 	struct xarray ids;		/* id -> channel; read under RCU, not under link->lock */
 };
 
-/* Receiving. Used only by receive completions, which come one at a time. */
+/* Receiving. While receives are posted, only their completions write here, one at a time. */
 struct afr_link_rx {
 	struct afr_link_wr_rx queue;
 	bool broken;			/* the peer violated the protocol: ignore its messages */
@@ -155,7 +159,7 @@ struct afr_link {
 	struct timer_list timer;	/* connecting, then keepalive, idle time or end of the id */
 	wait_queue_head_t wait;		/* for send slots, and the end of a down() upcall */
 
-	/* written by the link worker; constant while the link is up */
+	/* written by the link worker; constant from settled() until the link is taken down */
 	struct afr_device *dev;		/* written under link->lock */
 	struct ib_pd *pd;
 	struct ib_cq *cq;
@@ -200,9 +204,9 @@ int afr_link_queue_run(struct afr_link *link, struct ib_send_wr *wr);
 void afr_link_queue_abort_ops(struct afr_link *link);
 
 /*
- * Called after each post: starts the tail timer, unless it runs already, since it covers everything
- * that is posted until it expires. Not on iWARP, where TCP probes for lost packets. Under
- * link->lock.
+ * Called under link->lock after each post to the send queue: starts the tail timer, except on
+ * iWARP, where TCP probes for lost packets. A timer that already runs covers everything that is
+ * posted until it expires.
  */
 static inline void afr_link_queue_posted(struct afr_link *link)
 {

@@ -125,7 +125,7 @@ int afr_link_wr_rx_init(struct afr_link_wr_rx *rx, struct ib_pd *pd, struct ib_c
 
 /**
  * afr_link_wr_rx_free() - free the receives of a queue pair
- * @rx: receives; the queue pair is drained, or was never created
+ * @rx: receives; the queue pair was destroyed, or never created
  *
  * Context: process.
  */

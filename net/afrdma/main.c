@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Module load and exit: layers are initialized in the order of LAYERS, and torn down in reverse. */
+/* Module load and exit: what others use comes first, the address family last; exit in reverse. */
 #include <linux/init.h>
 #include <linux/module.h>
 #include <uapi/linux/af_rdma.h>

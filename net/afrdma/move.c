@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Moves connections onto a link and off it again: handles MOVE, RESUME and SERVICE, posts DETACH,
- * and takes the next step of an attach or a move after a flag was set or a timer has expired.
+ * Moves connections onto a link and off it again: handles MOVE, RESUME and SERVICE, requests
+ * DETACH, and takes the next step of an attach or a move after a flag was set or a timer has
+ * expired. The send direction enters the link in frame_tx.c.
  */
 #include "move.h"
 
@@ -51,9 +52,9 @@ int afr_move_rx_move(struct afr_conn *conn, const struct afr_frame *frame)
  * @conn: connection
  * @frame: parsed RESUME
  *
- * The peer's end is fenced, so no write to the peer can land any more. The link is useless and is
- * taken down at this end, too, unless both ends only leave a link that stays up for other
- * connections.
+ * The peer's end is fenced, or has polled the DETACH of this end, so no write to the peer can land
+ * any more. If RESUME is of the current epoch, the link is useless and is taken down at this end,
+ * too, unless both ends only leave a link that stays up for other connections.
  *
  * Context: connection worker.
  * Return: 0, or the AFR_REASON_* with which to abort the connection.
@@ -201,11 +202,11 @@ void afr_move_detach(struct afr_conn *conn)
 }
 
 /*
- * Called when the peer's DETACH has not come in time. A connection that has ended and whose own
- * DETACH has completed gives up waiting, to keep the link for the others: afr_attach_end()
- * invalidates the key before it frees the ring (PE5), and the channel id is not used again. If the
- * peer writes nevertheless, the key is refused and the link is lost. A connection that continues on
- * TCP has to know what landed, and fails the link.
+ * Called when a detach was not completed in time. A connection that has ended and whose own DETACH
+ * has completed gives up waiting for the peer's, to keep the link for the others: afr_attach_end()
+ * invalidates the key before it unpins the ring (PE5), and the channel id is not used again. If the
+ * peer writes nevertheless, the key is refused and the link is lost. Any other connection fails the
+ * link; one that continues on TCP has to know what landed.
  */
 static void detach_overdue(struct afr_conn *conn)
 {
@@ -221,8 +222,8 @@ static void detach_overdue(struct afr_conn *conn)
 
 /*
  * While the stream is on RDMA, perhaps for hours, the TCP connection is idle, and firewalls and NAT
- * on the path would drop their state. Any frame and its acknowledgment refresh it. SERVICE changes
- * nothing at the peer, and a peer that does not know it skips it.
+ * on the path would drop their state. Any frame and its acknowledgment refresh that state. SERVICE
+ * only repeats the port, and a peer that does not know the type skips the frame.
  */
 static void send_tcp_keepalive(struct afr_conn *conn)
 {
@@ -245,7 +246,7 @@ static void try_again(struct afr_conn *conn, unsigned int ms)
 
 /*
  * An RDMA device was added on this host: a client retries soon, a server announces its port. Only a
- * worker may create the cm listener (afr_cm_listener_port()).
+ * work item may create the cm listener (afr_cm_listener_port()).
  */
 static void device_added(struct afr_conn *conn)
 {
@@ -266,7 +267,7 @@ static void device_added(struct afr_conn *conn)
 }
 
 /**
- * afr_move_rx_service() - handle SERVICE: an RDMA device was added at the peer
+ * afr_move_rx_service() - handle SERVICE: a device was added at the peer, or TCP is kept alive
  * @conn: connection
  * @frame: parsed SERVICE; a server ignores it
  *
@@ -275,7 +276,7 @@ static void device_added(struct afr_conn *conn)
  */
 int afr_move_rx_service(struct afr_conn *conn, const struct afr_frame *frame)
 {
-	/* retry at once only after the first SERVICE: a peer cannot force constant retries */
+	/* retry at once only if there was no port: a peer cannot force constant retries */
 	unsigned int ms = conn->peer.port ? READ_ONCE(conn->an->set.attach_retry_ms) : 1;
 
 	if (conn->server)
@@ -340,7 +341,8 @@ void afr_move_run(struct afr_conn *conn)
  * afr_move_check_upgrade() - client: start an attach once enough data was transferred
  * @conn: connection
  *
- * Called after every send and receive, so it returns early once the decision was made.
+ * Called after sends and receives, and in each run of the worker that takes steps, so it returns
+ * early once the decision was made. With AFRDMA_RDMA_ALWAYS no data is needed.
  *
  * Context: any.
  */

@@ -166,9 +166,10 @@ static void close_mr(struct afr_mr *mr)
  * @remote_write: true for a receive ring, which the peer writes to; false for a send ring, which
  *	the device only reads
  *
- * Context: process. Nothing may write to the ring meanwhile.
+ * Context: process. Nothing may write to a receive ring meanwhile.
  * Return: the region, or ERR_PTR(): -ENOTCONN: the link is not up; -ENOMEM; -EOPNOTSUPP: the
- * device needs DMA syncing; -EIO: the device refused, or the ring exceeds its page list.
+ * device needs DMA syncing; -EIO: the device refused, or the ring exceeds its page list; or the
+ * error of ib_map_mr_sg().
  */
 struct afr_mr *afr_mr_map(struct afr_link *link, struct afr_ring_mem *mem, bool remote_write)
 {
@@ -205,7 +206,7 @@ struct afr_mr *afr_mr_map(struct afr_link *link, struct afr_ring_mem *mem, bool 
  *
  * Context: process. Sleeps until the registration has completed (R4), and therefore also the work
  * requests that were posted before it.
- * Return: 0; -ENOTCONN: the link was lost meanwhile; -EIO: the device refused.
+ * Return: 0; -ENOTCONN: the link was lost meanwhile, perhaps because the device refused.
  */
 int afr_mr_register(struct afr_mr *mr)
 {
@@ -225,8 +226,9 @@ int afr_mr_register(struct afr_mr *mr)
  *
  * The caller knows that the region is unused (PE5): for a receive ring because the completion of
  * the peer's DETACH was polled, for a send ring because the local DETACH has completed, or for both
- * because the link is drained (down() was called). If the caller has not waited for the peer's
- * DETACH, the device refuses any further write of the peer.
+ * because the link is drained (down() was called), the peer has refused the attach, or it never
+ * learned the key. If the caller has not waited for the peer's DETACH, the device refuses any
+ * further write of the peer.
  *
  * Context: process. Sleeps.
  */

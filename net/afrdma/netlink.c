@@ -3,12 +3,13 @@
  * The generic netlink family "afrdma". Its messages are specified in
  * Documentation/netlink/specs/afrdma.yaml, from which the uapi header is generated.
  *
- * Reads need no privilege and have no request attributes; writes need CAP_NET_ADMIN. All requests
- * are limited to the caller's network namespace.
+ * Reads need no privilege and have no request attributes; writes need CAP_NET_ADMIN in the initial
+ * user namespace. Requests are limited to the caller's network namespace; only devices and reasons
+ * are the same for all.
  *
  * A dump fills one skb per call. The place where it has stopped is kept in cb->ctx: an id or a
- * position. Objects that are created or destroyed between two calls may be missed; objects in the
- * order of their ids (connections) are never shown twice.
+ * position. If objects are created, destroyed or reordered between two calls, a dump by position
+ * may miss some or show some twice; a dump by id (connections) shows each that stays exactly once.
  */
 #include <linux/in.h>
 #include <linux/in6.h>

@@ -155,7 +155,7 @@ static void put_address(struct in6_addr *to, const struct sockaddr_storage *from
  * @remote: address of the peer, IPv4 or IPv6; ports and scopes are ignored
  * @secret: out: the secret
  *
- * The secret is sent over the TCP connection and never stored: it is derived from the peer's
+ * The secret is sent over the TCP connection and not stored here: it is derived from the peer's
  * instance and both addresses, with a key that never leaves this namespace. So it is valid only for
  * links between the addresses that the TCP connection has verified, and a host that claims the
  * instance of another one cannot join its group.
@@ -254,7 +254,7 @@ static void __net_exit netns_end(struct net *net)
 {
 	struct afr_net *an = afr_net(net);
 
-	/* sockets pin the namespace, and their rings are freed before them */
+	/* the TCP socket of a connection pins the namespace, and is released after its rings */
 	WARN_ON_ONCE(atomic_long_read(&an->ring_pages) ||
 		     atomic_long_read(&an->ring_promised) || atomic_read(&an->rings) ||
 		     atomic_read(&an->attaching) ||

@@ -80,8 +80,8 @@ struct afr_stats {
 };
 
 struct afr_settings {
-	int enabled;		/* 0: new connections fall back to TCP */
-	int upgrade;		/* 0: connections stay on TCP, framed */
+	int enabled;		/* 0: new connections fall back to TCP, framed ones leave RDMA */
+	int upgrade;		/* 0: connections stay on TCP, or return to it, framed */
 	int upgrade_bytes;	/* attach after this many bytes, both directions together */
 	int upgrade_msgs;	/* attach after this many messages sent, if earlier */
 	int hello_timeout_ms;	/* server: how long output waits for the client's HELLO */
@@ -92,9 +92,9 @@ struct afr_settings {
 	int keepalive_ms;	/* interval of frames on TCP while on RDMA; 0 = never */
 	int link_timeout_ms;	/* silence after which a link in use is lost */
 	int link_linger_ms;	/* how long a link without connections is kept */
-	int links_per_group;	/* links to one peer over one device */
+	int links_per_group;	/* links of a link group while connections are few */
 	int conns_per_link;	/* connections attached to one link */
-	int groups_max;		/* peers with links */
+	int groups_max;		/* link groups */
 	int link_requests_max;	/* pending link requests of peers */
 	int attaches_max;	/* connections attaching at the same time */
 	int orphans_max;	/* limit of orphans that deliver, and of those that are done */
@@ -116,7 +116,7 @@ struct afr_net {
 	atomic_long_t ring_pages;	/* ring pages allocated now */
 	atomic_long_t ring_promised;	/* pages of all rings if they were allocated completely */
 	atomic_t rings;			/* number of rings, two per connection */
-	atomic_t sockets;		/* AF_RDMA sockets, orphans included */
+	atomic_t sockets;		/* AF_RDMA sockets, without orphans */
 	atomic_t attaching, orphans, orphans_done, link_requests;	/* counts limited by @set */
 	struct ctl_table_header *sysctl;	/* of sysctl.c */
 	bool hooks;			/* of handshake_hook.c: netfilter hooks are registered */

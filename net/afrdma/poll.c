@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* poll(), and the ioctls that report how many bytes are queued. */
+/* poll(), and the ioctls that report how many bytes are queued and where the urgent byte is. */
 #include <linux/net.h>
 #include <linux/poll.h>
 #include <linux/sockios.h>

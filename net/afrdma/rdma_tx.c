@@ -60,7 +60,7 @@ static int post(struct afr_conn *conn, u32 len, bool report, bool bulk)
 }
 
 /**
- * afr_rdma_tx_push_locked() - post what the window, the link's credits and the direction allow
+ * afr_rdma_tx_push_locked() - post what the window, the send policy and the link allow
  * @conn: connection, conn->tx.lock held
  *
  * Context: any but hard irq.
@@ -86,7 +86,7 @@ void afr_rdma_tx_push_locked(struct afr_conn *conn)
 }
 
 /**
- * afr_rdma_tx_push() - post what the window, the link's credits and the direction allow
+ * afr_rdma_tx_push() - post what the window, the send policy and the link allow
  * @conn: connection
  *
  * Context: any but hard irq.
@@ -99,7 +99,7 @@ void afr_rdma_tx_push(struct afr_conn *conn)
 }
 
 /**
- * afr_rdma_tx_credit() - report the consumer cursor in a write without data, if that is due
+ * afr_rdma_tx_credit() - report the consumer cursor in a write without data, if due and possible
  * @conn: connection
  *
  * Context: any but hard irq.
@@ -129,9 +129,9 @@ static void detach(struct afr_conn *conn)
 
 /**
  * afr_rdma_tx_detach() - post DETACH, and nothing after it
- * @conn: connection, attached; further calls change nothing
+ * @conn: connection, leaving its link; calls after DETACH was posted change nothing
  *
- * If the channel cannot post now, the next kick() of the channel posts it.
+ * If the channel cannot post now, its next kick() does, unless the link is lost before.
  *
  * Context: any but hard irq.
  */

@@ -2,7 +2,7 @@
 /*
  * recvmsg(). What it does depends on the mode of the receive direction. Undecided: it waits for the
  * decision. Fallback: the call goes to the TCP socket, without locking the AF_RDMA socket. Framed:
- * bytes are copied from the receive ring under lock_sock(), which is released before every sleep.
+ * bytes are copied from the receive ring under lock_sock(), which is released before every wait.
  */
 #include <linux/errqueue.h>
 #include <linux/in.h>
@@ -31,9 +31,9 @@
  * @len: bytes that the read requests
  * @flags: MSG_WAITALL
  *
- * This is SO_RCVLOWAT or @len, with two limits. A read cannot wait for the last cursor unit of a
- * full ring, because cursors are rounded down to a unit (PC5). And while further bytes wait for
- * pages that only reading can free, any byte is enough.
+ * This is SO_RCVLOWAT or @len, with two limits. There may never be more than afr_rx_lowat_max()
+ * unread bytes, because of the sender's ring (PM6) and of rounded cursors (PC5). And while further
+ * bytes wait for space or pages that only reading can free, any byte is enough.
  *
  * Context: any.
  * Return: bytes.
@@ -86,7 +86,10 @@ static void busy_poll(struct sock *sk, size_t seen)
 		cpu_relax();
 }
 
-/* recv(MSG_OOB): never waits. Without an urgent byte it returns 0 at the end of the stream. */
+/*
+ * recv(MSG_OOB): never waits. Returns -EINVAL without an unread urgent offset. If the byte has not
+ * arrived yet, returns -EAGAIN, or 0 at the end of the stream or if the receive side is shut down.
+ */
 static int recv_urgent(struct sock *sk, struct msghdr *msg, int flags)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
@@ -110,7 +113,8 @@ static int recv_urgent(struct sock *sk, struct msghdr *msg, int flags)
  * has passed @seen bytes after the consumer cursor, and has copied @done of them to the program. If
  * the urgent byte is next, the result depends on @done: a read that has copied bytes ends here, so
  * 0 is returned; a read that has copied none skips the byte, so @skip is set. @skip is also set if
- * the next byte is one whose urgent offset was replaced by a later one.
+ * the next byte is one whose urgent offset was replaced by a later one. It is never set with
+ * SO_OOBINLINE, or before the byte has arrived.
  */
 static u64 bytes_to_urgent(struct sock *sk, size_t seen, size_t done, bool *skip)
 {
@@ -175,7 +179,7 @@ static void update_peek_offset(struct sock *sk, bool peek, size_t done)
 		sk_peek_offset_bwd(sk, done);
 }
 
-/* One recvmsg() of a framed connection. Under lock_sock(), which a sleep releases. */
+/* One recvmsg() in a framed direction. Under lock_sock(), which read_wait() releases. */
 struct framed_read {
 	struct sock *sk;
 	struct iov_iter *to;	/* NULL: drop the bytes (MSG_TRUNC) */

@@ -10,10 +10,10 @@
  * trimmed, because the producer may already have written bytes of the next lap to the start of the
  * page.
  *
- * Limits: all rings together have at most mem_max pages, per namespace and per host. But no limit
- * refuses the first AFR_RING_MEM_MIN bytes of a ring, as TCP grants each socket tcp_rmem[0]: a
- * ring with that many pages holds bytes, and progresses when they leave it. So no ring waits for
- * the memory of another one.
+ * Limits: all rings together have at most mem_max pages, per namespace and per host. But except for
+ * pinning, no limit refuses the first AFR_RING_MEM_MIN bytes of a ring, as TCP grants each socket
+ * tcp_rmem[0]: a ring with that many pages holds bytes, and progresses when they leave it. So no
+ * ring waits for the memory of another one.
  */
 #include <linux/bvec.h>
 #include <linux/gfp.h>
@@ -183,7 +183,7 @@ static void drop_page(struct afr_ring_mem *mem, unsigned long i)
 
 	if (!page)
 		return;
-	AFR_CHECK(!mem->pinned);	/* a device may write to it (I9) */
+	AFR_CHECK(!mem->pinned);	/* a device may use it (I9) */
 	mem->pages[i] = NULL;
 	__free_page(page);
 	uncharge_page(mem);
@@ -366,7 +366,7 @@ void afr_ring_mem_release(struct afr_ring_mem *mem, u64 from, u64 to, u64 end)
 {
 	struct afr_ring_pages gone = afr_ring_unused(to, end, mem->size, PAGE_SHIFT);
 
-	/* only pages of [from, to), one lap on: others were freed, or stay until the ring is empty */
+	/* only pages of [from, to), a lap on: others were freed or stay until the ring is empty */
 	if (to != end)
 		gone.first = max(gone.first, (from >> PAGE_SHIFT) + afr_ring_mem_pages(mem));
 	drop_pages(mem, gone);

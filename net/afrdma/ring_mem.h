@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Ring memory: a ring of bytes, a power of two in size, made of single pages. Each page is
- * allocated when a byte first needs it, zeroed, and charged to the memory cgroup of the socket.
+ * allocated when a byte needs it or the ring is pinned, zeroed, and charged to the memory cgroup of
+ * the socket.
  *
  * There is at most one producer and one consumer at a time; the callers serialise them. The
- * producer of a send ring is the program. The producer of a receive ring is the connection worker
- * on TCP, and the peer's device once the ring is registered. Pinning may run concurrently with a
- * producer, but with a consumer only if the caller has set @pinned under the consumer's lock
- * before. Offsets are absolute (offsets in the stream).
+ * producer of a send ring is the program. The producer of a receive ring is the connection worker;
+ * beside it, the peer may write to the ring by RDMA, but only while the ring is pinned. Pinning may
+ * run concurrently with a producer, but with a consumer only if the caller has set @pinned under
+ * the consumer's lock before. Offsets are absolute (offsets in the stream).
  */
 #ifndef AFR_RING_MEM_H
 #define AFR_RING_MEM_H
@@ -25,8 +26,8 @@ struct mem_cgroup;
 struct page;
 
 /*
- * Size of the smallest ring. The limits on ring memory never refuse a ring its first pages up to
- * this size, so that every ring can make progress.
+ * Size of the smallest ring. Except for pinning, the limits on ring memory never refuse a ring its
+ * first pages up to this size, so that every ring can make progress.
  */
 #define AFR_RING_MEM_MIN	max_t(u32, PAGE_SIZE, AFR_RING_MIN)
 
@@ -34,7 +35,7 @@ struct afr_ring_mem {
 	struct page	**pages;	/* NULL until the first page is needed */
 	u32		size;		/* bytes, a power of two >= AFR_RING_MEM_MIN */
 	atomic_t	held;		/* number of pages allocated */
-	bool		pinned;		/* registered: pages stay until afr_ring_mem_unpin() */
+	bool		pinned;		/* for a device: pages stay until afr_ring_mem_unpin() */
 	struct afr_net	*an;
 	struct mem_cgroup *memcg;	/* charged for the pages; may be NULL */
 };

@@ -13,9 +13,10 @@
 #include "tx_policy.h"
 
 /*
- * Returns how many of @len bytes may be written now. If there is no space for all of them, a part
- * is accepted only when enough is free to wake writers, so that a message is one work request when
- * possible. Until write_end(), conn->tx.busy keeps the pages for the new bytes from being freed.
+ * Returns how many of @len bytes may be written now; after FIN, none. If there is no space for all
+ * of them, a part is accepted only when enough is free to wake writers, so that a message is one
+ * work request when possible. Until write_end(), conn->tx.busy keeps the pages for the new bytes
+ * from being freed.
  */
 static u32 write_begin(struct afr_conn *conn, size_t len)
 {
@@ -31,8 +32,9 @@ static u32 write_begin(struct afr_conn *conn, size_t len)
 }
 
 /*
- * Adds @len copied bytes to the stream. On a link they are posted at once. Returns false if the
- * caller has to run afr_send_kick().
+ * Adds @len copied bytes to the stream. On a link, unless one is urgent, they are posted at once as
+ * far as window, link and send policy allow. Returns false if the caller has to run
+ * afr_send_kick().
  */
 static bool write_end(struct afr_conn *conn, u32 len, int flags)
 {
@@ -153,7 +155,8 @@ ssize_t afr_send_early(struct afr_conn *conn, struct iov_iter *iter, size_t len,
  * @conn: connection, send direction undecided
  *
  * Context: connection worker.
- * Return: true if there are early bytes, a sleeping sender, a shutdown, a close or an abort.
+ * Return: true if there are early bytes, a waiting sender or poller, a shutdown, a close or an
+ * abort.
  */
 bool afr_send_has_deferred(struct afr_conn *conn)
 {
@@ -168,8 +171,10 @@ bool afr_send_has_deferred(struct afr_conn *conn)
 }
 
 /**
- * afr_send_uncork() - send the bytes that wait for more, because TCP_CORK was cleared
+ * afr_send_uncork() - send the bytes that wait for more
  * @conn: connection
+ *
+ * Called when TCP_CORK was cleared, TCP_NODELAY was set, or sendfile() or splice() has ended.
  *
  * Context: process.
  */
@@ -186,7 +191,7 @@ void afr_send_uncork(struct afr_conn *conn)
  * afr_send_blocked() - send BLOCKED if only the peer's reader can unblock the send direction
  * @conn: connection
  *
- * BLOCKED is not repeated before the peer's cursor advances: the receiver remembers it (PC6).
+ * BLOCKED is not repeated before the peer reports its cursor: the receiver remembers it (PC6).
  *
  * Context: connection worker.
  */
@@ -267,8 +272,8 @@ bool afr_send_await_space(struct afr_conn *conn)
 }
 
 /*
- * On a link the peer reports its reader's cursor only after half of its ring was read. So of the
- * bytes in the send ring, half a window may have been read already, and is not counted.
+ * On a link the peer need not report its reader's cursor before half of its ring was read. So up to
+ * half a window of the bytes in the send ring may have been read already, and is not counted.
  */
 static u64 queued_on_link(const struct afr_tx *tx)
 {
@@ -278,9 +283,11 @@ static u64 queued_on_link(const struct afr_tx *tx)
 }
 
 /**
- * afr_send_queued() - count the bytes that the peer is not known to have received
+ * afr_send_queued() - count the queued bytes, as SIOCOUTQ reports them
  * @conn: connection
- * @unsent: out: how many of them the path has not taken yet
+ * @unsent: out: how many of them were not passed to the path yet
+ *
+ * On TCP these are the bytes that TCP has not taken yet; otherwise see queued_on_link().
  *
  * Context: any.
  * Return: bytes.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sendmsg(). What it does depends on the mode of the send direction. Undecided: a client waits for
- * the decision, a server copies bytes to the send ring. Fallback: the call goes to the TCP socket,
- * without locking the AF_RDMA socket. Framed: bytes are copied to the send ring under lock_sock(),
- * which is released before every sleep.
+ * sendmsg(). What it does depends on the mode of the send direction. Undecided: a client, and any
+ * caller with MSG_ZEROCOPY, waits for the decision; a server copies bytes to the send ring.
+ * Fallback: the call goes to the TCP socket, without locking the AF_RDMA socket. Framed: bytes are
+ * copied to the send ring under lock_sock(), which is released while the call waits for space.
  */
 #include <linux/net.h>
 #include <linux/sched/signal.h>
@@ -72,7 +72,10 @@ static ssize_t send_some(struct sock *sk, struct msghdr *msg, size_t len, int mo
 	return afr_send_copy(conn, &msg->msg_iter, len, flags);
 }
 
-/* Sleeps until a framed direction has space to send, or until an undecided one is decided. */
+/*
+ * Sleeps until a framed direction has space to send, or an undecided one is decided; early bytes
+ * for which there is space do not wait. An abort or a shutdown ends the sleep, too.
+ */
 static int wait_to_send(struct sock *sk, int *mode, long *timeo)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
@@ -82,7 +85,7 @@ static int wait_to_send(struct sock *sk, int *mode, long *timeo)
 		return afr_wait_event(sk, timeo, afr_send_await_space(conn) || send_is_shut(sk));
 	if (afr_send_await_space(conn) && afr_send_early_allowed(conn))
 		return 0;
-	/* a fallback has begun: it needs locks but nothing from the peer, so complete it now */
+	/* a fallback has begun: complete it now, which works if TCP can take the early bytes */
 	if (!*timeo && !afr_send_early_allowed(conn))
 		afr_conn_run_wait(conn);
 	err = afr_wait_frames(sk, timeo, afr_conn_tx_mode(conn) != AFR_MODE_UNDECIDED ||
@@ -276,7 +279,7 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	/* with MSG_ZEROCOPY, wait: the mode decides which socket creates the notification */
 	early = conn->server && !(msg->msg_flags & MSG_ZEROCOPY);
 	if (mode == AFR_MODE_UNDECIDED && !early) {
-		set_bit(AFR_F_NOSPACE, &conn->flags);	/* poll() may have reported EPOLLOUT */
+		set_bit(AFR_F_NOSPACE, &conn->flags);	/* not set if poll() has seen space */
 		smp_mb__after_atomic();
 		mode = afr_wait_mode(sk, afr_conn_tx_mode, 0, &timeo);
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * shutdown(). In fallback mode it goes to the TCP socket. In framed mode it ends the stream by a
- * FIN frame. While the mode is undecided, it is stored.
+ * shutdown(). In fallback mode it goes to the TCP socket. In framed mode SHUT_WR ends the stream by
+ * a FIN frame. While the mode is undecided, the request is stored, or it cancels connect().
  */
 #include <linux/net.h>
 #include <net/sock.h>
@@ -34,8 +34,8 @@ static bool cancel_connect(struct socket *tcp, int *ret)
  * @sock: socket
  * @how: SHUT_RD, SHUT_WR, SHUT_RDWR
  *
- * While a direction is undecided, the request is only stored. It is carried out when the mode is
- * decided.
+ * A connect() in progress is cancelled. Otherwise, while a direction is undecided, the request is
+ * only stored. It is carried out when the mode is decided.
  *
  * Context: process, without locks.
  * Return: 0, -EINVAL or -ENOTCONN.
@@ -58,7 +58,7 @@ int afr_shutdown(struct socket *sock, int how)
 
 	lock_sock(sk);
 	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | (how + 1));
-	smp_mb();	/* sk_changed() and sk_fallback() take no lock: set, then check */
+	smp_mb();	/* sk_changed(), sk_fallback() take no lock_sock(): set, then check */
 	if (afr_conn_aborted(conn))
 		WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
 	if (sk->sk_shutdown == SHUTDOWN_MASK)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The AF_RDMA socket, which socket(AF_RDMA, ...) creates. It is never replaced by another: calls
- * use the ring or the TCP socket, depending on the mode of that direction of the connection.
+ * The AF_RDMA socket, which socket(AF_RDMA, ...) or accept() creates. It is never replaced by
+ * another: calls use a ring or the TCP socket, depending on the mode of the direction.
  */
 #ifndef AFR_SOCK_H
 #define AFR_SOCK_H

@@ -124,7 +124,7 @@ u32 afr_sockopt_rcvbuf(const struct sock *sk)
 
 /**
  * afr_sockopt_busy_poll() - get how long a receiver polls before it sleeps
- * @sk: AF_RDMA socket; AFRDMA_BUSY_POLL overrides SO_BUSY_POLL
+ * @sk: AF_RDMA socket; AFRDMA_BUSY_POLL overrides SO_BUSY_POLL, unless it is 0
  *
  * Context: Any.
  * Return: microseconds; 0 for no polling.
@@ -195,7 +195,7 @@ static int get_rcvring(const struct sock *sk)
 			     READ_ONCE(conn->an->set.ring_max));
 }
 
-/* More than a millisecond needs CAP_NET_ADMIN, as SO_BUSY_POLL does. */
+/* More than a millisecond needs CAP_NET_ADMIN. In 6.1, SO_BUSY_POLL needs it for any increase. */
 static int set_busy_poll(struct sock *sk, int value)
 {
 	if (value < 0)
@@ -504,7 +504,7 @@ static int patch_info(struct afr_conn *conn, char __user *value, int __user *len
  * @len: in, size of the buffer; out, bytes written
  *
  * TCP writes directly to the user buffer. Options that it would write there under the socket lock
- * have no row in support.h.
+ * have no row in support.h, or one with REFUSE.
  *
  * Context: Process, sockets unlocked.
  * Return: 0 or a negative error.

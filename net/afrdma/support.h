@@ -20,7 +20,8 @@
  * An option without a row is CORE if its level is SOL_SOCKET, else unknown (ENOPROTOOPT). Before
  * adding a row with PASS, check in TCP that the option does not change what the TCP socket's reads
  * return and its writes accept, and that getsockopt() does not write to user memory under the
- * socket lock. The row option_hazards of selftests/net tests all of them.
+ * socket lock. The rows option_hazards and option_hazards6 of selftests/net test all options but
+ * those with REFUSE.
  */
 #ifndef AFR_SUPPORT_H
 #define AFR_SUPPORT_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Recognizes outgoing SYNs and SYN-ACKs, inserts the AF_RDMA option into them, and reads and
+ * Recognises outgoing SYNs and SYN-ACKs, inserts the AF_RDMA option into them, and reads and
  * annotates the SYN that TCP has saved.
  */
 #include <linux/ip.h>
@@ -114,7 +114,7 @@ int afr_syn_segment_insert(struct sk_buff *skb, u8 pf, const struct afr_tcp_opti
 	struct tcphdr *th;
 	u8 *opts;
 
-	/* A SYN shares its buffer with the clone that TCP keeps for retransmission. */
+	/* A SYN is a clone: it shares its buffer with the one that TCP keeps for retransmission. */
 	if ((skb_cloned(skb) || skb_tailroom(skb) < AFR_OPT_LEN) &&
 	    pskb_expand_head(skb, 0, AFR_OPT_LEN, GFP_ATOMIC))
 		return -ENOMEM;

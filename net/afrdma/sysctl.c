@@ -86,8 +86,8 @@ static const struct ctl_table afr_settings_table[] = {
 	 */
 	SETTING_INT(detach_timeout_ms, 100, DAY_MS),
 	/*
-	 * Time in milliseconds that a closed connection is kept to deliver its last bytes while
-	 * the peer takes none of them. It starts again whenever the peer has taken some.
+	 * Time in milliseconds after which a closed connection that still has bytes to deliver is
+	 * reset. If the peer has taken some of them meanwhile, the time starts again instead.
 	 */
 	SETTING_INT(orphan_timeout_ms, 100, DAY_MS),
 	/*

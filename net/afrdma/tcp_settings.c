@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Applies options of the AF_RDMA socket to its TCP socket: socket filters, which both sockets
- * share; options that wait until the connection has fallen back to TCP; and options that accepted
- * sockets inherit from their listener.
+ * share; options that wait until the connection has fallen back to TCP; SOL_SOCKET options, on
+ * kernels that do not pass them to the module; and options that accepted sockets inherit from their
+ * listener.
  */
 #include <linux/filter.h>
 #include <linux/in.h>
@@ -177,9 +178,10 @@ static void apply_recverr(struct afr_sock *as, u8 recverr)
 
 /**
  * afr_tcp_settings_reset_late() - reset the LATE options on the TCP socket
- * @sk: AF_RDMA socket that had fallen back to TCP and is about to connect again
+ * @sk: AF_RDMA socket that is about to connect, perhaps after it had fallen back to TCP
  *
- * Undoes afr_tcp_settings_apply_late(), as the new connection may be framed.
+ * Undoes afr_tcp_settings_apply_late(), except for SO_BUSY_POLL, as the new connection may be
+ * framed.
  *
  * Context: Process, both sockets unlocked.
  */
@@ -303,7 +305,7 @@ static void inherit_filter(struct sock *child)
 	release_sock(child);
 }
 
-/* Copies the listener's options of rule LATE, which wait for fallback mode in @child, too. */
+/* Copies the listener's time stamp and RECVERR options. In @child, LATE options wait as well. */
 static void inherit_late(struct sock *child, const struct sock *listener)
 {
 	const struct afr_sock *from = afr_sk(listener);

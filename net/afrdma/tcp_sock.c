@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The TCP socket of a connection. It is created with the credentials of the caller and uses the
- * wait queue of the AF_RDMA socket. Its callbacks are replaced while a direction is framed or
- * undecided.
+ * The TCP socket of a connection. It is created with the credentials of the caller, or by TCP for
+ * accept(), and uses the wait queue of the AF_RDMA socket. Its callbacks are replaced while the
+ * connection is started and a direction is framed or undecided.
  */
 #include "tcp_sock.h"
 
@@ -34,7 +34,7 @@ int afr_tcp_sock_create(struct net *net, int family, struct socket **tcp)
  * Sleepers and pollers of @sock then wait for events of @tcp, too; the stock callbacks wake them.
  * bind(), connect() and listen() call it again, as there is no file yet in socket(). Owner matches
  * of netfilter and SIGURG use the file. The TCP socket holds no reference on it:
- * afr_tcp_sock_ungraft() clears the pointer before the file is released.
+ * afr_tcp_sock_ungraft() clears the pointer before the file is freed.
  *
  * Context: Process, @tcp unlocked.
  */
@@ -98,7 +98,7 @@ static struct afr_conn *conn_of(struct sock *tcp_sk)
 
 /*
  * TCP callbacks. In fallback mode, and for every change of state, the stock callback is called as
- * well: it wakes the sleepers of the AF_RDMA socket.
+ * well (by on_write_space() instead): it wakes the sleepers of the AF_RDMA socket.
  */
 typedef void (*callback)(struct sock *tcp_sk);
 
@@ -196,7 +196,8 @@ static void restore_settings(struct afr_conn *conn, struct sock *tcp_sk)
  * afr_tcp_sock_install() - install the TCP callbacks, which schedule the connection worker
  * @conn: connection that has been started
  *
- * Earlier events are not reported again: the caller schedules the worker afterwards.
+ * Earlier events are not reported again: if there may be any, the caller schedules the worker
+ * afterwards.
  *
  * Context: Any but hard irq; the TCP socket is locked, or not yet reachable by others.
  */
@@ -225,7 +226,7 @@ void afr_tcp_sock_install(struct afr_conn *conn)
  *	changed
  *
  * Does nothing if the TCP callbacks are not installed. After hiding, the caller schedules the
- * connection worker, as events may have been missed.
+ * connection worker if events may have been missed.
  *
  * Context: Process, one caller at a time, TCP socket unlocked.
  */
@@ -247,10 +248,10 @@ void afr_tcp_sock_settings(struct afr_conn *conn, bool hide)
  * afr_tcp_sock_open_window() - let TCP have a receive window of several segments
  * @conn: connection with TCP callbacks installed and a framed receive direction
  *
- * Credits limit what the peer may send, so a small SO_RCVBUF need not limit the TCP window. A small
- * TCP window would do harm: only TCP's window probes fill a window below one segment, and each
- * acknowledgment in this end's data makes the peer postpone its probe (RFC 9293, 3.8.6.1;
- * tcp_ack_probe()).
+ * Window credits limit what the peer may send, except on a one-way connection, so a small SO_RCVBUF
+ * need not limit the TCP window. A small TCP window would do harm: only TCP's window probes fill a
+ * window below one segment, and each acknowledgment in this end's data makes the peer postpone its
+ * probe (RFC 9293, 3.8.6.1; tcp_ack_probe()).
  *
  * Context: Process, TCP socket unlocked.
  */

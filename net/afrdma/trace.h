@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tracepoints afrdma:*. All arguments are integers, so that every layer can use them. X_create and
- * X_destroy have the same field id: test runs match them to check that every object that was
- * created has been destroyed.
+ * Tracepoints afrdma:*. All arguments are integers, so that every layer above can use them.
+ * X_create and X_destroy have the same field id: test runs match them to check that every object
+ * that was created has been destroyed.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM afrdma
@@ -25,7 +25,7 @@ enum afr_trace_step {
 	AFR_STEP_OVERDUE,	/* client: no answer in time; the attempt continues */
 	AFR_STEP_DONE,		/* attached to a link */
 	AFR_STEP_FAILED,	/* stays on TCP; has a reason */
-	AFR_STEP_LEFT,		/* has left its link; may wait for RESUME to send; has a reason */
+	AFR_STEP_LEFT,		/* has left its link; RESUME may still be awaited; has a reason */
 };
 #endif
 
@@ -98,7 +98,7 @@ DEFINE_EVENT(afrdma_id, afrdma_mr_destroy, TP_PROTO(u64 id), TP_ARGS(id));
 DEFINE_EVENT(afrdma_id_reason, afrdma_link_down,
 	     TP_PROTO(u64 id, unsigned int reason), TP_ARGS(id, reason));
 
-/* HELLO has settled the mode of each direction; @tx and @rx are enum afr_mode. */
+/* TCP handshake or first bytes have settled both modes; @tx and @rx are enum afr_mode. */
 TRACE_EVENT(afrdma_conn_negotiated,
 	TP_PROTO(u64 id, unsigned int tx, unsigned int rx, unsigned int reason),
 	TP_ARGS(id, tx, rx, reason),
@@ -136,7 +136,10 @@ TRACE_EVENT(afrdma_conn_upgrade,
 		  afr_show_whose(__entry->reason), afr_show_reason(__entry->reason))
 );
 
-/* A direction has changed its path at @offset; @where is enum afr_where. */
+/*
+ * A direction has changed its path at @offset, or (rx, AFR_ON_TCP) RESUME was requested at @offset;
+ * @where is enum afr_where.
+ */
 TRACE_EVENT(afrdma_conn_move,
 	TP_PROTO(u64 id, bool tx, unsigned int where, u32 epoch, u64 offset),
 	TP_ARGS(id, tx, where, epoch, offset),

@@ -6,14 +6,14 @@
  * Corking, on a link, turns many small sends into one write. A connection that has posted
  * STREAM_WRITES writes since it last received data is streaming. A streaming connection has one
  * small write in flight at a time; the bytes that the program sends meanwhile wait until that write
- * completes, or until they are no longer small. Requests and responses never wait, and need no
- * completion.
+ * completes, or until they are no longer small. A request or response of up to STREAM_WRITES writes
+ * does not wait, and needs no completion.
  *
- * A latency-sensitive write carries a whole short message of a connection that is not streaming
- * and has posted no bulk for BULK_HOLDOFF. So neither the end of a long message nor a stream in a
- * small ring qualifies. The header of a response may, until its body is sent.
+ * A latency-sensitive write is short, and carries all unsent bytes of a connection that is not
+ * streaming and has posted no bulk for BULK_HOLDOFF. So neither the end of a long message nor a
+ * stream in a small ring qualifies. The header of a response may, if it is sent before the body.
  *
- * A bulk write is longer than LATENCY_MAX.
+ * A bulk write is longer than LATENCY_MAX, before pacing shortens it.
  */
 #include <linux/jiffies.h>
 
@@ -21,9 +21,9 @@
 #include "proto/ring.h"
 #include "tx_policy.h"
 
-#define PIECE		(64u * 1024)	/* for messages longer than a quarter of a ring */
+#define PIECE		(64u * 1024)	/* least piece size, see afr_tx_policy_piece() */
 #define SMALL		(32u * 1024)	/* fewer bytes are small, see is_small() */
-#define CORK_TIMEOUT	(HZ / 5)	/* MSG_MORE and TCP_CORK hold bytes this long, as in TCP */
+#define CORK_TIMEOUT	(HZ / 5)	/* limit of the time that MSG_MORE, TCP_CORK hold bytes */
 #define STREAM_WRITES	3
 #define LATENCY_MAX	(16u * 1024)
 #define BULK_HOLDOFF	(HZ / 10)
@@ -33,10 +33,10 @@
  * @conn: connection
  * @len: bytes of the message
  *
- * On a link, a message of up to a quarter of the smaller ring is sent as one work request. A longer
- * one is cut into pieces, so that one is transferred while the next is copied. Short messages
- * that wait together are sent in such pieces, too. The piece size does not shrink while unsent
- * bytes are waiting.
+ * On a link, a message of up to a quarter of the smaller ring is sent as one work request if
+ * possible. A longer one is cut into pieces, so that one is transferred while the next is copied.
+ * Short messages that wait together are sent in such pieces, too. The piece size does not shrink
+ * while unsent bytes are waiting.
  *
  * Context: process, one sender at a time.
  * Return: how many bytes of the message to pass to afr_send_copy() at once.
@@ -118,9 +118,9 @@ bool afr_tx_policy_is_latency(const struct afr_conn *conn, u32 len)
 }
 
 /*
- * Returns the length of the next write: at most the piece size of afr_tx_policy_piece(), and not
- * across the end of either ring (a mirrored ring has no end). @bulk is set by the length before
- * pacing shortens it.
+ * Returns the length of the next write: at most the piece size of afr_tx_policy_piece(), a quarter
+ * of the window and what the link allows, and not across the end of either ring (a mirrored ring
+ * has no end). @bulk is set by the length before pacing shortens it.
  */
 static u32 run_length(const struct afr_conn *conn, u32 ready, bool *bulk)
 {

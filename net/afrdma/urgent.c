@@ -14,7 +14,7 @@
  *
  * As in TCP, a later urgent offset replaces an earlier one. The earlier byte becomes an ordinary
  * byte of the stream, but is skipped if it is the next one to read. An offset that was read already
- * is ignored.
+ * or is not later than the current one is only acknowledged.
  *
  * Context: connection worker.
  * Return: 0.

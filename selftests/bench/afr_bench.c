@@ -11,8 +11,8 @@
  *	--warm=0|1|2	bytes to send first: none; some; until on RDMA	--on=0|1	offloads
  *	--pause		after the first and the last connection: print a line and wait for input
  *
- * A client prints lines of JSON. "by_rdma" is the share of the bytes carried by RDMA according to
- * AFRDMA_INFO; only AF_RDMA has it.
+ * A client prints lines of JSON, but for "offloads". "by_rdma" is the share of the bytes carried by
+ * RDMA according to AFRDMA_INFO; only stream and rtt on AF_RDMA have it.
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -62,6 +62,7 @@ static bool is_rdma(void)
 
 /* Connections */
 
+/* Opens the connection of @c; with --warm=2, it requests RDMA at once. */
 static void dial(struct conn *c)
 {
 	c->fd = new_socket(opt.family);
@@ -301,6 +302,7 @@ static void connects(void)
 	printf(", \"per_second\": %.1f}\n", all.n / begin);
 }
 
+/* Sets the offloads of both hosts to --on. */
 static void offloads(void)
 {
 	struct request r = { .op = OP_OFFLOADS, .size = opt.on };

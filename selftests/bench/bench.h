@@ -20,7 +20,7 @@ enum op {
 	OP_WARM,	/* the request is sent back */
 	OP_STREAM,	/* messages of size bytes until the end; if back is set, both ways */
 	OP_ECHO,	/* messages of size bytes, each sent back */
-	OP_OFFLOADS,	/* set segmentation offloads of eth0, on if size is 1; sent back */
+	OP_OFFLOADS,	/* set TSO, GSO and GRO of eth0, on unless size is 0; sent back */
 };
 
 struct request {

@@ -56,6 +56,7 @@ static void echo(int fd, const struct request *r)
 	free(buf);
 }
 
+/* Executes the requests of a connection until the client ends it. */
 static void serve_connection(int fd)
 {
 	struct request r;
@@ -80,6 +81,7 @@ static void serve_connection(int fd)
 
 static void one_more(struct listener *l);
 
+/* Thread: serves one connection after another; sees to it that a thread waits in accept(). */
 static void *serve_listener(void *arg)
 {
 	struct listener *l = arg;

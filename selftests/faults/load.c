@@ -6,10 +6,11 @@
  * Commands on standard input, one per line; each is answered by a status line:
  *	mark	measure the longest pause of any direction from now on
  *	status	print the status line only
- *	end	send no new bytes: shut down each direction, then close its connection
+ *	end	begin no connections and, without --limit, send no new bytes: shut down each
+ *		direction, then close its connection
  *	quit	end the program, also if connections are open
  * On standard output: "listening", "status KEY=VALUE...", "result KEY=VALUE..." as the
- * last line; "FAIL why" when a byte is wrong, after which the program ends.
+ * last line; "FAIL why" when a byte is wrong or the program itself fails, which ends it.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -29,6 +30,7 @@ static bool quitting;
 
 /* ---- sockets ---- */
 
+/* Sets the socket options of --buf and --user-timeout. */
 static void set_up(int fd)
 {
 	if (opt.buf) {
@@ -76,6 +78,7 @@ static void open_listener_here(void)
 	nonblocking(listener, true);
 }
 
+/* Calls connect(). Returns true if it has succeeded; else it is in progress or has failed. */
 static bool connect_now(struct conn *c)
 {
 	union addr addr;
@@ -234,6 +237,7 @@ static bool scarce(void)
 	return true;
 }
 
+/* Client: begins a connection in @slot, or does nothing if a resource is scarce. */
 static void begin(int slot)
 {
 	int fd = family_socket(strchr(opt.host, ':'));
@@ -351,6 +355,7 @@ static void read_commands(void)
 	}
 }
 
+/* Has epoll report input of @fd, with the pointer @as. */
 static void watch_fd(int fd, void *as)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = as };
@@ -387,7 +392,7 @@ static void loop(void)
 	}
 }
 
-/* The variable that an option sets; the option of a bool takes no argument. */
+/* The variables that an option sets; an option that only sets a bool takes no argument. */
 static const struct setting {
 	const char *name;
 	const char **text;

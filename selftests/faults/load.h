@@ -16,7 +16,7 @@ struct header {
 	uint64_t limit;
 };
 
-/* One direction. Times are those of now(). */
+/* One direction. Times are those of now(); only the pauses of @rx are reported. */
 struct dir {
 	struct flow flow;
 	double last;		/* time of the last byte */
@@ -34,7 +34,7 @@ struct conn {
 	struct header head;
 	size_t head_done;
 	struct dir tx, rx;
-	int err;		/* first error of a call */
+	int err;		/* first error of a call, see failed() */
 };
 
 struct load_options {
@@ -50,7 +50,7 @@ struct load_options {
 
 extern struct load_options opt;
 extern struct conn *conns[SLOTS];
-extern bool ending;		/* "end" was read: no new bytes, no new connections */
+extern bool ending;		/* "end" was read: no new connections; no new bytes without limit */
 extern int begun;		/* connections begun so far */
 extern pthread_mutex_t lock;	/* protects conns, sums, and members of a conn that threads share */
 

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "load.h"
 
-/* Returns how many bytes one call may send now, according to limit, rate and chunk. */
+/* Returns how many bytes one call may send now, by limit, rate and chunk; 0 if it is to end. */
 size_t allowance(const struct conn *c)
 {
 	uint64_t off = c->tx.flow.off, most = CHUNK_MAX;
@@ -88,7 +88,7 @@ bool pull(struct conn *c)
 	return true;
 }
 
-/* Starts both directions, when both ends know the number of the connection. */
+/* Starts both directions, once this end has sent or received the header. */
 static void start(struct conn *c)
 {
 	c->tx.flow = flow_out(c->head.conn);

@@ -38,6 +38,7 @@ void moved(struct dir *d, size_t len)
 	pthread_mutex_unlock(&lock);
 }
 
+/* The counter of errno @err; errors[0] counts those that are too large for the table. */
 static long *error_count(int err)
 {
 	return &sum.errors[err < ERRNO_MAX ? err : 0];
@@ -126,6 +127,7 @@ static void tally_path(struct tally *t, int fd)
 		t->reasons[info.reason] = true;
 }
 
+/* Counts an open connection in @t. */
 static void tally_conn(struct tally *t, struct conn *c)
 {
 	t->alive++;

@@ -29,7 +29,7 @@
 
 #define NTH_MAX		2000
 #define PIECE		20000
-#define HANG		60	/* seconds that a pass may take before SIGALRM interrupts a call */
+#define HANG		60	/* seconds of run_pass() after which SIGALRM interrupts a call */
 #define ROUNDS_MAX	2000	/* limit of rounds of PIECE bytes each way, until on RDMA */
 #define WORKERS_TIME	3	/* with --workers: seconds for the rounds; may end on TCP */
 #define WORKERS_END	20	/* passes in which workers fail during the last calls */
@@ -88,9 +88,9 @@ static bool is_scarcity(int err)
 }
 
 /*
- * Makes one call of a pass: step(arg), which returns -1 and sets errno if the call fails. If @name
- * is the call whose points of failure this pass tests (sweep.call), the fault is armed for it, and
- * if it fails, it is repeated without the fault.
+ * Makes one call of a pass: step(arg), which returns -1 and sets errno if the call fails. For the
+ * first call named sweep.call, whose points of failure this pass tests, the fault is armed; if the
+ * call fails, it is repeated without the fault.
  */
 static long call(const char *name, long (*step)(void *arg), void *arg)
 {
@@ -167,7 +167,7 @@ static long do_listen(void *arg)
 	return listen(*(int *)arg, 8);
 }
 
-/* A socket whose connect() failed cannot be used again, so the next attempt takes a new one. */
+/* Closes the socket if connect() fails; the next attempt takes a new one. */
 static long do_connect(void *arg)
 {
 	int *fd = arg;
@@ -290,6 +290,7 @@ static bool settled(int fd)
 	return info.tx_path == AFRDMA_PATH_RDMA && info.rx_path == AFRDMA_PATH_RDMA;
 }
 
+/* Carries bytes both ways until both ends have settled(). */
 static void upgrade(struct life *l)
 {
 	double end = now() + WORKERS_TIME;
@@ -307,6 +308,7 @@ static void upgrade(struct life *l)
 		fail("never on RDMA");
 }
 
+/* The calls that open a connection; sets l->dead if they fail because of workers. */
 static void begin(struct life *l)
 {
 	*l = (struct life) { .listener = -1, .client = -1, .server = -1 };
@@ -345,6 +347,7 @@ static int tcp_state(const char *path)
 	return found;
 }
 
+/* Waits until no TCP connection of this program is left. */
 static void wait_gone(void)
 {
 	double limit = now() + GONE;
@@ -360,6 +363,7 @@ static void wait_gone(void)
 	}
 }
 
+/* Ends the stream, unless the connection is dead, and closes all sockets. */
 static void end(struct life *l)
 {
 	int *const fds[] = { &l->client, &l->server, &l->listener };
@@ -442,6 +446,7 @@ static void sweep_call(const char *name)
 
 /* ---- workers ---- */
 
+/* Makes the nth point of failure of each kworker fail; 0: none. */
 static void set_workers(int nth)
 {
 	DIR *proc = opendir("/proc");

@@ -60,6 +60,7 @@ static unsigned int control_interface(char *name)
 	return index;
 }
 
+/* Stores the link-local address of interface @name in @to; false if there is none. */
 static bool link_local_of(const char *name, struct sockaddr_in6 *to)
 {
 	struct ifaddrs *all, *one;
@@ -148,6 +149,7 @@ static void bind_device_server(void)
 
 /* ---- what getaddrinfo() returns ---- */
 
+/* getaddrinfo() for a numeric address; the protocol must be IPPROTO_TCP. */
 static struct addrinfo *look_up(const char *host, int port)
 {
 	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM };

@@ -27,6 +27,7 @@ static void ends_first(void)
 	SYS(close(fd));
 }
 
+/* Other end of ends_first(): answers after it has read to the end. */
 static void ends_second(void)
 {
 	struct flow in = flow_in(0), out = flow_out(0);
@@ -50,6 +51,7 @@ static void ends_unspoken(void)
 	WANT_EQ(flow_recv_to_eof(fd, &in), LEN);
 }
 
+/* Other end of ends_unspoken(). */
 static void answers_silence(void)
 {
 	struct flow out = flow_out(0);
@@ -125,6 +127,7 @@ static void shuts_both(void)
 	barrier("reset");
 }
 
+/* Other end of shuts_both(): send() soon fails with EPIPE. */
 static void writes_to_shut(void)
 {
 	int fd = open_conn();
@@ -151,6 +154,7 @@ static size_t close_count(void)
 	return amount(70, 7);
 }
 
+/* Closes each socket right after send(); reads_all() must still receive all bytes. */
 static void sends_and_closes(void)
 {
 	int port = server_port();
@@ -267,6 +271,7 @@ static void lingers(void)
 	barrier("read");
 }
 
+/* Other end of lingers() and lingers_in_vain(): reads only when it is told to. */
 static void reads_slowly(void)
 {
 	struct flow in = flow_in(0);
@@ -346,6 +351,7 @@ static void answers_and_goes_client(void)
 	WANT(in.off == 5000 || (run.variant == VAR_RDMA && !in.off));
 }
 
+/* With nothing left to send, close() returns at once, whatever the linger time. */
 static void linger_nothing(void)
 {
 	struct flow in = flow_in(0), out = flow_out(0);
@@ -371,6 +377,7 @@ static void stream_for_ever(int fd)
 		flow_send(fd, &out, 64 * KIB, 64 * KIB);
 }
 
+/* A child that sends is killed: the peer reads an intact stream, and then its end. */
 static void killed_while_sending(void)
 {
 	int fd = open_conn();
@@ -489,7 +496,7 @@ static void receives_first(void)
 	path_check(fd, LEN, LEN);
 }
 
-/* Neither end sends for longer than every timer of the handshake. */
+/* Neither end sends at first; without --quick, for longer than hello_timeout_ms. */
 static void silence_then_both(void)
 {
 	struct flow in = flow_in(0), out = flow_out(0);
@@ -538,7 +545,7 @@ static void both_close(void)
 #define SLOW_BYTES	240000
 #define SLOW_CHUNK	6000
 #define SLOW_PAUSE	100	/* ms */
-/* ms; the peer takes four times as long to read the bytes left in the send ring at close() */
+/* ms; the peer takes over three times as long to read what close() leaves in the send ring */
 #define SLOW_TIMEOUT	600
 
 static const struct sizes slow_rings = { .sndbuf = 131072, .rcvbuf = 16384 };
@@ -565,6 +572,7 @@ static void slow_reader_server(void)
 		path_set_sysctl("orphan_timeout_ms", before);
 }
 
+/* Thread: reads a chunk at a time, with pauses; returns the length of the stream. */
 static void *read_slowly(void *arg)
 {
 	int fd = *(int *)arg;

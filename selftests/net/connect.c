@@ -32,6 +32,7 @@ static void accept_exchange(void)
 
 /* ---- addresses ---- */
 
+/* Server: sends to the client the address that @get returns, for match_name(). */
 static void send_name(int fd, int (*get)(int, struct sockaddr *, socklen_t *))
 {
 	union addr addr;
@@ -119,6 +120,7 @@ static void mapped_client(void)
 	exchange(fd);
 }
 
+/* With IPV6_V6ONLY, a socket cannot be bound to a mapped IPv4 address. */
 static void v6only(void)
 {
 	union addr addr;
@@ -134,6 +136,7 @@ static void v6only(void)
 	SYS_ERRNO(bind(fd, &addr.sa, len), EINVAL);
 }
 
+/* The server sees the port to which the client has bound its socket. */
 static void bound_client(void)
 {
 	int port = server_port();
@@ -301,6 +304,7 @@ static void connect_then_blocking(void)
 
 /* ---- a connect that stays in progress because the server's backlog is full ---- */
 
+/* The backlog is full until the client has seen how calls behave meanwhile. */
 static void full_backlog_server(void)
 {
 	int listener = open_listener(0);
@@ -324,6 +328,7 @@ static int fill_backlog(void)
 	return port;
 }
 
+/* While connect() is in progress, other calls do not wait; then it completes. */
 static void connect_pending(void)
 {
 	int port = fill_backlog();
@@ -626,6 +631,7 @@ static void unspec(void)
 	exchange(fd);
 }
 
+/* Other end of unspec(): the connection is reset, and a second one comes. */
 static void unspec_server(void)
 {
 	int listener = open_listener(8);

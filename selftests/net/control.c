@@ -61,6 +61,7 @@ void control_readline(char *line, size_t size)
 		skip("%s", line + strlen(LINE_SKIP " "));
 }
 
+/* Reads the next line, which must be @want. */
 static void expect(const char *want)
 {
 	char line[600];

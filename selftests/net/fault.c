@@ -14,11 +14,13 @@
 #define AFTER	10	/* the first call to corrupt, of those that return enough bytes */
 #define PIECE	64
 
+/* Removes eight bytes; the bytes behind them move up. */
 static void lose(char *buf, size_t len)
 {
 	memmove(buf + PIECE, buf + PIECE + 8, len - PIECE - 8);
 }
 
+/* Returns PIECE bytes twice; the bytes behind them move down, and the last ones are lost. */
 static void repeat(char *buf, size_t len)
 {
 	memmove(buf + 2 * PIECE, buf + PIECE, len - 2 * PIECE);
@@ -89,6 +91,9 @@ static void corrupt_once(int fd, char *buf, size_t len)
 	}
 }
 
+/*
+ * Replaces recv() of the C library; the control channel, which is read byte by byte, stays intact.
+ */
 ssize_t recv(int fd, void *buf, size_t len, int flags)
 {
 	static ssize_t (*real)(int fd, void *buf, size_t len, int flags);

@@ -16,6 +16,7 @@
 
 #define FILE_SIZE	(3 * MIB + 123)
 
+/* Creates a file in memory with the next @len bytes of @flow; returns its descriptor. */
 static int pattern_file(struct flow *flow, size_t len)
 {
 	int file = SYS(memfd_create("pattern", MFD_CLOEXEC));
@@ -148,6 +149,7 @@ static void tee_back(void)
 	path_check(fd, TEE_ROUNDS * TEE_LEN, TEE_ROUNDS * TEE_LEN);
 }
 
+/* Other end of tee_back(): sends bytes, and receives the same bytes back. */
 static void tee_there(void)
 {
 	struct flow out = flow_out(0), in = out;
@@ -160,6 +162,7 @@ static void tee_there(void)
 	path_check(fd, TEE_ROUNDS * TEE_LEN, TEE_ROUNDS * TEE_LEN);
 }
 
+/* splice() from a socket without bytes fails with EAGAIN; at the end of the stream it returns 0. */
 static void splice_empty(void)
 {
 	int fd = open_conn();
@@ -202,6 +205,7 @@ static void simple_recv(void)
 	path_check(fd, 0, PEEK_LEN);
 }
 
+/* MSG_PEEK returns bytes, as many as MSG_WAITALL demands, and leaves them there. */
 static void peek_recv(void)
 {
 	struct flow in = flow_in(0);
@@ -290,6 +294,7 @@ static void *waitall_reader(void *arg)
 	return NULL;
 }
 
+/* A recv() with MSG_WAITALL returns all pieces, which arrive one after another. */
 static void waitall_recv(void)
 {
 	int fd = open_conn();
@@ -391,7 +396,7 @@ static void cork_send(void)
 	path_check(fd, 1010, 0);
 }
 
-/* Bytes that have left the send ring, by either path. */
+/* Bytes sent so far, by either path. */
 static uint64_t bytes_sent(int fd)
 {
 	struct afrdma_info info = path_info(fd);
@@ -401,9 +406,9 @@ static uint64_t bytes_sent(int fd)
 
 /*
  * Makes ten short sends. MSG_MORE on the first nine, or TCP_CORK from before the first until after
- * the tenth, must hold back all bytes; all are sent after the tenth. Returns false, so that the
- * caller tries again, if the first nine took so long that the timer for held bytes may have sent
- * them.
+ * the tenth, must hold back the bytes of the nine; all are sent afterwards. Returns false, so that
+ * the caller tries again, if the first nine took so long that the timer for held bytes may have
+ * sent them.
  */
 static bool held_back(int fd, struct flow *out, bool cork)
 {
@@ -467,6 +472,7 @@ static bool pushed(int fd, struct flow *out, void (*push)(int fd, struct flow *o
 	return now() - start < 0.1;
 }
 
+/* What sends bytes that MSG_MORE or TCP_CORK holds back: each of these events must. */
 static void more_held_send(void)
 {
 	struct flow out = flow_out(0);
@@ -478,7 +484,7 @@ static void more_held_send(void)
 	EVENTUALLY(held_back(fd, &out, true));
 	EVENTUALLY(pushed(fd, &out, push_corked));
 	set_int(fd, IPPROTO_TCP, TCP_CORK, 0);
-	if (!old_kernel())	/* old kernels hold these bytes back on TCP, too */
+	if (!old_kernel())	/* before 6.5, TCP holds these bytes back, too */
 		EVENTUALLY(pushed(fd, &out, push_short_file));
 	/* a timer sends held bytes after 200 ms */
 	before = bytes_sent(fd);
@@ -551,6 +557,7 @@ static void fault_recv(void)
 
 /* ---- queue lengths ---- */
 
+/* FIONREAD and SIOCINQ return the number of unread bytes. */
 static void inq_recv(void)
 {
 	struct flow in = flow_in(0);
@@ -567,6 +574,7 @@ static void inq_recv(void)
 	path_check(fd, 0, PEEK_LEN);
 }
 
+/* SIOCOUTQ is at most what was sent, at least SIOCOUTQNSD, and 0 when all bytes are read. */
 static void outq_send(void)
 {
 	struct flow out = flow_out(0);

@@ -2,7 +2,7 @@
 /*
  * Position-coded streams. Every byte is a function of seed, row, variant, connection,
  * direction and offset. A lost, repeated, reordered or foreign byte is detected at once,
- * and a search finds the stream and offset to which the wrong bytes belong.
+ * and a search near its offset tells to which stream and offset the wrong bytes belong.
  */
 #define _GNU_SOURCE
 #include <endian.h>
@@ -68,6 +68,7 @@ static inline uint64_t word_at(uint64_t key, uint64_t off)
 	return low >> shift | word(key, off / 8 + 1) << (64 - shift);
 }
 
+/* Writes @len bytes of the stream, from offset @off on, to @to. */
 static void generate(uint64_t key, uint64_t off, uint8_t *to, size_t len)
 {
 	uint64_t w;
@@ -128,7 +129,7 @@ static bool find_in(uint64_t key, uint64_t off, uint64_t reach, uint64_t got, ui
 	return false;
 }
 
-/* Searches the streams of all connections of this row for the eight bytes @got. */
+/* Searches the streams of this row's first LOCATE_CONNS connections for the eight bytes @got. */
 static bool locate_in_conns(const struct flow *flow, uint64_t off, uint64_t got, char *text,
 			    size_t size)
 {

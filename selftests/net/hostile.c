@@ -22,6 +22,7 @@ struct talk {
 	uint8_t *buf;
 };
 
+/* Returns @ret, the result of a call, or 0 if the call would have blocked. */
 static ssize_t may_block(ssize_t ret)
 {
 	if (ret < 0 && errno == EAGAIN)
@@ -147,6 +148,7 @@ static void end_conn(int fd, enum end end)
 	SYS(close(fd));
 }
 
+/* Thread: opens churns() connections, and ends each in a random way. */
 static void *churn_client(void *arg)
 {
 	unsigned int first = (uintptr_t)arg >> 32, port = (uintptr_t)arg;
@@ -164,6 +166,7 @@ static void *churn_client(void *arg)
 	return NULL;
 }
 
+/* Threads open connections in succession, and end each in a random way. */
 static void churn(void)
 {
 	uintptr_t port = server_port();
@@ -176,6 +179,7 @@ static void churn(void)
 	control_writef("NO MORE");
 }
 
+/* Thread: reads a connection to its end, which must be the announced one. */
 static void *churn_reader(void *arg)
 {
 	int fd = (intptr_t)arg;
@@ -266,6 +270,7 @@ static void writes_under_recv(void)
 	barrier("read");
 }
 
+/* epoll forgets a closed descriptor; the peer reads the end of the stream. */
 static void closed_in_epoll(void)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
@@ -318,6 +323,7 @@ static void *onlooker(void *arg)
 	return NULL;
 }
 
+/* A stream each way, while onlooker() uses the same socket from before connect() on. */
 static void looked_at(void)
 {
 	for (unsigned int i = 0; i < amount(20, 3); i++) {

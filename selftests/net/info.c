@@ -4,6 +4,7 @@
 #include "proto/reason.h"
 #include "test.h"
 
+/* Fails unless AFRDMA_INFO has this reason, as the peer's if @peer. */
 static void want_reason(int fd, unsigned int reason, bool peer)
 {
 	struct afrdma_info info = path_info(fd);
@@ -22,6 +23,7 @@ static bool has_reason(int fd, unsigned int reason, bool peer)
 
 /* ---- role and byte counts ---- */
 
+/* Checks the role, and the numbers of bytes sent and received since @before. */
 static void want_bytes(int fd, const struct afrdma_info *before, uint64_t tx, uint64_t rx)
 {
 	struct afrdma_info info = path_info(fd);
@@ -60,6 +62,7 @@ static void role_and_bytes(void)
 
 /* ---- no upgrade yet ---- */
 
+/* Before the upgrade, each end reports why it is not on RDMA. */
 static void before_upgrade(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);

@@ -10,6 +10,7 @@
 #define LEN	1000
 #define MANY	40
 
+/* Sends and receives LEN bytes of connection @conn. */
 static void exchange_on(int fd, unsigned int conn)
 {
 	struct flow out = flow_out(conn), in = flow_in(conn);
@@ -20,6 +21,7 @@ static void exchange_on(int fd, unsigned int conn)
 
 /* ---- accept ---- */
 
+/* accept4() sets its flags on the new socket; accept() inherits no flags from the listener. */
 static void accept_flags(void)
 {
 	int listener = open_listener(8);
@@ -38,6 +40,7 @@ static void accept_flags(void)
 	barrier("flags seen");
 }
 
+/* Other end of accept_flags(). */
 static void two_connects(void)
 {
 	int port = server_port();
@@ -79,6 +82,7 @@ struct acceptor {
 	int served;
 };
 
+/* Thread: accepts and serves connections until accept() fails. */
 static void *accept_some(void *arg)
 {
 	struct acceptor *a = arg;
@@ -155,6 +159,7 @@ static void accept_edge(void)
 	barrier("all served");
 }
 
+/* Other end of accept_edge() and reuseport_server(): each socket must receive a byte. */
 static void many_connects(void)
 {
 	int port = server_port();
@@ -168,6 +173,7 @@ static void many_connects(void)
 	barrier("all served");
 }
 
+/* A child process accepts, and its parent closes its own descriptor of the listener. */
 static void accept_in_child(void)
 {
 	int listener = open_listener(8);
@@ -188,7 +194,7 @@ static void connect_once(void)
 
 /* ---- backlog ---- */
 
-/* As many clients as the backlog allows can connect and send before the server calls accept(). */
+/* As many clients as the backlog names connect before the server calls accept(); it serves all. */
 static void backlog_server(void)
 {
 	int listener = open_listener(MANY);
@@ -258,7 +264,7 @@ static void overflow_client(void)
 
 /* ---- a server that sends first ---- */
 
-/* An accepted socket is writable at once, whether or not the client has sent anything. */
+/* An accepted socket is writable at once, although the client's program has sent nothing. */
 static void speaks_first(void)
 {
 	struct flow out = flow_out(0);
@@ -365,6 +371,7 @@ static void speaks_and_lingers(void)
 
 /* ---- listeners that are closed ---- */
 
+/* Closing a listener resets the connections that it has not accepted. */
 static void closed_with_pending(void)
 {
 	int listener = open_listener(8);
@@ -458,6 +465,7 @@ static void closed_in_storm_client(void)
 
 /* ---- ports ---- */
 
+/* While a socket listens on a port, no other one, of either family, can be bound to it. */
 static void port_in_use(void)
 {
 	union addr addr;
@@ -483,6 +491,7 @@ static int reusing_socket(void)
 	return fd;
 }
 
+/* A port in TIME_WAIT can be bound again only with SO_REUSEADDR. */
 static void time_wait_server(void)
 {
 	int listener = reusing_socket();
@@ -535,6 +544,7 @@ static int reuseport_listener(int port)
 	return fd;
 }
 
+/* Two listeners share a port by SO_REUSEPORT, and accept all connections between them. */
 static void reuseport_server(void)
 {
 	int first = reuseport_listener(0);
@@ -578,6 +588,7 @@ static const struct {
 	{ IPPROTO_IP, IP_TTL, 33 },
 };
 
+/* Sets the options on a listener, and reads them from a socket that it accepts. */
 static void read_inherited(int *values)
 {
 	int listener = new_socket(0);

@@ -56,6 +56,7 @@ static const char usage[] =
 
 /* ---- selection of rows ---- */
 
+/* Does a pattern in @list, separated by commas, match @name or @full? Without a list: true. */
 static bool in_list(const char *list, const char *name, const char *full)
 {
 	char *copy, *save, *word;
@@ -70,6 +71,7 @@ static bool in_list(const char *list, const char *name, const char *full)
 	return found;
 }
 
+/* May @row run in @variant, by its flags and --family? */
 static bool allowed(const struct row *row, enum variant variant)
 {
 	static const unsigned int flags[VAR_COUNT] = {
@@ -109,6 +111,7 @@ static bool selected(const struct row *row, enum variant variant)
 	       in_list(opt.only, row->name, full) && (!run.quick || quick(row, variant));
 }
 
+/* Calls @act, if given, for each selected row in each of its variants; returns their number. */
 static int for_each_row(void (*act)(const struct row *row, enum variant variant))
 {
 	int count = 0, seen = 0;
@@ -149,6 +152,7 @@ static void set_text(const char *text)
 /* How long one side may continue a row after the other side has ended it. */
 #define GRACE_SECONDS	1
 
+/* Has the other side hung up more than GRACE_SECONDS ago? *@since: when that was first seen. */
 static bool other_side_gone(double *since)
 {
 	struct pollfd p = { .fd = run.control, .events = POLLRDHUP };
@@ -199,8 +203,8 @@ static void bail_out(const char *why)
 }
 
 /*
- * Kills the remaining processes of a row. If one cannot be killed, it hangs in the kernel and would
- * make the results of later rows meaningless, so the run is aborted.
+ * Kills the remaining processes of a row. If process @pid has not @ended and cannot be killed, it
+ * hangs in the kernel and would make the results of later rows meaningless: the run is aborted.
  */
 static void kill_row(pid_t pid, bool ended)
 {
@@ -217,12 +221,12 @@ static void kill_row(pid_t pid, bool ended)
 	}
 }
 
-#define FRAMED_SECONDS	2	/* time for connections of the row to become framed */
+#define FRAMED_SECONDS	2	/* time for a connection of the row to become framed */
 
 /*
- * If both ends use AF_RDMA, checks that this host has had connections since the counters in @old
- * were read, and that all of them have become framed: a row that does not check its path would also
- * pass in fallback mode.
+ * If both ends use AF_RDMA and the row is not UNFRAMED, checks that since the counters in @old were
+ * read a connection of this host has become framed, and none has fallen back to TCP: a row that
+ * does not check its path would also pass in fallback mode.
  */
 static bool was_framed(const uint64_t *old)
 {
@@ -262,6 +266,7 @@ static void report(bool good, bool skip_row, double seconds)
 	fflush(stdout);
 }
 
+/* Runs @body in a process of its own, and prints the result of the row. */
 static void run_and_report(void (*body)(void))
 {
 	uint64_t stats[STAT_COUNT];
@@ -400,6 +405,7 @@ static int client_main(void)
 	return rc;
 }
 
+/* Runs the rows that the client asks for, until the client ends the session. */
 static int server_loop(int listener, int count)
 {
 	struct pollfd fds[] = {

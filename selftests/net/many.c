@@ -13,6 +13,7 @@ static unsigned int conns(void)
 	return amount(CONNS_MAX, 30);
 }
 
+/* Number of bytes per connection and direction. */
 static size_t share(void)
 {
 	return amount(256 * KIB, 64 * KIB);
@@ -33,9 +34,10 @@ static uint32_t recv_number(int fd)
 	return number;
 }
 
-/* Small rings, because 200 rings of the default size exceed what a small host allows for RDMA. */
+/* Small rings: those of 200 connections, of the default size, exceed a small host's limits. */
 static const struct sizes modest = { .sndbuf = 32 * KIB, .rcvbuf = 32 * KIB };
 
+/* Opens conns() connections; fds[i] is connection i at both ends. */
 static void open_all(int *fds)
 {
 	const struct sizes *sizes = run.variant == VAR_RDMA ? &modest : NULL;
@@ -50,6 +52,7 @@ static void open_all(int *fds)
 	}
 }
 
+/* Checks the path of all connections, on which @bytes and the number were transferred. */
 static void check_all(const int *fds, uint64_t bytes)
 {
 	uint64_t number = sizeof(uint32_t);
@@ -71,7 +74,7 @@ static unsigned int eagains, false_pollouts;
 
 /*
  * A small guest cannot back all rings at once. So a send() after POLLOUT may fail with EAGAIN in
- * the variants with AF_RDMA, but not in variant tcp.
+ * the variants with AF_RDMA, but not in variant tcp. Returns 0 then.
  */
 static ssize_t try_send(int fd, const void *buf, size_t len)
 {
@@ -143,6 +146,7 @@ struct worker {
 	unsigned int number;
 };
 
+/* Thread: sends and receives share() bytes, in turns. */
 static void *talk(void *arg)
 {
 	struct worker *w = arg;
@@ -208,6 +212,7 @@ static bool echo_run(struct echo *e)
 	}
 }
 
+/* Accepts all connections that wait, and adds them to epoll. */
 static void echo_accept(int ep, int listener)
 {
 	for (;;) {
@@ -266,6 +271,7 @@ static void *echo_send(void *arg)
 	return NULL;
 }
 
+/* Thread: one connection to the echo server. @arg: its number << 32 | port. */
 static void *echo_client_thread(void *arg)
 {
 	unsigned int number = (uintptr_t)arg >> 32, port = (uintptr_t)arg;
@@ -295,6 +301,7 @@ static void echo_client(void)
 
 /* ---- connections in succession ---- */
 
+/* Number of connections in succession. */
 static unsigned int cycles(void)
 {
 	return amount(run.variant == VAR_RDMA ? 200 : 1000, 50);
@@ -335,6 +342,7 @@ static void cycles_client(void)
 /* Number of threads that open connections at the same time. */
 #define STORMERS	8
 
+/* Thread: opens connections in succession. @arg: number of the first << 32 | port. */
 static void *storm_thread(void *arg)
 {
 	unsigned int first = (uintptr_t)arg >> 32, port = (uintptr_t)arg;

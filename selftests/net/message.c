@@ -12,6 +12,7 @@
 
 /* ---- request and response ---- */
 
+/* A request of the client and the response of the server, @len bytes each. */
 static void request(int fd, struct flow *out, struct flow *in, size_t len)
 {
 	if (run.server)
@@ -105,6 +106,7 @@ static size_t recv_vectors(int fd, struct iovec *iov, uint8_t *buf, bool by_read
 	return SYS(recvmsg(fd, &msg, 0));
 }
 
+/* Other end of vectors_send(), which tells the length of the stream when it has sent all. */
 static void vectors_recv(void)
 {
 	struct iovec *iov = buffer(VECTORS * sizeof(*iov));
@@ -217,6 +219,7 @@ static void mmsg_one_send(void)
 
 /* ---- zero lengths ---- */
 
+/* send() of 0 bytes sends nothing; recv() of 0 bytes waits for a byte and leaves it there. */
 static void zero_length(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);
@@ -242,6 +245,7 @@ static void zero_length(void)
 
 /* ---- signals ---- */
 
+/* After shutdown(SHUT_WR), a send fails with EPIPE and, without MSG_NOSIGNAL, raises SIGPIPE. */
 static void sigpipe(void)
 {
 	int fd = open_conn();
@@ -257,6 +261,7 @@ static void sigpipe(void)
 	want_eof(fd);
 }
 
+/* Has SIGALRM sent every @ms; 0: no longer. */
 static void alarm_every(int ms)
 {
 	struct itimerval timer = {
@@ -285,6 +290,7 @@ static void eintr_recv(void)
 	path_check(fd, 0, 100);
 }
 
+/* Other end of eintr_recv(): sends after some more signals there. */
 static void eintr_send(void)
 {
 	struct flow out = flow_out(0);
@@ -296,7 +302,10 @@ static void eintr_send(void)
 	path_check(fd, 100, 0);
 }
 
-/* A signal that interrupts a blocked send() makes it return the number of bytes it accepted. */
+/*
+ * A signal that interrupts a blocked send() makes it return the number of bytes it accepted; if
+ * that is 0, it fails with EINTR.
+ */
 static void eintr_full_send(void)
 {
 	struct flow out = flow_out(0), next = out;

@@ -370,6 +370,7 @@ static const struct misuse connected_misuses[] = {
 	{ "pread", act_pread },
 };
 
+/* Makes each call of the table on a TCP connection and on one of the row's family. */
 static void misuse_connected(void)
 {
 	int own = open_conn(), tcp = open_tcp_conn();
@@ -395,6 +396,7 @@ static void misuse_connected(void)
 
 /* ---- close right after connect() or accept(), bytes before accept() ---- */
 
+/* The client closes each socket right after connect(); the server reads the end at once. */
 static void close_at_once(void)
 {
 	int port = server_port();
@@ -419,6 +421,7 @@ static void close_at_once_server(void)
 	barrier("closed");
 }
 
+/* The server closes each socket right after accept(); the client reads the end at once. */
 static void accept_close_at_once(void)
 {
 	int listener = open_listener(8);

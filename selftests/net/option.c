@@ -21,6 +21,7 @@ static void lowat_send(void)
 	path_check(fd, 1000, 0);
 }
 
+/* With SO_RCVLOWAT 1000, poll() reports 1000 bytes, but not 999. */
 static void lowat_recv(void)
 {
 	struct flow in = flow_in(0);
@@ -34,7 +35,7 @@ static void lowat_recv(void)
 	WANT_EQ(poll_one(fd, POLLIN, 100), 0);
 	barrier("seen");
 	/*
-	 * Calls poll() first. A recv() that starts while fewer than SO_RCVLOWAT bytes are queued
+	 * poll() comes first: a recv() that starts while fewer than SO_RCVLOWAT bytes are queued
 	 * consumes them, and TCP then wakes it only after SO_RCVLOWAT further bytes.
 	 */
 	await(fd, POLLIN);
@@ -68,6 +69,7 @@ static void lowat_huge_send(void)
 	path_check(fd, 4 * MIB, 0);
 }
 
+/* recv() ends after SO_RCVTIMEO, with EAGAIN or with the bytes that have arrived. */
 static void rcvtimeo(void)
 {
 	struct flow in = flow_in(0), out = flow_out(0);
@@ -88,6 +90,7 @@ static void rcvtimeo(void)
 	path_check(fd, 50, 50);
 }
 
+/* send() into full buffers ends after SO_SNDTIMEO, with the bytes accepted or with EAGAIN. */
 static void sndtimeo_send(void)
 {
 	struct flow out = flow_out(0), next;
@@ -121,6 +124,7 @@ static void sndtimeo_recv(void)
 
 /* ---- errors ---- */
 
+/* SO_ERROR returns the error of a reset once; afterwards recv() returns 0. */
 static void so_error(void)
 {
 	int fd = open_conn();
@@ -215,6 +219,7 @@ struct outcome {
 	int set_errno, get_errno, value;
 };
 
+/* Sets an option and, unless it is set_only, reads it. */
 static struct outcome try_option(int fd, const struct known *k)
 {
 	struct outcome o = { 0 };
@@ -242,6 +247,7 @@ static void compare_option(const struct known *k, struct outcome own, struct out
 		     own.value, tcp.value);
 }
 
+/* Sets and reads each option of the table on a new socket, compared with a TCP socket. */
 static void options_unconnected(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
@@ -332,6 +338,7 @@ static void tcp_info(void)
 	barrier("read");
 }
 
+/* SO_LINGER and SO_RCVTIMEO return the values that were set. */
 static void linger_value(void)
 {
 	struct linger in = { .l_onoff = 1, .l_linger = 12 }, out = { 0 };

@@ -20,6 +20,7 @@
 
 /* ---- the error queue ---- */
 
+/* The error queue of a connection is empty, and poll() does not report POLLERR. */
 static void errqueue(void)
 {
 	int fd = open_conn();
@@ -40,7 +41,10 @@ static void zerocopy_recv(void)
 	path_check(fd, 0, in.off);
 }
 
-/* Reads a notification of MSG_ZEROCOPY; returns the number of the last send() that it completes. */
+/*
+ * Reads a notification of MSG_ZEROCOPY, which must report a copy if @copied. Returns the number of
+ * the last send() that it completes.
+ */
 static unsigned int next_notification(int fd, bool copied)
 {
 	char control[CMSG_SPACE(sizeof(struct sock_extended_err) + sizeof(struct sockaddr_in6))];
@@ -60,6 +64,7 @@ static unsigned int next_notification(int fd, bool copied)
 	return err.ee_data;
 }
 
+/* Sends by MSG_ZEROCOPY, and waits for the notifications before the buffer is reused. */
 static void zerocopy_send(void)
 {
 	struct flow out = flow_out(0);
@@ -92,6 +97,7 @@ static void zerocopy_send(void)
 
 /* ---- SO_PEEK_OFF ---- */
 
+/* Other end of peek_off_recv() and tcp_inq_recv(). */
 static void peek_off_send(void)
 {
 	int fd = open_conn();
@@ -102,6 +108,7 @@ static void peek_off_send(void)
 	path_check(fd, 10, 0);
 }
 
+/* With SO_PEEK_OFF, MSG_PEEK continues behind the last peek; old kernels refuse the option. */
 static void peek_off_recv(void)
 {
 	int fd = open_conn(), zero = 0;
@@ -134,6 +141,7 @@ static void peek_off_recv(void)
 
 /* ---- TCP_INQ: recvmsg() also returns how many bytes are left ---- */
 
+/* Receives @len bytes; returns the number of unread bytes in the control message. */
 static int recv_inq(int fd, char *buf, size_t len)
 {
 	char control[CMSG_SPACE(sizeof(int))] = "";
@@ -192,6 +200,7 @@ static void timestamp_send(void)
 
 /* ---- AFRDMA_RDMA ---- */
 
+/* Connects with AFRDMA_RDMA set to @policy, or not set if that is negative. */
 static int connect_with_policy(int port, int policy)
 {
 	union addr addr;
@@ -204,6 +213,7 @@ static int connect_with_policy(int port, int policy)
 	return fd;
 }
 
+/* Sends 64 bytes and receives 64, or the other way round if not @first. */
 static void echo(int fd, bool first)
 {
 	char buf[64] = "";
@@ -286,6 +296,7 @@ static void policy_server(void)
 
 /* ---- the other SOL_AFRDMA options ---- */
 
+/* Wrong values, lengths and options of level SOL_AFRDMA are refused. */
 static void option_errors(void)
 {
 	int fd = new_socket(0), value = 100000;
@@ -303,6 +314,7 @@ static void option_errors(void)
 	close(fd);
 }
 
+/* The rings have the sizes set by AFRDMA_SNDRING and AFRDMA_RCVRING before connect(). */
 static void ring_client(void)
 {
 	union addr addr;

@@ -47,6 +47,7 @@ struct afrdma_info path_info(int fd)
 	return info;
 }
 
+/* Returns a text about @info, which the next call overwrites. */
 static const char *describe(const struct afrdma_info *info)
 {
 	static char text[300];
@@ -114,6 +115,7 @@ static void take_base(int fd)
 	bases[fd].rx_rdma = info.rx_bytes_rdma - unread;
 }
 
+/* The client's part of path_warm_up(): round trips until both ends report RDMA, and a last one. */
 static void warm_up_client(int fd, struct warm_up *m)
 {
 	double end = now() + patience();
@@ -200,6 +202,7 @@ static uint64_t bytes_sent(int fd)
 	return info.tx_bytes_tcp + info.tx_bytes_rdma;
 }
 
+/* Variant cold: the bytes may have used either path. */
 static void check_cold(const struct afrdma_info *info, uint64_t tx, uint64_t rx)
 {
 	if (info->mode != AFRDMA_MODE_FRAMED ||
@@ -254,6 +257,7 @@ void path_check(int fd, uint64_t tx, uint64_t rx)
 	barrier("paths checked");
 }
 
+/* Opens a setting in /proc/sys/net/afrdma; NULL if there is none. */
 static FILE *sysctl(const char *name, const char *mode)
 {
 	char path[128];

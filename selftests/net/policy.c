@@ -20,6 +20,7 @@ static void attach_accept_all(int fd)
 	SYS(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)));
 }
 
+/* Number of instructions of the socket's filter; 0 if there is none. */
 static int filter_length(int fd)
 {
 	struct sock_filter room[4];
@@ -29,6 +30,7 @@ static int filter_length(int fd)
 	return len;
 }
 
+/* A socket filter moves the connection to TCP; it can be read, and detached once. */
 static void filter_shared(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);
@@ -69,6 +71,7 @@ static int locked_errno(bool rdma, int option)
 	return err;
 }
 
+/* The errno of attaching a filter to a new socket, or 0 on success. */
 static int unprivileged_errno(bool rdma)
 {
 	int fd = new_socket_of(rdma, false, 0), err;
@@ -78,7 +81,7 @@ static int unprivileged_errno(bool rdma)
 	return err;
 }
 
-/* Attaching a filter to a socket with SO_LOCK_FILTER, or without privileges, fails as on TCP. */
+/* A filter is refused after SO_LOCK_FILTER; without privileges, the result is that on TCP. */
 static void filter_rights(void)
 {
 	pid_t pid;
@@ -100,6 +103,7 @@ static void filter_rights(void)
 
 /* ---- ICMP errors ---- */
 
+/* Number of the ICMP messages "destination unreachable" that this host has received. */
 static long icmp_unreachables(void)
 {
 	FILE *file = fopen("/proc/net/snmp", "r");
@@ -115,6 +119,7 @@ static long icmp_unreachables(void)
 	return value;
 }
 
+/* Runs a shell command; @port is the argument of @format. */
 static void run_command(const char *format, int port)
 {
 	char line[256];
@@ -225,6 +230,7 @@ static const struct change changes[] = {
 
 static volatile bool stream_ends;
 
+/* Thread: sends until stream_ends is set. */
 static void *stream(void *arg)
 {
 	struct flow *out = arg;
@@ -234,6 +240,7 @@ static void *stream(void *arg)
 	return NULL;
 }
 
+/* Denies RDMA by @c while bytes flow: the direction must leave RDMA in time, with c->reason. */
 static void change_once(const struct change *c)
 {
 	struct afrdma_info info;
@@ -274,6 +281,7 @@ static bool to_itself(int fd)
 	return own.in.sin_addr.s_addr == peer.in.sin_addr.s_addr;
 }
 
+/* Each change makes the stream leave RDMA; when it is undone, the stream returns. */
 static void changes_client(void)
 {
 	long retry = path_sysctl("attach_retry_ms");
@@ -330,6 +338,7 @@ static int socket_in_namespace(void)
 	return WEXITSTATUS(status);
 }
 
+/* Any user may create sockets in such a namespace, unless the sysctl unprivileged is 0. */
 static void namespaces_client(void)
 {
 	WANT_EQ(socket_in_namespace(), 0);

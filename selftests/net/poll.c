@@ -137,6 +137,7 @@ static const struct situation {
 	{ "both full, then reset", fill, fill, IN | OUT | RDHUP | HUP | ERR, reset_it },
 };
 
+/* The mask that epoll reports for @fd now. */
 static int epoll_mask(int fd)
 {
 	struct epoll_event ev = { .events = ALL };
@@ -155,6 +156,7 @@ static void want_mask(const struct situation *s, int got, const char *how)
 		     speaks_rdma() ? "AF_RDMA" : "TCP", how, got, s->mask);
 }
 
+/* The watcher's part of situation @s. */
 static void watch(const struct situation *s, int fd)
 {
 	double end = now() + patience() / 2;
@@ -175,6 +177,7 @@ static void watch(const struct situation *s, int fd)
 	want_mask(s, poll_one(fd, ALL, 0), "second poll");
 }
 
+/* The peer's part of situation @s. */
 static void act(const struct situation *s, int fd)
 {
 	s->peer(fd);
@@ -199,7 +202,7 @@ static void run_situation(const struct situation *s, bool watcher)
 	SYS(close(fd));
 }
 
-/* Variants tcp and cold run each situation on TCP sockets first, which validates the table. */
+/* To test the table, variant cold runs each situation on TCP first, and variant tcp only there. */
 static void masks(bool watcher)
 {
 	enum variant variant = run.variant;
@@ -358,6 +361,7 @@ static void wakes_by_end(void)
 
 /* ---- edges ---- */
 
+/* Returns a new epoll descriptor that watches @fd edge-triggered. */
 static int edge_watch(int fd, int events)
 {
 	struct epoll_event ev = { .events = events | EPOLLET };
@@ -367,6 +371,7 @@ static int edge_watch(int fd, int events)
 	return ep;
 }
 
+/* Returns the events of the next edge, or 0 if none comes within @ms. */
 static int edge(int ep, int ms)
 {
 	struct epoll_event ev = { 0 };
@@ -393,6 +398,7 @@ static void edge_each_arrival(void)
 	want_eof(fd);
 }
 
+/* Other end of edge_each_arrival(): sends ten bytes at a time, and then the end. */
 static void arrives(void)
 {
 	int fd = open_conn();
@@ -499,6 +505,7 @@ static void lowat_lowered(void)
 	barrier("end");
 }
 
+/* Other end of edge_late(), lowat_lowered() and the rows below: sends bytes, later the end. */
 static void edge_late_peer(void)
 {
 	int fd = open_conn();
@@ -509,6 +516,7 @@ static void edge_late_peer(void)
 	shut_wr(fd);
 }
 
+/* With EPOLLONESHOT an event is reported once, and again after EPOLL_CTL_MOD. */
 static void oneshot(void)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT };
@@ -526,6 +534,7 @@ static void oneshot(void)
 
 /* ---- SIGIO ---- */
 
+/* SIGIO is sent when bytes arrive. */
 static void sigio(void)
 {
 	int fd = open_conn();
@@ -583,6 +592,7 @@ struct acceptor {
 	unsigned int *served;
 };
 
+/* Thread: waits for connections and serves them, until CALLS are served in all. */
 static void *exclusive_body(void *arg)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLEXCLUSIVE };

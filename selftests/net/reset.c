@@ -7,6 +7,7 @@
 
 /* ---- threads that sleep in calls ---- */
 
+/* Thread: returns the result of recv(). */
 static void *recv_sleeper(void *arg)
 {
 	char byte;
@@ -14,6 +15,7 @@ static void *recv_sleeper(void *arg)
 	return (void *)SYS(recv(*(int *)arg, &byte, 1, 0));
 }
 
+/* shutdown(SHUT_RD) wakes a thread in recv(), which returns 0. */
 static void wakes_recv(void)
 {
 	int fd = open_conn();
@@ -27,6 +29,7 @@ static void wakes_recv(void)
 	barrier("awake");
 }
 
+/* Other end of wakes_recv() and wakes_send(): neither reads nor sends. */
 static void stays_quiet(void)
 {
 	int fd = open_conn();
@@ -36,6 +39,7 @@ static void stays_quiet(void)
 	SYS(close(fd));
 }
 
+/* Thread: sends until send() fails; returns the errno. */
 static void *send_sleeper(void *arg)
 {
 	uint8_t *buf = buffer(MIB);
@@ -54,6 +58,7 @@ static void await_full(int fd)
 	EVENTUALLY(!(poll_one(fd, POLLOUT, 50) & POLLOUT));
 }
 
+/* shutdown(SHUT_WR) wakes a thread in send(), which fails with EPIPE. */
 static void wakes_send(void)
 {
 	int fd = open_conn();
@@ -70,6 +75,7 @@ static void wakes_send(void)
 
 /* ---- resets ---- */
 
+/* Other end of recv_is_reset() and send_is_reset(): close() with SO_LINGER 0. */
 static void resets_recv(void)
 {
 	int fd = open_conn();
@@ -79,6 +85,7 @@ static void resets_recv(void)
 	SYS(close(fd));
 }
 
+/* Thread: recv() must fail with ECONNRESET. */
 static void *recv_reset(void *arg)
 {
 	char byte;
@@ -99,6 +106,7 @@ static void recv_is_reset(void)
 	want_eof(fd);
 }
 
+/* A thread sleeps in send() when the peer resets the connection. */
 static void send_is_reset(void)
 {
 	int fd = open_conn();
@@ -141,6 +149,7 @@ static void closes_unread_peer(void)
 	want_eof(fd);
 }
 
+/* close() with SO_LINGER 0: the peer first reads the bytes that have arrived. */
 static void closes_hard(void)
 {
 	struct flow out = flow_out(0);

@@ -11,6 +11,7 @@ static const struct sizes small = { .sndbuf = RING, .rcvbuf = RING };
 
 /* ---- wraps ---- */
 
+/* Length of a stream that wraps rings of RING bytes 1000 times or more. */
 static size_t wraps(void)
 {
 	return amount(100000, 1000) * RING;
@@ -82,7 +83,7 @@ static void wrap_echo(void)
 
 #define PAUSES	200
 
-/* Pauses long enough for the other end to empty or fill its buffer. */
+/* Pauses for up to 3 ms, often long enough for the other end to empty or fill its buffer. */
 static void pause_briefly(void)
 {
 	poll(NULL, 0, rnd_between(0, 3));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Main program of rogue: runs every row as client and as server, checks the bystander connection
+ * Main program of rogue: runs each row in the roles that it has, checks the bystander connection
  * after each case, and prints KTAP. Needs CAP_NET_ADMIN for the TUN device. Sets timers of
  * net.afrdma while a row runs.
  */
@@ -59,6 +59,7 @@ static int exchange_timer(const char *path, int value)
 /* The two ends of the bystander connection, both in this process. */
 static int bystander[2] = { -1, -1 };
 
+/* Opens the bystander connection, from this host to @host, an address of its own. */
 static void bystander_open(const char *host)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET };
@@ -122,6 +123,7 @@ static unsigned int count_of(const struct rogue_row *row)
 
 static unsigned int cases_run;	/* of the current row */
 
+/* Runs the cases of a row up to the first that fails. Returns NULL, or what is wrong. */
 static const char *run_cases(const struct rogue_row *row, bool as_client)
 {
 	static char text[512];
@@ -148,6 +150,7 @@ static const char *run_cases(const struct rogue_row *row, bool as_client)
 	return NULL;
 }
 
+/* run_cases() with the timers that the row requires; restores the timers. */
 static const char *run_timed(const struct rogue_row *row, bool as_client)
 {
 	static const char *const timers[] = {
@@ -189,6 +192,7 @@ static bool has_role(const struct rogue_row *row, bool as_client)
 	       (!role || !strcmp(role, as_client ? "client" : "server"));
 }
 
+/* Calls @act, if given, for each selected row in each of its roles; returns their number. */
 static int for_each(void (*act)(const struct rogue_row *row, bool as_client))
 {
 	int count = 0;

@@ -107,7 +107,7 @@ enum victim_state { VICTIM_STARTING, VICTIM_CONNECTED, VICTIM_ENDED };
 struct victim_report {
 	int state;		/* enum victim_state */
 	int read_now;		/* a victim with @sleepy waits for this before it reads */
-	int err;		/* errno of recv(), else of send(); 0 = end of stream */
+	int err;		/* errno of opening or recv(), else of send(); 0 = end of stream */
 	u32 mode, reason;	/* AFRDMA_INFO at the end of the connection */
 	double ended;		/* when the connection ended, by now() */
 	size_t heard_len;
@@ -151,10 +151,10 @@ enum expect {
 #define OPEN_SELF	0x4	/* the row does the TCP handshake itself */
 #define SLEEPY		0x8	/* the victim does not read before act() has returned */
 #define NO_HELLO	0x10	/* the row sends its own HELLO, or none */
-#define KEEP_OPEN	0x20	/* rogue sends no TCP FIN after act() has returned */
-#define SHORT_TIMERS	0x40	/* the timers of net.afrdma are set to SHORT_TIMER */
+#define KEEP_OPEN	0x20	/* victim on AF_RDMA: no TCP FIN after act() has returned */
+#define SHORT_TIMERS	0x40	/* the timers of run_timed() are SHORT_TIMER, else LONG_TIMER */
 #define RANDOM		0x100	/* --cases sets the number of cases; each has its own seed */
-#define URGENT_FIRST		0x200	/* the first bytes that the victim sends end with an urgent byte */
+#define URGENT_FIRST		0x200	/* the victim's first bytes end with an urgent byte */
 #define RAW_BACK	0x80	/* the victim sends in fallback mode, rogue sends frames */
 
 struct peer;
@@ -180,7 +180,7 @@ struct peer {
 	size_t raw_len;
 	u8 *stream;		/* payload of the DATA frames at the correct offset */
 	size_t stream_len;
-	/* The members below describe the bytes received from the victim. */
+	/* The members below, but for @finacked and @why, describe what the victim has sent. */
 	size_t parsed;		/* number of bytes of tcb.in that were parsed */
 	bool hello_seen;
 	struct afr_hello hello;

@@ -51,6 +51,7 @@ static void flood_blocked_unread(struct peer *p, unsigned int i)
 	peer_fin(p);
 }
 
+/* Sends ATTACH after ATTACH, each of the next epoch and for the same unknown link. */
 static void flood_attach(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = {
@@ -121,7 +122,7 @@ static u64 random_field(void)
 	}
 }
 
-/* Returns a frame of a random known type, with the correct length and random fields. */
+/* Returns a frame of a random known type, with random fields; DATA has no bytes yet. */
 static struct afr_frame random_frame(void)
 {
 	struct afr_frame f = { .type = 1 + rnd() % AFR_FRAME_SERVICE, .flags = rnd() % 8 ? 0 : 1 };
@@ -173,7 +174,7 @@ static void random_frames(struct peer *p, unsigned int i)
 	}
 }
 
-/* Sends a valid HELLO and valid frames in which one bit is inverted. */
+/* Sends HELLO and frames that are valid but for one inverted bit, which may be in HELLO. */
 static void one_bit(struct peer *p, unsigned int i)
 {
 	u8 buf[sizeof(struct afr_wire_hello) + 400];
@@ -204,6 +205,7 @@ struct bytes {
 	unsigned int len;
 };
 
+/* Inserts @len bytes at @at, if there is room for them. */
 static void insert(struct bytes *b, unsigned int at, const u8 *from, unsigned int len)
 {
 	if (b->len + len > sizeof(b->at))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Frames with wrong lengths, flags or fields. Valid frames follow each of these frames, so that a
- * victim that accepts the malformed frame reads to the end of the stream and fails the row.
+ * Frames with wrong lengths, flags or fields, and cut ones. Valid frames follow each malformed
+ * frame, so that a victim that accepts it reads to the end of the stream and fails the row.
  */
 #define _GNU_SOURCE
 #include <endian.h>
@@ -60,6 +60,7 @@ static unsigned int model_bytes(struct peer *p, u8 type, u8 *buf)
 	return len;
 }
 
+/* The valid frames behind a malformed one: DATA and FIN. */
 static void send_rest(struct peer *p)
 {
 	peer_data(p, BYTES);
@@ -86,6 +87,7 @@ static u32 get_length(const u8 *frame)
 
 #define LENGTHS	7	/* number of wrong lengths for each type */
 
+/* Sends a frame of type @i / LENGTHS + 1 with one of LENGTHS wrong lengths. */
 static void false_length(struct peer *p, unsigned int i)
 {
 	u8 type = i / LENGTHS + 1, buf[BUF];
@@ -123,6 +125,7 @@ static void false_flags(struct peer *p, unsigned int i)
 
 static const u8 unknown_types[] = { 0, 14, 15, 64, 127, 128, 254, 255 };
 
+/* An unknown type without AFR_FRAME_OPTIONAL ends the connection. */
 static void unknown_critical(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = { .type = unknown_types[i] };
@@ -131,6 +134,7 @@ static void unknown_critical(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
+/* An unknown type with AFR_FRAME_OPTIONAL is skipped, whatever its length. */
 static void unknown_optional(struct peer *p, unsigned int i)
 {
 	static const u32 lengths[] = { 0, 1, 7, 8, 1000, 65535, AFR_FRAME_BODY_MAX };
@@ -147,6 +151,7 @@ static void unknown_optional(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
+/* A body above AFR_FRAME_BODY_MAX ends the connection, even if it could be skipped. */
 static void unknown_too_long(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = {
@@ -223,6 +228,7 @@ static void dribble(struct peer *p, unsigned int i)
 
 #define FAR	((1ull << 62) + 1)
 
+/* Offsets above 2^62, which no stream reaches. */
 static void far_offset(struct peer *p, unsigned int i)
 {
 	static const u8 types[] = { AFR_FRAME_DATA, AFR_FRAME_CREDIT, AFR_FRAME_BLOCKED,

@@ -77,6 +77,7 @@ static void longer(struct peer *p, unsigned int i)
 	send_framed(p);
 }
 
+/* Sends HELLO with feature bits of later versions, which the victim ignores. */
 static void unknown_features(struct peer *p, unsigned int i)
 {
 	struct afr_wire_hello hello;
@@ -115,6 +116,7 @@ static void false_port(struct peer *p, unsigned int i)
 
 /* ---- wrong fields after a correct proof ---- */
 
+/* Sends a HELLO that @falsify has changed, and valid frames behind it. */
 static void send_bad_hello(struct peer *p,
 			   void (*falsify)(struct afr_wire_hello *h, unsigned int i),
 			   unsigned int i)
@@ -179,7 +181,7 @@ static void differs_at(struct peer *p, unsigned int i)
 	peer_raw_bytes(p, BYTES);
 }
 
-/* Sends a HELLO with a wrong byte @i, byte by byte, so that the victim waits for each byte. */
+/* Sends a HELLO with a wrong byte @i, byte by byte: the victim waits until that byte arrives. */
 static void differs_slowly(struct peer *p, unsigned int i)
 {
 	struct afr_wire_hello hello;
@@ -205,6 +207,7 @@ static void foreign_proof(struct peer *p, unsigned int i)
 
 /* ---- cut, late, repeated, missing ---- */
 
+/* Sends the first @i bytes of a HELLO, and a TCP FIN. */
 static void cut_by_fin(struct peer *p, unsigned int i)
 {
 	struct afr_wire_hello hello;
@@ -214,6 +217,7 @@ static void cut_by_fin(struct peer *p, unsigned int i)
 	tcp_fin(&p->tcb);
 }
 
+/* Sends the first 7 * @i bytes of a HELLO, and RST. */
 static void cut_by_reset(struct peer *p, unsigned int i)
 {
 	struct afr_wire_hello hello;

@@ -82,6 +82,7 @@ static void one_exid(struct list *l, const struct peer *p, unsigned int i)
 	add_changed(l, p, 2 + i, 0);
 }
 
+/* The option twice; if @i, the second one has another nonce. */
 static void two_options(struct list *l, const struct peer *p, unsigned int i)
 {
 	add_good(l, p);
@@ -149,6 +150,7 @@ static void random_list(struct list *l, const struct peer *p, unsigned int i)
 		add_random(l);
 }
 
+/* Does the TCP handshake with the option list of @make, and sends unframed bytes. */
 static void open_with(struct peer *p, unsigned int i,
 		      void (*make)(struct list *l, const struct peer *p, unsigned int i))
 {
@@ -202,6 +204,7 @@ static void echoed(struct peer *p, unsigned int i)
 		send_unframed(p);
 }
 
+/* Answers as a server, but with the client's nonce, with 0, or with one wrong bit. */
 static void wrong_nonce(struct peer *p, unsigned int i)
 {
 	struct afr_tcp_option opt = { .server = true };
@@ -221,7 +224,7 @@ static void wrong_nonce(struct peer *p, unsigned int i)
 		send_unframed(p);
 }
 
-/* Ignores the first three SYNs; the victim may leave the option out of retransmissions. */
+/* Ignores the first two SYNs, and answers the third one without the option. */
 static void first_syns_lost(struct peer *p, unsigned int i)
 {
 	(void)i;
@@ -273,7 +276,7 @@ static void consent_lost(struct peer *p, unsigned int i)
 	send_unframed(p);
 }
 
-/* Sends RST before the first byte. */
+/* Sends RST before the first byte, in either role. */
 static void reset_early(struct peer *p, unsigned int i)
 {
 	(void)i;

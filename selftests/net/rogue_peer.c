@@ -135,6 +135,7 @@ static void take_hello(struct peer *p)
 	}
 }
 
+/* Compares the bytes of a DATA frame with the victim's stream. */
 static void take_stream(struct peer *p, const struct afr_frame *frame, const u8 *data)
 {
 	if (frame->offset != p->heard) {
@@ -177,6 +178,7 @@ static bool take_frame(struct peer *p)
 	return true;
 }
 
+/* Parses the bytes that have arrived from a victim on AF_RDMA. */
 static void take_all(struct peer *p)
 {
 	if (!rogue.rdma || p->why[0])
@@ -361,6 +363,7 @@ bool peer_open(struct peer *p)
 
 /* ---- the verdict ---- */
 
+/* Are the bytes that the victim has read a prefix of @of? */
 static bool is_prefix(struct peer *p, const u8 *of, size_t len)
 {
 	struct victim_report *r = p->victim.report;
@@ -368,6 +371,7 @@ static bool is_prefix(struct peer *p, const u8 *of, size_t len)
 	return r->heard_len <= len && !memcmp(r->heard, of, r->heard_len);
 }
 
+/* The victim must have read exactly @bytes, and then the end of the stream. */
 static void want_all(struct peer *p, const u8 *bytes, size_t len, const char *what)
 {
 	struct victim_report *r = p->victim.report;
@@ -385,6 +389,7 @@ static void want_all(struct peer *p, const u8 *bytes, size_t len, const char *wh
 		      r->heard_len, len, what, i);
 }
 
+/* The victim must have read a prefix of @bytes, and then an error with the row's reason. */
 static void want_error(struct peer *p, const u8 *bytes, size_t len)
 {
 	struct victim_report *r = p->victim.report;
@@ -468,7 +473,7 @@ static void prepare(struct peer *p, const struct rogue_row *row, bool as_client)
 		.row = row, .as_client = as_client, .raw = raw_room, .stream = stream_room,
 		.nonce = rnd(), .fin = AFR_NO_END,
 	};
-	/* Each case has a port of its own, so that segments of earlier connections do not match. */
+	/* As client, a case has a port of its own: segments of earlier connections do not match. */
 	if (++next_port < 20000)
 		next_port = 20000;
 	p->tcb.in = in_room;

@@ -34,6 +34,7 @@ static void data_replayed(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
+/* Returns the size of the victim's receive ring, from its HELLO; 0 if none comes. */
 static u32 victim_ring(struct peer *p)
 {
 	if (!rogue.rdma)
@@ -91,6 +92,7 @@ static void fin_ahead(struct peer *p, unsigned int i)
 	peer_data(p, BYTES);
 }
 
+/* Sends FIN before the last bytes of the stream, and then one byte more than it permits. */
 static void past_fin_ahead(struct peer *p, unsigned int i)
 {
 	(void)i;
@@ -114,6 +116,7 @@ static void fin_twice(struct peer *p, unsigned int i)
 	peer_fin(p);
 }
 
+/* Sends a second FIN with another end. */
 static void fin_changed(struct peer *p, unsigned int i)
 {
 	peer_data(p, BYTES);
@@ -121,6 +124,7 @@ static void fin_changed(struct peer *p, unsigned int i)
 	peer_offset_frame(p, AFR_FRAME_FIN, p->offset + (i ? 20 : 0));
 }
 
+/* Sends FINACK to a victim that has sent no FIN. */
 static void finack_unasked(struct peer *p, unsigned int i)
 {
 	static const u64 ends[] = { 0, 1, 500, 1ull << 40 };
@@ -131,6 +135,7 @@ static void finack_unasked(struct peer *p, unsigned int i)
 
 /* ---- CREDIT and BLOCKED ---- */
 
+/* Sends CREDIT for bytes that the victim has not sent. */
 static void credit_beyond(struct peer *p, unsigned int i)
 {
 	static const u64 values[] = { 501, 1000, 1ull << 32, 1ull << 61 };
@@ -175,6 +180,7 @@ static void blocked_false(struct peer *p, unsigned int i)
 
 /* ---- ATTACH, MOVE, RESUME without RDMA ---- */
 
+/* A well-formed ATTACH or ATTACHED for a link that does not exist. */
 static struct afr_frame attach(u8 type, u32 epoch)
 {
 	return (struct afr_frame) {

@@ -22,6 +22,7 @@ static void emit(struct tcb *tcb, u8 flags, u32 seq, const void *data, unsigned 
 	tun_send(tcb->tun, &seg);
 }
 
+/* Sends a SYN or SYN-ACK, by @flags, with @options. */
 static void emit_syn(struct tcb *tcb, u8 flags, const u8 *options, unsigned int len)
 {
 	struct segment seg = {
@@ -58,6 +59,7 @@ static void refuse(struct tun *tun, const struct segment *got)
 	tun_send(tun, &seg);
 }
 
+/* Takes sequence number, window and options from the peer's SYN or SYN-ACK. */
 static void keep_syn(struct tcb *tcb, const struct segment *seg)
 {
 	tcb->syns++;
@@ -68,6 +70,7 @@ static void keep_syn(struct tcb *tcb, const struct segment *seg)
 	memcpy(tcb->syn_options, seg->options, tcb->syn_options_len);
 }
 
+/* Takes the bytes of a segment, and its FIN, if none before them is missing. */
 static void take_data(struct tcb *tcb, const struct segment *seg)
 {
 	u32 skip = tcb->rcv_nxt - seg->seq;	/* bytes of the segment that were received before */
@@ -87,6 +90,7 @@ static void take_data(struct tcb *tcb, const struct segment *seg)
 	}
 }
 
+/* Processes a segment of this connection. */
 static void take(struct tcb *tcb, const struct segment *seg)
 {
 	tcb->urgent |= !!(seg->flags & TCP_URG);
@@ -178,6 +182,7 @@ bool tcp_await_syn(struct tcb *tcb)
 	return false;
 }
 
+/* Second step of a passive open. Returns false if the peer does not answer, or answers with RST. */
 bool tcp_answer_syn(struct tcb *tcb, const u8 *options, unsigned int len)
 {
 	for (int i = 0; i < TRIES; i++) {
@@ -203,7 +208,7 @@ static bool await_ack(struct tcb *tcb, u32 seq, double seconds)
 	return (int)(tcb->snd_una - seq) >= 0;
 }
 
-/* Sends one segment, and retransmits it until it is acknowledged. */
+/* Sends one segment up to TRIES times, until it is acknowledged. Returns false if it is not. */
 static bool deliver(struct tcb *tcb, u8 flags, const u8 *data, unsigned int len)
 {
 	u32 seq = tcb->snd_nxt;

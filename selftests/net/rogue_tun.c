@@ -172,6 +172,7 @@ static u32 get32(const u8 *from)
 	return (u32)get16(from) << 16 | get16(from + 2);
 }
 
+/* Writes the IP header of a packet with @payload bytes behind it; returns its length. */
 static unsigned int put_ip(const struct tun *tun, u8 *to, unsigned int payload)
 {
 	if (tun->v6) {
@@ -196,6 +197,7 @@ static unsigned int put_ip(const struct tun *tun, u8 *to, unsigned int payload)
 	return V4_HEADER;
 }
 
+/* Writes a TCP segment; returns its length. */
 static unsigned int put_tcp(const struct tun *tun, u8 *to, const struct segment *seg)
 {
 	unsigned int options = (seg->options_len + 3) & ~3u;
@@ -249,6 +251,7 @@ static const u8 *find_tcp(const struct tun *tun, const u8 *buf, unsigned int len
 	return buf + head;
 }
 
+/* Finds the TCP segment in packet @buf; false if there is none, or its header is malformed. */
 static bool parse(const struct tun *tun, const u8 *buf, unsigned int len, struct segment *seg)
 {
 	unsigned int left, head;
@@ -269,7 +272,7 @@ static bool parse(const struct tun *tun, const u8 *buf, unsigned int len, struct
 	return true;
 }
 
-/* Receives a TCP segment into @buf (PACKET_MAX bytes). Returns false if none arrives within @ms. */
+/* Receives a TCP segment into @buf (PACKET_MAX bytes); false if no packet arrives for @ms. */
 bool tun_receive(struct tun *tun, int ms, u8 *buf, struct segment *seg)
 {
 	struct pollfd p = { .fd = tun->fd, .events = POLLIN };

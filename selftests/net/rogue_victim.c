@@ -25,7 +25,7 @@ u8 rogue_byte(size_t i)
 	return (i * 131 + (i >> 8) * 17 + 'r') & 0xff;
 }
 
-/* Sets SO_OOBINLINE: rogue may send any URGENT, so the victim reads urgent bytes like others. */
+/* SO_OOBINLINE is set: rogue may send any URGENT, so the victim reads urgent bytes like others. */
 static int open_socket(const struct tun *tun, bool rdma)
 {
 	int fd, one = 1;
@@ -51,6 +51,7 @@ static socklen_t set_port(union tun_addr *addr, const struct tun *tun, u16 port)
 	return sizeof(addr->in);
 }
 
+/* Accepts from @listener, or connects to rogue, as @plan says. Returns -1 on an error. */
 static int open_conn(const struct tun *tun, const struct victim_plan *plan, int listener)
 {
 	union tun_addr addr = tun->own;
@@ -88,6 +89,7 @@ struct sender {
 	bool at_once;	/* accepted socket: sends FIRST bytes one by one, with MSG_DONTWAIT */
 };
 
+/* Thread: sends the victim's stream, up to the first error. */
 static void *send_stream(void *arg)
 {
 	struct sender *s = arg;
@@ -118,6 +120,7 @@ static void *send_stream(void *arg)
 	return NULL;
 }
 
+/* Reads to the end of the stream or an error; fills in what was read, the error and the time. */
 static void read_stream(int fd, struct victim_report *r)
 {
 	ssize_t got;

@@ -75,6 +75,7 @@ static void set_option(int fd, const struct option *o, int round)
 	setsockopt(fd, o->level, o->option, &value, sizeof(value));
 }
 
+/* As open_conn() on TCP, with option @o set before connect() or listen(). */
 static int open_with(const struct option *o, int round)
 {
 	int fd = new_socket(SOCK_CLOEXEC), listener;
@@ -108,6 +109,7 @@ static void both_ways(int fd, struct flow *out, struct flow *in)
 		SYS_ERRNO(recv(fd, &byte, 1, MSG_ERRQUEUE | MSG_DONTWAIT), EAGAIN);
 }
 
+/* One connection, on which option @o is set before the handshake and between bytes. */
 static void hazard(const struct option *o, int round)
 {
 	struct flow out = flow_out(0), in = flow_in(0);
@@ -224,6 +226,7 @@ static void reads_beside(void)
 	}
 }
 
+/* Other end of reads_beside(): sends a byte and closes each connection. */
 static void is_read_early(void)
 {
 	int listener = open_listener(8);
@@ -418,6 +421,7 @@ static void *stall_get(void *arg)
 	return NULL;
 }
 
+/* Bytes received so far, by either path. */
 static uint64_t received(int fd)
 {
 	struct afrdma_info info = path_info(fd);
@@ -491,6 +495,7 @@ static int bpf(int cmd, union bpf_attr *attr)
 #define INSN(c, d, s, o, i) \
 	((struct bpf_insn){ .code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (i) })
 
+/* Loads a BPF program of type @type, and returns its descriptor. */
 static int load(unsigned int type, const struct bpf_insn *insns, size_t count)
 {
 	static char log[4096];
@@ -573,6 +578,7 @@ static bool map_has_socket(int map)
 	return !bpf(BPF_MAP_LOOKUP_ELEM, &attr);
 }
 
+/* Moves this process to a new cgroup, and returns a descriptor of it. */
 static int own_cgroup(void)
 {
 	char path[64], line[128];
@@ -589,6 +595,7 @@ static int own_cgroup(void)
 	return fd;
 }
 
+/* A BPF program adds accepted connections to a sockmap, which would read frames. */
 static void sockmap_server(void)
 {
 	int map = make_sockmap(), cgroup = own_cgroup(), listener, fd;
@@ -600,7 +607,7 @@ static void sockmap_server(void)
 	fd = SYS(accept(listener, NULL, NULL));
 	flow_recv(fd, &in, LEN, LEN);
 	flow_send(fd, &out, LEN, LEN);
-	/* the map may hold the connection of a TCP client, but not a framed connection */
+	/* the map holds a connection without frames, but must not hold a framed one */
 	WANT_EQ(map_has_socket(map), !speaks_rdma() || run.variant == VAR_FROM_TCP);
 	path_check(fd, LEN, LEN);
 }
@@ -617,6 +624,7 @@ static void sockmap_client(void)
 
 /* ---- SO_SNDBUF and SO_RCVBUF ---- */
 
+/* Both options return twice the size of a ring, as TCP doubles the value set. */
 static void buffers_told(void)
 {
 	int fd = open_conn(), set = new_socket(0);

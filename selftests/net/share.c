@@ -28,6 +28,7 @@ static void recv_whole(void)
 
 /* ---- fork ---- */
 
+/* A child process sends the first half of the stream, its parent the second. */
 static void fork_send(void)
 {
 	struct flow out = flow_out(0);
@@ -45,6 +46,7 @@ static void fork_send(void)
 	SYS(close(fd));
 }
 
+/* A child process receives the first half of the stream, its parent the second. */
 static void fork_recv(void)
 {
 	struct flow in = flow_in(0);
@@ -159,6 +161,7 @@ static void call_processes(void)
 
 /* ---- dup ---- */
 
+/* A copy of the descriptor continues the stream after the original is closed. */
 static void dup_send(void)
 {
 	struct flow out = flow_out(0);
@@ -179,6 +182,7 @@ union rights {
 	struct cmsghdr align;
 };
 
+/* Sends descriptor @fd by SCM_RIGHTS on the Unix socket @channel. */
 static void pass(int channel, int fd)
 {
 	union rights rights = { 0 };
@@ -194,6 +198,7 @@ static void pass(int channel, int fd)
 	WANT_EQ(SYS(sendmsg(channel, &msg, 0)), 1);
 }
 
+/* Receives the descriptor that pass() has sent. */
 static int take(int channel)
 {
 	union rights rights = { 0 };
@@ -352,6 +357,7 @@ struct reader {
 	uint64_t bytes, sum;
 };
 
+/* Thread: reads to the end of the stream; counts the bytes and sums them up. */
 static void *read_some(void *arg)
 {
 	struct reader *r = arg;

@@ -50,6 +50,7 @@ socklen_t addr_len(void)
 	return run.inet6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
+/* Stores @v6 or @v4, as run.inet6 says, and @port in @addr; returns the length. */
 static socklen_t addr_make(union addr *addr, const char *v4, const char *v6, int port)
 {
 	memset(addr, 0, sizeof(*addr));

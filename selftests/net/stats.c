@@ -38,6 +38,7 @@ static const void *attr_of(const struct nlmsghdr *head, int type)
 			 head->nlmsg_len - NLMSG_HDRLEN - GENL_HDRLEN, type);
 }
 
+/* The value of an attribute of up to eight bytes; 0 if it is absent. */
 static uint64_t attr_value(const struct nlattr *attr)
 {
 	uint64_t value = 0;
@@ -87,6 +88,7 @@ static void take_stat(const struct nlmsghdr *head, void *arg)
 		values[stat] = attr_value(attr_of(head, AFRDMA_A_STAT_VALUE));
 }
 
+/* The id of the module's netlink family; 0 on an error, or without the module. */
 static uint16_t family(int fd)
 {
 	struct request request = {

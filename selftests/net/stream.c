@@ -87,7 +87,7 @@ static void both_threads(void)
 /*
  * Small buffers, for a row whose server sends all the time. With a large MTU, TCP's window can stay
  * below one segment. Only a window probe would use such a window, and each ACK postpones the probe.
- * Two TCP programs then take minutes, so the row does not run with TCP at one end.
+ * TCP may then take minutes, so the row does not run in the variants to_tcp and from_tcp.
  */
 static const struct sizes small_buffers = { .sndbuf = 16 * KIB, .rcvbuf = 16 * KIB };
 static bool all_received;
@@ -117,6 +117,7 @@ static void restless_server(void)
 	want_eof(fd);
 }
 
+/* Other end of restless_server(): sends length() bytes, and reads to the end. */
 static void restless_client(void)
 {
 	struct flow in = flow_in(0);

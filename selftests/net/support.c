@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Checks that each socket option in net/afrdma/support.h works as with TCP or is refused, as its
- * rule in that file requires.
+ * Checks that each socket option in net/afrdma/support.h but those with rule OWN works as with TCP
+ * or is refused, as its rule requires.
  */
 #define _GNU_SOURCE
 #include <netinet/tcp.h>
@@ -43,6 +43,7 @@ static struct answer ask(int fd, const struct option *o)
 	return a;
 }
 
+/* Fails unless AF_RDMA and TCP have given the same answers. */
 static void compare(const struct option *o, struct answer own, struct answer tcp)
 {
 	/* older kernels refuse both options to unknown families, without calling the family */
@@ -65,6 +66,7 @@ static void refused(const struct option *o, struct answer own)
 		     strerror(own.get));
 }
 
+/* Sets each option of the table on a new socket and reads it. */
 static void option_table(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
@@ -136,7 +138,7 @@ static uint64_t cookie_of(int fd)
 /*
  * Options set before the client's HELLO has arrived must not delay frames. If SO_RCVLOWAT were
  * set on the TCP socket, HELLO would go unnoticed until hello_timeout_ms, which is longer here
- * than a row may last.
+ * than EVENTUALLY() waits.
  */
 static void early_options_server(void)
 {
@@ -179,6 +181,7 @@ static void cookie(void)
 	WANT(cookie_of(fd) == one);
 }
 
+/* TCP_CONGESTION sets the algorithm of the TCP connection. */
 static void congestion(void)
 {
 	char name[16] = "";
@@ -206,6 +209,7 @@ static int pacing_socket(void)
 	return fd;
 }
 
+/* SO_MAX_PACING_RATE limits what TCP carries, but not what RDMA carries. */
 static void paced_send(void)
 {
 	struct flow out = flow_out(0);

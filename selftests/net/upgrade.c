@@ -49,6 +49,7 @@ static void stays_on_tcp(void)
 
 #define SMALL_MESSAGES	20
 
+/* Checks that the connection has moved, and has sent @tx and received @rx bytes on both paths. */
 static void want_moved(const struct afrdma_info *info, uint64_t tx, uint64_t rx)
 {
 	WANT_EQ(info->mode, AFRDMA_MODE_FRAMED);
@@ -114,6 +115,7 @@ static void *send_stream(void *arg)
 	return NULL;
 }
 
+/* Bulk in both directions at the same time: both directions end on RDMA. */
 static void bulk_both(void)
 {
 	size_t len = amount(64 * MIB, 16 * MIB);
@@ -247,6 +249,7 @@ static size_t ending(unsigned int i)
 	return mix(run.seed + i) % (32 * upgrade_bytes());
 }
 
+/* Number of connections of a row, which end before, during or after the upgrade. */
 static unsigned int endings(void)
 {
 	return amount(200, 20);
@@ -263,8 +266,8 @@ static void keep_link(int end)
 }
 
 /*
- * Returns 1 if RDMA carried some of the bytes received on @fd, a connection that has ended and
- * whose bytes were all read. Always returns 1 for a TCP socket.
+ * Has RDMA carried some of the bytes received on @fd, a connection that was read to its end or to
+ * an error? Returns 1 or 0; always 1 for a TCP socket.
  */
 static unsigned int ended_moved(int fd)
 {
@@ -277,6 +280,7 @@ static unsigned int ended_moved(int fd)
 	return info.rx_bytes_rdma > 0;
 }
 
+/* The client closes each socket at once; the server must receive all bytes. */
 static void ends_in_upgrade(void)
 {
 	int port = server_port();
@@ -409,6 +413,7 @@ static void info_calls(void)
 	SYS_ERRNO(getsockopt(fd, SOL_AFRDMA, AFRDMA_INFO, &info, &len), EINVAL);
 }
 
+/* Ring sizes are powers of two, 16 KiB or more. */
 static void ring_sizes(void)
 {
 	static const struct sizes sizes = { .sndbuf = 64 * KIB, .rcvbuf = 64 * KIB };

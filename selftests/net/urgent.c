@@ -5,6 +5,7 @@
 
 #include "test.h"
 
+/* Receives @text, and nothing else. */
 static void recv_text(int fd, const char *text)
 {
 	char buf[16];
@@ -27,6 +28,7 @@ static void send_three(void)
 	path_check(fd, 7, 0);
 }
 
+/* Other end of send_three(): opens the connection, and waits for POLLPRI. */
 static int open_three(void)
 {
 	int fd = open_conn();
@@ -97,6 +99,7 @@ static void inline_recv(void)
 	path_check(fd, 0, 7);
 }
 
+/* SIGURG announces the urgent byte. */
 static void signal_recv(void)
 {
 	int fd = open_conn();

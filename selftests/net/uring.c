@@ -94,6 +94,7 @@ static void submit(struct uring *r)
 	enter(r, 0);
 }
 
+/* Is there a completion in the completion queue? */
 static bool ready(struct uring *r)
 {
 	return __atomic_load_n(word_of(r->cq, r->p.cq_off.tail), __ATOMIC_ACQUIRE) !=
@@ -134,6 +135,7 @@ static int result(struct uring *r, uint64_t tag)
 
 enum { SEND = 1, RECV, OTHER };
 
+/* Queues a send with tag SEND, by IORING_OP_SENDMSG if @by_msg. */
 static void send_request(struct uring *r, int fd, void *buf, size_t len, bool by_msg)
 {
 	static struct iovec iov;
@@ -148,6 +150,7 @@ static void send_request(struct uring *r, int fd, void *buf, size_t len, bool by
 	request_buf(r, IORING_OP_SENDMSG, fd, SEND, &msg, 1, MSG_WAITALL | MSG_NOSIGNAL);
 }
 
+/* Queues a receive with tag RECV, by IORING_OP_RECVMSG if @by_msg. */
 static void recv_request(struct uring *r, int fd, void *buf, size_t len, bool by_msg)
 {
 	static struct iovec iov;
@@ -324,6 +327,7 @@ static void uring_cancel_peer(void)
 #define BUFFER_SIZE	1000
 #define MESSAGES	50
 
+/* Registers a ring of buffers, still empty; skips the row if the kernel has no such rings. */
 static struct io_uring_buf_ring *buffers_register(struct uring *r)
 {
 	struct io_uring_buf_ring *br = mmap(NULL, 4 * KIB, PROT_READ | PROT_WRITE,
@@ -420,6 +424,7 @@ static void uring_multishot_send(void)
 
 #define CALLERS	5
 
+/* Accepts a connection by a request that waits, and sends back a byte. */
 static void uring_accept_one(struct uring *r, int listener)
 {
 	union addr addr;
@@ -442,6 +447,7 @@ static void uring_accept_one(struct uring *r, int listener)
 	SYS(close(fd));
 }
 
+/* A request for one connection, then a multishot one for CALLERS connections. */
 static void uring_accept(void)
 {
 	struct uring r = ring_open();
@@ -465,6 +471,7 @@ static void uring_accept(void)
 	}
 }
 
+/* Makes a connect() by a request, and returns its result. */
 static int connect_by_ring(struct uring *r, int fd, const union addr *addr, socklen_t len)
 {
 	struct io_uring_sqe *sqe = request(r, IORING_OP_CONNECT, fd, OTHER);
@@ -475,6 +482,7 @@ static int connect_by_ring(struct uring *r, int fd, const union addr *addr, sock
 	return result(r, OTHER);
 }
 
+/* Connects, fails to connect again, and sends a byte, which must come back. */
 static void uring_call(struct uring *r, int port)
 {
 	union addr addr;
@@ -503,6 +511,7 @@ static void uring_connect(void)
 		uring_call(&r, port);
 }
 
+/* A connect() by a request to a port without a listener is refused. */
 static void uring_refused(void)
 {
 	struct uring r = ring_open();
@@ -559,6 +568,7 @@ static void uring_lingers(void)
 	barrier("read");
 }
 
+/* Other end of uring_lingers(): reads only after the kill. */
 static void uring_reads_slowly(void)
 {
 	struct flow in = flow_in(0);

@@ -58,7 +58,10 @@ void fail_at(const char *file, int line, const char *format, ...)
 	finish(LINE_FAIL, EXIT_FAIL);
 }
 
-/* Ends the row as skipped on both sides; must be called before the row has done anything else. */
+/*
+ * Ends the row as skipped, on the other side when that reads the control channel. To be called
+ * before the row has changed anything that would have to be restored.
+ */
 void skip(const char *format, ...)
 {
 	va_list args;
@@ -97,7 +100,7 @@ uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* Starts the random sequence @stream of the run's seed in the calling thread or process. */
+/* Starts this side's random sequence @stream of the run's seed, in the calling thread. */
 void rnd_start(uint64_t stream)
 {
 	rnd_state = mix(run.seed + 0x51ed2701 * (stream + 1) + run.server);
@@ -159,7 +162,7 @@ int ask_int(int fd, unsigned long request)
 	return value;
 }
 
-/* Is the kernel older than 6.8, the first that passes setsockopt(SOL_SOCKET) to the family? */
+/* Is the kernel older than 6.8? Up to 6.1, setsockopt(SOL_SOCKET) is not passed to the family. */
 bool old_kernel(void)
 {
 	struct utsname name;

@@ -8,9 +8,10 @@
  *	bulk fetch ADDRESS PORT MIB	the same with one request at a time, as from an
  *					object store
  *
- * For each size, 256 bytes to 16 MiB, about MIB are transferred, and a line is printed: size,
- * calls, MB/s. Every answer contains the sum of its bytes, which have a different pattern in each
- * answer, so that bytes that are lost, repeated or misplaced are detected.
+ * For each size, 256 bytes to 16 MiB, about MIB are transferred, or less if the size is small, in
+ * two calls or more, and a line is printed: size, calls, MB/s. Every answer contains the sum of its
+ * words, which have a different pattern in each answer, so that bytes that are lost, repeated or
+ * misplaced are detected.
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -62,7 +63,7 @@ static bool words_right(const uint64_t *words, const struct answer *a)
 	return sum == a->sum;
 }
 
-/* Writes the bytes of answer @number to @words. Returns their sum. */
+/* Writes the words of answer @number to @words. Returns their sum. */
 static uint64_t fill(uint64_t *words, uint64_t number, uint64_t size)
 {
 	uint64_t sum = 0;

@@ -34,6 +34,7 @@ static void read_home(void)
 	known6 = v6 && inet_pton(AF_INET6, v6, &home6) == 1;
 }
 
+/* Is @fd a stream socket? Those without IP addresses are not changed anyway. */
 static bool is_tcp(int fd)
 {
 	int type = 0;
@@ -81,8 +82,8 @@ static int to(long call, int fd, const struct sockaddr *sa, socklen_t len)
 
 /*
  * Makes the system call @call, such as getsockname(), and replaces the host's address in the result
- * by the loopback address. If the buffer is too small or a pointer is bad, the result of the kernel
- * is not changed.
+ * by the loopback address. The buffer must have space for the whole address: *@len is the full
+ * length even if the kernel has truncated the address.
  */
 static int from(long call, int fd, struct sockaddr *sa, socklen_t *len, int flags)
 {

@@ -23,7 +23,7 @@ def call(sock, family, command, attributes):
     body = struct.pack("=BBH", command, 1, 0) + attributes
     sock.send(struct.pack("=IHHII", 16 + len(body), family, 5, 1, 0) + body)
     answer = sock.recv(65536)
-    if struct.unpack_from("=H", answer, 4)[0] == 2:     # NLMSG_ERROR, or 0 for success
+    if struct.unpack_from("=H", answer, 4)[0] == 2:     # NLMSG_ERROR; error 0 means success
         error = struct.unpack_from("=i", answer, 16)[0]
         if error:
             raise OSError(-error, "netlink error")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * LD_PRELOAD library that creates TCP sockets in place of AF_VSOCK stream sockets, for the kernel's
- * tests of that family. Every address becomes 127.0.0.1, which home.so replaces. It must be the
- * first library, so that libraries that replace TCP sockets also see these.
+ * tests of that family. Every address but the wildcard becomes 127.0.0.1, which home.so replaces.
+ * This must be the first library, so that libraries that replace TCP sockets also see these.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -24,7 +24,7 @@ static int (*next_getpeername)(int fd, struct sockaddr *sa, socklen_t *len);
 static int (*next_setsockopt)(int fd, int level, int name, const void *value, socklen_t len);
 static int (*next_getsockopt)(int fd, int level, int name, void *value, socklen_t *len);
 
-/* Descriptors that the program takes for AF_VSOCK sockets; updated when a number is reused. */
+/* Descriptors that the program takes for AF_VSOCK sockets; socket() and accept() update it. */
 static bool ours[FDS];
 
 __attribute__((constructor))
@@ -45,6 +45,7 @@ static bool is_ours(int fd)
 	return fd >= 0 && fd < FDS && ours[fd];
 }
 
+/* Records whether @fd is one of ours; returns @fd. */
 static int note(int fd, bool vsock)
 {
 	if (fd >= 0 && fd < FDS)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Replaces nl_open() and nl_get() of smctl (ld --wrap). The answers describe a connection on RDMA,
- * a fallback connection, a listener, a dead link and an unusable device. With FAKE_ERROR=number in
- * the environment every request fails with that errno.
+ * Replaces nl_open(), nl_close() and nl_get() of smctl (ld --wrap). The answers describe a
+ * connection on RDMA, a fallback connection, a listener, a dead link, an unusable device, a
+ * counter, a reason and the module. With FAKE_ERROR=number in the environment every request fails
+ * with that errno.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,6 +21,7 @@
 
 static char buf[4096];
 
+/* Begins an answer in buf; end() passes its attributes to @fn. */
 static struct nlmsghdr *begin(void)
 {
 	struct nlmsghdr *nlh;

@@ -6,7 +6,8 @@
  *	connect ADDRESS PORT
  *	listen ADDRESS PORT
  *
- * Prints rdma or tcp for each. The rules are applied to the process whose /proc folder is $PROC.
+ * Prints rdma or tcp for each, "what?" for a bad address. The rules are applied to the process
+ * whose /proc folder is $PROC.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>

@@ -12,6 +12,7 @@
 
 static const char *directory;
 
+/* Writes seed @number of the fuzzer @kind. */
 static void save(const char *kind, int number, const u8 *bytes, size_t len)
 {
 	char path[4096];

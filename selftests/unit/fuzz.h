@@ -27,6 +27,7 @@ static inline struct edge edge_of(size_t size)
 	return (struct edge){ .block = malloc(size), .size = size };
 }
 
+/* Copies @len bytes to the end of the block; returns where they begin. */
 static inline const u8 *edge_put(const struct edge *edge, const void *data, size_t len)
 {
 	return memcpy(edge->block + edge->size - len, data, len);

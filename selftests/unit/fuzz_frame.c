@@ -15,7 +15,7 @@ struct reader {
 	u32		skip;		/* bytes left of a HELLO tail, DATA or an unknown body */
 	bool		framed, ended;
 	struct edge	edge;
-	u64		digest;		/* of everything that was parsed */
+	u64		digest;		/* of the values that were parsed */
 };
 
 static void digest(struct reader *r, u64 value)

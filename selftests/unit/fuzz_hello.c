@@ -9,6 +9,7 @@
 
 #define PROOF	afr_hello_proof(0x5eed, false)
 
+/* Writing a parsed HELLO must produce the same bytes. */
 static void check_yes(const u8 *bytes, const struct afr_hello *hello)
 {
 	struct afr_wire_hello wire;
@@ -20,6 +21,7 @@ static void check_yes(const u8 *bytes, const struct afr_hello *hello)
 	MUST(!memcmp(&wire, bytes, sizeof(wire)));
 }
 
+/* Parses the first 0, 1, 2 ... bytes; the verdicts must agree. */
 static void check_all_lengths(const u8 *bytes, size_t size)
 {
 	enum afr_hello_verdict last = AFR_HELLO_MORE, verdict;

@@ -3,6 +3,7 @@
 #include "fuzz.h"
 #include "../../net/afrdma/proto/tcp_option.h"
 
+/* Writing a parsed option, and parsing that, must give the same contents. */
 static void check_found(const struct afr_tcp_option *found)
 {
 	struct afr_tcp_option again;

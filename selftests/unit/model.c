@@ -385,6 +385,7 @@ static bool read_argument(struct options *options, const char *name, const char 
 	return true;
 }
 
+/* Runs seeds with the mutation of --mutate until one fails; returns the status for exit(). */
 static int run_mutation(u64 first, u64 count)
 {
 	u64 bad = search(first, count);

@@ -157,7 +157,7 @@ struct end {
 	u8			out[sizeof(struct afr_wire_hello)];
 	unsigned int		out_len, out_at;
 	u32			out_data;	/* bytes of DATA that follow it */
-	/* pending frames, one flag for each type (PC9) */
+	/* pending frames, a flag for each type (PC9), unless the sequence state tells */
 	bool			hello_pending, blocked_pending, attach_pending, attached_pending;
 	bool			move_pending, resume_pending, fin_pending, finack_pending;
 	bool			unknown_pending;	/* an optional frame of an unknown type */
@@ -207,7 +207,7 @@ extern u64 reached[REACH_COUNT];
 extern jmp_buf failed;
 extern char why[256];	/* the message of the last fail() */
 
-/* model.c */
+/* model_world.c */
 void fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 void trace_step(const char *format, ...) __attribute__((format(printf, 1, 2)));
 #define trace(...) do { if (verbose) trace_step(__VA_ARGS__); } while (0)
@@ -257,7 +257,7 @@ bool step_tcp_write(struct end *e, bool go);
 bool step_tcp_read(struct end *e, bool go);
 
 /* model_link.c: links, fabric */
-struct link *link_make(void);
+struct link *link_make(void);	/* of model_world.c */
 bool step_write(struct end *e, bool go);
 bool step_credit(struct end *e, bool go);
 bool step_detach(struct end *e, bool go);

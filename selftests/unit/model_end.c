@@ -191,7 +191,7 @@ static struct afr_frame attach_frame(struct end *e, u8 type, u32 reason)
 	return frame;
 }
 
-/* Closes the epoch, unless it is closed, and sends RESUME. */
+/* Closes the epoch, unless it is closed, and has RESUME sent, if the peer may need it. */
 void end_close(struct end *e, u32 reason)
 {
 	bool outstanding = e->tx.where != AFR_ON_TCP;
@@ -235,7 +235,7 @@ static void end_leave(struct end *e)
 	e->detach_wanted = true;
 }
 
-/* The peer has posted DETACH: it no longer writes to this channel, which is freed. */
+/* The peer has posted DETACH, and writes to this channel no more: closes the epoch, and leaves. */
 void end_detach_polled(struct end *e, u16 channel)
 {
 	if (!channel_held(e) || channel != e->channel)
@@ -277,7 +277,7 @@ static bool epoch_over(const struct end *e)
 				(e->resume_came || mutation == MUT_HASTE));
 }
 
-/* Client: begins the next epoch, on the same link if it is up, or on a new one. */
+/* Client: begins the next epoch, on a new link, or on the same one if that is up. */
 bool step_attach(struct end *e, bool go)
 {
 	struct link *link = e->link;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Model: frames of one end on the TCP connection. There is one pending flag for each type of frame,
- * and any pending frame may be written next. Frames are written and read in pieces of any size.
+ * Model: frames of one end on the TCP connection. A frame is pending by a flag for its type, or by
+ * the sequence state. Any pending frame may be written next, but CREDIT only after RESUME, and
+ * RESUME only after ATTACH and ATTACHED. Frames are written and read in pieces of any size.
  */
 #include "model.h"
 
@@ -87,6 +88,7 @@ static struct afr_frame offset_frame(u8 type, u64 offset)
 	return (struct afr_frame){ .type = type, .offset = offset };
 }
 
+/* Builds a pending frame, which is then pending no more. */
 static struct afr_frame make_frame(struct end *e, enum candidate kind)
 {
 	switch (kind) {

@@ -6,6 +6,7 @@
  */
 #include "model.h"
 
+/* Appends a message; the credits must have left space for it. */
 static void queue_put(struct message_queue *q, struct message m)
 {
 	if (q->count == MESSAGES)
@@ -203,6 +204,7 @@ bool step_land(struct end *e, bool go)
 	return true;
 }
 
+/* Is a message in flight to end @id, whose queue pair does not work? */
 static bool drops(const struct link *link, int id)
 {
 	return !link->end[id].up && link->end[id].wire.count;

@@ -2,7 +2,7 @@
 /*
  * TEST(function__case) { EXPECT(...); } defines a test case. There is one test program for each
  * file of the proto layer. This header contains its main(), which runs the cases in order and
- * writes KTAP.
+ * writes TAP.
  */
 #ifndef TAP_H
 #define TAP_H

@@ -2,6 +2,7 @@
 #include "../../net/afrdma/proto/frame.h"
 #include "tap.h"
 
+/* Parses exactly @len bytes on the heap, so that ASan detects reads beyond them. */
 static int parse(const void *bytes, unsigned int len, struct afr_frame *out, unsigned int *need)
 {
 	u8 *copy = malloc(len + !len);
@@ -151,6 +152,7 @@ TEST(frame_parse__unknown_flags_and_reserved_fields)
 	EXPECT_EQ(parse(bytes, len, &out, &need), -EPROTO);
 }
 
+/* Writes @frame and parses the bytes; returns the result of the parser. */
 static int reparse(const struct afr_frame *frame)
 {
 	u8 bytes[AFR_FRAME_HEAD_MAX];

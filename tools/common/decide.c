@@ -195,6 +195,7 @@ static bool look_where(struct where *where, const struct sockaddr *addr, socklen
 	return true;
 }
 
+/* As rules_apply(), but may change errno. */
 static void apply(const struct rules *rules, const char *proc, int fd,
 		  const struct sockaddr *addr, socklen_t len)
 {

@@ -23,7 +23,7 @@ static const char *const paths[] = {
 	NULL
 };
 
-/* The names that ss(8) prints. */
+/* The names of the state filters of ss(8). */
 static const char *const tcp_states[] = {
 	[0]			= "unknown",
 	[TCP_ESTABLISHED]	= "established",

@@ -66,13 +66,14 @@ static mnl_cb_t control[] = {
 	[NLMSG_DONE]	= last_message,
 };
 
+/* Passes the messages in @buf to @cb. Returns a positive number if more messages follow. */
 static int handle(struct nl *nl, const char *buf, ssize_t len, mnl_cb_t cb, void *arg)
 {
 	return mnl_cb_run2(buf, len, nl->seq, nl->portid, cb, arg,
 			   control, NLMSG_DONE + 1);
 }
 
-/* Sends @nlh, and passes every message of the answer to @cb, until the last one. */
+/* Sends @nlh, and passes every message of the answer but the last to @cb. Returns 0 or -errno. */
 static int exchange(struct nl *nl, const struct nlmsghdr *nlh, mnl_cb_t cb, void *arg)
 {
 	size_t size = MNL_SOCKET_BUFFER_SIZE * 4;	/* large: the kernel fills it in a dump */
@@ -158,6 +159,7 @@ struct handler {
 	void		*arg;
 };
 
+/* Callback of exchange(): passes the attributes of a message to the handler @arg. */
 static int pass_message(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct nlattr *attr[NL_ATTRS] = { NULL };

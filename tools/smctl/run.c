@@ -96,6 +96,7 @@ static enum via choose(const char *program)
 	return means[kind].via;
 }
 
+/* Adds the rule of --use. */
 static int use(struct run_rules *rules, const char *rule)
 {
 	char line[RULES_TEXT];
@@ -154,6 +155,7 @@ static int take(struct run *run, int option, const char *word)
 	return -1;
 }
 
+/* Reads the options and the rules. Returns 0, or -1 after an error message. */
 static int options(struct run *run, int argc, char **argv)
 {
 	static const struct option known[] = {

@@ -46,8 +46,8 @@ static int install(const struct sock_fprog *program)
 
 /*
  * Installs the filter in the calling process, which then starts the program. @where: some rule
- * depends on an address or port, so connect() and listen() are reported as well. Returns the
- * descriptor that reports the calls, or -1 with errno.
+ * depends on listen, connect, address or port, so connect() and listen() are reported as well.
+ * Returns the descriptor that reports the calls, or -1 with errno.
  */
 int filter_install(bool where)
 {

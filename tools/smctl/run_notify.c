@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Handles the system calls of supervised programs that seccomp reports. A call that is not answered
- * here is continued by the kernel: then its socket is a TCP socket.
+ * here is continued by the kernel: a socket() then creates a TCP socket.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ struct call {
 	uint64_t			caps;
 };
 
-/* Reads the @n-th number, counted from 0, of the line @key of /proc/TID/status. */
+/* Reads the @n-th number, counted from 0, of line @key in @text, which is /proc/TID/status. */
 static bool status_word(const char *text, const char *key, int n, int base, uint64_t *value)
 {
 	const char *line = strstr(text, key);
@@ -94,8 +94,9 @@ static bool is_pending(const struct call *call)
 static struct __user_cap_header_struct cap_head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 
 /*
- * Takes over the uid and gid of the caller, and drops capabilities that the caller does not have,
- * because socket() checks all of these. Returns false if that is not possible.
+ * Takes over the file system uid and gid of the caller, which the socket gets, and drops
+ * capabilities that the caller does not have, which socket() checks. Returns false if that is not
+ * possible.
  */
 static bool take_credentials(const struct call *call,
 			     const struct __user_cap_data_struct own[2])
@@ -285,6 +286,7 @@ static const struct {
 	{ SYS_listen,		before_listen },
 };
 
+/* Answers a call; returns false if the kernel has to continue it. */
 static bool answer(const struct call *call)
 {
 	unsigned int i;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reads the rules: those of options, then those of a file. */
+/* Reads the rules: those of options and of --rules FILE as they come, those of RULES_FILE last. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

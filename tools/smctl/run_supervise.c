@@ -46,6 +46,7 @@ static int send_fd(int to, int fd)
 	return sendmsg(to, &message, MSG_NOSIGNAL) == 1 ? 0 : -1;
 }
 
+/* Receives what send_fd() has sent: the descriptor, or -1. */
 static int receive_fd(int from)
 {
 	union {
@@ -161,7 +162,8 @@ static int exit_like(const struct supervised *it)
 
 /*
  * Closes the files that smctl shares with the program: when the program closes its output, a reader
- * must see end of file, and when it closes a file, the locks on that file must be released.
+ * must see end of file, and when it closes a file, the locks on that file must be released. Does
+ * nothing if @listener is -1.
  */
 static void close_files(int listener, int signals)
 {

@@ -82,6 +82,7 @@ static int show(struct smctl *smctl, const struct object *object)
 	return err;
 }
 
+/* Shows an object. Returns the status for exit(). */
 static int show_object(const struct object *object, enum print_format format,
 		       char **filters, int n)
 {

@@ -13,7 +13,7 @@
 enum {
 	EXIT_OK		= 0,
 	EXIT_USAGE	= 1,	/* wrong usage, or filters that nothing matches */
-	EXIT_KERNEL	= 2,	/* a request to the kernel failed */
+	EXIT_KERNEL	= 2,	/* a request to the kernel failed, or writing the output */
 };
 
 struct reasons;

@@ -42,7 +42,7 @@
 /* Values of AFRDMA_RDMA. It can be set at any time; accepted sockets inherit it. */
 enum afrdma_rdma {
 	AFRDMA_RDMA_AUTO,	/* RDMA after upgrade_bytes or upgrade_msgs (sysctls) */
-	AFRDMA_RDMA_NEVER,	/* no RDMA; AF_RDMA is not offered if set before connect, listen */
+	AFRDMA_RDMA_NEVER,	/* no RDMA; set before connect, listen: AF_RDMA is not negotiated */
 	AFRDMA_RDMA_ALWAYS,	/* client: RDMA as soon as the connection is established */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The 32-bit immediate of a write: the channel it is for, and the consumer cursor of the end that
- * writes, in 16 bits (cursor.h). For messages about the link itself see AFR_CHANNEL_* in wire.h.
+ * writes, in 16 bits (cursor.h). For announcements and DETACH see AFR_CHANNEL_* in wire.h.
  */
 #ifndef AFR_PROTO_IMM_H
 #define AFR_PROTO_IMM_H

@@ -44,7 +44,7 @@ int afr_link_credit_init(struct afr_link_credit *c, u16 depth, u16 peer_depth)
 /**
  * afr_link_credit_available() - count the messages that may be sent now
  * @c: credits of the link
- * @reserve: credits to keep: 0 for an announcement, AFR_LINK_CREDIT_RESERVE for everything else
+ * @reserve: credits to keep: 0 for an announcement that is due, else AFR_LINK_CREDIT_RESERVE
  *
  * Context: any, link->lock held.
  * Return: messages, at most the peer's depth.

@@ -3,8 +3,8 @@
  * Receive credits of one end of a link (PC8). Every message uses a receive of the peer, so each end
  * counts the receives that the peer has posted, and announces those that it has posted itself.
  *
- * Counters are cumulative and 16 bits wide, as on the wire. Only announcements use the last
- * AFR_LINK_CREDIT_RESERVE credits. Protected by link->lock.
+ * Counters are cumulative and 16 bits wide, as on the wire. Only announcements that are due use the
+ * last AFR_LINK_CREDIT_RESERVE credits. Protected by link->lock.
  */
 #ifndef AFR_PROTO_LINK_CREDIT_H
 #define AFR_PROTO_LINK_CREDIT_H
@@ -12,7 +12,7 @@
 #include "portable.h"
 
 #define AFR_LINK_CREDIT_RESERVE	1
-#define AFR_LINK_CREDIT_ANNOUNCE	2	/* least number of receives to announce */
+#define AFR_LINK_CREDIT_ANNOUNCE	2	/* least number of receives to announce unasked */
 
 struct afr_link_credit {
 	u16	depth;		/* receives in the local receive queue */

@@ -12,8 +12,8 @@
  * smaller pages, and a ring that is smaller than a page of this host.
  *
  * Context: any.
- * Return: the smallest power of two that is at least @bytes, or the largest one allowed if that is
- * smaller.
+ * Return: the smallest power of two that is at least @bytes and @least, or the largest one allowed
+ * if that is smaller.
  */
 u32 afr_ring_size(u64 bytes, u32 least, u32 most)
 {
@@ -29,7 +29,7 @@ u32 afr_ring_size(u64 bytes, u32 least, u32 most)
  * afr_ring_unused() - find the pages of a ring that hold no bytes of the stream
  * @from: offset of the first byte in the ring
  * @end: offset behind the last byte in the ring: at least @from, at most @from + @size
- * @size: bytes in the ring, at least a page
+ * @size: size of the ring in bytes, at least a page
  * @shift: a page is 1 << @shift bytes
  *
  * A page that is only partly in use, at either end, counts as used.

@@ -183,12 +183,12 @@ static void mark_reported(struct afr_rx *rx, u64 cursor)
  * afr_rx_close() - close the current epoch
  * @rx: receive sequence state
  *
- * Called only when no write can land any more: the link is fenced and drained (PM3), or the
- * writer's DETACH was polled (PM7). Bytes that landed without their MOVE are dropped: the sender
- * continues at S. The consumer cursor counts as reported from now on (PC7), so the caller sends
- * RESUME, or CREDIT if the peer never used the epoch (see sequence.h). RESUME contains visible and
- * consumed at the time when it is written, because the reader may have consumed later DATA until
- * then.
+ * Called only when no write is awaited any more: the link is fenced and drained (PM3), the writer's
+ * DETACH was polled (PM7) or given up after all bytes had come, or the attach failed. Bytes that
+ * landed without their MOVE are dropped: the sender continues at S. The consumer cursor counts as
+ * reported from now on (PC7), so the caller sends RESUME, or CREDIT if the peer never used the
+ * epoch (see sequence.h). RESUME contains visible and consumed at the time when it is written,
+ * because the reader may have consumed later DATA until then.
  *
  * Context: any, conn->rx.lock held.
  * Return: X, the received offset that a RESUME written at once would contain.
@@ -351,7 +351,7 @@ bool afr_rx_credit_due(const struct afr_rx *rx, bool imm)
 	news = cursor - rx->reported;
 	if (news >= min(rx->ring, rx->peer_ring) / 2)
 		return true;
-	/* a rounded cursor that differs has advanced by at least a unit */
+	/* a rounded cursor above the one reported is in a later unit */
 	return rx->blocked && (imm || news >= afr_cursor_unit(rx->ring));
 }
 

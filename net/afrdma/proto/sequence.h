@@ -3,28 +3,29 @@
  * Sequence state of a stream: struct afr_tx for the send direction of a connection, struct afr_rx
  * for its receive direction. It records what was written, sent, received and consumed, and on which
  * path. The rules about offsets and epochs when a direction moves between paths (PM1-PM8, PC1-PC7
- * and PE1-PE2 of the protocol model) are all implemented here, independent of locks and of how a
- * path carries bytes.
+ * and PE1-PE2 of the protocol model) are implemented here, except for those listed below,
+ * independent of locks and of how a path carries bytes.
  *
  * An epoch is one attach to one link. Both ends number the epochs of a connection 1, 2, 3, ...
- * A direction enters the link by MOVE. When the link is lost, RESUME from the receiver makes the
- * direction continue on TCP.
+ * A direction enters the link by MOVE. When the link is lost or left, RESUME from the receiver
+ * makes the direction continue on TCP.
  *
  * Some rules cannot be enforced here, and every caller must keep them (selftests/unit/model.c shows
  * how each of them fails):
  * - In each epoch an end sends ATTACH or ATTACHED on TCP first, and RESUME after that. The consumer
  *   cursor in ATTACH and ATTACHED is sampled by afr_rx_report() before the first immediate of the
  *   epoch, even if the frame is written later.
- * - From the time when afr_rx_open() has been called and the peer's channel id is known, until
- *   afr_rx_close(), the consumer cursor is reported by immediate only. CREDIT frames may be sent
- *   again behind RESUME, not before (PC3).
+ * - From the time when ATTACHED is written (server) or read (client), until afr_rx_close(), the
+ *   consumer cursor is reported by immediate only. CREDIT frames may be sent again behind RESUME,
+ *   not before (PC3).
  * - afr_rx_close() counts the consumer cursor as reported, so one RESUME has to follow it. If the
  *   attach was refused or never sent, a CREDIT has to follow instead. If both streams are complete,
  *   neither has to follow. The client opens the next epoch only after it has written its RESUME for
- *   the last epoch and has received the peer's RESUME, or after the last attach was refused.
- * - An end sends RESUME once for each epoch that did not end with both streams complete. If the
- *   link is not one that both ends have left by DETACH, the receiver of RESUME fences it and closes
- *   the epoch, too.
+ *   the last epoch and has received the peer's RESUME, or if the last attach was refused or never
+ *   sent.
+ * - An end sends RESUME once for each epoch, unless the attach was refused or never sent, or the
+ *   epoch ended with both streams complete. If the link is not one that both ends leave by DETACH,
+ *   the receiver of RESUME fences it and closes the epoch, too.
  * - An end shuts down TCP for writing only after its FIN has been acknowledged and its FINACK
  *   written, and after it has left the link. It has left the link when its DETACH has completed
  *   *and* the peer's has been polled, or is not awaited any longer (detach_timeout_ms); or when the
@@ -60,7 +61,7 @@ struct afr_tx {
 	u64	sent;		/* SND.NXT (RFC 9293): next offset to send */
 	u64	una;		/* SND.UNA: lowest offset that the send ring still holds */
 	u64	consumed;	/* the peer's consumer cursor, as last reported */
-	u64	start;		/* S: offset at which the direction entered the current epoch */
+	u64	start;		/* S: offset at which the direction last entered a link */
 	u64	fin;		/* end of the stream, AFR_NO_FIN while it is open */
 	u64	urgent;		/* offset of the last urgent byte, AFR_NO_URGENT if none */
 	u64	hold;		/* on a link, bytes from here on wait for URGENTACK */
@@ -113,8 +114,8 @@ struct afr_rx {
 	u32	epoch;		/* current or last epoch, 0 before the first */
 	bool	open;		/* the current epoch is open */
 	bool	moved;		/* MOVE of the current epoch has come */
-	bool	blocked;	/* BLOCKED was received, and the cursor not reported since */
-	bool	finack_requested;	/* afr_rx_finack_due() has requested FINACK */
+	bool	blocked;	/* BLOCKED was received, and no newer cursor reported since */
+	bool	finack_requested;	/* afr_rx_finack_due() has returned true */
 };
 
 void afr_rx_init(struct afr_rx *rx, u32 ring);

@@ -183,13 +183,13 @@ bool afr_tx_writable(const struct afr_tx *tx)
  *
  * While this is true, the caller sends BLOCKED once for each value of @tx->consumed. It checks
  * after every post and after every cursor received. Without BLOCKED the peer reports nothing until
- * half a ring has been read, while its reader may wait for more bytes than have arrived (PC6). On a
- * link, a full send ring counts as blocked, too: without BLOCKED, a send ring smaller than half the
- * peer's ring would never be freed (PM6).
+ * half of the smaller ring has been read, while its reader may wait for more bytes than have
+ * arrived (PC6). On a link, a full send ring counts as blocked, too, because only the peer's cursor
+ * frees it (PM6).
  *
  * Context: any, conn->tx.lock held.
- * Return: true if nothing may be sent, and either bytes wait for window, or on a link writers wait
- * for space, which only the peer's cursor makes.
+ * Return: true if nothing may be sent, and either bytes wait for window, or on a link there is no
+ * space for writers, which only the peer's cursor makes.
  */
 bool afr_tx_blocked(const struct afr_tx *tx)
 {
@@ -201,7 +201,7 @@ bool afr_tx_blocked(const struct afr_tx *tx)
 }
 
 /**
- * afr_tx_sent() - account for bytes that were put into a DATA frame or posted as a write
+ * afr_tx_sent() - account for bytes passed to the path: in DATA, as early bytes, or as a write
  * @tx: send sequence state
  * @len: bytes, at most afr_tx_ready()
  *
@@ -214,12 +214,12 @@ void afr_tx_sent(struct afr_tx *tx, u32 len)
 }
 
 /**
- * afr_tx_tcp_accepted() - account for bytes of DATA that TCP has accepted
+ * afr_tx_tcp_accepted() - account for bytes of the stream that TCP has accepted
  * @tx: send sequence state, where is AFR_ON_TCP
  * @len: bytes, at most sent - una
  *
- * TCP delivers them from now on, so the send ring need not hold them. On a link only the peer's
- * cursor advances SND.UNA.
+ * TCP delivers them from now on, so the send ring need not hold them. On a link the peer's reports
+ * advance SND.UNA instead.
  *
  * Context: any, conn->tx.lock held.
  */
@@ -230,8 +230,8 @@ void afr_tx_tcp_accepted(struct afr_tx *tx, u32 len)
 }
 
 /*
- * Applies the peer's cursor. Unless the direction is on TCP, only this cursor frees the send ring,
- * never a local completion (PM6).
+ * Applies the peer's cursor. Unless the direction is on TCP, the cursor frees the send ring; a
+ * local completion never does (PM6).
  */
 static void apply_consumed(struct afr_tx *tx, u64 consumed)
 {
@@ -245,7 +245,8 @@ static void apply_consumed(struct afr_tx *tx, u64 consumed)
 /**
  * afr_tx_credit() - apply a consumer cursor that the peer has reported
  * @tx: send sequence state
- * @consumed: absolute cursor; ignored if it is not above the last one
+ * @consumed: absolute cursor, or SND.UNA if only TCP's window limits this end; ignored if it is not
+ *	above the last one
  *
  * Context: any, conn->tx.lock held.
  * Return: 0, or AFR_REASON_CREDIT_BAD if the cursor is above SND.NXT (I1, I2).
@@ -334,7 +335,7 @@ u64 afr_tx_move(struct afr_tx *tx)
  * afr_tx_leave() - stop using the link of the current epoch
  * @tx: send sequence state
  *
- * Used when the link is lost, or behind the DETACH of a voluntary move (PM7). If the direction had
+ * Used when the link is lost, behind DETACH (PM7), and when the attach fails. If the direction had
  * entered the link, it is suspended, and bytes that the peer has not consumed stay in the send ring
  * until RESUME; otherwise it stays on TCP.
  *
@@ -359,7 +360,7 @@ void afr_tx_leave(struct afr_tx *tx)
  * includes afr_tx_leave() if it was not called before.
  *
  * If RESUME is of another epoch, or the direction is on TCP, nothing is sent again (PM2): only
- * @consumed is applied, if it is plausible, and a current epoch is closed.
+ * @consumed is applied, if it is plausible, and the epoch is closed if it is the current one.
  *
  * Context: any, conn->tx.lock held.
  * Return: 0, or AFR_REASON_RESUME_BAD if max(X, S) is not within [SND.UNA, SND.NXT], or @consumed

@@ -144,8 +144,8 @@ struct afr_wire_service {
 static_assert(sizeof(struct afr_wire_service) == 4, "SERVICE size");
 
 /*
- * The 32-bit immediate of every write on a link: channel id in the high half, cursor in the low
- * half. Three values of the high half mark messages about the link itself.
+ * The 32-bit immediate of every message on a link: channel id in the high half, cursor in the low
+ * half. Three values of the high half mark announcements and DETACH.
  */
 #define AFR_CHANNEL_MAX		0xffef	/* largest channel id of a connection; the first is 0 */
 #define AFR_CHANNEL_ASK		0xfffd	/* an AFR_CHANNEL_CREDITS that requests one in return */

@@ -7,11 +7,11 @@
  *	off
  *
  * Of the messages that an injection can change (its chances), it skips the first "after", and then
- * changes one of every "rate", at most "count" in total. With "arg", the number is added to the
- * correct value; otherwise the value is random. "new": the injection applies only to connections
- * made from now on; "newest": to these and the latest existing one. "drop": the Nth write with
- * bytes breaks the local queue pair. Reading the parameter shows the injection and how often it was
- * used. The parameter "rogue_injections" lists all injections.
+ * changes one of every "rate", at most "count" in total. With "arg", most injections add the number
+ * to the correct value; otherwise the value is random or extreme. "new": the injection applies only
+ * to connections made from now on; "newest": to these and the latest existing one. "drop": the Nth
+ * write with bytes breaks the local queue pair. Reading the parameter shows the injection, how
+ * often it was used, and its chances. The parameter "rogue_injections" lists all injections.
  */
 #include <linux/list.h>
 #include <linux/module.h>
@@ -130,7 +130,7 @@ static bool next_flood(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm)
 /**
  * afr_byzantine_flood() - post the messages of a flood, because credits or send slots are free
  * @link: the link
- * @post: afr_link_queue_post(); a parameter, as link_queue.c is in a later layer (LAYERS)
+ * @post: afr_link_queue_post(); a parameter, as link_queue.c is named later in LAYERS
  *
  * Context: Softirq, under link->lock.
  */
@@ -223,7 +223,7 @@ static void make_up(struct afr_frame *frame, u8 type)
  * @conn: id of the connection
  * @frame: filled if true is returned
  *
- * Context: Process or softirq.
+ * Context: Process, under conn->tx.lock.
  * Return: true if @frame is to be written.
  */
 bool afr_byzantine_more(u64 conn, struct afr_frame *frame)

@@ -74,7 +74,7 @@ static bool imm_cursor(struct afr_link *link, struct ib_rdma_wr *wr)
 	return false;
 }
 
-/* From the first injection on, all messages carry the cursor of that time. */
+/* From the first injection on, each message changed carries the cursor of that time, or "arg". */
 static bool imm_frozen(struct afr_link *link, struct ib_rdma_wr *wr)
 {
 	if (!is_channel(wr) || !afr_inject_due())
@@ -150,10 +150,10 @@ static bool write_short(struct afr_link *link, struct ib_rdma_wr *wr)
 }
 
 /*
- * Each ring is registered twice in a row, so there is memory after its end. An additional ring size
- * (arg) fits if the original write does not cross the end of the ring. Other writes are left alone:
- * the device would refuse them, and they would not reach the peer's checks. Ring addresses start
- * at 0.
+ * A mirrored ring is registered twice in a row, so there is memory after its end. An additional
+ * ring size (arg) fits if the original write does not cross the end of the ring. Other writes are
+ * left alone: the device would refuse them, and they would not reach the peer's checks. Ring
+ * addresses start at 0.
  */
 static bool write_long(struct afr_link *link, struct ib_rdma_wr *wr)
 {

@@ -21,7 +21,7 @@ struct afr_injection {
 			      u8 *out, unsigned int len);
 	bool more;		/* invent frames of @type */
 	u8 cm;			/* size of the private data that it changes */
-	u8 type, type2;		/* frame types; @type 0: all but HELLO, or AFR_BYZANTINE_HELLO */
+	u8 type, type2;		/* frame types; 0: all; AFR_BYZANTINE_HELLO: only HELLO */
 	u8 offset, size;	/* of the field that is changed */
 };
 

@@ -6,9 +6,10 @@
  * device fail, those of the kernel included. Parameters, in
  * /sys/module/verbfault/parameters/:
  *	verb	name of the operation that fails, "" for none
- *	nth	the nth call from now on fails; counts down, 0 after the failure
- *	times	number of consecutive calls that fail
- *	swallow	these calls return success without effect, e.g. a receive is never posted
+ *	nth	the nth call from now on fails; counts down, 0 after the last failure
+ *	times	number of consecutive calls that fail; counts down, too
+ *	swallow	these calls return success without effect, e.g. a receive is never posted;
+ *		not alloc_mr, which fails nevertheless
  *	errno	error of the calls that fail
  *	cqe_max	limit on the entries of completion queues created from now on
  *	kill	a write of any value moves every known queue pair to the error state
@@ -16,8 +17,8 @@
  * The device cannot be deleted while this module is loaded. Unload it only when no
  * verb is being executed: after the users of the device have ended, or are idle.
  *
- * Transitions to the error state, and posts in that state, do not fail: they are part
- * of ib_drain_qp(), which can only warn about failures. The driver's req_notify_cq does
+ * A caller's transitions to the error state, and posts behind them, do not fail: they are
+ * part of ib_drain_qp(), which can only warn about failures. The driver's req_notify_cq does
  * not fail either, since ib_core ignores its errors.
  */
 #include <linux/delay.h>
@@ -82,7 +83,7 @@ struct known_qp {
 };
 
 static LIST_HEAD(qps);
-static DEFINE_XARRAY(draining);	/* queue pairs in the error state, by number */
+static DEFINE_XARRAY(draining);	/* queue pairs that callers moved to the error state */
 static DEFINE_MUTEX(qps_lock);
 
 static int fault_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
@@ -183,6 +184,7 @@ static int fault_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
 	return real.post_recv(qp, wr, bad);
 }
 
+/* The parameter kill, by the driver's own call: posts to these queue pairs can still fail. */
 static int kill_set(const char *value, const struct kernel_param *param)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };

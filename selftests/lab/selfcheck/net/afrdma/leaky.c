@@ -28,7 +28,7 @@ static void lose_memory(void)
 	lost = NULL;
 }
 
-/* Creates two objects and destroys one, which the trace events must show. */
+/* Traces two connections as created and one as destroyed, which the lab must detect. */
 static void lose_conn(void)
 {
 	trace_afrdma_conn_create(1);
