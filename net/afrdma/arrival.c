@@ -39,8 +39,13 @@ static struct ib_client arrival_client = {
  */
 int afr_arrival_init(void (*came)(void))
 {
+	int err;
+
 	arrival_came = came;
-	return ib_register_client(&arrival_client);
+	err = ib_register_client(&arrival_client);
+	if (err)	/* after add_device() for some devices, perhaps */
+		cancel_work_sync(&arrival_work);
+	return err;
 }
 
 /**

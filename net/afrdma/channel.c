@@ -148,8 +148,10 @@ static int admit(struct afr_channel *channel, bool leaves)
 	if (link->state != AFR_LINK_UP)
 		return -ENOTCONN;
 	if (!list_empty(&channel->waiting)) {
-		if (leaves)
+		/* once: a channel that asks again keeps its turn */
+		if (leaves && !channel->leaves)
 			list_move_tail(&channel->waiting, &link->sq.detach_waiters);
+		channel->leaves |= leaves;
 		return -EAGAIN;
 	}
 	if (room && link->sq.kicked == channel) {
@@ -158,6 +160,7 @@ static int admit(struct afr_channel *channel, bool leaves)
 	}
 	if (room > link->sq.nr_waiting)
 		return 0;
+	channel->leaves = leaves;
 	list_add_tail(&channel->waiting, leaves ? &link->sq.detach_waiters : &link->sq.waiters);
 	link->sq.nr_waiting++;
 	afr_netns_count(link->an->net, AFR_STAT_LINK_NO_CREDIT);

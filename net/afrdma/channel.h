@@ -56,6 +56,7 @@ struct afr_channel {
 	bool		joined;
 	bool		ended;		/* the peer's DETACH was polled */
 	u32		serial;		/* distinguishes successive users of one id */
+	bool		leaves;		/* @waiting is on .detach_waiters */
 	struct list_head waiting;	/* on link->sq.waiters or .detach_waiters, for kick() */
 	struct list_head pacing;	/* on link->pace.held */
 	struct list_head latency_entry;	/* on link->pace.latency */

@@ -283,18 +283,19 @@ static struct afr_cm_listener *new_listener(struct afr_net *an)
  * Does not start the listener: afr_cm_listener_port() does.
  *
  * Context: process.
+ * Return: true; false without memory: then the socket has no listener, and must not put it.
  */
-void afr_cm_listener_get(struct afr_net *an)
+bool afr_cm_listener_get(struct afr_net *an)
 {
 	struct afr_cm_listener *s;
 
 	mutex_lock(&an->lock);
-	/* without memory there is no listener, and connections to this namespace stay on TCP */
 	s = an->cm_listener ?: new_listener(an);
 	if (s)
 		s->users++;
 	an->cm_listener = s;
 	mutex_unlock(&an->lock);
+	return s;
 }
 
 /**

@@ -36,18 +36,6 @@
 #define AFR_ACCEPT_FLAGS	(accept_flags)
 #endif
 
-/* Calls ops->accept() of another socket like the accept() system call does. */
-static inline int afr_ops_accept(struct socket *sock, struct socket *newsock, int flags)
-{
-#ifdef AFR_HAVE_ACCEPT_ARG
-	struct proto_accept_arg arg = { .flags = flags };
-
-	return READ_ONCE(sock->ops)->accept(sock, newsock, &arg);
-#else
-	return READ_ONCE(sock->ops)->accept(sock, newsock, flags, false);
-#endif
-}
-
 /* Last parameter of icsk_af_ops->syn_recv_sock(), including the comma before it. */
 #ifdef AFR_HAVE_CHILD_INIT
 #define AFR_CHILD_INIT_PARAM	, void (*init)(struct sock *newsk, const struct sock *sk)

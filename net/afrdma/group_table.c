@@ -218,7 +218,8 @@ static struct afr_group *new_group(struct afr_net *an, const struct afr_peer *ke
 	refcount_set(&g->refs, 1);
 	g->an = an;
 	g->peer = *key;
-	g->loop = !memcmp(key->instance, an->instance, sizeof(key->instance));
+	g->loop = !memcmp(key->instance, an->instance, sizeof(key->instance)) &&
+		  same_address(&key->local, &key->remote);
 	INIT_WORK(&g->work, work);
 	INIT_DELAYED_WORK(&g->memory, forget);
 	INIT_LIST_HEAD(&g->joins);

@@ -17,7 +17,7 @@ struct afr_group {
 	refcount_t		refs;		/* dropped under groups_lock */
 	u64			id;
 	struct afr_net		*an;
-	bool			loop;		/* the peer is this host: may have both ends */
+	bool			loop;		/* the peer is this address: both ends are members */
 	struct work_struct	work;
 	struct list_head	joins;		/* under joins_lock of group.c */
 

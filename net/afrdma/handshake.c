@@ -166,7 +166,7 @@ static enum afr_reason offer_insert(struct afr_handshake *offer, struct sock *sk
 		return AFR_REASON_OPTION_DROPPED;
 	/* not in afr_handshake_arm(): connect() to a v4-mapped address replaces the table later */
 	override = ops_find_or_add(icsk->icsk_af_ops);
-	if (!override || afr_syn_segment_room(skb) || afr_syn_segment_insert(skb, pf, &opt))
+	if (!override || afr_syn_segment_check_room(skb) || afr_syn_segment_insert(skb, pf, &opt))
 		return AFR_REASON_OPTION_NO_ROOM;
 	WRITE_ONCE(icsk->icsk_af_ops, &override->client);
 	offer->syns++;
@@ -374,7 +374,7 @@ static enum afr_reason server_refusal(const struct request_sock *req, const stru
 		return AFR_REASON_MIGRATION;
 	if (req->num_retrans >= SYNACK_RETRANS_MAX)
 		return AFR_REASON_OPTION_DROPPED;
-	return afr_syn_segment_room(skb) ? AFR_REASON_OPTION_NO_ROOM : AFR_REASON_NONE;
+	return afr_syn_segment_check_room(skb) ? AFR_REASON_OPTION_NO_ROOM : AFR_REASON_NONE;
 }
 
 /*

@@ -175,6 +175,8 @@ static void timeout(struct afr_link *link)
 /* Was an established link lost, rather than closed on purpose by this end? */
 static bool lost(const struct afr_link *link)
 {
+	if (link->reason == AFR_REASON_LINK_DISCONNECTED && !link->life.in_use)
+		return false;	/* the peer closes a link that is idle, if it is the active end */
 	return link->life.was_up && link->reason != AFR_REASON_LINK_IDLE &&
 	       link->reason != AFR_REASON_LINK_SHUTDOWN &&
 	       link->reason != AFR_REASON_LINK_OPERATOR;

@@ -90,10 +90,8 @@ void afr_link_keepalive_tail(struct timer_list *timer)
 	spin_lock_bh(&link->lock);
 	probes = link->keepalive.tail_posts == link->sq.posts ? link->keepalive.tail_probes + 1 : 0;
 	if (link->state == AFR_LINK_UP && link->sq.used && probes <= TAIL_PROBES) {
-		if (probes) {
+		if (probes && afr_link_queue_probe(link))
 			afr_netns_count(link->an->net, AFR_STAT_LINK_TAIL);
-			afr_link_queue_probe(link);
-		}
 		link->keepalive.tail_posts = link->sq.posts;
 		link->keepalive.tail_probes = probes;
 		mod_timer(&link->keepalive.tail, jiffies + (AFR_LINK_TAIL << probes));

@@ -215,22 +215,23 @@ int afr_link_queue_post(struct afr_link *link, struct ib_rdma_wr *wr, u32 imm,
  * announcement that is not due may give the peer no new credit, so it must not use the reserved
  * credit.
  */
-static void announce(struct afr_link *link)
+static bool announce(struct afr_link *link)
 {
 	u16 id = link->sq.ask ? AFR_CHANNEL_ASK : AFR_CHANNEL_CREDITS;
 	bool due = afr_link_credit_due(&link->sq.credit);
 	struct ib_rdma_wr wr = {};
 
 	if (!may_post(link) || !(due || link->sq.ask || link->sq.answer))
-		return;
+		return false;
 	if (!afr_link_credit_available(&link->sq.credit, due ? 0 : AFR_LINK_CREDIT_RESERVE) ||
 	    !sq_space(link, 0))
-		return;
+		return false;
 	link->sq.ask = false;
 	link->sq.answer = false;
 	afr_netns_count(link->an->net, AFR_STAT_TX_ANNOUNCES);
-	afr_link_queue_post(link, &wr,
-			    afr_imm_pack(id, afr_link_credit_announce(&link->sq.credit)), NULL);
+	return !afr_link_queue_post(link, &wr,
+				    afr_imm_pack(id, afr_link_credit_announce(&link->sq.credit)),
+				    NULL);
 }
 
 /**
@@ -242,20 +243,24 @@ static void announce(struct afr_link *link)
  * If the queue has no space now, a write is left out, and an announcement follows later.
  *
  * Context: process or softirq, link->lock held.
+ * Return: true if something was posted.
  */
-void afr_link_queue_probe(struct afr_link *link)
+bool afr_link_queue_probe(struct afr_link *link)
 {
 	struct ib_rdma_wr wr = { .wr.opcode = IB_WR_RDMA_WRITE };
+	bool posted;
 
 	if (!may_post(link))
-		return;
+		return false;
 	if (link->iwarp) {
 		link->sq.ask = true;
-		announce(link);
-	} else if (!sq_space(link, 0) || sq_post(link, &wr.wr, &(struct afr_link_send){})) {
-		return;
+		posted = announce(link);
+	} else {
+		posted = sq_space(link, 0) && !sq_post(link, &wr.wr, &(struct afr_link_send){});
 	}
-	afr_netns_count(link->an->net, AFR_STAT_LINK_PROBE);
+	if (posted)
+		afr_netns_count(link->an->net, AFR_STAT_LINK_PROBE);
+	return posted;
 }
 
 /**

@@ -192,7 +192,7 @@ void afr_link_queue_event(struct afr_link *link, enum afr_link_event event);
 void afr_link_queue_fail(struct afr_link *link, enum afr_reason reason);
 bool afr_link_queue_up(struct afr_link *link);
 
-void afr_link_queue_probe(struct afr_link *link);
+bool afr_link_queue_probe(struct afr_link *link);
 
 int afr_link_queue_post(struct afr_link *link, struct ib_rdma_wr *wr, u32 imm,
 			const struct afr_link_send *ctx);

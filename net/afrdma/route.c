@@ -2,9 +2,8 @@
 /*
  * Decides whether the route of a TCP connection permits RDMA. Each TCP packet is subject to routes
  * and IPsec policies; RDMA bypasses them. So the route of the TCP connection is looked up when it
- * attaches, and again when something has changed while it is attached. The kernel notifies modules
- * of neither routes nor policies, so a work item looks for changes twice a second. Nothing is done
- * per message.
+ * attaches, and again when something has changed while it is attached. The module is not notified
+ * of changes, so a work item looks for them twice a second. Nothing is done per message.
  */
 #include "route.h"
 
@@ -14,6 +13,7 @@
 #include <linux/workqueue.h>
 #include <net/dst.h>
 #include <net/ip.h>
+#include <net/ip6_fib.h>
 #include <net/ipv6_stubs.h>
 #include <net/route.h>
 #include <net/rtnetlink.h>
@@ -26,14 +26,39 @@ static void look(struct work_struct *work);
 static DECLARE_DELAYED_WORK(looks, look);
 static atomic_t attached = ATOMIC_INIT(0);	/* connections on links */
 
+/* The kernel's numbers change when an IPsec policy is added, but not when one is removed. */
+static u32 policies(const struct net *net)
+{
+	u32 count = 0;
+#ifdef CONFIG_XFRM
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(net->xfrm.policy_count); i++)
+		count += READ_ONCE(net->xfrm.policy_count[i]);
+#endif
+	return count;
+}
+
+/* The kernel's number changes when an IPv6 route is added, but not when one is removed. */
+static u32 routes_inet6(const struct net *net)
+{
+#if IS_ENABLED(CONFIG_IPV6)
+	const struct rt6_statistics *stats = READ_ONCE(net->ipv6.rt6_stats);
+
+	if (stats)	/* NULL with ipv6.disable=1 */
+		return READ_ONCE(stats->fib_rt_entries);
+#endif
+	return 0;
+}
+
 /*
- * A number that changes with every route and IPsec policy that is added or removed, and with the
- * settings of the administrator. RDMA is used in the initial namespace only, so one number is
- * enough.
+ * A number that changes with every route and IPsec policy that is added or removed, and the
+ * settings enabled and upgrade. RDMA is used in the initial namespace only, so one number is enough.
  */
 static u32 generation(const struct afr_net *an)
 {
 	return rt_genid_ipv4(an->net) * 7 + rt_genid_ipv6(an->net) * 31 +
+	       policies(an->net) * 127 + routes_inet6(an->net) * 8191 +
 	       2 * afr_netns_enabled(an) + READ_ONCE(an->set.upgrade);
 }
 
@@ -144,10 +169,10 @@ static bool bypasses(const struct afr_conn *conn, enum afr_reason reason)
 }
 
 /**
- * afr_route_denied() - does the route of the TCP connection deny RDMA?
+ * afr_route_denied() - does the route or an IPsec policy of the TCP connection deny RDMA?
  * @conn: connection whose TCP connection is established
  *
- * Looks up the route only if something has changed.
+ * Looks up the route only if generation() has changed, after afr_route_invalidate() or a denial.
  *
  * Context: connection worker.
  * Return: AFR_REASON_NONE, AFR_REASON_XFRM_POLICY or AFR_REASON_TUNNEL.
@@ -161,7 +186,7 @@ enum afr_reason afr_route_denied(struct afr_conn *conn)
 	    rcu_access_pointer(conn->tcp->sk->sk_policy[1]))
 		return AFR_REASON_XFRM_POLICY;
 #endif
-	/* always after a denial: the removal of a policy may not change generation() */
+	/* always after a denial: also what generation() does not see may end it */
 	if (conn->route.reason || !READ_ONCE(conn->route.known) ||
 	    conn->route.generation != now) {
 		WRITE_ONCE(conn->route.known, true);

@@ -37,7 +37,7 @@ static void sock_destruct(struct sock *sk)
 {
 	struct afr_net *an = afr_net(sock_net(sk));
 
-	/* afr_release() has put the connection; unread zerocopy notices and the count remain */
+	/* the connection was put before; unread zerocopy notices and the count remain */
 	skb_queue_purge(&sk->sk_error_queue);
 	atomic_dec(&an->sockets);
 }
@@ -75,14 +75,14 @@ static struct sock *alloc_sock(struct net *net, struct socket *sock, int protoco
 	return sk;
 }
 
-/* Makes @sk the owner of the TCP socket @tcp. */
+/* Makes the connection of @sk the owner of the TCP socket @tcp. */
 static void adopt_tcp(struct socket *sock, struct sock *sk, struct socket *tcp)
 {
 	struct afr_net *an = afr_net(sock_net(sk));
 
 	afr_conn_create(afr_sk(sk)->conn, tcp);
 	afr_tcp_sock_graft(tcp, sock);
-	afr_cm_listener_get(an);
+	afr_sk(sk)->cm_user = afr_cm_listener_get(an);
 	afr_netns_count(an->net, AFR_STAT_SOCK_CREATED);
 }
 
@@ -137,7 +137,7 @@ static int afr_create(struct net *net, struct socket *sock, int protocol, int ke
 
 /* --- release ------------------------------------------------------------ */
 
-/* Whether the peer has received everything on a one-way connection: it acknowledged TCP FIN. */
+/* One-way: has the peer acknowledged TCP's FIN, and so received everything, or has TCP ended? */
 static bool one_way_done(const struct afr_conn *conn)
 {
 	return test_bit(AFR_F_TCP_SHUT, &conn->flags) &&
@@ -145,22 +145,38 @@ static bool one_way_done(const struct afr_conn *conn)
 	       (TCPF_FIN_WAIT2 | TCPF_TIME_WAIT | TCPF_CLOSE);
 }
 
-/* Does close() have to wait for the peer? With @half, the connection is one-way. */
-static bool lingers(struct afr_conn *conn, bool half)
+static bool one_way(const struct afr_conn *conn)
 {
-	return !afr_send_done(conn) && !test_bit(AFR_F_ABORTED, &conn->flags) &&
-	       !test_bit(AFR_F_FINISHED, &conn->flags) &&
-	       (half ? !one_way_done(conn) : afr_conn_tx_mode(conn) != AFR_MODE_FALLBACK);
+	return (afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK) !=
+	       (afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK);
 }
 
-/* Nothing wakes the caller when TCP FIN is acknowledged, so a one-way connection is polled. */
-static void await_end(struct sock *sk, struct afr_conn *conn, bool half)
+/*
+ * Does close() have to wait for the peer? An undecided direction may become one in fallback mode
+ * meanwhile: a one-way connection ends with TCP's FIN, not with FINACK; and in a fallback connection
+ * TCP lingers itself.
+ */
+static bool lingers(struct afr_conn *conn)
+{
+	if (afr_send_done(conn) || test_bit(AFR_F_ABORTED, &conn->flags) ||
+	    test_bit(AFR_F_FINISHED, &conn->flags))
+		return false;
+	if (one_way(conn))
+		return !one_way_done(conn);
+	return afr_conn_tx_mode(conn) != AFR_MODE_FALLBACK;
+}
+
+/*
+ * Unless both directions are framed, the state is polled: nothing wakes the caller when a direction
+ * falls back, and when TCP's FIN is acknowledged, TCP does so perhaps before AFR_F_TCP_SHUT is set.
+ */
+static void await_end(struct sock *sk, struct afr_conn *conn)
 {
 	long left = sk->sk_lingertime, step, rest = 0;
 
-	for (; left > 0 && lingers(conn, half); left -= step - rest) {
-		step = half ? min_t(long, left, HZ / 50 + 1) : left;
-		rest = wait_event_interruptible_timeout(*sk_sleep(sk), !lingers(conn, half), step);
+	for (; left > 0 && lingers(conn); left -= step - rest) {
+		step = afr_conn_negotiated(conn) ? left : min_t(long, left, HZ / 50 + 1);
+		rest = wait_event_interruptible_timeout(*sk_sleep(sk), !lingers(conn), step);
 		if (rest < 0)
 			return;
 	}
@@ -170,7 +186,6 @@ static void await_end(struct sock *sk, struct afr_conn *conn, bool half)
 static void linger(struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
-	bool half;
 	u64 unsent;
 
 	if (!sk->sk_lingertime || current->flags & PF_EXITING)
@@ -178,18 +193,16 @@ static void linger(struct sock *sk)
 	/* unread bytes turn close() into a reset, which waits for nothing */
 	if (afr_conn_rx_mode(conn) == AFR_MODE_FRAMED && afr_recv_readable(conn))
 		return;
-	half = (afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK) !=
-	       (afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK);
 	if (afr_conn_tx_mode(conn) == AFR_MODE_FRAMED) {
 		afr_send_fin(conn);
 		afr_conn_schedule(conn);	/* the worker shuts down TCP if one-way */
-	} else if (half || afr_send_queued(conn, &unsent)) {	/* early bytes */
+	} else if (one_way(conn) || afr_send_queued(conn, &unsent)) {	/* early bytes */
 		set_bit(AFR_F_FIN_WANTED, &conn->flags);
 		afr_conn_schedule(conn);
 	} else {
 		return;
 	}
-	await_end(sk, conn, half);
+	await_end(sk, conn);
 }
 
 /* First step of close(): lingers, or resets the connection, as SO_LINGER requests. */
@@ -237,7 +250,8 @@ static int afr_release(struct socket *sock)
 	sock_orphan(sk);
 	sock->sk = NULL;
 	afr_conn_put_closed(conn);
-	afr_cm_listener_put(afr_net(sock_net(sk)));
+	if (as->cm_user)
+		afr_cm_listener_put(afr_net(sock_net(sk)));
 	sock_put(sk);
 	return 0;
 }
@@ -359,7 +373,7 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 	afr_tcp_sock_graft(conn->tcp, sock);	/* again: sock->file exists now */
 	afr_tcp_settings_sync(sk);
 	unspec = addr->sa_family == AF_UNSPEC;
-	/* a socket whose connection was framed cannot connect again, even after its end */
+	/* a socket whose connection was started cannot connect again, even after its end */
 	if (unspec && test_bit(AFR_F_STARTED, &conn->flags))
 		return -EOPNOTSUPP;
 	if (!unspec && test_bit(AFR_F_STARTED, &conn->flags) &&
@@ -379,9 +393,9 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 
 	lock_sock(conn->tcp->sk);
 	if (conn->tcp->sk->sk_state == TCP_CLOSE) {
-		/* failed, maybe before a SYN was sent: the next connect() starts over */
+		/* failed, maybe before a SYN was sent, or AF_UNSPEC: the next one starts over */
 		afr_handshake_disarm(&afr_sk(sk)->offer, conn->tcp->sk);
-		/* except for a framed connection, which may have ended already */
+		/* except for a started connection, which may have ended already */
 		if (!test_bit(AFR_F_STARTED, &conn->flags)) {
 			conn->server = false;	/* it may have been an accepted connection */
 			set_modes(conn, AFR_MODE_NONE, AFR_MODE_NONE);
@@ -410,6 +424,7 @@ static int afr_listen(struct socket *sock, int backlog)
 	int err;
 
 	afr_tcp_sock_graft(tcp, sock);	/* again: sock->file exists now */
+	afr_tcp_settings_reset_late(sk);
 	afr_tcp_settings_sync(sk);
 	if (!as->override && afr_netns_enabled(as->conn->an) &&
 	    READ_ONCE(as->conn->policy) != AFRDMA_RDMA_NEVER &&
@@ -428,7 +443,7 @@ static int afr_listen(struct socket *sock, int backlog)
 	return 0;
 }
 
-/* Starts an accepted connection. The client sends HELLO soon after its ACK, unasked. */
+/* Starts an accepted connection, unless it falls back. The client sends HELLO unasked. */
 static void accepted(struct sock *listener, struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;

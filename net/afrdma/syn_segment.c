@@ -67,14 +67,14 @@ const u8 *afr_syn_segment_options(const struct sk_buff *skb, unsigned int *len)
 }
 
 /**
- * afr_syn_segment_room() - check whether the option can be inserted
+ * afr_syn_segment_check_room() - check whether the option can be inserted
  * @skb: a SYN or SYN-ACK
  *
  * Context: Any.
  * Return: 0 if it can; -EINVAL if the segment carries data (TCP Fast Open) or its checksum is
- * already complete; else the error of afr_tcp_option_room().
+ * already complete; else the error of afr_tcp_option_check_room().
  */
-int afr_syn_segment_room(const struct sk_buff *skb)
+int afr_syn_segment_check_room(const struct sk_buff *skb)
 {
 	unsigned int len;
 	const u8 *opts = afr_syn_segment_options(skb, &len);
@@ -82,7 +82,7 @@ int afr_syn_segment_room(const struct sk_buff *skb)
 	if (skb->len != skb_transport_offset(skb) + tcp_hdrlen(skb) ||
 	    skb->ip_summed != CHECKSUM_PARTIAL)
 		return -EINVAL;
-	return afr_tcp_option_room(opts, len);
+	return afr_tcp_option_check_room(opts, len);
 }
 
 static void update_ip(struct sk_buff *skb, u8 pf)
@@ -99,7 +99,7 @@ static void update_ip(struct sk_buff *skb, u8 pf)
 
 /**
  * afr_syn_segment_insert() - insert the option before all others
- * @skb: a SYN or SYN-ACK for which afr_syn_segment_room() has returned 0
+ * @skb: a SYN or SYN-ACK for which afr_syn_segment_check_room() has returned 0
  * @pf: NFPROTO_IPV4 or NFPROTO_IPV6
  * @opt: option to insert
  *

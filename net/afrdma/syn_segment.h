@@ -14,7 +14,7 @@ struct saved_syn;
 
 bool afr_syn_segment_is(const struct sk_buff *skb, u8 pf, bool ack);
 const u8 *afr_syn_segment_options(const struct sk_buff *skb, unsigned int *len);
-int afr_syn_segment_room(const struct sk_buff *skb);
+int afr_syn_segment_check_room(const struct sk_buff *skb);
 int afr_syn_segment_insert(struct sk_buff *skb, u8 pf, const struct afr_tcp_option *opt);
 
 int afr_syn_segment_saved_find(const struct saved_syn *syn, struct afr_tcp_option *opt);

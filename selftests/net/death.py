@@ -48,6 +48,7 @@ import threading
 import time
 
 AF_RDMA = int(os.environ.get("AFR_FAMILY", "27"))
+PROTO_INET6 = 1         # AFRDMA_PROTO_INET6
 SOL_AFRDMA, AFRDMA_INFO = 427, 1
 PATH_RDMA = 1
 CHUNK = 1 << 15
@@ -56,11 +57,12 @@ PAGES = 8                       # seconds until "unread" restores mem_max, so th
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def rdma_socket():
-    fd = libc.socket(AF_RDMA, socket.SOCK_STREAM, 0)
+def rdma_socket(family=socket.AF_INET):
+    protocol = PROTO_INET6 if family == socket.AF_INET6 else 0
+    fd = libc.socket(AF_RDMA, socket.SOCK_STREAM, protocol)
     if fd < 0:
         sys.exit("socket(AF_RDMA): " + os.strerror(ctypes.get_errno()))
-    return socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=fd)
+    return socket.socket(family, socket.SOCK_STREAM, 0, fileno=fd)
 
 
 def info(sock):
@@ -74,8 +76,8 @@ def on_rdma(sock):
     return now["tx_path"] == PATH_RDMA and now["rx_path"] == PATH_RDMA
 
 
-def serve(port):
-    listener = rdma_socket()
+def serve(port, family=socket.AF_INET):
+    listener = rdma_socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("", port))
     listener.listen(1)

@@ -187,6 +187,20 @@ static void block_off(void)
 	run_command("ip xfrm policy flush", 0);
 }
 
+/* A policy that excepts the stream from a policy that blocks. The kernel wants two selectors. */
+static void except_on(void)
+{
+	run_command("for v in -4 -6; do ip $v xfrm policy add dir out proto tcp dport %d "
+		    "action allow priority 1 || exit 1; done", change_port);
+	run_command("for src in 0.0.0.0/1 8000::/1; do ip xfrm policy add dir out src $src "
+		    "proto tcp dport %d action block priority 2 || exit 1; done", change_port);
+}
+
+static void except_off(void)
+{
+	run_command("ip xfrm policy deleteall dir out priority 1", 0);
+}
+
 static void enabled_off(void) { path_set_sysctl("enabled", 0); }
 static void enabled_on(void) { path_set_sysctl("enabled", 1); }
 static void upgrade_off(void) { path_set_sysctl("upgrade", 0); }
@@ -218,14 +232,16 @@ struct change {
 	const char *name;
 	void (*on)(void), (*off)(void);
 	unsigned int reason;
+	void (*before)(void);		/* or NULL */
 };
 
 static const struct change changes[] = {
-	{ "an IPsec policy", block_on, block_off, AFR_REASON_XFRM_POLICY },
-	{ "enabled=0", enabled_off, enabled_on, AFR_REASON_FAMILY_OFF },
-	{ "upgrade=0", upgrade_off, upgrade_on, AFR_REASON_UPGRADE_OFF },
-	{ "AFRDMA_RDMA_NEVER", rdma_never, rdma_auto, AFR_REASON_SOCKET_OPTION },
-	{ "a socket filter", filter_on, filter_off, AFR_REASON_SOCKET_FILTER },
+	{ "an IPsec policy", block_on, block_off, AFR_REASON_XFRM_POLICY, NULL },
+	{ "an exception removed", except_off, block_off, AFR_REASON_XFRM_POLICY, except_on },
+	{ "enabled=0", enabled_off, enabled_on, AFR_REASON_FAMILY_OFF, NULL },
+	{ "upgrade=0", upgrade_off, upgrade_on, AFR_REASON_UPGRADE_OFF, NULL },
+	{ "AFRDMA_RDMA_NEVER", rdma_never, rdma_auto, AFR_REASON_SOCKET_OPTION, NULL },
+	{ "a socket filter", filter_on, filter_off, AFR_REASON_SOCKET_FILTER, NULL },
 };
 
 static volatile bool stream_ends;
@@ -248,6 +264,8 @@ static void change_once(const struct change *c)
 	double begin;
 	bool reported;
 
+	if (c->before)
+		c->before();
 	EVENTUALLY(path_info(change_fd).tx_path == AFRDMA_PATH_RDMA);
 	by_rdma = path_info(change_fd).tx_bytes_rdma;
 	EVENTUALLY(path_info(change_fd).tx_bytes_rdma > by_rdma);	/* the stream flows */
@@ -294,7 +312,7 @@ static void changes_client(void)
 	sender = thread_start(stream, &out);
 	for (size_t i = 0; i < ARRAY_SIZE(changes); i++)
 		if (!(changes[i].on == filter_on && old_kernel()) &&
-		    !(changes[i].on == block_on && to_itself(change_fd)))
+		    !(changes[i].off == block_off && to_itself(change_fd)))
 			change_once(&changes[i]);
 	EVENTUALLY(path_info(change_fd).tx_path == AFRDMA_PATH_RDMA);
 	stream_ends = true;

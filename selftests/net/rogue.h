@@ -110,6 +110,7 @@ struct victim_report {
 	int err;		/* errno of opening or recv(), else of send(); 0 = end of stream */
 	u32 mode, reason;	/* AFRDMA_INFO at the end of the connection */
 	double ended;		/* when the connection ended, by now() */
+	double lingered;	/* seconds in close() of a victim with @lingers */
 	size_t heard_len;
 	u8 heard[HEAR_MAX];
 };
@@ -124,6 +125,7 @@ struct victim_plan {
 	bool rdma;
 	bool sleepy;		/* the victim does not read before read_now is set */
 	bool urgent;		/* the victim sends its first bytes with MSG_OOB */
+	bool lingers;		/* the victim closes with SO_LINGER after its last byte */
 	unsigned int sends;	/* number of bytes that the victim sends */
 	u16 port;
 };
@@ -151,10 +153,10 @@ enum expect {
 #define OPEN_SELF	0x4	/* the row does the TCP handshake itself */
 #define SLEEPY		0x8	/* the victim does not read before act() has returned */
 #define NO_HELLO	0x10	/* the row sends its own HELLO, or none */
-#define KEEP_OPEN	0x20	/* victim on AF_RDMA: no TCP FIN after act() has returned */
+#define LINGERS		0x20	/* the victim closes with SO_LINGER after its last byte */
 #define SHORT_TIMERS	0x40	/* the timers of run_timed() are SHORT_TIMER, else LONG_TIMER */
 #define RANDOM		0x100	/* --cases sets the number of cases; each has its own seed */
-#define URGENT_FIRST		0x200	/* the victim's first bytes end with an urgent byte */
+#define URGENT_FIRST	0x200	/* the victim's first bytes end with an urgent byte */
 #define RAW_BACK	0x80	/* the victim sends in fallback mode, rogue sends frames */
 
 struct peer;

@@ -2,6 +2,7 @@
 /* HELLO with wrong fields, and HELLO that is truncated, late, repeated or missing. */
 #define _GNU_SOURCE
 #include <endian.h>
+#include <poll.h>
 
 #include "rogue.h"
 
@@ -305,6 +306,31 @@ static void unframed_after_answer(struct peer *p, unsigned int i)
 	peer_raw_bytes(p, BYTES);
 }
 
+/*
+ * A victim in close() with SO_LINGER becomes one-way or falls back meanwhile, because rogue sends
+ * no HELLO. close() must return when all bytes have been acknowledged, for which rogue, as client,
+ * takes a second: not before, nor when the linger time is over.
+ */
+static void lingers_meanwhile(struct peer *p, unsigned int i)
+{
+	const struct victim_report *r = p->victim.report;
+	double end = now() + 10;	/* half of the linger time */
+
+	(void)i;
+	if (!p->as_client) {
+		while (p->tcb.in_len < p->row->sends && now() < end)
+			tcp_turn(&p->tcb, 10);
+		peer_raw_bytes(p, BYTES);
+	}
+	poll(NULL, 0, 1200);	/* no acknowledgements */
+	while (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != VICTIM_ENDED && now() < end)
+		tcp_turn(&p->tcb, 10);
+	if (now() >= end)
+		wrong(p, "close() did not return when all was acknowledged");
+	else if (p->as_client && r->lingered < 1)
+		wrong(p, "close() returned after %.2f s, before all was acknowledged", r->lingered);
+}
+
 /* Ends the connection without having sent a byte, after the option was accepted. */
 static void ends_unspoken(struct peer *p, unsigned int i)
 {
@@ -334,7 +360,7 @@ const struct rogue_row hello_rows[] = {
 	{ "hello_differs_slowly", AS_BOTH | OWN, differs_slowly, PROOF_END, EXPECT_PLAIN, 0, 0 },
 	{ "hello_foreign_proof", AS_BOTH | OWN, foreign_proof, 4, EXPECT_PLAIN, 0, 500 },
 	{ "hello_cut_by_fin", AS_BOTH | OWN, cut_by_fin, PROOF_END, EXPECT_PLAIN_OR_ERROR, 0, 0 },
-	{ "hello_cut_by_silence", AS_CLIENT | OWN | KEEP_OPEN | SHORT_TIMERS, cut_by_silence, 4,
+	{ "hello_cut_by_silence", AS_CLIENT | OWN | SHORT_TIMERS, cut_by_silence, 4,
 	  EXPECT_ERROR, AFR_REASON_HELLO_CUT, 500 },
 	{ "hello_cut_by_reset", AS_BOTH | OWN, cut_by_reset, 10, EXPECT_SURVIVE, 0, 500 },
 	{ "hello_late", AS_CLIENT | OWN | SHORT_TIMERS | RAW_BACK, late, 1, EXPECT_STREAM, 0, 100 },
@@ -349,6 +375,8 @@ const struct rogue_row hello_rows[] = {
 	{ "hello_foreign_proof_long", AS_CLIENT | OWN, foreign_proof, 1, EXPECT_PLAIN, 0, 200000 },
 	{ "hello_twice", AS_BOTH | OWN, twice, 1, EXPECT_ERROR, AFR_REASON_FRAME_BAD, 0 },
 	{ "hello_unframed_after_answer", AS_SERVER | OWN, unframed_after_answer, 1, EXPECT_PLAIN, 0, 0 },
+	{ "hello_lingers", AS_BOTH | OWN | SHORT_TIMERS | LINGERS, lingers_meanwhile, 1,
+	  EXPECT_SURVIVE, 0, 100 },
 	{ "hello_ends_unspoken", AS_BOTH | OWN, ends_unspoken, 1, EXPECT_PLAIN_OR_ERROR, 0, 0 },
 	{ }
 };

@@ -518,7 +518,7 @@ static void finish(struct peer *p)
 	bool fallback = p->row->expect == EXPECT_PLAIN || p->row->expect == EXPECT_SURVIVE ||
 			p->row->expect == EXPECT_PLAIN_OR_ERROR;
 
-	if (!rogue.rdma || (fallback && !(p->row->flags & KEEP_OPEN)))
+	if (!rogue.rdma || fallback)
 		tcp_fin(&p->tcb);
 	peer_settle(p, rogue.patience);
 }
@@ -540,6 +540,7 @@ const char *peer_run(const struct rogue_row *row, unsigned int i, bool as_client
 	struct victim_plan plan = {
 		.listens = as_client, .rdma = rogue.rdma, .sends = row->sends,
 		.sleepy = row->flags & SLEEPY, .urgent = row->flags & URGENT_FIRST,
+		.lingers = row->flags & LINGERS,
 		.port = as_client ? VICTIM_PORT : ROGUE_PORT,
 	};
 

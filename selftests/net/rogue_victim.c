@@ -80,6 +80,7 @@ static int open_listener(const struct tun *tun, const struct victim_plan *plan)
 }
 
 #define FIRST	500	/* number of bytes that are sent one by one with @at_once */
+#define LINGER_SECONDS	20
 
 struct sender {
 	int fd;
@@ -158,6 +159,20 @@ static void join_sender(const struct sender *sender, pthread_t thread)
 	pthread_join(thread, NULL);
 }
 
+/* Closes with SO_LINGER; @sender has sent its bytes. */
+static void close_lingering(const struct sender *sender, struct victim_report *r)
+{
+	struct linger linger = { .l_onoff = 1, .l_linger = LINGER_SECONDS };
+	double start = now();
+
+	if (setsockopt(sender->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)))
+		_exit(1);
+	close(sender->fd);
+	r->ended = now();
+	r->lingered = r->ended - start;
+	r->err = sender->err;
+}
+
 /* The victim's process: connects or accepts, sends, reads to the end, and fills in @r. */
 static void run_victim(const struct tun *tun, const struct victim_plan *plan, int listener,
 		       struct victim_report *r)
@@ -173,6 +188,11 @@ static void run_victim(const struct tun *tun, const struct victim_plan *plan, in
 		return;
 	}
 	__atomic_store_n(&r->state, VICTIM_CONNECTED, __ATOMIC_RELEASE);
+	if (plan->lingers) {
+		send_stream(&sender);
+		close_lingering(&sender, r);
+		return;
+	}
 	if (plan->sends && pthread_create(&thread, NULL, send_stream, &sender))
 		_exit(1);
 	while (plan->sleepy && !__atomic_load_n(&r->read_now, __ATOMIC_ACQUIRE))

@@ -2,12 +2,18 @@
 # SPDX-License-Identifier: GPL-2.0
 """For tunnel.sh: a tunnel between two hosts, and a connection that is routed into it.
 
-    tunnel.py carry HOST         create the device tun0, and carry its packets to HOST over UDP
+    tunnel.py carry HOST         create the device tun0, and carry its packets to HOST over UDP;
+                                 HOST is a numeric address
+    tunnel.py serve HOST PORT    death.py serve, for clients that use the IP version of HOST
     tunnel.py talk HOST PORT IN OUT
                                  exchange messages; create the file IN when the connection is on
                                  RDMA; when IN.done exists, the route leads into the tunnel, so
-                                 the connection must be on TCP within LEAVES seconds; then create
+                                 the connection must leave RDMA within LEAVES seconds; then create
                                  the file OUT, and wait until the connection is on RDMA again
+
+With IPv6, rxe sends its packets into the tunnel as well, although its link is bound to another
+device, and they are lost. So no messages are exchanged until the connection has begun to leave its
+link, which takes until the link is lost.
 """
 import errno
 import fcntl
@@ -18,7 +24,7 @@ import struct
 import sys
 import time
 
-from death import info, on_rdma, rdma_socket
+from death import info, on_rdma, rdma_socket, serve
 from pace import ping
 
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 1, 0x1000
@@ -27,11 +33,15 @@ LEAVES = 2.0            # seconds; the module checks routes twice a second
 TUNNEL = 49             # AFRDMA_REASON_TUNNEL
 
 
+def family_of(host):
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
 def carry(host):
     with open("/dev/net/tun", "r+b", buffering=0) as tun, \
-            socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock:
+            socket.socket(family_of(host), socket.SOCK_DGRAM) as sock:
         fcntl.ioctl(tun, TUNSETIFF, struct.pack("16sH22x", b"tun0", IFF_TUN | IFF_NO_PI))
-        sock.bind(("::", UDP_PORT))
+        sock.bind(("", UDP_PORT))
         print("carries", flush=True)
         while True:
             for ready in select.select([tun, sock], [], [])[0]:
@@ -59,20 +69,37 @@ def talk_until(conn, seconds, wanted, what):
     return time.monotonic() - begin
 
 
+def wait_until(seconds, wanted, conn):
+    """Wait without sending anything; returns the seconds that it took."""
+    begin = time.monotonic()
+    while not wanted():
+        if time.monotonic() - begin > seconds:
+            sys.exit(f"not within {seconds} s: {info(conn)}")
+        time.sleep(0.01)
+    return time.monotonic() - begin
+
+
 def off_rdma(conn):
     now = info(conn)
     return not now["tx_path"] and not now["rx_path"]
 
 
 def talk(host, port, inside, outside):
-    conn = rdma_socket()
+    conn = rdma_socket(family_of(host))
     conn.connect((host, int(port)))
     talk_until(conn, 20, lambda: on_rdma(conn), "on RDMA")
     pathlib.Path(inside).touch()
-    talk_until(conn, 20, lambda: pathlib.Path(inside + ".done").exists(), "in the tunnel")
-    took = talk_until(conn, LEAVES, lambda: off_rdma(conn), "on TCP")
-    if info(conn)["reason"] != TUNNEL:
-        sys.exit(f"on TCP for another reason: {info(conn)}")
+    in_tunnel = pathlib.Path(inside + ".done").exists
+    if family_of(host) == socket.AF_INET6:
+        wait_until(20, in_tunnel, conn)
+        took = wait_until(LEAVES, lambda: not info(conn)["link"], conn)
+        talk_until(conn, 20, lambda: off_rdma(conn), "on TCP")
+        print(info(conn))
+    else:
+        talk_until(conn, 20, in_tunnel, "in the tunnel")
+        took = talk_until(conn, LEAVES, lambda: off_rdma(conn), "on TCP")
+        if info(conn)["reason"] != TUNNEL:
+            sys.exit(f"on TCP for another reason: {info(conn)}")
     by_rdma = info(conn)["tx_rdma"]
     end = time.monotonic() + 2
     talk_until(conn, 4, lambda: time.monotonic() > end, "through the tunnel")
@@ -84,4 +111,6 @@ def talk(host, port, inside, outside):
 
 
 if __name__ == "__main__":
-    {"carry": carry, "talk": talk}[sys.argv[1]](*sys.argv[2:])
+    calls = {"carry": carry, "talk": talk,
+             "serve": lambda host, port: serve(int(port), family_of(host))}
+    calls[sys.argv[1]](*sys.argv[2:])

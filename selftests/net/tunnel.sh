@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab, in both guests: RDMA would bypass a tunnel, so a connection leaves RDMA when
-# its route leads into a tunnel, and returns when the route is deleted. No byte is lost.
+# For the lab, in both guests: RDMA would bypass a tunnel, so a connection leaves RDMA when its route
+# leads into a tunnel, and returns when it does not any more. No byte is lost. With IPv4, a route
+# into the tunnel is added; with IPv6, the route that precedes such a route is deleted.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -10,51 +11,70 @@ set -uo pipefail
 
 net=$AFR_SRC/selftests/net
 work=$(mktemp -d)
-port=7420
 
 listening() { grep -q listening "$work/serve"; }
 carries() { grep -q carries "$work/carry"; }
 is_there() { [ -e "$work/$1" ]; }
 
-# The connection uses IPv4 and the tunnel IPv6, so the tunnel is not routed into itself.
-barrier begin
+prepare4() { :; }
+enter4() { ip route add "$AFR_PEER/32" dev tun0 src "$AFR_ME"; }
+leave4() { ip route del "$AFR_PEER/32" dev tun0; }
+
+prepare6() {
+	ip -6 route add "$AFR_PEER6/128" dev eth0 src "$AFR_ME6"
+	ip -6 route add "$AFR_PEER6/126" dev tun0 src "$AFR_ME6"
+}
+enter6() { ip -6 route del "$AFR_PEER6/128" dev eth0; }
+leave6() { ip -6 route del "$AFR_PEER6/126" dev tun0; }
+
+# through VERSION PEER PORT CARRIER: the connection to PEER uses IPv4 or IPv6, and the tunnel to
+# CARRIER the other one, so that the tunnel is not routed into itself.
+through() {
+	local v=$1 peer=$2 port=$3 carrier server client
+	rm -f "$work"/*
+	barrier "IPv$v begins"
+	python3 "$net/tunnel.py" carry "$4" >"$work/carry" 2>&1 &
+	carrier=$!
+	check "IPv$v: the tunnel is created" wait_for 20 carries
+	ip link set tun0 mtu 1300 up
+	"prepare$v"
+	barrier "IPv$v: tunnel there"
+	if [ "$AFR_ROLE" = b ]; then
+		timeout 100 python3 "$net/tunnel.py" serve "$peer" "$port" >"$work/serve" 2>&1 &
+		server=$!
+		wait_for 20 listening
+		barrier "IPv$v: listens"
+		barrier "IPv$v: by RDMA"
+		"enter$v"
+		barrier "IPv$v: in the tunnel" 100
+		"leave$v"
+		barrier "IPv$v: out of it" 100
+		check "IPv$v: the server ended without an error" wait "$server"
+		sed 's/^/# /' "$work/serve"
+	else
+		barrier "IPv$v: listens"
+		timeout 100 python3 "$net/tunnel.py" talk "$peer" "$port" "$work/in" "$work/out" \
+			>"$work/talk" 2>&1 &
+		client=$!
+		check "IPv$v: on RDMA" wait_for 30 is_there in
+		barrier "IPv$v: by RDMA"
+		"enter$v"
+		touch "$work/in.done"
+		check "IPv$v: routed into a tunnel: on TCP for that reason" wait_for 30 is_there out
+		"leave$v"
+		barrier "IPv$v: in the tunnel" 100
+		check "IPv$v: routed past the tunnel again: on RDMA" wait "$client"
+		sed 's/^/# /' "$work/talk"
+		barrier "IPv$v: out of it" 100
+	fi
+	kill "$carrier"
+	wait "$carrier"
+}
+
 retry=$(cat /proc/sys/net/afrdma/attach_retry_ms)
 echo 500 >/proc/sys/net/afrdma/attach_retry_ms
-python3 "$net/tunnel.py" carry "$AFR_PEER6" >"$work/carry" 2>&1 &
-carrier=$!
-check "the tunnel is created" wait_for 20 carries
-ip link set tun0 mtu 1300 up
-barrier "tunnel there"
-if [ "$AFR_ROLE" = b ]; then
-	timeout 100 python3 "$net/death.py" serve $port >"$work/serve" 2>&1 &
-	server=$!
-	wait_for 20 listening
-	barrier listens
-	barrier "by RDMA"
-	ip route add "$AFR_PEER/32" dev tun0 src "$AFR_ME"
-	barrier "in the tunnel" 100
-	ip route del "$AFR_PEER/32" dev tun0
-	barrier "out of it" 100
-	check "the server ended without an error" wait "$server"
-	sed 's/^/# /' "$work/serve"
-else
-	barrier listens
-	timeout 100 python3 "$net/tunnel.py" talk "$AFR_PEER" $port "$work/in" "$work/out" \
-		>"$work/talk" 2>&1 &
-	client=$!
-	check "on RDMA" wait_for 30 is_there in
-	barrier "by RDMA"
-	ip route add "$AFR_PEER/32" dev tun0 src "$AFR_ME"
-	touch "$work/in.done"
-	check "routed into a tunnel: on TCP for that reason" wait_for 30 is_there out
-	ip route del "$AFR_PEER/32" dev tun0
-	barrier "in the tunnel" 100
-	check "routed past the tunnel again: on RDMA" wait "$client"
-	sed 's/^/# /' "$work/talk"
-	barrier "out of it" 100
-fi
-kill "$carrier"
-wait "$carrier"
+through 4 "$AFR_PEER" 7420 "$AFR_PEER6"
+through 6 "$AFR_PEER6" 7421 "$AFR_PEER"
 echo "$retry" >/proc/sys/net/afrdma/attach_retry_ms
 barrier end
 rm -rf "$work"

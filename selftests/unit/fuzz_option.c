@@ -24,7 +24,7 @@ static void check_added(const u8 *list, size_t len)
 	memcpy(longer + AFR_OPT_LEN, list, len);
 	MUST(!afr_tcp_option_find(longer, len + AFR_OPT_LEN, &found));
 	MUST(found.nonce == ours.nonce && found.server == ours.server);
-	MUST(afr_tcp_option_room(longer, len + AFR_OPT_LEN) == -EEXIST);
+	MUST(afr_tcp_option_check_room(longer, len + AFR_OPT_LEN) == -EEXIST);
 	free(longer);
 }
 
@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	edge = edge_of(64);
 	list = edge_put(&edge, data, size);
 	got = afr_tcp_option_find(list, size, &found);
-	room = afr_tcp_option_room(list, size);
+	room = afr_tcp_option_check_room(list, size);
 	MUST(got == 0 || got == -ENOENT || got == -EPROTO || got == -EOPNOTSUPP);
 	MUST(room == 0 || room == -EEXIST || room == -ENOSPC || room == -EPROTO);
 	MUST(got == 0 || (found.nonce == 1 && !found.server));

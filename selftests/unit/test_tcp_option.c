@@ -20,7 +20,7 @@ static int room(const void *opts, unsigned int len)
 	int got;
 
 	memcpy(copy, opts, len);
-	got = afr_tcp_option_room(copy + (len ? 0 : 1), len);
+	got = afr_tcp_option_check_room(copy + (len ? 0 : 1), len);
 	free(copy);
 	return got;
 }

@@ -186,7 +186,7 @@ static void close_files(int listener, int signals)
  * Blocks all signals but those that concern smctl itself, such as SIGSEGV. Returns a signalfd for
  * the blocked ones.
  */
-static int block_signals(sigset_t *before)
+static int block_signals_fd(sigset_t *before)
 {
 	static const int except[] = { SIGTSTP, SIGTTIN, SIGTTOU, SIGSEGV, SIGBUS, SIGFPE, SIGILL,
 				   SIGABRT, SIGTRAP, SIGSYS };
@@ -210,7 +210,7 @@ int supervise(char **argv, const struct rules *rules)
 	int pair[2], signals, listener;
 	sigset_t before;
 
-	signals = block_signals(&before);
+	signals = block_signals_fd(&before);
 	signal(SIGCHLD, SIG_DFL);	/* if it were ignored, waitpid() would get no status */
 	unsetenv(RULES_VARIABLE);
 	/* Orphans of the program become children of smctl, which may inspect and reap them. */

@@ -120,7 +120,7 @@ int afr_tcp_option_find(const u8 *opts, unsigned int len, struct afr_tcp_option 
 	return verdict;
 }
 
-/* Does this option exclude the AF_RDMA option? See afr_tcp_option_room(). */
+/* Does this option exclude the AF_RDMA option? See afr_tcp_option_check_room(). */
 static bool excludes_afrdma(const struct walk *w)
 {
 	switch (w->at[0]) {
@@ -139,7 +139,7 @@ static bool excludes_afrdma(const struct walk *w)
 }
 
 /**
- * afr_tcp_option_room() - may the AF_RDMA option be added to this SYN or SYN-ACK?
+ * afr_tcp_option_check_room() - may the AF_RDMA option be added to this SYN or SYN-ACK?
  * @opts: the bytes behind the fixed 20 bytes of the header
  * @len: bytes in @opts: doff * 4 - 20, 0 to 40
  *
@@ -150,7 +150,7 @@ static bool excludes_afrdma(const struct walk *w)
  * Return: 0 if so; -EEXIST if one of these options or the AF_RDMA option is present; -ENOSPC if
  * there is no space for AFR_OPT_LEN more bytes; -EPROTO if the list is malformed.
  */
-int afr_tcp_option_room(const u8 *opts, unsigned int len)
+int afr_tcp_option_check_room(const u8 *opts, unsigned int len)
 {
 	bool excluded = false;
 	struct walk w;

@@ -13,7 +13,7 @@ struct afr_tcp_option {
 
 int afr_tcp_option_find(const u8 *opts, unsigned int len, struct afr_tcp_option *out);
 
-int afr_tcp_option_room(const u8 *opts, unsigned int len);
+int afr_tcp_option_check_room(const u8 *opts, unsigned int len);
 void afr_tcp_option_write(u8 *to, const struct afr_tcp_option *opt);
 u32 afr_tcp_option_answer(u32 nonce);
 
