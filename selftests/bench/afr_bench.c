@@ -274,7 +274,7 @@ static void *run_connects(void *arg)
 	char byte = OP_ONE;
 	double begin;
 
-	while (!stop) {
+	for (unsigned int n = 0; !stop && (!opt.messages || n < opt.messages); n++) {
 		begin = now();
 		dial(c);
 		send_all(c->fd, &byte, 1);

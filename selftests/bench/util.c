@@ -28,12 +28,13 @@ const struct family families[3] = {
 
 bool serving;
 
-/* A connection has failed: ends a client, but only the thread of a server. */
-static void __attribute__((noreturn)) lost(const char *what)
+/* A connection has failed: ends a client, but only the connection and the thread of a server. */
+static void __attribute__((noreturn)) lost(int fd, const char *what)
 {
 	if (!serving)
 		err(1, "%s", what);
 	warn("%s", what);
+	close(fd);
 	pthread_exit(NULL);
 }
 
@@ -77,7 +78,7 @@ void send_all(int fd, const void *from, size_t len)
 	for (; len; p += n, len -= n) {
 		n = send(fd, p, len, MSG_NOSIGNAL);
 		if (n < 0)
-			lost("send");
+			lost(fd, "send");
 	}
 }
 
@@ -91,7 +92,7 @@ bool recv_all(int fd, void *to, size_t len)
 		if (!n && !at)
 			return false;
 		if (n <= 0)
-			lost("recv");
+			lost(fd, "recv");
 	}
 	return true;
 }
@@ -105,7 +106,7 @@ uint64_t recv_to_end(int fd)
 	while ((n = recv(fd, buf, READ_SIZE, 0)) > 0)
 		got += n;
 	if (n < 0)
-		lost("recv");
+		lost(fd, "recv");
 	free(buf);
 	return got;
 }
@@ -120,7 +121,7 @@ uint64_t send_messages(int fd, size_t size, uint64_t most, const volatile bool *
 		n++;
 	}
 	if (shutdown(fd, SHUT_WR))
-		lost("shutdown");
+		lost(fd, "shutdown");
 	free(buf);
 	return n * size;
 }

@@ -401,6 +401,7 @@ static void run_pass(void)
 		carry(&l, 1, PIECE, "send.rdma", "recv.rdma");
 	}
 	end(&l);
+	alarm(0);
 }
 
 /* ---- sweeping ---- */

@@ -626,8 +626,6 @@ static void unspec(void)
 	SYS_ERRNO(getpeername(fd, &addr.sa, &(socklen_t) { sizeof(addr) }), ENOTCONN);
 	len = addr_server(&addr, port);
 	SYS(connect(fd, &addr.sa, len));
-	if (run.variant == VAR_RDMA)
-		path_warm_up(fd);
 	exchange(fd);
 }
 

@@ -8,8 +8,6 @@
 
 #include "test.h"
 
-#define BAD_POINTER	((void *)8)
-
 /* ---- request and response ---- */
 
 /* A request of the client and the response of the server, @len bytes each. */

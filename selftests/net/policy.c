@@ -128,6 +128,21 @@ static void run_command(const char *format, int port)
 	WANT_EQ(system(line), 0);
 }
 
+/* Makes this host answer packets with an ICMP error, if @match (with a port) applies to them. */
+static void reject(const char *match, int port)
+{
+	char format[256];
+
+	snprintf(format, sizeof(format), "nft 'table inet recverr { chain in { type filter hook input "
+		 "priority 0; %s reject with icmp port-unreachable; }; }'", match);
+	run_command(format, port);
+}
+
+static void reject_no_more(void)
+{
+	run_command("nft delete table inet recverr", 0);
+}
+
 /*
  * With IP_RECVERR, TCP reports an ICMP error and keeps the connection. The error must not disturb
  * framed directions.
@@ -139,11 +154,10 @@ static void recverr_server(void)
 	int fd = SYS(accept(listener, NULL, NULL));
 
 	flow_recv(fd, &in, LEN, LEN);
-	run_command("nft 'table inet recverr { chain in { type filter hook input priority 0; "
-		    "tcp dport %d reject with icmp port-unreachable; }; }'", port);
+	reject("tcp dport %d", port);
 	barrier("rejects");
 	barrier("rejected");
-	run_command("nft delete table inet recverr", 0);
+	reject_no_more();
 	flow_recv(fd, &in, LEN, LEN);
 	flow_send(fd, &out, LEN, LEN);
 	path_check(fd, LEN, 2 * LEN);
@@ -167,6 +181,57 @@ static void recverr_client(void)
 	EVENTUALLY(icmp_unreachables() > before);
 	barrier("rejected");
 	flow_recv(fd, &in, LEN, LEN);
+	path_check(fd, 2 * LEN, LEN);
+}
+
+/*
+ * The listener connected before, and fell back, so IP_RECVERR was set on its TCP socket. Accepted
+ * sockets must not have it there.
+ */
+static void recverr_listener(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	int fd = new_socket(0), tcp = SYS(socket(AF_INET, SOCK_STREAM, 0));
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+	struct sockaddr none = { .sa_family = AF_UNSPEC };
+	socklen_t len = sizeof(addr);
+	long before;
+	char byte;
+
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	SYS(bind(tcp, (struct sockaddr *)&addr, len));
+	SYS(listen(tcp, 1));
+	SYS(getsockname(tcp, (struct sockaddr *)&addr, &len));
+	set_int(fd, IPPROTO_IP, IP_RECVERR, 1);
+	SYS(connect(fd, (struct sockaddr *)&addr, len));
+	SYS_ERRNO(recv(fd, &byte, 1, MSG_DONTWAIT), EAGAIN);
+	SYS(connect(fd, &none, sizeof(none)));
+	SYS(close(tcp));
+	SYS(listen(fd, 1));
+	control_send_number("PORT", local_port(fd));
+	fd = SYS(accept(fd, NULL, NULL));
+	flow_recv(fd, &in, LEN, LEN);
+	barrier("rejects");
+	before = icmp_unreachables();
+	flow_send(fd, &out, LEN, LEN);
+	EVENTUALLY(icmp_unreachables() > before);
+	barrier("rejected");
+	flow_recv(fd, &in, LEN, LEN);
+	path_check(fd, LEN, 2 * LEN);
+}
+
+static void recverr_listener_client(void)
+{
+	struct flow out = flow_out(0), in = flow_in(0);
+	int port = server_port(), fd = connect_port(port);
+
+	flow_send(fd, &out, LEN, LEN);
+	reject("tcp sport %d", port);
+	barrier("rejects");
+	barrier("rejected");
+	reject_no_more();
+	flow_recv(fd, &in, LEN, LEN);
+	flow_send(fd, &out, LEN, LEN);
 	path_check(fd, 2 * LEN, LEN);
 }
 
@@ -377,6 +442,8 @@ const struct row policy_rows[] = {
 	  ON_RDMA | ON_COLD | ONLY_RDMA | QUICK_ALL },
 	{ "filter_rights", filter_rights, filter_rights, ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
 	{ "recverr", recverr_client, recverr_server, ON_COLD | ONLY_RDMA | QUICK },
+	{ "recverr_listener", recverr_listener_client, recverr_listener,
+	  ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
 	{ "forbidden_later", changes_client, changes_server, ON_RDMA | ONLY_RDMA | QUICK },
 	{ "namespaces", namespaces_client, namespaces_server,
 	  ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },

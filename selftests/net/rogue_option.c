@@ -224,15 +224,22 @@ static void wrong_nonce(struct peer *p, unsigned int i)
 		send_unframed(p);
 }
 
-/* Ignores the first two SYNs, and answers the third one without the option. */
+/* Ignores the three SYNs that carry the option, and answers the fourth, which must not carry it. */
 static void first_syns_lost(struct peer *p, unsigned int i)
 {
+	struct afr_tcp_option opt;
+	bool found = true;
+
 	(void)i;
-	for (int lost = 0; lost < 3; lost++)
+	for (int syn = 1; syn <= 4; syn++) {
 		if (!tcp_await_syn(&p->tcb)) {
 			wrong(p, "the victim gave up");
 			return;
 		}
+		found = !afr_tcp_option_find(p->tcb.syn_options, p->tcb.syn_options_len, &opt);
+		if (found != (rogue.rdma && syn < 4))
+			wrong(p, "SYN %d is sent %s the option", syn, found ? "with" : "without");
+	}
 	if (peer_open_options(p, NULL, 0))
 		send_unframed(p);
 }

@@ -14,7 +14,7 @@ ENDED = "PEER_ERROR RESET TCP_ERROR TCP_EOF "
 # Reasons with which a link is lost after the other end has left it.
 LOST = "LINK_PEER_RESUME LINK_DISCONNECTED LINK_COMPLETION"
 # Reasons that the counter peer_violation counts.
-VIOLATIONS = set("HELLO_BAD HELLO_CUT FRAME_BAD FRAME_UNKNOWN DATA_OFFSET WINDOW_EXCEEDED "
+VIOLATIONS = set("HELLO_BAD HELLO_CUT FRAME_BAD DATA_OFFSET WINDOW_EXCEEDED "
                  "DATA_AFTER_FIN FIN_BAD FINACK_BAD CREDIT_BAD ATTACH_BAD MOVE_BAD RESUME_BAD "
                  "MOVE_DATA".split())
 # The reasons that "*" allows: those for which the peer is responsible, not local ones such as a

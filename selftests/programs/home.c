@@ -35,7 +35,8 @@ static void read_home(void)
 }
 
 /* Is @fd a stream socket? Those without IP addresses are not changed anyway. */
-static bool is_tcp(int fd)
+/* Of any family: go_home() and pretend() check the family of the address. */
+static bool is_stream(int fd)
 {
 	int type = 0;
 	socklen_t len = sizeof(type);
@@ -73,7 +74,7 @@ static int to(long call, int fd, const struct sockaddr *sa, socklen_t len)
 {
 	union address at;
 
-	if (!sa || len < sizeof(at.v4) || len > sizeof(at) || !is_tcp(fd))
+	if (!sa || len < sizeof(at.v4) || len > sizeof(at) || !is_stream(fd))
 		return syscall(call, fd, sa, len);
 	memcpy(&at, sa, len);
 	go_home(&at, len, call == SYS_connect);
@@ -82,17 +83,18 @@ static int to(long call, int fd, const struct sockaddr *sa, socklen_t len)
 
 /*
  * Makes the system call @call, such as getsockname(), and replaces the host's address in the result
- * by the loopback address. The buffer must have space for the whole address: *@len is the full
- * length even if the kernel has truncated the address.
+ * by the loopback address. An address that the kernel had to truncate, because the program's buffer
+ * is too small, stays as it is.
  */
 static int from(long call, int fd, struct sockaddr *sa, socklen_t *len, int flags)
 {
+	socklen_t size = sa && len ? *len : 0;
 	int ret = syscall(call, fd, sa, len, flags);
 	union address at;
 
-	if (ret < 0 || !sa || !len || *len < sizeof(at.v4) || *len > sizeof(at))
+	if (ret < 0 || !size || *len > size || *len < sizeof(at.v4) || *len > sizeof(at))
 		return ret;
-	if (!is_tcp(fd))
+	if (!is_stream(fd))
 		return ret;
 	memcpy(&at, sa, *len);
 	pretend(&at);

@@ -130,7 +130,6 @@ struct link_end {
 };
 
 struct link {
-	bool		made;
 	struct link_end	end[2];
 };
 
@@ -158,7 +157,7 @@ struct end {
 	unsigned int		out_len, out_at;
 	u32			out_data;	/* bytes of DATA that follow it */
 	/* pending frames, a flag for each type (PC9), unless the sequence state tells */
-	bool			hello_pending, blocked_pending, attach_pending, attached_pending;
+	bool			hello_pending, attach_pending, attached_pending;
 	bool			move_pending, resume_pending, fin_pending, finack_pending;
 	bool			unknown_pending;	/* an optional frame of an unknown type */
 	u64			blocked_at;	/* the peer's cursor when BLOCKED was sent */
@@ -243,7 +242,7 @@ void end_init(struct end *e, int id, u32 send_ring, u32 receive_ring);
 void end_free(struct end *e);
 void end_detach_polled(struct end *e, u16 channel);
 void end_close(struct end *e, u32 reason);
-void end_stop(struct end *e);
+void end_link_lost(struct end *e);
 bool end_by_imm(const struct end *e);
 void end_refused(struct end *e);
 void end_channel_free(struct end *e);

@@ -220,7 +220,7 @@ void end_close(struct end *e, u32 reason)
 }
 
 /* The link is lost. */
-void end_stop(struct end *e)
+void end_link_lost(struct end *e)
 {
 	afr_tx_leave(&e->tx);
 	e->leaving = true;

@@ -327,7 +327,7 @@ bool step_stop(struct end *e, bool go)
 	trace("%d: link %d is lost", e->id, (int)(link - world.link));
 	link->end[e->id].stopped = true;
 	if (e->link == link)
-		end_stop(e);
+		end_link_lost(e);
 	return true;
 }
 

@@ -76,6 +76,5 @@ struct link *link_make(void)
 		if (afr_link_credit_init(&link->end[i].credit, world.depth[i], world.depth[!i]))
 			fail("depths %u and %u are rejected", world.depth[0], world.depth[1]);
 	}
-	link->made = true;
 	return link;
 }

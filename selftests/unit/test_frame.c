@@ -247,7 +247,7 @@ TEST(frame_parse__attach_fields_that_can_never_be_right)
 	EXPECT_EQ(reparse(&f), -EPROTO);
 }
 
-TEST(frame_parse__a_refusal_has_no_ring)
+TEST(frame_parse__the_ring_of_a_refusal_is_not_checked)
 {
 	struct afr_frame f = good[5];
 

@@ -162,23 +162,28 @@ static int exit_like(const struct supervised *it)
 
 /*
  * Closes the files that smctl shares with the program: when the program closes its output, a reader
- * must see end of file, and when it closes a file, the locks on that file must be released. Does
- * nothing if @listener is -1.
+ * must see end of file, and when it closes a file, the locks on that file must be released.
+ * @listener is -1 if another supervisor serves the program.
  */
 static void close_files(int listener, int signals)
 {
-	int low = listener < signals ? listener : signals;
-	int high = listener < signals ? signals : listener;
+	int low = listener >= 0 && listener < signals ? listener : signals;
+	int high = listener > signals ? listener : signals;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	if (null < 0 || low <= STDERR_FILENO)
+	if (null < 0 || low <= STDERR_FILENO) {
+		if (null >= 0)
+			close(null);
 		return;
+	}
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
 	if (!getenv("AFRDMA_PRELOAD_DEBUG"))
 		dup2(null, STDERR_FILENO);
-	close_range(STDERR_FILENO + 1, low - 1, 0);
-	close_range(low + 1, high - 1, 0);
+	if (low > STDERR_FILENO + 1)
+		close_range(STDERR_FILENO + 1, low - 1, 0);
+	if (high > low + 1)
+		close_range(low + 1, high - 1, 0);
 	close_range(high + 1, ~0U, 0);
 }
 
