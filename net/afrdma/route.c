@@ -52,8 +52,8 @@ static u32 routes_inet6(const struct net *net)
 }
 
 /*
- * A number that changes with every route and IPsec policy that is added or removed, and the
- * settings enabled and upgrade. RDMA is used in the initial namespace only, so one number is enough.
+ * A number that changes with every route and IPsec policy that is added or removed, and with the
+ * settings enabled and upgrade. RDMA is used in the initial namespace only, so one number suffices.
  */
 static u32 generation(const struct afr_net *an)
 {

@@ -152,9 +152,9 @@ static bool one_way(const struct afr_conn *conn)
 }
 
 /*
- * Does close() have to wait for the peer? An undecided direction may become one in fallback mode
- * meanwhile: a one-way connection ends with TCP's FIN, not with FINACK; and in a fallback connection
- * TCP lingers itself.
+ * Does close() have to wait for the peer? An undecided direction may turn to fallback mode
+ * meanwhile: a one-way connection ends with TCP's FIN, not with FINACK, and in a fallback
+ * connection TCP lingers itself.
  */
 static bool lingers(struct afr_conn *conn)
 {

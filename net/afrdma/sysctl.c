@@ -107,7 +107,7 @@ static const struct ctl_table afr_settings_table[] = {
 	 */
 	SETTING_INT(link_linger_ms, 0, DAY_MS),
 	/*
-	 * Number of links to one peer over one device; connections are distributed over them.
+	 * Number of links between one pair of addresses; connections are distributed over them.
 	 * With many connections, it grows to 1 plus one link per 4 * link_depth connections, but
 	 * not above 16.
 	 */
@@ -139,8 +139,8 @@ static const struct ctl_table afr_settings_table[] = {
 	SETTING_INT(link_depth, 16, 4096),
 	/*
 	 * Size in bytes of the send ring of a connection, unless the program sets SO_SNDBUF. It
-	 * is rounded up to a power of two, and reduced, to 262144 at the least, while there are
-	 * many connections or little memory for rings.
+	 * is rounded up to a power of two, and down to what every device can register. While there
+	 * are many connections or little memory for rings, it is reduced, to 262144 at the least.
 	 */
 	SETTING_INT(sndbuf, AFR_RING_MIN, AFR_RING_MAX),
 	/*
