@@ -164,6 +164,7 @@ def guest_output(lab_pid, older):
 
 
 def splat_in(text):
+    """The most severe report in @text, or ""."""
     for name, pattern in SPLATS:
         found = re.search(pattern, text)
         if found:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Bounds of the results: ratios of medians of one run, and counted costs."""
+"""Bounds of the results: ratios and differences of medians of one run, and counted costs."""
 from dataclasses import dataclass
 
 BULK = "stream one 1 65536"

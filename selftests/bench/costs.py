@@ -58,6 +58,7 @@ def trace(on):
 
 
 def snapshot(lab):
+    """The counters of both ends, and with them the callbacks."""
     ends = lab.counters()
     for end, count in zip(ends, (callbacks(), lab.peer.ask("callbacks"))):
         end["callbacks"] = count
@@ -101,7 +102,8 @@ def kernel_memory():
 
 
 def steady_memory():
-    """kernel_memory() once memory of earlier connections has been freed."""
+    """kernel_memory() when it has become steady, or after STEADY_SECONDS: memory of earlier
+    connections is freed late."""
     last, now, end = 0, kernel_memory(), time.monotonic() + STEADY_SECONDS
     while abs(now - last) > STEADY and time.monotonic() < end:
         time.sleep(0.2)

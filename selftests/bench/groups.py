@@ -61,6 +61,7 @@ def connect(lab, column, conns):
 
 
 def points(**ranges):
+    """All combinations of the values: a dict of arguments for each."""
     return [dict(zip(ranges, values)) for values in product(*ranges.values())]
 
 

@@ -48,11 +48,12 @@ class Lab:
         self.smc = run(["python3", f"{SRC}/selftests/programs/smc_eid.py"])["rc"] == 0
         for setting in SYSCTLS:
             run(["sysctl", "-qw", setting])
-        # 1,000 connections have 900 MiB of rings; one peer may use three eighths of either limit
+        # 1,000 connections have 560 MiB of rings; one peer may use three eighths of either limit
         if os.path.exists(MEM_MAX):
             run(["sh", "-c", f"echo {1 << 20} >{MEM_MAX}"])
 
     def join(self):
+        """In guest b: connect to guest a, and start the server of afr_bench there."""
         self.peer = Peer(PEER)
         self.server("bench", [BENCH, "serve"], BENCH_PORT)
 
@@ -66,6 +67,7 @@ class Lab:
         run(["rdma", "link", "add", DEV, "type", os.environ["AFR_RDMA"], "netdev", "eth0"])
 
     def has(self, column):
+        """Is the column to be measured, and can it be measured here?"""
         if self.options["columns"] and column not in self.options["columns"]:
             return False
         return {"smc": self.smc, "verbs": os.environ["AFR_ACCEL"] != "uml"}.get(column, True)
@@ -85,12 +87,14 @@ class Lab:
         print(f"# {smc}", flush=True)
 
     def local(self, argv, timeout=60):
+        """Run a program in this guest; returns its output."""
         answer = run(argv, timeout)
         if answer["rc"]:
             raise Failed(f"{argv[0]}: {answer['rc']}: {answer['err'] or answer['out'][-300:]}")
         return answer["out"]
 
     def remote(self, argv):
+        """Run a program at the peer; returns its output."""
         answer = self.peer.ask("run", argv)
         if answer["rc"]:
             raise Failed(f"{argv[0]} at the peer: {answer['rc']}: {answer['err']}")
@@ -109,6 +113,7 @@ class Lab:
         self.peer.ask("stop", self.servers.pop(name))
 
     def set_offloads(self, on):
+        """Set TSO, GSO and GRO in both guests, unless they are so already."""
         if on != self.offloads:
             self.local([BENCH, "offloads", "tcp", PEER, f"--on={int(on)}"])
             self.offloads = on

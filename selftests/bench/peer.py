@@ -29,7 +29,7 @@ def run(argv, timeout=60):
 
 
 def start(argv, port):
-    """Start a server and wait until it listens."""
+    """Start a server, and wait at most LISTEN_SECONDS until it listens."""
     log = open(os.path.join(os.environ["AFR_OUT"], f"server.{port}"), "ab")
     child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                              start_new_session=True)
@@ -41,6 +41,7 @@ def start(argv, port):
 
 
 def stop(pid):
+    """End a server and its process group."""
     child = children.pop(pid)
     try:
         os.killpg(pid, signal.SIGTERM)
@@ -57,7 +58,8 @@ children = {}
 
 
 def serve(**more):
-    """In guest a: execute requests until b closes the connection. @more: further functions."""
+    """In guest a: execute requests until b closes the connection, then end all servers. @more:
+    further functions."""
     functions = {"run": run, "start": start, "stop": stop, **more}
     with socket.create_server(("", PORT)) as listener:
         conn, _ = listener.accept()
@@ -89,6 +91,7 @@ class Peer:
         self.stream = self.conn.makefile("rw")
 
     def ask(self, *words):
+        """Send a request; returns the answer."""
         print(json.dumps(words), file=self.stream, flush=True)
         return json.loads(self.stream.readline())
 

@@ -16,13 +16,14 @@ used = {}                           # port of each server
 
 
 class Way:
-    """Checks that RDMA carries the bytes of a program, except for its first messages."""
+    """Checks that RDMA carries LEAST_SHARE of the bytes of a program, or LEAST_PACKETS with SMC."""
 
     def __init__(self, lab, column):
         self.lab, self.column = lab, column
         self.before = self.look()
 
     def look(self):
+        """Counters of this guest: bytes by RDMA and by TCP; RoCE packets for other columns."""
         if self.column == "rdma":
             stats = by_name(self.lab.local([SMCTL, "stats"]))
             return [sum(stats[f"{way}_bytes_{path}"] for way in ("tx", "rx"))
@@ -30,6 +31,7 @@ class Way:
         return [self.lab.packets(), 0]
 
     def note(self):
+        """What makes the figures void, or ""."""
         rdma, tcp = (new - old for new, old in zip(self.look(), self.before))
         if self.column == "rdma" and rdma < LEAST_SHARE * (rdma + tcp):
             return f"void: {tcp / (rdma + tcp):.0%} by TCP"

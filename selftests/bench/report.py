@@ -72,11 +72,13 @@ class Figures:
         return f"{short(value)}{spread}{star}"
 
     def ratio(self, figure, column):
+        """AF_RDMA's median divided by that of the column."""
         ours, theirs = self.median(figure, "rdma"), self.median(figure, column)
         return f"{ours / theirs:.2f}" if ours and theirs else "-"
 
 
 def short(value):
+    """The value with four digits, or all digits before the decimal point."""
     return f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
@@ -135,6 +137,7 @@ def ktap(result):
 
 
 def done(result):
+    """The number of repetitions."""
     return 1 + max((one["rep"] for one in result["figures"]), default=-1)
 
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The part of "make demo" that runs in the guests, started by run.sh. Host b runs the servers, host
-# a the clients. Host a writes a report into a file, which run.sh prints as it grows. This script
-# verifies each statement before it is printed.
+# a the clients. Host a writes a report into a file, which run.sh prints as it grows. Figures are
+# reported as they were measured; conclusions from them are verified before they are reported.
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"
@@ -32,10 +32,12 @@ stat_of() { "$smctl" stats | awk -v name="$1" '$1 == name { print $2 }'; }
 bytes() {
 	nft list counter inet demo "$1" | awk '/packets/ { print $4 }'
 }
+# packets NAME: the value of a counter of rxe0
 packets() { rdma statistic show link rxe0/1 | grep -o "$1 [0-9]*" | cut -d ' ' -f 2; }
 listens() { ss -Htln "sport = :$1" | grep -q .; }
 has_conn() { "$smctl" conn "$@" >/dev/null 2>&1; }
 percent() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f", 100 * a / b }'; }
+# at_least A B P: is A at least P percent of B?
 at_least() { awk -v a="$1" -v b="$2" -v p="$3" 'BEGIN { exit !(b > 0 && 100 * a / b >= p) }'; }
 mega() { awk -v n="$1" 'BEGIN { printf "%.1f", n / 1e6 }'; }
 
@@ -95,7 +97,7 @@ host_b() {
 	put file "$(for n in tx_bytes_rdma tx_bytes_tcp udp_out tcp_out packets; do
 			since "$before" "$n"; done | xargs)"
 
-	# A TCP client has connected; smctl shows the connection as "plain".
+	# A TCP client connects; smctl shows the connection as "plain".
 	barrier plain 120 || die "the TCP client on a failed"
 	wait_for 20 has_conn mode plain || die "no connection with mode plain"
 	"$smctl" conn mode plain >"$AFR_SHARED/plain"

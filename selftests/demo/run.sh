@@ -57,7 +57,7 @@ trap 'exit 143' TERM HUP
 
 # progress START LINE: print the seconds since START and the current activity
 progress() { printf '      %3d s: %s\n' $((SECONDS - $1)) "$2"; }
-# last_line FILE WIDTH
+# last_line FILE WIDTH: print its last line that is not empty, cut to WIDTH
 last_line() { tail -c 2000 "$1" 2>/dev/null | tr -d '\r' | grep . | tail -n 1 | cut -c "1-$2"; }
 
 # step WHAT COMMAND...: run a command with its output in the log; print the progress every 10 s

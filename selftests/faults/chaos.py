@@ -16,8 +16,8 @@ from stream import PORT, SLOW, Streams, error_names, over
 SMCTL = SRC / "build/tools/smctl"
 NETEM = "tc qdisc add dev eth0 root netem {} limit 100000"
 
-# name: (resource, commands that inject the fault, commands that undo it, maximum duration in
-# seconds). In one guest, only one fault per resource is active at a time.
+# name: (resource, commands that inject the fault, commands that undo it, maximum of its random
+# duration in seconds). In one guest, only one fault per resource is active at a time.
 FAULTS = {
     "loss": ("queue", NETEM.format("loss 3%"), NO_NETEM, 4),
     "delay": ("queue", NETEM.format("delay 30ms 10ms"), NO_NETEM, 4),
@@ -46,6 +46,7 @@ class Faults:
         self.count[name] = self.count.get(name, 0) + 1
 
     def begin(self, host, name):
+        """Inject a fault for a random time, unless one with the same resource is active."""
         resource, fault, undo, longest = FAULTS[name]
         if (host.role, resource) in self.active:
             return
@@ -56,6 +57,7 @@ class Faults:
         self.most = max(self.most, len(self.active))
 
     def end(self, all_of_them=False):
+        """Undo faults whose time is over, or all."""
         for key, (_, undo, until) in list(self.active.items()):
             if all_of_them or time.monotonic() > until:
                 self.ctx.do(self.ctx.hosts[key[0]], undo)
@@ -74,22 +76,26 @@ def ids(ctx, host, what):
 
 
 def dump(ctx, host):
+    """Dump connections and links, and check their ids."""
     ids(ctx, host, "conn")
     ids(ctx, host, "link")
 
 
 def drain(ctx, host):
+    """Drain all links."""
     for link in ids(ctx, host, "link"):
         ctx.do(host, f"{SMCTL} link drain {link} || :")     # the link may have ended meanwhile
 
 
 def move(ctx, host):
+    """Move up to three connections to TCP and back to RDMA."""
     for conn in ids(ctx, host, "conn")[:3]:
         for where in "tcp", "rdma":
             ctx.do(host, f"{SMCTL} conn move {conn} {where} || :")
 
 
 def rmmod(ctx, host):
+    """rmmod must be refused, since there are connections."""
     ctx.do(host, "! rmmod afrdma 2>/dev/null")
 
 
@@ -107,7 +113,7 @@ class Victims:
 
     def start(self):
         self.port += 1
-        # Another port each time: sockets in TIME_WAIT may hold the old one.
+        # Another port each time: the former server may have been killed just now, and still listen.
         self.streams = Streams(self.ctx, port=self.port, conns=3, words=["--rate", 200])
         self.killed = None
 
@@ -121,6 +127,7 @@ class Victims:
             self.start()
 
     def ended(self):
+        """Have the streams of the survivor ended? If so, check their errors and kill it."""
         other = self.streams.of("b" if self.killed == "a" else "a")
         if not over(other) and other.state["begun"]:
             return False

@@ -26,7 +26,8 @@ from hosts import ADDRESS, ADDRESS6, OTHER, ROLE, SRC, Broken, Local, Remote, Ro
 OUT = pathlib.Path(os.environ["AFR_OUT"])
 MTU = os.environ["AFR_MTU"]
 
-# Undoes whatever a row may have left behind. RESTORED checks the result.
+# Undoes what a row may have left behind in the network, devices and settings of the module; other
+# sysctls, and CPUs that are offline, stay as they are. RESTORED checks the network and rxe0.
 RESTORE = """
 set +e
 nft flush ruleset
@@ -93,6 +94,7 @@ class Context:
         self.log_path = OUT / f"log.{name}"
 
     def seen(self, stall=None, note="", verified=0):
+        """Record a stall and a note, if given, and how many more bytes were verified."""
         self.stall = stall if stall is not None else self.stall
         self.note = note or self.note
         self.bytes += verified
@@ -111,6 +113,7 @@ class Context:
                 self.log(f"{load.host.role} {load.status()}")
 
     def log_state(self):
+        """Log connections, links, counters and the end of the trace of both guests."""
         for host in self.hosts.values():
             self.log(f"{host.role}\n" + host.sh(
                 f"S={SRC}/build/tools/smctl; $S conn; $S link; $S stats; ss -ti;"
@@ -120,6 +123,7 @@ class Context:
 
     @staticmethod
     def words(host):
+        """The values of {me}, {peer} and other words in commands for @host."""
         peer = OTHER if host.role == ROLE else ROLE
         return {"number": "12"["ab".index(host.role)], "other": "21"["ab".index(host.role)],
                 "me": ADDRESS[host.role], "peer": ADDRESS[peer], "mtu": MTU,
@@ -140,14 +144,15 @@ class Context:
         return out
 
     def check_kernel_log(self):
-        """Fail if the kernel log of a guest has a new report, which this row must have caused."""
+        """Fail if the kernel log of a guest has a report since the last check; rows that have
+        failed in another way make no check."""
         for host in self.hosts.values():
             rc, out = host.sh(NEW_SPLATS)
             if rc:
                 raise RowFailed(f"kernel log of {host.role}: {out.splitlines()[0]}")
 
     def restore(self):
-        """Restore the initial state of both guests; does not end programs."""
+        """Run RESTORE and RESTORED in both guests; does not end programs."""
         for command in RESTORE, RESTORED:
             for host in self.hosts.values():
                 self.do(host, command)
@@ -207,6 +212,7 @@ def one(both, row, role, seed):
 
 
 def drive(seed, wanted):
+    """Run rows until the guests cannot be used for more; returns whether that has happened."""
     both = {ROLE: Local(), OTHER: Remote()}
     write({"guest": os.environ["AFR_KERNEL"], "kernel": os.uname().release,
            "accel": os.environ["AFR_ACCEL"]})

@@ -23,11 +23,11 @@ POLL = 0.01
 
 
 class RowFailed(Exception):
-    """The row has failed: a program saw something that it must not see."""
+    """The row has failed; the text of the exception is the reason."""
 
 
 class Broken(Exception):
-    """The driver cannot continue in these guests."""
+    """A command has failed, or the agent does not answer: the row cannot continue."""
 
 
 def wait(what, seconds, condition):
@@ -50,7 +50,7 @@ class Local:
         self.started = {}
 
     def sh(self, command, seconds=60):
-        """Run shell commands; returns exit status and output."""
+        """Run shell commands; returns exit status (124: not finished in time) and output."""
         try:
             done = subprocess.run(["bash", "-c", command], stdin=subprocess.DEVNULL, check=False,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -73,6 +73,7 @@ class Local:
         return number
 
     def tell(self, number, line):
+        """Write a line to the stdin of a program."""
         try:
             self.started[number][0].stdin.write(line.encode() + b"\n")
         except BrokenPipeError:
@@ -87,6 +88,7 @@ class Local:
             return file.read(), rc
 
     def signal(self, number, what):
+        """Send the signal with the name @what to a program, unless it has ended."""
         proc = self.started[number][0]
         if proc.poll() is None:
             proc.send_signal(signal.Signals[what])
@@ -108,7 +110,7 @@ class Remote:
         self.number = 0
 
     def call(self, method, *args, patience=30):
-        """Send a request to the agent, and wait for its answer."""
+        """Send a request to the agent; returns its answer."""
         self.number += 1
         put(f"ask.{self.number}", [method, *args])
         answer = SHARED / f"answer.{self.number}"
@@ -140,18 +142,19 @@ class Remote:
         self.call("kill_all")
 
     def end(self):
+        """End the agent."""
         put(f"ask.{self.number + 1}", ["end"])
 
 
 def put(name, value):
-    """Create a file atomically."""
+    """Create the file @name in SHARED, with @value as JSON, atomically."""
     part = SHARED / f"tmp.{name}"
     part.write_text(json.dumps(value))
     part.rename(SHARED / name)
 
 
 def agent():
-    """Execute requests of the driver until "end".
+    """Execute requests of the driver until "end", or until the driver itself has ended.
 
     After a reboot of this guest, requests that were answered before are skipped.
     """
@@ -197,7 +200,7 @@ class Load:
         self.listening = False
 
     def look(self):
-        """Read and parse new output of afr_load."""
+        """Read and parse new output of afr_load; returns this object."""
         if self.rc is not None:
             return self
         text, rc = self.host.read(self.number, self.at)
@@ -210,6 +213,7 @@ class Load:
         return self
 
     def line(self, line):
+        """Parse a line of output."""
         word, *pairs = line.split()
         if word == "FAIL":
             raise RowFailed(f"at {self.host.role}: {line}")
@@ -225,7 +229,7 @@ class Load:
             self.result = self.state
 
     def tell(self, line):
-        """Send a command to afr_load; returns the state in the line that answers it."""
+        """Send a command to afr_load; returns the state in its answer, or in its result."""
         before = self.look().words
         self.host.tell(self.number, line)
         wait(f"afr_load at {self.host.role} answers to {line}", 20,
@@ -233,6 +237,7 @@ class Load:
         return self.state
 
     def status(self):
+        """The state now, or that of the result if afr_load has printed it."""
         return self.tell("status") if self.result is None else self.state
 
     def gone(self):

@@ -2,7 +2,7 @@
 """The table of fault rows: each fault, its permitted effects on programs, and time limits.
 
 Names are those of the fault matrix, F1 to F40, with a number after the dot where a
-fault has several strengths or stages.
+fault has several strengths or stages; X1 to X4 are further rows.
 """
 import dataclasses
 
@@ -17,7 +17,8 @@ class Row:
     """A fault row.
 
     Commands are for bash; {me}, {peer}, {mtu} and the other words of Context.words() are
-    replaced. "fault" is run in the guest at fault, "other" in the other one at the same time.
+    replaced. "fault" is run in the guest at fault, "other" in the other one, shortly before or
+    after. With emulation and debugging checks the limits are higher, see SLOW in stream.py.
     """
     name: str
     what: str
@@ -25,10 +26,12 @@ class Row:
     undo: str = ""
     other: str = ""
     other_undo: str = ""
-    hold: float = 3             # seconds between fault and undo
-    stall: int = NOTICED        # limit in milliseconds; higher with emulation and debugging checks
+    hold: float = 3             # seconds between fault and undo; see also dead_host()
+    stall: int = NOTICED        # limit in milliseconds
     back: float = 40            # seconds until all streams are on RDMA again; 0: not checked
-    errors: frozenset = frozenset()     # the streams must end with one; empty: must not end
+    # The streams must end with one of these, in some functions of special.py only may; empty: they
+    # must not end.
+    errors: frozenset = frozenset()
     within: int = 0             # maximum milliseconds from the fault to such an error
     load: tuple = ()            # more options for afr_load
     moves: bool = False         # the fault must make the streams leave their link
@@ -86,6 +89,7 @@ LINK_ADD = "rdma link add rxe0 type rxe netdev eth0"
 
 
 def set_to(name, value):
+    """The command that sets net.afrdma.@name."""
     return f"echo {value} >/proc/sys/net/afrdma/{name}"
 
 

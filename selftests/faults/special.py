@@ -24,7 +24,7 @@ def streams_on_rdma(ctx, **more):
 
 
 def still_fine(streams, ctx, bound):
-    """End bystander streams: they must still be moving, and must not have stalled for long."""
+    """End streams, which must be moving; they must not have stalled for longer than @bound ms."""
     wait("streams go on", bound * SLOW / 1000 + 2, streams.moving)
     streams.end()
     ctx.seen(stall=streams.stall())
@@ -35,10 +35,12 @@ def still_fine(streams, ctx, bound):
 # --- F10, F11, F36: faults of the handshake ---------------------------------
 
 def reasons(load):
+    """The reasons of the open connections of @load."""
     return {name for name in str(load.status()["reasons"]).split(",") if name}
 
 
 def says(load, reason):
+    """Has a connection of @load the reason, or one of several separated by "|"? None: any."""
     return reason is None or bool(reasons(load) & set(reason.split("|")))
 
 
@@ -129,7 +131,7 @@ def module_of_ours(ctx, row):
 # --- F19, F20: the program ---------------------------------------------------
 
 def killed_program(ctx, row):
-    """SIGKILL of a program in every state, 25 times, from the first SYN to the last FIN."""
+    """SIGKILL of a program at 25 random moments, from the first SYN to the last FIN."""
     role = ctx.at_fault.role
     worst = 0
     for number in range(25):
@@ -219,7 +221,7 @@ def half_closed(ctx, row):
 # --- F26 to F28: scarce resources --------------------------------------------
 
 def full_backlog(ctx, row):
-    """8 clients, a backlog of one, and a server that does not accept for a while. This time is too
+    """8 connections, a backlog of one, and a server that does not accept for a while, which is too
     short for TCP to give up one of so many handshakes and to reset the client."""
     ctx.do(ctx.at_fault, row.fault)
     streams = Streams(ctx, conns=8, words=["--limit", 50000], server=["--backlog", 1])
@@ -255,8 +257,8 @@ def no_descriptors(ctx, row):
 
 
 def little_memory(ctx, row):
-    """One end is in a memory cgroup that is too small for its rings. Its connections end with an
-    error, or the OOM killer ends its program, and the bytes read are a prefix of the bytes sent.
+    """One end is in a memory cgroup that is too small for its rings. Its connections may end with
+    an error, or the OOM killer its program, but the bytes read are a prefix of the bytes sent.
     Other connections stay on RDMA. A program started when the cgroup has memory moves to RDMA."""
     role = ctx.at_fault.role
     old = streams_on_rdma(ctx)
@@ -293,6 +295,7 @@ def little_memory(ctx, row):
 # --- F25, F35, F37, F38: small programs --------------------------------------
 
 def small(ctx, host, words, seconds):
+    """Run small.py to its end; returns the last line of its output."""
     rc, out = host.sh(f"python3 {SMALL} {words}", seconds)
     if rc:
         raise RowFailed(f"at {host.role}: small.py {words}: {out.strip()}")
@@ -383,8 +386,8 @@ REPAIR = ("rdma res show qp | grep -q 'rxe0.*type GSI.*state ERR' || exit 0; rdm
 
 
 def sweep(ctx, row):
-    """Each point of failure of each call fails once; then those of the kernel workers fail.
-    attach_retry_ms is small, so that most connections get a link."""
+    """Each point of failure of each call fails once; then the first 100 of each kernel worker
+    fail. attach_retry_ms is small, so that most connections get a link."""
     points = failed = 0
     address = ctx.address[ctx.at_fault.role]
     seed = ctx.rng.getrandbits(40)
@@ -409,6 +412,7 @@ VERBFAULT = "/sys/module/verbfault/parameters"
 
 
 def arm(ctx, verb, nth, times=1, swallow=0):
+    """Let @times calls of @verb fail, from the @nth call on; see verbfault.c."""
     ctx.do(ctx.at_fault, f"cd {VERBFAULT}; echo 0 >nth; echo {verb} >verb; echo {times} >times;"
            f"echo {swallow} >swallow; echo {nth} >nth")
 
@@ -419,8 +423,8 @@ def disarm(ctx):
 
 
 def failing_verbs(ctx, row):
-    """Single calls of each verb fail, while connections move to RDMA and while their streams are
-    on RDMA. The streams must continue, on TCP until they return to RDMA."""
+    """Single calls of each of VERBS fail, while connections move to RDMA and while their streams
+    are on RDMA. The streams must continue, on TCP until they return to RDMA."""
     ctx.do(ctx.at_fault, row.fault)
     points = 0
     for verb in VERBS:

@@ -39,15 +39,17 @@ class Streams:
         return all(load.status().get("rdma") == self.conns for load in self.both)
 
     def moving(self):
+        """Are all connections open, and have bytes come within the last second on each?"""
         return all(load.status().get("gap_ms", 0) < 1000 * SLOW and load.state["open"] == self.conns
                    for load in self.both)
 
     def mark(self):
+        """Forget all pauses until now: see stall()."""
         for load in self.both:
             load.tell("mark")
 
     def end(self):
-        """End all streams in order, and compare the bytes sent with those read."""
+        """End all streams in order; as many bytes must have been read as were sent."""
         self.client.tell("end")
         wait("streams end at the client", 60 * SLOW, self.client.gone)
         self.server.tell("end")
@@ -60,6 +62,7 @@ class Streams:
             raise RowFailed(f"bytes lost or repeated: a {mine} b {theirs}")
 
     def stall(self):
+        """The longest pause since mark(), in milliseconds, as last reported."""
         return max(load.state.get("stall_ms", 0) for load in self.both)
 
     def verified(self):
@@ -76,7 +79,8 @@ def over(load):
 
 
 def expect_error(load, row):
-    """Wait until all connections of @load end: with errors of the row, within its time."""
+    """Wait until all connections of @load have ended, at least one with an error; all errors must
+    be among those of the row, and come in its time."""
     wait(f"an error at {load.host.role}", row.within / 1000 * SLOW + 5, lambda: over(load))
     state = load.state
     if not state["failed"] or not error_names(state) <= row.errors:

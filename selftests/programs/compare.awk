@@ -2,8 +2,8 @@
 #
 # Compare the results of a suite on TCP (first file) and on another family (second file). Each line
 # of them is the name of a test and "pass", "fail" and so on. Prints the tests that pass on TCP but
-# not on the other family, and tests that the file "listed" names for "suite" although they pass;
-# differences that are listed are printed as comments.
+# not on the other family, and tests that pass although the file "listed" says for "suite" that they
+# always fail; differences that are listed are printed as comments.
 BEGIN {
 	while ((getline <listed) > 0)
 		if (index($1, suite "/") == 1)

@@ -51,6 +51,7 @@ apt() {
 		-o APT::Sandbox::User=root "$@"
 }
 
+# Fetch the package lists of apt(), once.
 source_lists() {
 	local list
 	[ ! -e "$cache/apt/done" ] || return 0

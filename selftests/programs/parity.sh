@@ -20,10 +20,12 @@ counter() { "$smctl" stats | awk -v name="$1" '$1 == name { print $2 }'; }
 # Packets that the RDMA device has received, including those that it sent to itself.
 packets() { cat "/sys/class/infiniband/$AFR_DEV/ports/1/hw_counters/rcvd_pkts"; }
 
+# counts RESULTS: print how many tests have passed, failed and so on
 counts() {
 	awk '$2 != "begins" { n[$2]++ } END { for (word in n) printf "%d %s ", n[word], word }' "$1"
 }
 
+# Set up this guest. Exits with 4 (skip) if the module or the libraries are missing.
 parity_begin() {
 	[ -n "$AFR_MODULE" ] || { skip "parity" "no afrdma.ko"; exit 4; }
 	[ -x "$built/home.so" ] || { skip "parity" "not built: make tools programs"; exit 4; }
@@ -42,6 +44,7 @@ parity_end() {
 	barrier end 2400
 }
 
+# under FAMILY: set the array "under" to the words that run a program on FAMILY
 under() {
 	local preload=$home
 	[ "$1" != smc ] || preload+=" /tmp/bin/smc.so"

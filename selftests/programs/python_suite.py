@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Run test modules of Python's test suite, and write one line per test.
+"""Run test modules of Python's test suite, and write the result of each test.
 
     python_suite.py RESULTS SECONDS MODULE...
 
 RESULTS gets "NAME begins", then "NAME pass", "NAME fail", "NAME skip" or "NAME hang". The output of
 the tests and tracebacks go to standard output. A test that takes longer than SECONDS is a hang: its
-process is killed, and another one continues with the next test.
+process is killed, and another one continues with the next test. So is a test that ends its process.
 """
 import os
 import signal
@@ -17,6 +17,7 @@ import unittest
 
 
 def flat(suite):
+    """Yield the tests of a suite and of the suites in it."""
     for test in suite:
         if isinstance(test, unittest.TestSuite):
             yield from flat(test)
@@ -25,6 +26,7 @@ def flat(suite):
 
 
 def name_of(test):
+    """The name of a test in RESULTS."""
     return test.id().removeprefix("test.").replace(" ", "_")
 
 
@@ -84,7 +86,7 @@ def prepare(module):
 
 
 def run_module(module, known):
-    """Run the tests of a module that have no result yet, in a process of its own."""
+    """Run the tests of a module that have no result yet. This process runs no other module."""
     prepare(module)
     suite = unittest.defaultTestLoader.loadTestsFromName(module)
     todo = unittest.TestSuite(t for t in flat(suite) if name_of(t) not in known)
@@ -122,7 +124,7 @@ def watch(child, path, seconds):
 
 
 def supervise(path, seconds, module):
-    """Run processes until one has reached the end of the module."""
+    """Run processes until one has reached the end of the module, or has added no result."""
     known = None
     while True:
         before = known

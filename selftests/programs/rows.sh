@@ -4,9 +4,10 @@
 # folder has blanks in its name.
 #
 # The programs of run.sh: a table, and two functions for each line of it. NAME_server runs in guest
-# a and must listen on $port; NAME_client runs in b and must fail unless every byte was right. Both
-# run in a folder of the same name, put "${under[@]}" in front of commands that use the family, and
-# may use the ports up to $port + 9. Processes that they leave running are ended.
+# a and must listen on $port; NAME_client runs in b and must fail unless every byte was right, if
+# its program verifies bytes (iperf3, ucx and redis_many do not). Both run in a folder of the same
+# name, put "${under[@]}" in front of commands that use the family, and may use the ports up to
+# $port + 9. Processes that they leave running are ended.
 
 # Name, seconds, KiB that a and b must receive by RDMA, required commands
 rows() {
@@ -69,6 +70,7 @@ redis_client() {
 	[ "$("${cli[@]}" debug digest)" = "$("${mine[@]}" debug digest)" ]
 }
 
+# redis-benchmark does not verify the bytes; the row redis does.
 redis_many_server() { redis_at "$port"; }
 redis_many_client() {
 	local connections test rest
@@ -104,13 +106,14 @@ memcached_client() {
 		/ERROR/ { bad++ } END { exit done != 3000 || n != 3 || bad }' load
 }
 
+# pg PROGRAM WORD...: run a program of PostgreSQL as another user than root
 pg() {
 	local program=$1
 	shift
 	setpriv --reuid=65534 --regid=65534 --clear-groups "${under[@]}" \
 		"$(find /usr/lib/postgresql -path "*/bin/$program" | sort -V | tail -n 1)" "$@"
 }
-# Runs as another user than root. The database is created only once, which takes most of the time.
+# The database is created only once, which takes most of the time.
 postgres_server() {
 	local under=("${under[@]}")
 	if [ ! -e /tmp/pg/made ]; then
@@ -139,6 +142,7 @@ postgres_client() {
 
 ### The web
 
+# nginx_at PORT: HTTP on PORT, HTTPS on the next one
 nginx_at() {
 	[ -e key ] || openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
 		-subj /CN=afr -keyout key -out cert || return
@@ -168,8 +172,8 @@ get_files() {
 	"${under[@]}" curl -sSf "$@" "${files[@]}" && same 16M 900k 64k
 }
 
-# Both ends request kernel TLS, which TCP supports. AF_RDMA refuses it, so they encrypt in user
-# space.
+# get_with_ktls ADDRESS:PORT FILE: both ends request kernel TLS, which TCP supports. AF_RDMA refuses
+# it, so they encrypt in user space.
 get_with_ktls() {
 	printf '%s\n' 'openssl_conf = all' '[all]' 'ssl_conf = ssl' '[ssl]' \
 		'system_default = ours' '[ours]' 'Options = KTLS' >openssl.cnf
@@ -214,8 +218,8 @@ haproxy_client() {
 		get_files "http://$AFR_PEER:$port" -H 'Connection: close'
 }
 
-# The connections from the proxy to nghttpd stay within this guest: rxe hands their packets to itself
-# without the packet filter, so they are not counted as RDMA.
+# The connections from the proxy to nghttpd stay within this guest: rxe hands their packets to
+# itself without the packet filter, so they are not counted as RDMA.
 http2_server() {
 	"${under[@]}" nghttpd --no-tls -a "$AFR_ME" -d $data $((port + 1)) &
 	wait_for 20 listens $((port + 1))
@@ -237,6 +241,7 @@ grpc_client() {
 
 ### Copies
 
+# sshd_at [WORD...]: run sshd behind WORDs; the other guest gets the user's key
 sshd_at() {
 	mkdir -p /run/sshd
 	ssh-keygen -q -t ed25519 -N '' -f host && ssh-keygen -q -t ed25519 -N '' -f user || return
@@ -245,6 +250,7 @@ sshd_at() {
 		-o "AuthorizedKeysFile=$PWD/user.pub" -o StrictModes=no -o UsePAM=no \
 		-o PermitRootLogin=yes -o Subsystem="sftp internal-sftp"
 }
+# Set the array "words" to options for the clients of sshd_at.
 ssh_words() {
 	install -m 600 "$AFR_SHARED/$key.user" user
 	words=(-F /dev/null -i "$PWD/user" -o StrictHostKeyChecking=no -o LogLevel=ERROR

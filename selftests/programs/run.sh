@@ -6,9 +6,10 @@
 #
 #	run.sh [--on "tcp rdma"] [ROW...]	the names are in rows.sh; default: all
 #
-# A row passes if the client has verified every byte; on AF_RDMA, each guest must also have received
-# at least the row's number of bytes by RDMA, as counted by the module and by the packet filter. A
-# failure that programs.differences lists is a skip, and so is any failure on AF_SMC.
+# A row passes if the client has verified every byte (rows.sh names programs that do not verify); on
+# AF_RDMA, each guest must also have received at least the row's number of bytes by RDMA, as counted
+# by the module and by the packet filter. A failure that programs.differences lists is a skip, and
+# so is any failure on AF_SMC.
 set -uo pipefail
 set -m			# each job is a process group of its own, so that it can be ended
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -40,7 +41,7 @@ make_data() {
 	chmod -R a+rX $data
 }
 
-# The packet filter counts incoming RoCE packets of all families.
+# The packet filter counts incoming RoCE packets, those of AF_SMC and those of AF_RDMA.
 set_up_guest() {
 	local a=$AFR_ME b=$AFR_PEER
 	[ "$AFR_ROLE" = a ] || { a=$AFR_PEER; b=$AFR_ME; }
@@ -60,6 +61,7 @@ set_up_guest() {
 roce_bytes() { nft list counter inet programs roce | awk '/packets/ { print $4 }'; }
 counter() { "$smctl" stats | awk -v name="$1" '$1 == name { print $2 }'; }
 listens() { ss -Htln "sport = :$1" | grep -q .; }
+# rdma_bytes FAMILY: how many bytes this guest has received by RDMA
 rdma_bytes() {
 	case $1 in
 	tcp)	echo 0 ;;
@@ -77,6 +79,7 @@ has_smc() {
 # field ROW N: a field of the table in rows.sh
 field() { rows | awk -v name="$1" -v n="$2" '$1 == name { print $n }'; }
 
+# missing ROW: print the first command of the row that is not installed
 missing() {
 	local command
 	for command in $(field "$1" 5 | tr , ' '); do
@@ -90,6 +93,7 @@ missing() {
 	esac
 }
 
+# end_group PID: end a process group, with SIGKILL after ten seconds
 end_group() {
 	local pid=$1 t
 	kill -TERM -- "-$pid" 2>/dev/null
@@ -116,6 +120,7 @@ limited() {
 
 listens_or_gone() { listens "$port" || ! kill -0 "$server" 2>/dev/null; }
 
+# serve ROW SECONDS: in guest a, run the server until the client has ended
 serve() {
 	local row=$1 seconds=$2
 	("${row}_server") >"$log" 2>&1 &
@@ -127,6 +132,7 @@ serve() {
 	end_group "$server"
 }
 
+# ask ROW SECONDS: in guest b, run the client; sets $verdict and $took
 ask() {
 	local row=$1 seconds=$2 rc=0 from
 	barrier "$key.up" 120
@@ -141,6 +147,7 @@ ask() {
 	barrier "$key.end"
 }
 
+# under FAMILY: set the array "under" to the words that run a program on FAMILY
 under() {
 	case $1 in
 	tcp)	under=(env) ;;
@@ -151,6 +158,7 @@ under() {
 
 # Each combination of a row and a family has its own range of ten ports.
 port=7300
+# one ROW FAMILY: the part of this guest in a row on FAMILY
 one() {
 	local row=$1 family=$2 before wire bytes seconds
 	key=$row.$family
@@ -176,6 +184,7 @@ listed() {
 		sub(/^[^\t ]+[\t ]+[^\t ]+[\t ]+/, ""); print }' "$here/programs.differences"
 }
 
+# judge ROW FAMILY: in guest b, print the result and add it to the table
 judge() {
 	local row=$1 family=$2 into_a into_b why
 	into_a=$(get "$key") || into_a=0

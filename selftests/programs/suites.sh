@@ -3,7 +3,7 @@
 #
 # Run by selftests/lab/run: test suites of other programs, see parity.sh. Each guest runs a share of
 # the suites, with connections to itself; home.so replaces 127.0.0.1 by the address of the guest, on
-# all families. fetch.sh has unpacked and built the suites.
+# all families. fetch.sh has unpacked and built the suites, but for stress-ng, which is a package.
 #
 #	suites.sh [--on FAMILIES] [SUITE...]	only these; SUITES is the folder of the suites
 set -uo pipefail
