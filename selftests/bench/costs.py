@@ -4,7 +4,7 @@ import glob
 import os
 import time
 
-from lab import way
+from lab import SMCTL, way
 
 MIB = 1 << 20
 EVENTS = "/sys/kernel/tracing/instances/bench"
@@ -114,10 +114,16 @@ def steady_memory():
 def memory(lab, column, state):
     if column == "smc" and state != "idle":
         return [], ""           # SMC allocates buffers at connect(), and keeps them at close()
-    [(_, first), (_, last)], _ = lab.paused(
-        "stream", column, steady_memory, f"--conns={HELD + 1}", "--seconds=0",
-        f"--warm={STATES[state]}")
-    return [(f"memory {state}", (last - first) / HELD, "bytes")], ""
+
+    def look():     # a connection on RDMA has a link
+        size = steady_memory()
+        return size, lab.local([SMCTL, "conn"]).count(" link ") if column == "rdma" else 0
+
+    [(_, (first, _)), (_, (last, on_rdma))], _ = lab.paused(
+        "stream", column, look, f"--conns={HELD + 1}", "--seconds=0", f"--warm={STATES[state]}")
+    void = column == "rdma" and (on_rdma > HELD) != (state == "rdma")
+    return ([(f"memory {state}", (last - first) / HELD, "bytes")],
+            f"void: {on_rdma} of {HELD + 1} on RDMA" if void else "")
 
 
 def growth(lab, column, conns):

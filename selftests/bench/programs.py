@@ -33,6 +33,8 @@ class Way:
     def note(self):
         """What makes the figures void, or ""."""
         rdma, tcp = (new - old for new, old in zip(self.look(), self.before))
+        if self.column == "rdma" and not rdma + tcp:
+            return "void: without AF_RDMA"
         if self.column == "rdma" and rdma < LEAST_SHARE * (rdma + tcp):
             return f"void: {tcp / (rdma + tcp):.0%} by TCP"
         if self.column == "smc" and rdma < LEAST_PACKETS:

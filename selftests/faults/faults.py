@@ -26,8 +26,10 @@ from hosts import ADDRESS, ADDRESS6, OTHER, ROLE, SRC, Broken, Local, Remote, Ro
 OUT = pathlib.Path(os.environ["AFR_OUT"])
 MTU = os.environ["AFR_MTU"]
 
-# Undoes what a row may have left behind in the network, devices and settings of the module; other
-# sysctls, and CPUs that are offline, stay as they are. RESTORED checks the network and rxe0.
+# Undoes what a row may have left behind in the network, devices, settings of the module and those
+# sysctls that rows set (SYSCTLS), and brings CPUs online. RESTORED checks the network and rxe0.
+SYSCTLS = ("net/ipv4/tcp_syncookies fs/file-max "
+           "net/ipv4/conf/eth0/arp_ignore net/ipv4/conf/all/arp_ignore")
 RESTORE = """
 set +e
 nft flush ruleset
@@ -47,6 +49,8 @@ rdma link show rxe0/1 >/dev/null 2>&1 || rdma link add rxe0 type rxe netdev eth0
 cat /run/afr/settings | while read -r name value; do
 	echo "$value" >/proc/sys/net/afrdma/$name
 done 2>/dev/null
+while read -r name value; do echo "$value" >/proc/sys/$name; done </run/afr/sysctls
+[ ! -e /sys/devices/system/cpu/cpu1/online ] || echo 1 >/sys/devices/system/cpu/cpu1/online
 :
 """
 RESTORED = """
@@ -59,6 +63,7 @@ SETTINGS = """
 cd /proc/sys/net/afrdma
 echo {link_timeout} >link_timeout_ms || :
 for name in *; do echo "$name $(cat $name)"; done >/run/afr/settings
+for name in {sysctls}; do echo "$name $(cat /proc/sys/$name)"; done >/run/afr/sysctls
 cd /sys/kernel/tracing/events
 for event in conn_abort link_down conn_move conn_upgrade; do
 	echo 1 >afrdma/afrdma_$event/enable || :
@@ -129,7 +134,8 @@ class Context:
                 "me": ADDRESS[host.role], "peer": ADDRESS[peer], "mtu": MTU,
                 "address6": f"ip addr replace {ADDRESS6[host.role]}/64 dev eth0 nodad",
                 "verbfault": SRC / "build/faults" / os.environ["AFR_KERNEL"] / "verbfault.ko",
-                "smctl": SRC / "build/tools/smctl", "link_timeout": rows.LINK_TIMEOUT_MS}
+                "smctl": SRC / "build/tools/smctl", "link_timeout": rows.LINK_TIMEOUT_MS,
+                "sysctls": SYSCTLS}
 
     def do(self, host, command, seconds=60):
         """Run commands of a row, which must succeed; returns their output."""
@@ -143,13 +149,14 @@ class Context:
             raise Broken(f"at {host.role}: {command!r} ended with {rc}: {out}")
         return out
 
-    def check_kernel_log(self):
-        """Fail if the kernel log of a guest has a report since the last check; rows that have
-        failed in another way make no check."""
+    def kernel_reports(self):
+        """The reports in the kernel logs of both guests since the last call, each in a line."""
+        found = []
         for host in self.hosts.values():
             rc, out = host.sh(NEW_SPLATS)
             if rc:
-                raise RowFailed(f"kernel log of {host.role}: {out.splitlines()[0]}")
+                found.append(f"kernel log of {host.role}: {out.splitlines()[0]}")
+        return found
 
     def restore(self):
         """Run RESTORE and RESTORED in both guests; does not end programs."""
@@ -180,7 +187,6 @@ def one(both, row, role, seed):
     usable = True
     try:
         (getattr(special, row.how) if row.how else stream.run)(ctx, row)
-        ctx.check_kernel_log()
         outcome = "pass"
     except RowFailed as why:
         outcome = "FAIL"
@@ -201,6 +207,9 @@ def one(both, row, role, seed):
     except (Broken, RowFailed) as why:
         usable = False
         ctx.note += f"; the guests cannot be restored: {why}"
+        outcome = "FAIL"
+    if reports := ctx.kernel_reports():
+        ctx.note = "; ".join([*reports, *([ctx.note] if ctx.note else [])])
         outcome = "FAIL"
     write({**line, "outcome": outcome, "stall": ctx.stall, "bytes": ctx.bytes,
            "note": ctx.note, "seconds": round(time.monotonic() - start, 1)})

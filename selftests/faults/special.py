@@ -216,6 +216,8 @@ def half_closed(ctx, row):
     other.tell("end")
     streams.end()
     ctx.seen(stall=ender.state["stall_ms"])
+    if ctx.stall > row.stall * SLOW:
+        raise RowFailed(f"stood still for {ctx.stall} ms, bound {row.stall * SLOW}")
 
 
 # --- F26 to F28: scarce resources --------------------------------------------
@@ -440,9 +442,11 @@ def failing_verbs(ctx, row):
             streams.end()
             ctx.seen(verified=streams.verified(), stall=max(ctx.stall or 0, streams.stall()))
             points += 1
-            if not fired:
-                break
             links_gone(ctx)
+            if not fired:
+                if nth == 1:
+                    raise RowFailed(f"{verb} was not called")
+                break
     ctx.seen(note=f"{points} points")
     if ctx.stall > row.stall * SLOW:
         raise RowFailed(f"stood still for {ctx.stall} ms, bound {row.stall * SLOW}")

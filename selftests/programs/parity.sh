@@ -93,10 +93,19 @@ went_up() {
 	if [ "$now" -gt "$3" ]; then ok "$1: $2: $3 to $now"; else not_ok "$1: $2" "still $now"; fi
 }
 
+# At least so many tests must pass on TCP, so that the comparison means something; python.sh checks
+# that all modules have run.
+declare -A least=([redis]=250 [libuv]=70 [memcached]=20000 [stress_ng]=8 [socat]=80 [vsock]=12)
+
+enough_pass() { [ "$(grep -c ' pass$' "$AFR_OUT/$1.tcp")" -ge "${least[$1]:-1}" ]; }
+
 on_tcp() {
 	on "$1" tcp
-	check "$1: tests that pass on TCP" grep -q ' pass$' "$AFR_OUT/$1.tcp"
+	check "$1: tests that pass on TCP" enough_pass "$1"
 }
+
+# The summary is missing if compare.awk has failed.
+no_difference() { grep -q '^# [0-9]* of ' "$1" && ! grep -v '^#' "$1"; }
 
 on_rdma() {
 	local suite=$1 name before=() used=(rx_bytes_rdma conn_framed upgrade_done)
@@ -110,7 +119,7 @@ on_rdma() {
 	difference "$suite" rdma "$here/suites.differences"
 	cat "$AFR_OUT/$suite.rdma.delta"
 	check "$suite: no difference that is not listed" \
-		sh -c "! grep -v '^#' '$AFR_OUT/$suite.rdma.delta'"
+		no_difference "$AFR_OUT/$suite.rdma.delta"
 }
 
 on_smc() {

@@ -14,6 +14,9 @@ sources=${SUITES:?the folder of fetch.sh}
 home=/tmp/bin/home.so
 declare -A share=([a]="socat libuv stress_ng" [b]="redis memcached vsock")
 [ "${1:-}" != --on ] || { families=$2; shift 2; }
+for suite; do
+	[[ " ${share[*]} " == *" $suite "* ]] || { echo "no suite $suite: ${share[*]}" >&2; exit 2; }
+done
 suites=()
 for suite in ${share[$AFR_ROLE]}; do
 	[[ $# -gt 0 && " $* " != *" $suite "* ]] || suites+=("$suite")
