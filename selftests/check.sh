@@ -38,6 +38,7 @@ cd "$src" || exit 2
 
 say() { echo "check: $*"; }
 
+# The table of stages and parts; its names; and of line $1, column $2, description and guest kernel.
 all_of_them() { stages; parts_as_stages; }
 names() { all_of_them | awk '{ print $1 }'; }
 field() { all_of_them | awk -v name="$1" -v n="$2" '$1 == name { print $n }'; }
@@ -86,9 +87,10 @@ last_word() {
 }
 
 # Wait for process group $1 of stage $4, whose log is $2 and which takes at most $3 seconds on an
-# idle machine. On a loaded machine a stage is slower, but makes progress. So the stage is ended
-# only if its log has not grown for a third of $3, or if it has run for four times $3. Time spent
-# waiting for the guests of another run does not count.
+# idle machine; returns its status, or 124 if it was ended. On a loaded machine a stage is slower,
+# but makes progress. So it is ended only if its log has not grown for a third of $3 (but at least
+# $patience), or if it has run for four times $3. Waiting for the guests of another run does not
+# count.
 patience=300		# seconds without output that are always allowed
 watch() {
 	local pid=$1 log=$2 limit=$(($3 * 4)) name=$4 start=$SECONDS now=$SECONDS every=60 next
@@ -227,7 +229,8 @@ run_at_once() {
 	done
 }
 
-# "deps" and "kernels" run before the stages that need them, benchmarks last and alone.
+# With several jobs, the stages up to the last "deps" or "kernels" run one after the other, then the
+# others at once, and the parts bench_* last and alone.
 run_all() {
 	local stage first=() alone=() others=()
 	for stage; do

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# clang as CC, with the headers of a kernel that was built by gcc. The configuration of that kernel
-# contains options that only gcc knows; they are dropped or replaced, so that a second compiler
+# clang as CC, with the headers of a kernel that was built by gcc. Options of that kernel's
+# configuration that clang, or an older clang, does not know are dropped, so that a second compiler
 # checks the sources. The objects are not meant to be run.
 args=()
 for arg; do

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Run by the lab in both guests: rows of the socket table with the client in a and the server in b.
-# The guests are equal, so the other direction would run the same code again.
+# Run by the lab in both guests: rows of the socket table with the client in a and the server in b,
+# then rogue in each guest. The guests are equal, so the other direction would run the same code
+# again.
 #
 #	one-way.sh SUBSET [-- SUBSET]...
 #	SUBSET: [quick|full] [--no-rogue] [OPTIONS OF afr_test]

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 #
 # The parts of "make check-full", sourced by check.sh after the stages: all tests that the stages
-# leave out, in parts of at most about ten minutes that can be run one by one.
+# leave out, in parts of at most about a quarter of an hour that can be run one by one.
 #
 # The name of a part is KIND_ARGUMENT..., with _IofN if the kind is split: it runs part_KIND with
 # these arguments and the slice I/N, which is 1/1 if the kind is not split.
@@ -75,9 +75,9 @@ parts_as_stages() {
 }
 
 # A part with period P and slot S runs at the commits whose number is S modulo P. Prints a line of
-# period, slot, seconds and name for each part. Parts are placed one after the other, in order of
-# increasing period and, within a period, of decreasing duration. Each part is placed in the slot
-# whose busiest commit takes the least time with the parts placed before.
+# period, slot, seconds and name for each part with a period. Parts are placed one after the other,
+# in order of increasing period and, within a period, of decreasing duration. Each part is placed in
+# the slot whose busiest commit takes the least time with the parts placed before.
 slots() {
 	parts | awk -F '\t' '$3 != "-" { print $3 "\t" $2 "\t" $1 }' | sort -k 1,1n -k 2,2nr -k 3 |
 		awk -v all=100 '
@@ -145,7 +145,7 @@ run_part_named() {
 
 ### The functions
 
-# shellcheck disable=SC2034 # rdma, cpus and more are read by in_guests()
+# shellcheck disable=SC2034 # rdma and cpus are read by in_guests()
 # on GUEST: set guest and its options; "siw" is uml with the other type of device. Guests of 6.12
 # get two CPUs.
 on() {
@@ -215,7 +215,8 @@ part_suite() {
 	esac
 }
 
-# Ten short runs with different seeds instead of one long run, so that the log shows progress.
+# All slices together make ten short runs with different seeds instead of one long run, so that the
+# log shows progress.
 part_fuzz() {
 	local seed
 	for ((seed = 1; seed <= 10; seed++)); do

@@ -32,8 +32,8 @@ KEPT = SRC / "Documentation/test-results.tsv"
 FIELDS = ("date", "name", "commit", "dirty", "passed", "failed", "skipped", "seconds", "guests",
           "kernel", "seed")
 # For a file or folder, the stages and parts that depend on it: a pattern for the beginnings of
-# their names, "-" for none. lint always runs. If a path is inside another one of this table, both
-# lines must name a stage that depends on the inner path.
+# their names, with blanks for "-" and "_"; "-" for none. lint always runs. If a path is inside
+# another one of this table, both lines must name a stage that depends on the inner path.
 GUESTS = "siw|uml|vm|table|byzantine|forged|rogue|scripts|mutations"    # run selftests/net
 SCRIPTS = "siw|uml back|uml debug|vm|scripts|mutations"
 BYZANTINE = "uml|byzantine|forged|mutations"
@@ -112,11 +112,13 @@ def is_dirty(commit):
 # --- adding ---------------------------------------------------------------
 
 def all_of(pattern, text):
+    """The distinct matches, separated by commas, or "-"."""
     return ",".join(dict.fromkeys(re.findall(pattern, text, re.M))) or "-"
 
 
 def about(log):
-    """The guests with their accelerators, the kernels and the seeds in a log."""
+    """The guests with their accelerators, the kernels and the first four seeds in a log. Without
+    guests, the kernel is that of this machine."""
     text = pathlib.Path(log).read_text(errors="replace")
     guests = all_of(r"^lab: (\S+ \(\w+\)), [12] guests", text).replace(" (", "/").replace(")", "")
     kernels = all_of(r"Linux version (\S+)", text)
@@ -243,7 +245,7 @@ def status(names):
 
 
 def worth_keeping(one):
-    """Is the result clean, and valid or of one of the last ten commits?"""
+    """Is the result clean, and valid or at most ten commits old?"""
     ago = commits_ago(one["commit"])
     return one["dirty"] == "clean" and (of_this_tree(one) or (ago.isdigit() and int(ago) <= 10))
 

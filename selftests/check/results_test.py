@@ -32,6 +32,7 @@ def in_clone(clone, env, *words):
 
 
 def holds_after(clone, env, path, old, new, stage):
+    """Does a result hold after a change of the file? A text if the test itself fails."""
     commit = ("git", "-c", "user.name=test", "-c", "user.email=test@localhost", "commit", "-qam",
               "x")
     in_clone(clone, env, "git", "reset", "-q", "--hard", "origin/HEAD")

@@ -7,7 +7,7 @@
 : "${src:?}" "${lab:?}" "${check:?}" "${logs:?}"	# from check.sh
 
 # Name, maximum duration in seconds on an idle machine (see watch() in check.sh), description; "+"
-# and the guest kernel that it needs. The kernels are built in the background from the beginning.
+# and the guest kernel that it needs. Kernels are built in the background once "deps" has passed.
 stages() {
 	cat <<-'END'
 	deps		3600	Debian packages that are missing
@@ -39,7 +39,7 @@ quick="deps unit-quick build-quick lint-quick kernels uml"
 
 stage_deps() { "$lab/deps.sh"; }
 
-# step COMMAND...: record a failure and continue.
+# step COMMAND...: record a failure and continue; returns 1 if any step so far has failed.
 failures=0
 step() {
 	"$@" || failures=1
@@ -69,7 +69,8 @@ stage_unit() {
 	return "$failures"
 }
 
-# verdict NAME COMMAND...: print one KTAP line, and below it the errors or warnings of the command.
+# verdict NAME COMMAND...: print one KTAP line, and below it the errors or warnings of the command;
+# a warning is a failure, too.
 verdict() {
 	local name=$1 out
 	shift
@@ -131,7 +132,7 @@ stage_lint_quick() {
 	step selftests/demo/selfcheck.sh
 }
 
-# sparse is not run here but in the stage "build", since it needs a build of the module.
+# sparse is not run here but in the stage "build", since it compiles the whole module.
 stage_lint() {
 	step selftests/lint/lint.sh style symbols
 	step selftests/check/packages.sh
@@ -140,7 +141,7 @@ stage_lint() {
 }
 
 # in_guests GUEST SECONDS SCRIPT...: run SCRIPT in both guests for at most SECONDS. $rdma is the
-# type of device, $cpus and $more are further options of lab/run.
+# type of device, $cpus and $more are further options of lab/run. Returns as step() does.
 rdma=rxe
 cpus=()
 more=()
@@ -168,8 +169,8 @@ against_byzantine() {
 	return "$failures"
 }
 
-# Rows that run with their full counts: 1,000 cycles of connect, 64 KiB and close; 200 connections
-# at once.
+# Rows that run with their full counts: 1,000 cycles of connect, 64 KiB and close (200 on RDMA); 200
+# connections at once; 800 connections opened by eight threads.
 many='cycles.cold,cycles.rdma,many_poll.*,connect_storm.cold'
 
 programs() { make -s -C selftests/net && make -s tools; }
@@ -252,7 +253,8 @@ stage_vm_6.1() {
 	return "$failures"
 }
 
-# Waits until the kernels that are built in the background are complete.
+# Completes the kernels that the other stages need (all, if none needs one), and so waits for those
+# that are being built in the background.
 stage_kernels() {
 	local kernel
 	for kernel in ${kernels:-$("$lab/kernels.sh" list)}; do

@@ -4,10 +4,11 @@
 # Install the packages of packages.txt that are missing, with apt-get.
 #
 #   deps.sh [PACKAGE...]	PACKAGEs instead of the list
-#   deps.sh --check		only print which are missing
-#   deps.sh --plan		print the size of the download: "PACKAGES BYTES"
+#   deps.sh --check		only print which are missing; status 1 if any is
+#   deps.sh --plan		print the size of the download, if any: "PACKAGES BYTES"
 #
-# Packages that would change what this machine boots are not installed. No package is removed.
+# If one of the packages would change what this machine boots, none is installed, and deps.sh fails.
+# No package is removed.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -18,7 +19,7 @@ wanted() { sed 's/#.*//' "$here/packages.txt" | xargs -n 1; }
 
 missing() {
 	local p
-	# One query for all packages, since this runs before every build.
+	# One query for all packages, since this runs before all tests.
 	dpkg-query -W -f='${db:Status-Status} ${Package}\n' 2>/dev/null |
 		sed -n 's/^installed //p' | sort -u >"$tmp/have"
 	for p in "$@"; do

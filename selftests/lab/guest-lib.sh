@@ -5,7 +5,7 @@
 #
 #	. "$AFR_LAB/guest-lib.sh"
 #
-# barrier NAME [SECONDS]	wait for the other guest; false if it has ended
+# barrier NAME [SECONDS]	wait for the other guest; false if it has ended, or after SECONDS
 # wait_for SECONDS CMD...	true as soon as CMD succeeds; false after SECONDS
 # say WORDS			print a line on the console
 # ok NAME, not_ok NAME WHY, skip NAME WHY
@@ -15,8 +15,9 @@
 #				pass a small value to the other guest
 # cut_network, mend_network	drop all packets of this guest; stop dropping them
 #
-# Scripts that must stop at a failure use "set -euo pipefail". A NAME or KEY is used only once in a
-# script: barriers and keys are files in a folder that both guests share.
+# Scripts that must stop at a failure use "set -euo pipefail". The NAME of a barrier and a KEY are
+# used only once in a script: barriers and keys are files in a folder that both guests share.
+# Without SECONDS, barrier and get wait two minutes.
 
 say() { echo "# $AFR_ROLE: $*"; }
 
@@ -53,7 +54,8 @@ afr_exists() {
 	afr_other_ended=yes
 }
 
-# afr_wait_file FILE SECONDS: wait for a file of the other guest; false if that guest has ended.
+# afr_wait_file FILE SECONDS: wait for a file of the other guest; false if that guest has ended, or
+# after SECONDS.
 afr_wait_file() {
 	afr_other_ended=no
 	wait_for "$2" afr_exists "$1" || return 1

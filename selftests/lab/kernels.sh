@@ -39,7 +39,7 @@ say() { echo "kernels: $*" >&2; }
 die() { say "$*"; exit 1; }
 
 # progress LOG WHAT COMMAND...: run a long command with its output in a log; print a line every 20
-# seconds.
+# seconds. Exits if the command fails.
 progress() {
 	local log=$1 what=$2 pid start=$SECONDS next=20
 	shift 2
@@ -262,8 +262,8 @@ make_busybox() {
 		with_lock busybox fetch "$cache/busybox" busybox-static test -x bin/busybox
 }
 
-# The initramfs of a VM: busybox, and the modules to mount the root of the host. Its name contains a
-# hash of the contents.
+# The initramfs of a VM: busybox, and the modules to mount the root of the host. Its name contains
+# the release, and a hash of busybox and vm-init.sh.
 initrd_vm() {
 	local name=$1 root release init busybox hash out tmp module n=0
 	init=$here/vm-init.sh

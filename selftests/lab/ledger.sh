@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Objects that a test must release, counted before and after it by guest-init.sh. Each comparison
-# prints one KTAP line "ledger: ..."; a difference fails the run.
+# Objects that a test must release, counted before and after it by guest-init.sh and forged.sh. Each
+# comparison prints one KTAP line "ledger: ..."; a difference fails the run.
 #
 #   load	before afrdma.ko is loaded and after it is unloaded
 #   test	before and after the test, with the module loaded
@@ -48,7 +48,7 @@ module_counts() {
 	[ ! -e $refs ] || echo "module:afrdma.refcnt $(cat $refs)"
 }
 
-# Print all counts that are not 0.
+# Print all counts that are not 0, those of the module itself only for "test".
 ledger_counts() {
 	{
 		rdma_counts

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Self-test of "run": cases that must pass, and cases that must fail for a given reason.
+# Self-test of "run": cases that must pass or skip, and cases that must fail for a given reason.
 #
 #   selfcheck.sh GUEST [CASE...]
 set -euo pipefail

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Run by "run": a test of the guests, without the module.
+# Run by "run": a test of the guests, which needs no module.
 set -uo pipefail
 . "$AFR_LAB/guest-lib.sh"
 

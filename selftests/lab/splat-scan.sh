@@ -5,8 +5,8 @@
 #
 #   splat-scan.sh LOGFILE
 #
-# Prints each report, from its first line on, and exits with 1; prints nothing and exits with 0 if
-# there is none.
+# Prints the first 31 lines of each report and exits with 1; prints nothing and exits with 0 if
+# there is none; exits with 2 if it cannot read LOGFILE.
 set -euo pipefail
 
 if [ $# -ne 1 ] || [ ! -r "$1" ]; then
@@ -45,8 +45,8 @@ function bad(s) {
 	       s ~ /(---\[ cut here|segfault at .*afr)/
 }
 
-# Known reports that are not about the module. Two are about User-Mode Linux, and are recognised by
-# the lines after the headline:
+# Known reports that are not about the module, recognised by the 45 lines after the headline. Two
+# are about User-Mode Linux:
 #  - its vector network driver takes a lock both in interrupts and with interrupts enabled;
 #  - power-off closes devices with interrupts disabled, after the test has ended.
 # One is about rdma_cm: without memory for the id of a new connection, it destroys that id under the
@@ -67,7 +67,7 @@ END {
 	for (i = 1; i <= NR; i++) {
 		if (!bad(line[i]))
 			continue
-		# A report may contain more lines that match: skip to its end.
+		# A report may contain more lines that match: its next 30 lines are skipped.
 		if (line[i] ~ /cut here/ && i < NR && bad(line[i + 1]))
 			i++
 		if (!foreign(i)) {

@@ -64,7 +64,7 @@ def functions(text):
         start = end + 1
 
 
-# The beginning of a variable's definition at the level of the file.
+# The beginning of the definition of a variable that other files can use.
 VARIABLE = re.compile(r"^(?!static\b|extern\b|typedef\b)[a-z][\w \t*]*?\b(\w+)(\[[^;=]*\])*"
                       r"\s*(?:=|;)")
 
@@ -101,8 +101,8 @@ def mentions(name, text):
             more = more and line.rstrip().endswith("\\")
         kept = sorted(inline | macro)
     own = {function.name for function in functions(text) if function.static}
-    # A macro of a header may use names that the header declares. They are used by the file that
-    # expands the macro, not by the header.
+    # A macro or inline function of a header may use names that the header declares: their user is
+    # the file that uses the macro or function, not the header.
     if name.endswith(".h"):
         rest = "\n".join(line for number, line in enumerate(lines) if number not in set(kept))
         own |= set(re.findall(r"[A-Za-z_]\w+", rest))

@@ -4,8 +4,8 @@
 
     doc_names.py            check, KTAP
 
-Names are looked up in the sources without their comments; settings and reasons are those that
-gen_reference.py finds.
+Names are looked up in the code of the module, without comments, and in the text of the tools;
+settings and reasons are those that gen_reference.py finds.
 """
 
 import pathlib

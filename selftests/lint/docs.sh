@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Check the syntax of the documents: every .rst file with docutils, every man page with groff.
+# Check the syntax of the documents: every .rst file with docutils, every man page with groff. The
+# man pages must name the version of af_rdma.h.
 set -uo pipefail
 # shellcheck source=selftests/lint/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -4,9 +4,9 @@
 
     draw.py [SEED [COMMENTS [HEADS]]]       7, 60 and 20 by default
 
-Each is printed with the line that follows it. Comments that the reader has to read twice should be
-rewritten. The sample is drawn from the C, Python and shell files that git knows; each comment is
-drawn with the same probability, however long it is.
+A comment is printed with the line beside or below it. Comments that the reader has to read twice
+should be rewritten. The sample is drawn from the C, Python and shell files that git knows; each
+comment of at least WORDS words is drawn with the same probability, however long it is.
 """
 
 import pathlib

@@ -4,8 +4,8 @@
 
     functions.py FILE...
 
-Prints KTAP. A file or function that is larger should be split. Non-static functions in net/afrdma
-must have a kernel-doc.
+Prints KTAP. A file or function above the limits below should be split. Non-static functions in .c
+files of net/afrdma must have a kernel-doc.
 """
 
 import pathlib

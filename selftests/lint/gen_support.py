@@ -3,7 +3,8 @@
 """Generate Documentation/networking/afrdma-support.rst from net/afrdma/support.h.
 
     gen_support.py            check that the file is up to date, that every row names a test that
-                              "make check" runs, and that afrdma(7) names every row: KTAP
+                              "make check" runs, and that afrdma(7) names every option, flag and
+                              ioctl: KTAP
     gen_support.py --write    write it
 """
 
@@ -146,8 +147,8 @@ def check_rows(_):
 
 
 def known_tests():
-    """Each row of selftests/net, and whether it is in the subset that "make check" runs. Of the two
-    rows that BOTH defines, only the first can be in that subset."""
+    """Each row of selftests/net, and whether it is marked QUICK or QUICK_ALL, so that "make check"
+    runs it. Of the two rows that BOTH defines, only the first can be."""
     text = "\n".join(path.read_text() for path in sorted(TESTS.glob("*.c")))
     known = {name + "_back": False for name, _ in TWO_TESTS.findall(text)}
     for name, rest in TEST.findall(text) + TWO_TESTS.findall(text):

@@ -5,10 +5,11 @@
 - call lists: each function is in the file that the list names, and is called by the function above
   it, unless a line in brackets explains how it is reached
 - rule labels (PM3, B10, I7 ...): every label that a comment or a document uses is defined there
-- upcalls: each struct of function pointers, each function pointer that is set at run time, and each
-  work item and timer of net/afrdma is named in the section "Upcalls"
-- names: non-static functions begin with afr_ and the name of their file, or of the header that
-  declares them
+- upcalls: each struct with function pointers, each function pointer that is set at run time, and
+  the function of each work item and timer that net/afrdma initialises at run time is named in the
+  section "Upcalls"
+- names: functions that are not static or are in a header begin with afr_ and the name of their
+  file, or of the header that declares them
 """
 
 import pathlib
@@ -62,7 +63,8 @@ def section(text, title, underline):
 
 
 def call_lists(text):
-    """Yield the lines of the literal blocks as (number, indentation, text)."""
+    """Yield the lines of the literal blocks as (number, indentation, text); (number, None, "")
+    where a block begins."""
     start = text.index("\nCall lists\n===")
     end = re.search(r"^[^\n]+\n={3,}\n", text[start + 20:], re.M)
     first = text.count("\n", 0, start) + 1
@@ -120,8 +122,8 @@ def check_labels(text):
 
 
 def routes(code):
-    """Yield (file, name) of each struct of function pointers, function pointer, work item and
-    timer, through which code is called other than by name."""
+    """Yield (file, name) of each struct with function pointers, function pointer, and function of a
+    work item or timer: ways by which code is called other than by name."""
     for file, text in code.texts.items():
         quiet = csource.quiet(text)
         for struct in re.finditer(r"struct (\w+) \{\n(.*?)\n\}", quiet, re.S):

@@ -2,6 +2,7 @@
 # shellcheck shell=bash
 #
 # Functions for the scripts of this folder and others: KTAP lines, and the scripts of the kernel.
+# Sets src, the source tree, and tmp, a folder that is deleted at exit.
 #
 # ok NAME, not_ok NAME [FILE], skip NAME WHY	print one line; FILE contains the errors
 # judge NAME FILE	ok if FILE is empty, otherwise not_ok
@@ -43,8 +44,9 @@ finish() {
 	[ $lint_failed -eq 0 ]
 }
 
-# kernel_scripts prints the folder in the kernel source that the lab has unpacked. If there is no
-# such source, it unpacks the scripts from the source package of the distribution, once.
+# kernel_scripts prints the folder in $AFRDMA_KERNEL_SOURCE, or in the kernel source that the lab
+# has unpacked. If there is neither, it unpacks the scripts from the source package of the
+# distribution, once.
 kernel_scripts() {
 	local cache=${AFRDMA_CACHE:-$HOME/.cache/afrdma} dir tarball
 	for dir in ${AFRDMA_KERNEL_SOURCE:+"$AFRDMA_KERNEL_SOURCE/scripts"} \

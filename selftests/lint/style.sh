@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Check the kernel style: checkpatch --strict, kernel-doc, sizes, SPDX lines, and words that a
-# finished file must not contain.
+# Check the kernel style: checkpatch --strict, kernel-doc, sizes, bit-fields, SPDX lines, and words
+# that a finished file must not contain.
 #
-#   style.sh [FILE...]	checkpatch and kernel-doc for these FILEs only
+#   style.sh [FILE...]	checkpatch, kernel-doc and sizes for these FILEs only
 set -euo pipefail
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -85,7 +85,7 @@ git grep -nE "^[[:space:]]+${type}[[:space:]]+\w+[[:space:]]*:[[:space:]]*[0-9]"
 	-- 'net/afrdma/*.[ch]' >"$tmp/bit-fields" || true
 judge "style: no bit-fields" "$tmp/bit-fields"
 
-# Every text file with a comment syntax names its license in the first lines.
+# Files with these names have a comment syntax, and name their license in the first three lines.
 git ls-files -co --exclude-standard | while IFS= read -r file; do
 	case $file in
 	*.[chS] | *.py | *.sh | *.rst | *.yaml | *.yml | *.config | *.pml | */Makefile | \

@@ -108,8 +108,8 @@ def owner(fields, position):
 
 
 def label_of(field, row):
-    """The name of the field in its middle row; it is repeated where a row begins with another
-    field."""
+    """The name of the field in its middle row; in its other rows "... NAME" if the field does not
+    begin at the start of a row."""
     first, last = field.offset // ROW, (field.offset + field.size - 1) // ROW
     if (first + last) // 2 == row:
         return field.name

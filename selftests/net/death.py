@@ -187,6 +187,7 @@ def ping(conn, source, count):
 
 
 def until(conn, source, true):
+    """Ping until @true() returns true, for 20 seconds at most."""
     end = time.monotonic() + 20
     while not true():
         if time.monotonic() > end:

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # For the lab (selftests/lab/run), in both guests: loss of the device, path or host that a
-# connection uses. When the RDMA device of either end is deleted, or RDMA packets alone are
-# dropped, the stream continues on TCP, and no byte is lost or repeated. When the peer's host
-# becomes unreachable, the connection fails within a bounded time. The module cannot be unloaded
-# while a socket is open.
+# connection uses. When the RDMA device of either end is deleted, RDMA packets alone are dropped, or
+# smctl drains the links or moves the connection, the stream continues on TCP, and no byte is lost
+# or repeated. When the peer's host becomes unreachable, the connection fails within a bounded time.
+# The module cannot be unloaded while a socket is open.
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"

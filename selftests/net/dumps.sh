@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # For the lab, in both guests: smctl dumps connections and links, over and over, while
-# connections are opened, moved and closed in every way.
+# connections are opened, moved and closed in many ways.
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"

@@ -45,7 +45,7 @@ def links(smctl):
 
 
 def stream(conn, seconds, over=lambda: False):
-    """Transfer data until over() is true; returns the seconds for which it stalled."""
+    """Transfer data for @seconds, or until over(); returns the seconds for which it stalled."""
     stalled, moved, end = 0, 0, time.monotonic() + seconds
     while time.monotonic() < end and not over():
         begin = time.monotonic()

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab (selftests/lab/run), in both guests: every limit of net.afrdma is set as low
-# as possible, one at a time. A connection that exceeds it must work on TCP and report the
-# limit as its reason, and the counter of refusals must increase.
+# For the lab (selftests/lab/run), in both guests: limits of net.afrdma are set so low, one at a
+# time, that a connection exceeds them. It must work on TCP and report a reason (above orphans_max:
+# be reset), and a counter of refusals must increase.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -98,8 +98,8 @@ no_orphans_anywhere() {
 	barrier "no orphans anywhere"
 }
 
-# Closed connections that have delivered all bytes do not count as orphans, even while the
-# peer keeps its ends open.
+# Closed connections that have delivered all bytes do not count among those that still deliver, even
+# while the peer keeps its ends open.
 kept_open() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then

@@ -148,7 +148,7 @@ def decided(conn):
 
 
 def hold(host, port, local, count, rdma, reason):
-    """Open the connections one by one, so that it is known which of them the quota refuses."""
+    """Open the connections one by one, so that the quota refuses a known number of them."""
     conns = []
     for number in range(count):
         conn = rdma_socket()

@@ -3,9 +3,9 @@
 #
 # oracle.sh [BUILD] [OPTIONS OF afr_test]
 #
-# Runs the whole table over TCP sockets, between two processes in a network namespace of
-# its own. This checks the tests, not the module: a row that fails on TCP expects too
-# much. The client's KTAP goes to stdout, the server's to BUILD/oracle.server.
+# Runs all rows that have the variant tcp, or those that OPTIONS select, between two processes in a
+# network namespace of their own. This checks the tests, not the module: a row that fails on TCP
+# expects too much. The client's KTAP goes to stdout, the server's to BUILD/oracle.server.
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -36,7 +36,7 @@ PACING = pathlib.Path("/proc/sys/net/afrdma/pacing")
 QUIET = 0.5             # seconds, far more than PACE_TIME and BULK_HOLDOFF
 STREAMS = 56            # connections, too few for a second link, see "spread"
 CROWD = 64              # connections that share one link of 16 receives
-LEAVERS, TOGETHER = 6, 7.0      # number of connections; seconds, more than detach_timeout_ms
+LEAVERS, TOGETHER = 6, 7.0      # least number of connections; seconds, above detach_timeout_ms
 ECHO, SINK, BYE = b"e", b"d", b"q"
 
 
@@ -254,6 +254,7 @@ def talk(host, port, smctl):
     expect("streams that begin together", before, False)
 
     def beside(switch):
+        """Exchange pings beside bulk, and call @switch with their number after each."""
         pings = 0
         with ThreadPoolExecutor() as pool:
             stream = pool.submit(transfer, bulk, BESIDE)

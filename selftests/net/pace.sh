@@ -60,7 +60,7 @@ check "rings: smaller when much is promised" timeout 60 python3 "$pace" many 4
 # All connections that follow have one peer, which gets at most half of the memory for RDMA.
 echo 60000 | tee "$module" >"$space"
 barrier "rings seen"
-# All connections share one link, which is removed as soon as it is idle.
+# Connections share one link until there are many; a link is removed as soon as it is idle.
 echo 1 >/proc/sys/net/afrdma/links_per_group
 echo 0 >/proc/sys/net/afrdma/link_linger_ms
 if [ "$AFR_ROLE" = b ]; then

@@ -71,7 +71,7 @@ class Control:
 
 
 class Trace:
-    """The reasons of aborted connections and lost links, from tracepoints."""
+    """The reasons of aborted connections and of links that went down, from tracepoints."""
 
     EVENTS = {"abort": "afrdma_conn_abort", "down": "afrdma_link_down"}
 
@@ -225,7 +225,7 @@ class UnmodifiedEnd:
         self.packets = 0
         for name, value in SETTINGS.items():
             set_sysctl(name, value)
-            # the timers of the Byzantine end must not end the connection
+            # the timers of the Byzantine end must not end the link: BYZANTINE_SETTINGS
             control.ask("sysctl", name=name, value=BYZANTINE_SETTINGS.get(name, value))
         rs.echo_server(rs.new_listener(True, LOOP), rs.L_IN)
         self.near = rs.Bystander("in this host", True, (me, LOOP), rs.L_OUT, rs.L_IN)
@@ -311,7 +311,7 @@ class UnmodifiedEnd:
 
     @staticmethod
     def detach_ms(row):
-        """The detach timeout of a row, longer on a slow kernel if the row is a flood.
+        """The detach timeout of a row, longer on a slow kernel if it injects more than once.
 
         The timeout ends a flood, which must have made all its injections by then.
         """
@@ -355,17 +355,20 @@ class UnmodifiedEnd:
         return exchange.outcome(), str(exchange)
 
     def reasons_come(self, row):
+        """Are the reasons and the counter there that the row requires?"""
         return not missing(row.abort, self.trace.reasons("abort")) and \
                not missing(row.down, self.trace.reasons("down")) and \
                not (row.counts and not self.more(row.counts))
 
     def more(self, name):
+        """By how much has a counter risen since prepare()?"""
         return counter(name) - self.before[name]
 
     def violations(self):
         return sum(reason in rows.VIOLATIONS for reason in self.trace.reasons("abort"))
 
     def judge(self, row, outcome, text):
+        """Returns what is wrong with the outcome, or None."""
         if outcome not in row.ends.split():
             return text
         for kind, wanted in (("abort", row.abort), ("down", row.down)):

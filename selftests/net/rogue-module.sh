@@ -4,7 +4,7 @@
 # For the lab (selftests/lab/run), in both guests, one of which is a Byzantine peer: its module
 # has fault injection (make CONFIG_AFRDMA_BYZANTINE=y; run --module-b or --module-a).
 #
-#	rogue-module.sh [--quick] [--only PATTERNS] [--repeat N]
+#	rogue-module.sh [OPTIONS OF rogue-module.py]
 #
 # Runs rogue-module.py.
 set -uo pipefail

@@ -60,7 +60,7 @@ class Row:
 
     @property
     def is_flood(self):
-        """Are there tens of thousands of messages? A smaller row runs with KASAN and lockdep."""
+        """Are there more than 20,000 messages? A smaller row runs with KASAN and lockdep."""
         words = self.injection.split()
         return "count" in words and int(words[words.index("count") + 1]) > 20000
 
@@ -217,7 +217,7 @@ ROWS = [
     Row("more_fin after 3 count 100", "error", ENDED + "FIN_BAD FRAME_BAD DATA_AFTER_FIN", **EARLY),
     Row("more_finack after 3 count 100", "error", ENDED + "FINACK_BAD FRAME_BAD", **EARLY),
     Row("more_urgent arg 0 after 3 count 5000", "whole", "", "*", **EARLY),
-    # Random offsets: half of them are above the largest offset of a stream.
+    # Random offsets: about one in eight is above the largest offset of a stream.
     Row("more_urgent after 3 count 5000", "error", ENDED + "FRAME_BAD", "*", **EARLY),
     Row("more_urgentack after 3 count 5000", "error", ENDED + "FRAME_BAD", "*", **EARLY),
     # private data of rdma_cm

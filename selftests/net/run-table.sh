@@ -6,9 +6,9 @@
 #	run-table.sh [quick|full] [--no-rogue] [OPTIONS OF afr_test]
 #	run-table.sh [quick|full] --only-rogue [OPTIONS OF rogue]
 #
-# Runs the table of afr_test from a to b and from b to a, then rogue in each guest.
-# The default is "quick": the rows marked QUICK, with smaller amounts.  Each row is a
-# KTAP line of the run; the output of the programs is in $AFR_OUT/table.*.
+# Runs the table of afr_test from a to b and from b to a, then rogue in each guest. The default is
+# "quick": the rows marked QUICK or QUICK_ALL, with smaller amounts, and a few cases of each row of
+# rogue. Each row is a KTAP line of the run; the output of the programs is in $AFR_OUT/table.*.
 set -uo pipefail
 . "$AFR_LAB/guest-lib.sh"
 . "$AFR_SRC/selftests/net/table-lib.sh"

@@ -3,9 +3,9 @@
 #
 # selfcheck.sh [BUILD]
 #
-# Checks that afr_test detects corrupted streams.  fault.so loses, repeats or reorders
-# bytes, and so on, in one recv() of the server; the row must fail, and its message must
-# say where the bytes came from.  KTAP on stdout.
+# Checks that afr_test detects corrupted streams, and a client that is gone. fault.so loses, repeats
+# or reorders bytes, and so on, in one recv() of the server; the row must fail, and its message must
+# say what is wrong: where the bytes came from, if they belong to a stream. KTAP on stdout.
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -2,9 +2,10 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # used by the scripts that source this
 #
-# For scripts that run the table of afr_test, or rogue.  Sets:
+# For scripts that run the table of afr_test, or rogue. Sets:
 #	afr_test, rogue		the programs, built on the host
-#	subset, with_table, with_rogue
+#	slow_table, slow_rogue	their options for this kernel
+#	subset, rogue_subset, with_table, with_rogue
 #				by set_subset ARGUMENTS
 #	failures		0, and 1 after a part has failed
 
@@ -40,10 +41,11 @@ set_subset() {
 	[ $with_table = yes ] || rogue_subset+=("$@")
 }
 
-# The module's counters must not be the only proof of RDMA.  So nftables counts the bytes of RoCE
-# that enter and leave this guest, which cannot be fewer than the module counts as received and
-# sent by RDMA.  Packets that rxe sends to its own host pass no interface and are not counted; rows
-# cause no such packets, since their connections to their own host stay on TCP.
+# The module's counters must not be the only proof of RDMA. So nftables counts the bytes of RoCE
+# that enter and leave this guest, and rxe its packets; both must account for the bytes that the
+# module counts as received and sent by RDMA. Packets that rxe sends to its own host pass no
+# interface, so nftables does not count them; rows cause no such packets, since their connections to
+# their own host stay on TCP.
 witness_read() {
 	"$AFR_SRC/build/tools/smctl" stats | awk '$1 ~ /^[rt]x_bytes_rdma$/ { print $1, $2 }'
 	nft list table inet witness |

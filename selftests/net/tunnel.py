@@ -13,7 +13,7 @@
 
 With IPv6, rxe sends its packets into the tunnel as well, although its link is bound to another
 device, and they are lost. So no messages are exchanged until the connection has begun to leave its
-link, which takes until the link is lost.
+link. It continues on TCP when the link is lost.
 """
 import errno
 import fcntl
@@ -56,7 +56,7 @@ def carry(host):
 
 
 def talk_until(conn, seconds, wanted, what):
-    """Ping-pong until @wanted() is true; returns the seconds that it took."""
+    """Ping-pong until @wanted() is true, and ten times more; returns the seconds that it took."""
     begin = time.monotonic()
     number = 0
     while not wanted():

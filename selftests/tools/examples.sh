@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Run by selftests/lab/run: the programs of tools/examples, between the two guests. Each prints how
-# many of its bytes were carried by RDMA; the counters of the module must agree.
+# many of its bytes were carried by RDMA; at the client the module's counter must agree.
 # shellcheck disable=SC2317 # "check" calls functions
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -29,7 +29,7 @@ all_bytes() {
 		END { exit good != 1 || NR != 1 }'
 }
 
-# counted FILE: has the module counted as many bytes as the program prints for its connection?
+# counted FILE: has the module counted as many bytes sent by RDMA as the program prints?
 counted() {
 	local rdma
 	rdma=$(($(counter tx_bytes_rdma) - before))
@@ -47,7 +47,7 @@ serve() {
 	wait $! 2>/dev/null
 }
 
-# ask PROGRAM ADDRESS PORT
+# ask PROGRAM ADDRESS PORT: run a client, and check the byte counts that it prints
 ask() {
 	local before
 	barrier "$3 listens"

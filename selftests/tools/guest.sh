@@ -15,7 +15,7 @@ port=7000
 [ -n "$AFR_MODULE" ] || { skip "smctl" "no afrdma.ko"; exit 4; }
 [ -x "$smctl" ] || { skip "smctl" "not built: make -C tools"; exit 4; }
 
-# json FILTER... -- EXPRESSION: is the Python expression true for the output, a list x?
+# json WORDS... -- EXPRESSION: is the Python expression true for the list x that smctl WORDS prints?
 json() {
 	local words=()
 	while [ "$1" != -- ]; do words+=("$1"); shift; done
@@ -106,6 +106,7 @@ barrier looked
 
 # The administrator moves the connection, from either end, and drains its link.
 id=$("$smctl" -j conn role $role | first id)
+# on PATH CONDITION: are both directions of the connection on PATH, and does CONDITION hold?
 on() { json conn id "$id" -- "x[0]['tx_path'] == x[0]['rx_path'] == '$1' and $2"; }
 another_link() { on rdma "x[0]['link'] != $link"; }
 for mover in b a; do

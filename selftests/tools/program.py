@@ -7,7 +7,8 @@
     program.py idle ADDRESS PORT NUMBER     opens NUMBER connections to itself
     program.py echo ADDRESS PORT PORT...    echoes what comes to any of the ports
 
-It prints "ready" when all bytes have arrived, and ends when its input does.
+It prints "ready" when all bytes have arrived ("idle": when all connections are open, "echo": when
+it listens), and ends when its input does.
 """
 
 import socket

@@ -39,7 +39,7 @@ def build(folder):
     compile_c(folder / "static", "socket_probe.c", "-static")
     compile_c(folder / "static-pie", "socket_probe.c", "-static-pie")
     compile_c(folder / "dynamic", "socket_probe.c")
-    # smctl recognises Go programs by one of these sections; a stripped one has only the second.
+    # smctl recognises Go programs by either of these sections.
     for section in ".go.buildinfo", ".note.go.buildid":
         done = run("objcopy", "--add-section", f"{section}={SRC / 'COPYING'}",
                    folder / "dynamic", folder / f"go{section}")

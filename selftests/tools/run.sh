@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Run by selftests/lab/run: both methods of smctl run, and its rules. Programs are static, Go (which
-# the preload library cannot intercept) and dynamic; rules select by port, address and program. The
-# counters show how the bytes were carried.
+# Run by selftests/lab/run: both methods of smctl run, and its rules. Programs are static or in Go,
+# which the preload library cannot intercept, or dynamic; rules select by port, address and program.
+# The counters show how the bytes were carried.
 # shellcheck disable=SC2317 # "check" calls functions
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -29,6 +29,8 @@ counted() {
 	bytes=$((after[2] - before[2]))
 }
 
+# by_rdma, by_tcp COMMAND...: does it succeed, with bytes received by RDMA, or without AF_RDMA?
+# goes rdma|tcp NAME COMMAND...: check that
 by_rdma() {
 	counted "$@" && ((framed > 0 && moved > 0 && bytes > 1 << 20))
 }
@@ -88,6 +90,7 @@ servers_end() {
 	check "a signal ends a supervised program, with its status" test $? -eq $((128 + 15))
 }
 
+# The command lines of the clients, for a port
 static() { echo /tmp/static "$AFR_PEER" "$1" 4194304; }
 dynamic() { echo /tmp/dynamic "$AFR_PEER" "$1" 4194304; }
 python() { echo python3 "$here/program.py" connect "${host:-$AFR_PEER}" "$1"; }
