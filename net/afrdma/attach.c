@@ -176,10 +176,11 @@ void afr_attach_end(struct afr_conn *conn)
 	clear_bit(AFR_FRAME_ATTACHED, &conn->out.pending);
 	clear_bit(AFR_FRAME_MOVE, &conn->out.pending);
 	spin_unlock_bh(&conn->tx.lock);
-	if (link)
-		afr_channel_leave(&conn->attach.channel);
+	/* first the keys: siw may still copy what has arrived, under RCU; leaving waits for that */
 	afr_mr_free(conn->attach.rcv_mr);
 	afr_mr_free(conn->attach.snd_mr);
+	if (link)
+		afr_channel_leave(&conn->attach.channel);
 	conn->attach.rcv_mr = NULL;
 	conn->attach.snd_mr = NULL;
 	afr_conn_rings_unpin(conn);
@@ -361,6 +362,7 @@ void afr_attach_joined(struct afr_conn *conn)
 	struct afr_link *link = conn->attach.link;
 	int err;
 
+	afr_group_join_cancel(&conn->attach.join);	/* waits until joined() has returned */
 	conn->attach.link = NULL;
 	if (!link) {
 		afr_attach_set_state(conn, AFR_DETACHED);

@@ -107,6 +107,7 @@ static void do_abort(struct afr_conn *conn)
 	WRITE_ONCE(conn->err, errno_of(conn));
 	WRITE_ONCE(conn->reason, reason);
 	spin_lock_bh(&conn->tx.lock);	/* no data is posted on the link after this */
+	smp_mb__before_atomic();	/* conn->err is visible before the flag */
 	set_bit(AFR_F_ABORTED, &conn->flags);
 	spin_unlock_bh(&conn->tx.lock);
 	mutex_lock(&conn->out.mutex);	/* wait for the call that is writing frames */
@@ -170,7 +171,7 @@ void afr_close_blocked_sender(struct afr_conn *conn)
 	    (!err && inet_sk_state_load(tcp_sk) != TCP_CLOSE))
 		return;
 	spin_lock_bh(&conn->tx.lock);
-	blocked = afr_tx_blocked(&conn->tx.seq);
+	blocked = conn->tx.seq.where == AFR_SUSPENDED || afr_tx_blocked(&conn->tx.seq);
 	spin_unlock_bh(&conn->tx.lock);
 	if (blocked)
 		afr_close_tcp_eof(conn, -(err ?: ECONNRESET));

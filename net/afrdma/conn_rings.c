@@ -26,6 +26,20 @@ static bool snd_starved(struct afr_conn *conn)
 	return starved;
 }
 
+/* Wakes a program that may be waiting for more bytes than the receive ring gets pages for. */
+static void rcv_no_memory(struct afr_conn *conn)
+{
+	bool unread;
+
+	spin_lock_bh(&conn->rx.lock);
+	unread = conn->rx.seq.visible != conn->rx.seq.consumed;
+	if (unread)
+		set_bit(AFR_F_STALLED, &conn->flags);
+	spin_unlock_bh(&conn->rx.lock);
+	if (unread)
+		afr_conn_readable(conn);
+}
+
 /*
  * Must the worker wait until the program reads? If so, wakes the program, which may be waiting for
  * more bytes than the receive ring has pages for.
@@ -81,6 +95,8 @@ int afr_conn_rings_back_rcv(struct afr_conn *conn, u32 n)
 	do
 		backed = afr_ring_mem_populate(&conn->rx.mem, conn->rx.seq.visible, n);
 	while (backed == -EDQUOT && !rcv_starved(conn));
+	if (backed == -ENOMEM)
+		rcv_no_memory(conn);
 	return backed == -EDQUOT ? -EAGAIN : backed;
 }
 

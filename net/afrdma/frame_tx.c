@@ -522,7 +522,10 @@ static void push(struct afr_conn *conn)
 		conn->out.held = false;
 		tcp_sock_set_nodelay(conn->tcp->sk);	/* pushes what MSG_MORE held back */
 	}
-	assign_bit(AFR_F_TCP_FULL, &conn->flags, ret == -EAGAIN);
+	if (ret == -EAGAIN)
+		set_bit(AFR_F_TCP_FULL, &conn->flags);
+	else if (test_and_clear_bit(AFR_F_TCP_FULL, &conn->flags))
+		afr_conn_schedule(conn);	/* the worker sets no timer for frames while TCP is full */
 	spin_lock_bh(&conn->tx.lock);
 	afr_frame_tx_check_blocked(conn);
 	spin_unlock_bh(&conn->tx.lock);

@@ -303,10 +303,12 @@ static void rejected(struct afr_link *link, struct rdma_cm_event *event)
 	const struct afr_wire_cm_rep *rep = event->param.conn.private_data;
 	u32 reason = 0;
 
-	switch (event->status) {
-	case IB_CM_REJ_STALE_CONN:
+	/* a passive end has nothing to repeat, whatever its peer answers */
+	if (link->active && event->status == IB_CM_REJ_STALE_CONN) {
 		afr_link_queue_event(link, AFR_LINK_EV_STALE);
 		return;
+	}
+	switch (event->status) {
 	case IB_CM_REJ_INVALID_SERVICE_ID:
 		reason = AFR_REASON_PEER_NO_SERVICE;
 		break;

@@ -139,11 +139,16 @@ static void link_left(struct afr_conn *conn)
 
 /*
  * Have both directions ended? If so, a DETACH of the peer belongs to the end of the connection, not
- * to a return to TCP.
+ * to a return to TCP: a peer that returns to TCP may have no window for the last bytes.
  */
 static bool ending(struct afr_conn *conn)
 {
-	return conn->rx.seq.finack_requested && conn->tx.seq.fin != AFR_NO_FIN;
+	bool sent;
+
+	spin_lock_bh(&conn->tx.lock);
+	sent = conn->tx.seq.sent == conn->tx.seq.fin;
+	spin_unlock_bh(&conn->tx.lock);
+	return sent && conn->rx.seq.finack_requested;
 }
 
 /*

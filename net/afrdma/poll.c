@@ -82,6 +82,7 @@ __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_stru
 		down |= RCV_SHUTDOWN;
 	if (tx != AFR_MODE_NONE && down == SHUTDOWN_MASK)
 		mask |= EPOLLHUP | EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
+	smp_rmb();	/* sk_shutdown before sk_err; pairs with afr_wait_report_abort() */
 	if (READ_ONCE(sk->sk_err) || !skb_queue_empty_lockless(&sk->sk_error_queue))
 		mask |= EPOLLERR;
 	/*

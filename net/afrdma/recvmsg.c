@@ -63,8 +63,10 @@ static int recv_end(struct sock *sk, size_t seen, bool *end)
 	/* as with TCP, a reset after the end of the stream is an error for writes, not for reads */
 	if (recv_over(conn, seen) && READ_ONCE(conn->err) == EPIPE)
 		return 0;
-	if (recv_over(conn, seen) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
+	if (recv_over(conn, seen) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN) {
+		smp_rmb();	/* sk_shutdown before sk_err; pairs with afr_wait_report_abort() */
 		return afr_conn_aborted(conn) ? sock_error(sk) : 0;
+	}
 	if (READ_ONCE(sk->sk_err))
 		return sock_error(sk);
 	*end = false;
@@ -130,11 +132,11 @@ static u64 bytes_to_urgent(struct sock *sk, size_t seen, size_t done, bool *skip
 /**
  * afr_recvmsg_readable() - how many bytes a read can get now
  * @sk: AF_RDMA socket
- * @over: what to return if the urgent byte is the next one: true: the number of bytes after it
- *	(poll); false: 0 (FIONREAD, TCP_INQ)
+ * @over: true: count the bytes behind the urgent byte as well (poll); false: only those before it
+ *	(FIONREAD, TCP_INQ)
  *
- * Unless SO_OOBINLINE is set, the count ends before an urgent byte further on, and the byte of a
- * replaced urgent offset is left out.
+ * Unless SO_OOBINLINE is set, the urgent byte and the byte of a replaced urgent offset are left out
+ * if they are the next to be read.
  *
  * Context: any.
  * Return: bytes.
@@ -147,10 +149,12 @@ u32 afr_recvmsg_readable(struct sock *sk, bool over)
 
 	if (!readable || sock_flag(sk, SOCK_URGINLINE))
 		return readable;
-	if (READ_ONCE(conn->rx.urgent_skip) == at || (urgent == at && over)) {
+	if (READ_ONCE(conn->rx.urgent_skip) == at) {
 		readable--;
 		at++;
 	}
+	if (over)
+		return readable - (readable && urgent == at);
 	if (urgent == AFR_NO_URGENT || urgent < at)
 		return readable;
 	return min_t(u64, readable, urgent - at);

@@ -22,10 +22,10 @@
 
 static int send_error(struct sock *sk, int flags)
 {
-	int err = sock_error(sk);
+	int err;
 
-	if (!err)
-		err = -EPIPE;
+	smp_rmb();	/* the caller's look at sk_shutdown before sk_err */
+	err = sock_error(sk) ?: -EPIPE;
 	if (err == -EPIPE && !(flags & MSG_NOSIGNAL))
 		send_sig(SIGPIPE, current, 0);
 	return err;
@@ -67,6 +67,8 @@ static ssize_t send_some(struct sock *sk, struct msghdr *msg, size_t len, int mo
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	int flags = msg->msg_flags | (READ_ONCE(afr_sk(sk)->cork) ? MSG_MORE : 0);
 
+	if (len < iov_iter_count(&msg->msg_iter))
+		flags &= ~MSG_OOB;	/* the last byte of the message is urgent, not of the piece */
 	if (mode == AFR_MODE_UNDECIDED)
 		return afr_send_early(conn, &msg->msg_iter, len, flags);
 	return afr_send_copy(conn, &msg->msg_iter, len, flags);
@@ -152,6 +154,9 @@ static int send_fallback(struct sock *sk, struct msghdr *msg)
 	unsigned int flags = msg->msg_flags;
 	int ret;
 
+	/* one-way: shut down, but the worker has not done so with the TCP socket yet */
+	if (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN)
+		return send_error(sk, flags);
 	afr_tcp_settings_sync(sk);
 	if (READ_ONCE(afr_sk(sk)->late) && afr_conn_rx_mode(afr_sk(sk)->conn) == AFR_MODE_FALLBACK)
 		afr_tcp_settings_apply_late(sk);

@@ -13,14 +13,16 @@
 #include "wait.h"
 
 /* Like TCP, shutdown() while the connection is being established cancels connect(). */
-static bool cancel_connect(struct socket *tcp, int *ret)
+static bool cancel_connect(struct sock *sk, int *ret)
 {
+	struct socket *tcp = afr_tcp(sk);
 	struct sock *tcp_sk = tcp->sk;
 	bool on_its_way;
 
 	lock_sock(tcp_sk);
 	on_its_way = tcp_sk->sk_state == TCP_SYN_SENT;
 	if (on_its_way) {
+		WRITE_ONCE(afr_sk(sk)->disconnected, true);
 		*ret = tcp_sk->sk_prot->disconnect(tcp_sk, O_NONBLOCK);
 		tcp->state = *ret ? SS_DISCONNECTING : SS_UNCONNECTED;
 		tcp_sk->sk_state_change(tcp_sk);
@@ -49,10 +51,15 @@ int afr_shutdown(struct socket *sock, int how)
 
 	if (how < SHUT_RD || how > SHUT_RDWR)
 		return -EINVAL;
-	if (tx == AFR_MODE_UNDECIDED && cancel_connect(conn->tcp, &ret))
+	if (tx == AFR_MODE_UNDECIDED && cancel_connect(sk, &ret))
 		return ret;
-	if (tx == AFR_MODE_NONE || (tx == AFR_MODE_FALLBACK && rx == AFR_MODE_FALLBACK))
-		return READ_ONCE(conn->tcp->ops)->shutdown(conn->tcp, how);
+	if (tx == AFR_MODE_NONE || (tx == AFR_MODE_FALLBACK && rx == AFR_MODE_FALLBACK)) {
+		ret = READ_ONCE(conn->tcp->ops)->shutdown(conn->tcp, how);
+		if (READ_ONCE(sk->sk_state) == TCP_LISTEN &&
+		    inet_sk_state_load(conn->tcp->sk) != TCP_LISTEN)
+			WRITE_ONCE(sk->sk_state, TCP_CLOSE);	/* SO_ACCEPTCONN */
+		return ret;
+	}
 	if (afr_conn_aborted(conn))
 		return -ENOTCONN;
 

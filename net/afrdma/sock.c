@@ -3,6 +3,7 @@
 #include "sock.h"
 
 #include <linux/module.h>
+#include <linux/security.h>
 #include <linux/net.h>
 #include <net/tcp.h>
 #include <uapi/linux/af_rdma.h>
@@ -80,6 +81,10 @@ static void adopt_tcp(struct socket *sock, struct sock *sk, struct socket *tcp)
 {
 	struct afr_net *an = afr_net(sock_net(sk));
 
+	/* set by BPF programs, the SYN (tcp_fwmark_accept, tcp_l3mdev_accept) or the listener */
+	sk->sk_bound_dev_if = tcp->sk->sk_bound_dev_if;
+	sk->sk_mark = tcp->sk->sk_mark;
+	sk->sk_priority = tcp->sk->sk_priority;
 	afr_conn_create(afr_sk(sk)->conn, tcp);
 	afr_tcp_sock_graft(tcp, sock);
 	afr_sk(sk)->cm_user = afr_cm_listener_get(an);
@@ -205,6 +210,18 @@ static void linger(struct sock *sk)
 	await_end(sk, conn);
 }
 
+/* The socket is no listener any more. Called with the TCP socket locked. */
+static void unlisten(struct sock *sk)
+{
+	struct afr_sock *as = afr_sk(sk);
+
+	if (as->override)
+		afr_handshake_unlisten(as->override, as->conn->tcp->sk);
+	as->override = NULL;
+	if (sk->sk_state == TCP_LISTEN)
+		WRITE_ONCE(sk->sk_state, TCP_CLOSE);
+}
+
 /* First step of close(): lingers, or resets the connection, as SO_LINGER requests. */
 static void release_connection(struct sock *sk)
 {
@@ -238,9 +255,7 @@ static int afr_release(struct socket *sock)
 		return 0;
 	conn = as->conn;
 	lock_sock(conn->tcp->sk);
-	if (as->override)
-		afr_handshake_unlisten(as->override, conn->tcp->sk);
-	as->override = NULL;
+	unlisten(sk);
 	afr_handshake_disarm(&as->offer, conn->tcp->sk);
 	release_sock(conn->tcp->sk);
 
@@ -260,9 +275,13 @@ static int afr_release(struct socket *sock)
 
 static int afr_bind(struct socket *sock, struct sockaddr *addr, int len)
 {
+	int ret;
+
 	afr_tcp_sock_graft(afr_tcp(sock->sk), sock);	/* again: sock->file exists now */
 	afr_tcp_settings_sync(sock->sk);
-	return kernel_bind(afr_tcp(sock->sk), addr, len);
+	ret = kernel_bind(afr_tcp(sock->sk), addr, len);
+	sock->sk->sk_bound_dev_if = afr_tcp(sock->sk)->sk->sk_bound_dev_if;	/* link-local */
+	return ret;
 }
 
 static int afr_getname(struct socket *sock, struct sockaddr *addr, int peer)
@@ -362,8 +381,13 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 
 	if (len < (int)sizeof(addr->sa_family))
 		return -EINVAL;
-	if (READ_ONCE(sk->sk_err) && afr_conn_tx_mode(conn) == AFR_MODE_NONE)
+	unspec = addr->sa_family == AF_UNSPEC;
+	if (READ_ONCE(sk->sk_err) && afr_conn_tx_mode(conn) == AFR_MODE_NONE) {
 		failed = sock_error(sk);
+		if (READ_ONCE(afr_sk(sk)->disconnected))	/* no error of a connect() */
+			failed = 0;
+	}
+	WRITE_ONCE(afr_sk(sk)->disconnected, unspec);
 	/*
 	 * Report the error of an earlier connect() that failed. In state SS_CONNECTING, TCP must be
 	 * called first, to return to SS_UNCONNECTED.
@@ -372,7 +396,6 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 		return failed;
 	afr_tcp_sock_graft(conn->tcp, sock);	/* again: sock->file exists now */
 	afr_tcp_settings_sync(sk);
-	unspec = addr->sa_family == AF_UNSPEC;
 	/* a socket whose connection was started cannot connect again, even after its end */
 	if (unspec && test_bit(AFR_F_STARTED, &conn->flags))
 		return -EOPNOTSUPP;
@@ -384,6 +407,12 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 	/* no new offer before connect(AF_UNSPEC), even if the connection has ended */
 	if (!unspec && READ_ONCE(conn->tcp->state) == SS_CONNECTED)
 		return -EISCONN;
+	if (!unspec && READ_ONCE(afr_sk(sk)->override)) {
+		lock_sock(conn->tcp->sk);
+		if (conn->tcp->sk->sk_state == TCP_CLOSE)
+			unlisten(sk);	/* shutdown() has ended it */
+		release_sock(conn->tcp->sk);
+	}
 	if (!unspec)
 		offer(sk);
 
@@ -392,7 +421,9 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 	WRITE_ONCE(afr_sk(sk)->blocking_connect, false);
 
 	lock_sock(conn->tcp->sk);
+	sk->sk_bound_dev_if = conn->tcp->sk->sk_bound_dev_if;	/* by a link-local address */
 	if (conn->tcp->sk->sk_state == TCP_CLOSE) {
+		unlisten(sk);
 		/* failed, maybe before a SYN was sent, or AF_UNSPEC: the next one starts over */
 		afr_handshake_disarm(&afr_sk(sk)->offer, conn->tcp->sk);
 		/* except for a started connection, which may have ended already */
@@ -486,6 +517,7 @@ static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_AR
 	sk = alloc_sock(sock_net(listener), newsock, listener->sk_protocol, 0);
 	if (!sk)
 		return -ENOMEM;
+	security_sk_clone(listener, sk);	/* socket() labels sockets, accept() does not */
 	err = kernel_accept(afr_tcp(listener), &tcp, AFR_ACCEPT_FLAGS);
 	if (err) {
 		free_sock(newsock, sk);

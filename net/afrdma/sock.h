@@ -24,6 +24,7 @@ struct afr_sock {
 	u8			recverr;	/* AFR_RECVERR_* that are set; under lock_sock() */
 	u8			recverr_tcp;	/* AFR_RECVERR_* set on the TCP socket */
 	bool			late_done;	/* options of rule LATE were set on TCP */
+	bool			disconnected;	/* sk_err is that of a disconnect */
 	bool			cm_user;	/* counted as a user of the cm listener */
 	bool			late;		/* such options wait for fallback mode: support.h */
 	u32			sndring, rcvring;	/* options; 0 = by SO_SNDBUF, SO_RCVBUF */

@@ -448,6 +448,8 @@ int afr_sockopt_set(struct socket *sock, int level, int name, sockptr_t value, u
 	else
 		value = KERNEL_SOCKPTR(copy);
 	err = set(sock, level, name, value, len, what);
+	if (level == IPPROTO_IP && name == IP_TOS)	/* sets the priority as well */
+		WRITE_ONCE(sock->sk->sk_priority, READ_ONCE(afr_tcp(sock->sk)->sk->sk_priority));
 	kfree(copy);
 	return err;
 }

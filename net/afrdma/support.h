@@ -31,12 +31,12 @@
 	AFR_OPTION(SOL_SOCKET, SO_RCVLOWAT, STORE, \
 		"up to a bound", "up to a bound", "yes", "rcvlowat", \
 		"the bound is what both rings can hold; it holds for poll(), too") \
-	AFR_OPTION(SOL_SOCKET, SO_RCVTIMEO_OLD, STORE, "yes", "yes", "yes", "rcvtimeo", \
+	AFR_OPTION(SOL_SOCKET, SO_RCVTIMEO_OLD, PASS, "yes", "yes", "yes", "rcvtimeo", \
 		"SO_RCVTIMEO of programs") \
-	AFR_OPTION(SOL_SOCKET, SO_RCVTIMEO_NEW, STORE, "yes", "yes", "yes", "rcvtimeo", "") \
-	AFR_OPTION(SOL_SOCKET, SO_SNDTIMEO_OLD, STORE, "yes", "yes", "yes", "sndtimeo", \
+	AFR_OPTION(SOL_SOCKET, SO_RCVTIMEO_NEW, PASS, "yes", "yes", "yes", "rcvtimeo", "") \
+	AFR_OPTION(SOL_SOCKET, SO_SNDTIMEO_OLD, PASS, "yes", "yes", "yes", "sndtimeo", \
 		"SO_SNDTIMEO of programs") \
-	AFR_OPTION(SOL_SOCKET, SO_SNDTIMEO_NEW, STORE, "yes", "yes", "yes", "sndtimeo", "") \
+	AFR_OPTION(SOL_SOCKET, SO_SNDTIMEO_NEW, PASS, "yes", "yes", "yes", "sndtimeo", "") \
 	AFR_OPTION(SOL_SOCKET, SO_LINGER, STORE, "yes", "yes", "yes", "linger", \
 		"close() waits until the peer has received all bytes; 0 s resets the connection") \
 	AFR_OPTION(SOL_SOCKET, SO_BUSY_POLL, LATE, "recv() only", "recv() only", "yes", \

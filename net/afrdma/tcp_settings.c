@@ -241,8 +241,6 @@ void afr_tcp_settings_apply_late(struct sock *sk)
 /* Copies options that calls in fallback mode obey; if framed, only the AF_RDMA socket has them. */
 static void sync_fallback(struct sock *tcp_sk, const struct sock *sk)
 {
-	WRITE_ONCE(tcp_sk->sk_rcvtimeo, sk->sk_rcvtimeo);
-	WRITE_ONCE(tcp_sk->sk_sndtimeo, sk->sk_sndtimeo);
 	WRITE_ONCE(tcp_sk->sk_rcvlowat, sk->sk_rcvlowat);
 	if (sk->sk_userlocks & SOCK_SNDBUF_LOCK)
 		WRITE_ONCE(tcp_sk->sk_sndbuf, sk->sk_sndbuf);
@@ -279,13 +277,18 @@ void afr_tcp_settings_sync(struct sock *sk)
 		return;
 	if (sk->sk_bound_dev_if != tcp_sk->sk_bound_dev_if)
 		sock_bindtoindex(tcp_sk, sk->sk_bound_dev_if, true);
-	if (sock_flag(sk, SOCK_KEEPOPEN) && !sock_flag(tcp_sk, SOCK_KEEPOPEN))
-		sock_set_keepalive(tcp_sk);
 	lock_sock(tcp_sk);
+	if (sock_flag(sk, SOCK_KEEPOPEN) != sock_flag(tcp_sk, SOCK_KEEPOPEN)) {
+		tcp_sk->sk_prot->keepalive(tcp_sk, sock_flag(sk, SOCK_KEEPOPEN));
+		sock_valbool_flag(tcp_sk, SOCK_KEEPOPEN, sock_flag(sk, SOCK_KEEPOPEN));
+	}
 	tcp_sk->sk_reuse = sk->sk_reuse;
 	tcp_sk->sk_reuseport = sk->sk_reuseport;
 	tcp_sk->sk_mark = sk->sk_mark;
 	WRITE_ONCE(tcp_sk->sk_priority, sk->sk_priority);
+	/* a one-way connection sleeps in TCP for its fallback direction */
+	WRITE_ONCE(tcp_sk->sk_rcvtimeo, sk->sk_rcvtimeo);
+	WRITE_ONCE(tcp_sk->sk_sndtimeo, sk->sk_sndtimeo);
 	sync_pacing(tcp_sk, sk);
 	sock_valbool_flag(tcp_sk, SOCK_URGINLINE, sock_flag(sk, SOCK_URGINLINE));
 	if (!afr_tcp_settings_is_framed(conn))
@@ -345,8 +348,6 @@ void afr_tcp_settings_inherit(struct sock *child, const struct sock *listener)
 	child->sk_rcvbuf = listener->sk_rcvbuf;
 	child->sk_reuse = listener->sk_reuse;
 	child->sk_reuseport = listener->sk_reuseport;
-	child->sk_bound_dev_if = listener->sk_bound_dev_if;
-	child->sk_mark = listener->sk_mark;
 	inherit_filter(child);
 	inherit_late(child, listener);
 	afr_sk(child)->nodelay = afr_sk(listener)->nodelay;

@@ -79,9 +79,15 @@ u64 afr_urgent_offset(struct afr_conn *conn)
 	return urgent;
 }
 
-static bool arrived(const struct afr_conn *conn, u64 urgent)
+/* Has the byte at @urgent arrived? The lock makes it visible in the ring as well. */
+static bool arrived(struct afr_conn *conn, u64 urgent)
 {
-	return READ_ONCE(conn->rx.seq.visible) > urgent;
+	bool here;
+
+	spin_lock_bh(&conn->rx.lock);
+	here = conn->rx.seq.visible > urgent;
+	spin_unlock_bh(&conn->rx.lock);
+	return here;
 }
 
 /**

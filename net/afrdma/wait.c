@@ -79,10 +79,12 @@ bool afr_wait_report_abort(struct sock *sk)
 
 	if (!test_bit(AFR_F_ABORTED, &conn->flags))
 		return false;
+	smp_rmb();	/* flag before conn->err; pairs with do_abort() */
 	write_lock_bh(&sk->sk_callback_lock);
 	first = !test_and_set_bit(AFR_F_ABORT_REPORTED, &conn->flags);
 	if (first) {
 		WRITE_ONCE(sk->sk_err, conn->err);
+		smp_wmb();	/* error before shutdown, as TCP: who sees the end sees the error */
 		WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
 		WRITE_ONCE(sk->sk_state, TCP_CLOSE);
 	}

@@ -610,52 +610,6 @@ static void connect_ended(void)
 	want_eof(fd);
 }
 
-/* connect(AF_UNSPEC) disconnects a fallback connection, and the socket can connect again. */
-static void unspec(void)
-{
-	struct sockaddr none = { .sa_family = AF_UNSPEC };
-	int port = server_port();
-	int fd = connect_conn(port);
-	union addr addr;
-	socklen_t len = addr_server(&addr, port);
-	char byte;
-
-	SYS(connect(fd, &none, sizeof(none)));
-	WANT_EQ(get_int(fd, SOL_SOCKET, SO_ERROR), ECONNRESET);
-	SYS_ERRNO(recv(fd, &byte, 1, 0), ENOTCONN);
-	SYS_ERRNO(getpeername(fd, &addr.sa, &(socklen_t) { sizeof(addr) }), ENOTCONN);
-	len = addr_server(&addr, port);
-	SYS(connect(fd, &addr.sa, len));
-	exchange(fd);
-}
-
-/* Other end of unspec(): the connection is reset, and a second one comes. */
-static void unspec_server(void)
-{
-	int listener = open_listener(8);
-	int fd = accept_conn(listener);
-	char byte;
-
-	SYS_ERRNO(recv(fd, &byte, 1, 0), ECONNRESET);
-	SYS(close(fd));
-	exchange(accept_conn(listener));
-}
-
-/* connect(AF_UNSPEC) fails on a framed connection, which remains usable. */
-static void unspec_framed(void)
-{
-	struct sockaddr none = { .sa_family = AF_UNSPEC };
-	int fd = connect_conn(server_port());
-
-	SYS_ERRNO(connect(fd, &none, sizeof(none)), EOPNOTSUPP);
-	exchange(fd);
-}
-
-static void accept_exchange_conn(void)
-{
-	exchange(accept_conn(open_listener(8)));
-}
-
 #define SERVED	accept_exchange
 
 const struct row connect_rows[] = {
@@ -690,8 +644,5 @@ const struct row connect_rows[] = {
 	{ "refused_epoll", refused_epoll, closed_port_server, ON_COLD | UNFRAMED },
 	{ "refused_then_good", refused_then_good, refused_then_good_server, ON_COLD },
 	{ "connect_ended", connect_ended, connect_ended, ON_COLD | ON_PLAIN | QUICK_ALL },
-	{ "unspec", unspec, unspec_server, ON_PLAIN },
-	{ "unspec_framed", unspec_framed, accept_exchange_conn,
-	  ON_RDMA | ON_COLD | ONLY_RDMA | QUICK },
 	{ }
 };

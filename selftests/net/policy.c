@@ -2,6 +2,7 @@
 /* Socket filters, ICMP errors, and policies that deny RDMA to connections and to namespaces. */
 #define _GNU_SOURCE
 #include <linux/filter.h>
+#include <linux/sockios.h>
 #include <sys/wait.h>
 
 #include "proto/reason.h"
@@ -396,6 +397,52 @@ static void changes_server(void)
 	SYS(close(fd));
 }
 
+/* ---- a connection that leaves RDMA while both ends have ended their streams ---- */
+
+/*
+ * The peer has sent its FINACK and set its FIN, but has no window for its last bytes, when this end
+ * leaves the link. These bytes must come by TCP soon, and the link must stay for other connections.
+ */
+static void leave_half_closed(void)
+{
+	struct flow in = flow_in(0);
+	int port = server_port(), other = connect_conn(port), fd = new_socket(0);
+	uint64_t link = path_info(other).link;
+	union addr addr;
+	socklen_t len = addr_server(&addr, port);
+	double begin;
+
+	set_int(fd, SOL_SOCKET, SO_RCVBUF, 16384);
+	SYS(connect(fd, &addr.sa, len));
+	path_warm_up(fd);
+	WANT_EQ(path_info(fd).link, link);
+	SYS(shutdown(fd, SHUT_WR));
+	barrier("no window");
+	set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
+	begin = now();
+	flow_recv_to_eof(fd, &in);
+	if (now() - begin > 3)	/* detach_timeout_ms is 5000 */
+		fail("the last bytes took %.1f s", now() - begin);
+	barrier("read");
+	WANT_EQ(path_info(other).link, link);
+}
+
+static void leave_half_closed_server(void)
+{
+	struct flow out = flow_out(0);
+	int listener = open_listener(2), other = accept_conn(listener), fd;
+
+	fd = SYS(accept(listener, NULL, NULL));
+	path_warm_up(fd);
+	want_eof(fd);
+	flow_fill_up(fd, &out);
+	WANT(ask_int(fd, SIOCOUTQNSD) > 0);
+	SYS(shutdown(fd, SHUT_WR));
+	barrier("no window");
+	barrier("read");
+	SYS(close(other));
+}
+
 /* ---- sockets in namespaces of unprivileged users ---- */
 
 /*
@@ -444,6 +491,8 @@ const struct row policy_rows[] = {
 	{ "recverr", recverr_client, recverr_server, ON_COLD | ONLY_RDMA | QUICK },
 	{ "recverr_listener", recverr_listener_client, recverr_listener,
 	  ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
+	{ "leave_half_closed", leave_half_closed, leave_half_closed_server,
+	  ON_RDMA | ONLY_RDMA | QUICK },
 	{ "forbidden_later", changes_client, changes_server, ON_RDMA | ONLY_RDMA | QUICK },
 	{ "namespaces", namespaces_client, namespaces_server,
 	  ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },

@@ -125,6 +125,7 @@ struct victim_plan {
 	bool rdma;
 	bool sleepy;		/* the victim does not read before read_now is set */
 	bool urgent;		/* the victim sends its first bytes with MSG_OOB */
+	bool times_out;		/* the victim sets SO_RCVTIMEO when it is connected */
 	bool lingers;		/* the victim closes with SO_LINGER after its last byte */
 	unsigned int sends;	/* number of bytes that the victim sends */
 	u16 port;
@@ -156,6 +157,7 @@ enum expect {
 #define LINGERS		0x20	/* the victim closes with SO_LINGER after its last byte */
 #define SHORT_TIMERS	0x40	/* the timers of run_timed() are SHORT_TIMER, else LONG_TIMER */
 #define RANDOM		0x100	/* --cases sets the number of cases; each has its own seed */
+#define TIMES_OUT	0x400	/* the victim sets SO_RCVTIMEO after connect() or accept() */
 #define URGENT_FIRST	0x200	/* the victim's first bytes end with an urgent byte */
 #define RAW_BACK	0x80	/* the victim sends in fallback mode, rogue sends frames */
 

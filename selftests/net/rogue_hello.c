@@ -2,6 +2,7 @@
 /* HELLO with wrong fields, and HELLO that is truncated, late, repeated or missing. */
 #define _GNU_SOURCE
 #include <endian.h>
+#include <errno.h>
 #include <poll.h>
 
 #include "rogue.h"
@@ -307,6 +308,25 @@ static void unframed_after_answer(struct peer *p, unsigned int i)
 }
 
 /*
+ * The victim has set SO_RCVTIMEO while both directions were framed or undecided. Its receive
+ * direction falls back, as rogue sends unframed bytes, and recv() has to time out nevertheless.
+ */
+static void times_out(struct peer *p, unsigned int i)
+{
+	const struct victim_report *r = p->victim.report;
+	double end = now() + 5;
+
+	(void)i;
+	peer_raw_bytes(p, BYTES);
+	while (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != VICTIM_ENDED && now() < end)
+		tcp_turn(&p->tcb, 10);
+	if (now() >= end)
+		wrong(p, "recv() does not time out");
+	else if (r->err != EAGAIN || r->heard_len != BYTES)
+		wrong(p, "recv() ended with %s after %zu bytes", strerror(r->err), r->heard_len);
+}
+
+/*
  * A victim in close() with SO_LINGER becomes one-way or falls back meanwhile, because rogue sends
  * no HELLO. close() must return when all bytes have been acknowledged, for which rogue, as client,
  * takes a second: not before, nor when the linger time is over.
@@ -375,6 +395,7 @@ const struct rogue_row hello_rows[] = {
 	{ "hello_foreign_proof_long", AS_CLIENT | OWN, foreign_proof, 1, EXPECT_PLAIN, 0, 200000 },
 	{ "hello_twice", AS_BOTH | OWN, twice, 1, EXPECT_ERROR, AFR_REASON_FRAME_BAD, 0 },
 	{ "hello_unframed_after_answer", AS_SERVER | OWN, unframed_after_answer, 1, EXPECT_PLAIN, 0, 0 },
+	{ "hello_times_out", AS_SERVER | OWN | TIMES_OUT, times_out, 1, EXPECT_SURVIVE, 0, 0 },
 	{ "hello_lingers", AS_BOTH | OWN | SHORT_TIMERS | LINGERS, lingers_meanwhile, 1,
 	  EXPECT_SURVIVE, 0, 100 },
 	{ "hello_ends_unspoken", AS_BOTH | OWN, ends_unspoken, 1, EXPECT_PLAIN_OR_ERROR, 0, 0 },

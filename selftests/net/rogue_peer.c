@@ -540,7 +540,7 @@ const char *peer_run(const struct rogue_row *row, unsigned int i, bool as_client
 	struct victim_plan plan = {
 		.listens = as_client, .rdma = rogue.rdma, .sends = row->sends,
 		.sleepy = row->flags & SLEEPY, .urgent = row->flags & URGENT_FIRST,
-		.lingers = row->flags & LINGERS,
+		.lingers = row->flags & LINGERS, .times_out = row->flags & TIMES_OUT,
 		.port = as_client ? VICTIM_PORT : ROGUE_PORT,
 	};
 

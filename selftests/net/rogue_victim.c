@@ -179,6 +179,7 @@ static void run_victim(const struct tun *tun, const struct victim_plan *plan, in
 {
 	struct sender sender = { .sends = plan->sends, .urgent = plan->urgent,
 				 .at_once = plan->listens };
+	struct timeval timeout = { .tv_usec = 400000 };
 	pthread_t thread;
 
 	sender.fd = open_conn(tun, plan, listener);
@@ -188,6 +189,9 @@ static void run_victim(const struct tun *tun, const struct victim_plan *plan, in
 		return;
 	}
 	__atomic_store_n(&r->state, VICTIM_CONNECTED, __ATOMIC_RELEASE);
+	if (plan->times_out &&
+	    setsockopt(sender.fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)))
+		_exit(1);
 	if (plan->lingers) {
 		send_stream(&sender);
 		close_lingering(&sender, r);

@@ -20,6 +20,10 @@
 #include "run.h"
 #include "smctl.h"
 
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD O_EXCL
+#endif
+
 /* A reported call, and the credentials of its caller. */
 struct call {
 	const struct seccomp_notif	*notif;
@@ -169,11 +173,16 @@ static bool answer_socket(const struct call *call)
 	return ret >= 0;
 }
 
-/* Duplicates the descriptor @fd of the caller. Threads use the descriptors of their process. */
+/*
+ * Duplicates the descriptor @fd of the caller. Before Linux 6.9 a thread has no pidfd; most threads
+ * use the descriptors of their process, unless its first thread has ended.
+ */
 static int take_fd(const struct call *call, int fd)
 {
-	int process = syscall(SYS_pidfd_open, call->process, 0), taken;
+	int process = syscall(SYS_pidfd_open, call->notif->pid, PIDFD_THREAD), taken;
 
+	if (process < 0)
+		process = syscall(SYS_pidfd_open, call->process, 0);
 	if (process < 0)
 		return -1;
 	taken = syscall(SYS_pidfd_getfd, process, fd, 0);

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Sockets that are used again: they connect or listen after a connection or a listener has ended. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "test.h"
+
+#define LEN	20000
+
+static const struct sockaddr none = { .sa_family = AF_UNSPEC };
+
+static void exchange(int fd)
+{
+	path_exchange(fd, LEN);
+}
+
+/* ---- connect(AF_UNSPEC) ---- */
+
+/* connect(AF_UNSPEC) disconnects a fallback connection, and the socket can connect again. */
+static void unspec(void)
+{
+	int port = server_port();
+	int fd = connect_conn(port);
+	union addr addr;
+	socklen_t len = addr_server(&addr, port);
+	char byte;
+
+	SYS(connect(fd, &none, sizeof(none)));
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_ERROR), ECONNRESET);
+	SYS_ERRNO(recv(fd, &byte, 1, 0), ENOTCONN);
+	SYS_ERRNO(getpeername(fd, &addr.sa, &(socklen_t) { sizeof(addr) }), ENOTCONN);
+	len = addr_server(&addr, port);
+	SYS(connect(fd, &addr.sa, len));
+	exchange(fd);
+}
+
+/* The error of a disconnect, if the program has not read it, does not make the next call fail. */
+static void unspec_unread(void)
+{
+	int port = server_port();
+	int fd = connect_conn(port);
+	union addr addr;
+	socklen_t len = addr_server(&addr, port);
+
+	SYS(connect(fd, &none, sizeof(none)));
+	SYS(connect(fd, &addr.sa, len));
+	exchange(fd);
+}
+
+/* Other end of both: the connection is reset, and a second one comes. */
+static void unspec_server(void)
+{
+	int listener = open_listener(8);
+	int fd = accept_conn(listener);
+	char byte;
+
+	SYS_ERRNO(recv(fd, &byte, 1, 0), ECONNRESET);
+	SYS(close(fd));
+	exchange(accept_conn(listener));
+}
+
+/* connect(AF_UNSPEC) fails on a framed connection, which remains usable. */
+static void unspec_framed(void)
+{
+	int fd = connect_conn(server_port());
+
+	SYS_ERRNO(connect(fd, &none, sizeof(none)), EOPNOTSUPP);
+	exchange(fd);
+}
+
+static void accept_exchange(void)
+{
+	exchange(accept_conn(open_listener(8)));
+}
+
+/* ---- listen() ---- */
+
+/* Makes a connection of @fd to a TCP listener of this host, which falls back, and ends it. */
+static void fall_back_once(int fd)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+	socklen_t len = sizeof(addr);
+	int tcp = SYS(socket(AF_INET, SOCK_STREAM, 0));
+
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	SYS(bind(tcp, (struct sockaddr *)&addr, len));
+	SYS(listen(tcp, 1));
+	SYS(getsockname(tcp, (struct sockaddr *)&addr, &len));
+	SYS(connect(fd, (struct sockaddr *)&addr, len));
+	SYS(connect(fd, &none, sizeof(none)));
+	SYS(close(tcp));
+}
+
+static void want_listening(int fd, int listens)
+{
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_ACCEPTCONN), listens);
+}
+
+/* A socket listens, connects and listens again: what it accepts at last is framed. */
+static void listen_again(void)
+{
+	int fd = new_socket(0);
+
+	run.inet6 = false;
+	SYS(listen(fd, 1));
+	want_listening(fd, 1);
+	SYS(connect(fd, &none, sizeof(none)));
+	want_listening(fd, 0);
+	fall_back_once(fd);
+	SYS(listen(fd, 1));
+	SYS(shutdown(fd, SHUT_RDWR));
+	want_listening(fd, 0);
+	fall_back_once(fd);
+	SYS(listen(fd, 1));
+	want_listening(fd, 1);
+	control_send_number("PORT", local_port(fd));
+	fd = SYS(accept(fd, NULL, NULL));
+	exchange(fd);
+	if (run.variant == VAR_COLD)
+		WANT_EQ(path_info(fd).mode, AFRDMA_MODE_FRAMED);
+}
+
+static void listen_again_client(void)
+{
+	exchange(connect_port(server_port()));
+}
+
+const struct row again_rows[] = {
+	{ "unspec", unspec, unspec_server, ON_PLAIN },
+	{ "unspec_unread", unspec_unread, unspec_server, ON_PLAIN | QUICK },
+	{ "unspec_framed", unspec_framed, accept_exchange, ON_RDMA | ON_COLD | ONLY_RDMA | QUICK },
+	{ "listen_again", listen_again_client, listen_again, ON_COLD | QUICK | UNFRAMED },
+	{ }
+};
