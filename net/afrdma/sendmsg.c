@@ -68,7 +68,7 @@ static ssize_t send_some(struct sock *sk, struct msghdr *msg, size_t len, int mo
 	int flags = msg->msg_flags | (READ_ONCE(afr_sk(sk)->cork) ? MSG_MORE : 0);
 
 	if (len < iov_iter_count(&msg->msg_iter))
-		flags &= ~MSG_OOB;	/* the last byte of the message is urgent, not of the piece */
+		flags &= ~MSG_OOB;	/* urgent: the last byte of the message, not of a piece */
 	if (mode == AFR_MODE_UNDECIDED)
 		return afr_send_early(conn, &msg->msg_iter, len, flags);
 	return afr_send_copy(conn, &msg->msg_iter, len, flags);

@@ -134,7 +134,7 @@ stage_lint_quick() {
 
 # sparse is not run here but in the stage "build", since it compiles the whole module.
 stage_lint() {
-	step selftests/lint/lint.sh style symbols
+	step selftests/lint/lint.sh style symbols circles planted
 	step selftests/check/packages.sh
 	step selftests/check/watch.sh
 	stage_lint_quick

@@ -94,7 +94,6 @@ def talk(host, port, inside, outside):
         wait_until(20, in_tunnel, conn)
         took = wait_until(LEAVES, lambda: not info(conn)["link"], conn)
         talk_until(conn, 20, lambda: off_rdma(conn), "on TCP")
-        print(info(conn))
     else:
         talk_until(conn, 20, in_tunnel, "in the tunnel")
         took = talk_until(conn, LEAVES, lambda: off_rdma(conn), "on TCP")

@@ -60,7 +60,7 @@ through() {
 		barrier "IPv$v: by RDMA"
 		"enter$v"
 		touch "$work/in.done"
-		check "IPv$v: routed into a tunnel: on TCP for that reason" wait_for 30 is_there out
+		check "IPv$v: routed into a tunnel: leaves RDMA in time" wait_for 30 is_there out
 		"leave$v"
 		barrier "IPv$v: in the tunnel" 100
 		check "IPv$v: routed past the tunnel again: on RDMA" wait "$client"

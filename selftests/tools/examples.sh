@@ -98,7 +98,8 @@ if [ "$AFR_ROLE" = b ]; then
 	check "many: listens" wait_for 30 listens 7205
 	until_linked $!
 	barrier "many served" 150
-	check "many: 30 ends" wait_for 20 test "$(wc -l </tmp/many)" -eq 30
+	thirty() { [ "$(wc -l </tmp/many)" -eq 30 ]; }
+	check "many: 30 ends" wait_for 20 thirty
 	kill $!
 	wait $! 2>/dev/null
 else
