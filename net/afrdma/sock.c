@@ -429,6 +429,8 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 		/* except for a started connection, which may have ended already */
 		if (!test_bit(AFR_F_STARTED, &conn->flags)) {
 			conn->server = false;	/* it may have been an accepted connection */
+			WRITE_ONCE(sk->sk_shutdown, 0);
+			clear_bit(AFR_F_FIN_WANTED, &conn->flags);
 			set_modes(conn, AFR_MODE_NONE, AFR_MODE_NONE);
 			sk->sk_state_change(sk);	/* TCP called it before the modes changed */
 		}
@@ -455,7 +457,8 @@ static int afr_listen(struct socket *sock, int backlog)
 	int err;
 
 	afr_tcp_sock_graft(tcp, sock);	/* again: sock->file exists now */
-	afr_tcp_settings_reset_late(sk);
+	if (inet_sk_state_load(tcp->sk) == TCP_CLOSE)
+		afr_tcp_settings_reset_late(sk);
 	afr_tcp_settings_sync(sk);
 	if (!as->override && afr_netns_enabled(as->conn->an) &&
 	    READ_ONCE(as->conn->policy) != AFRDMA_RDMA_NEVER &&
@@ -474,8 +477,11 @@ static int afr_listen(struct socket *sock, int backlog)
 	return 0;
 }
 
-/* Starts an accepted connection, unless it falls back. The client sends HELLO unasked. */
-static void accepted(struct sock *listener, struct sock *sk)
+/*
+ * Starts an accepted connection, unless it falls back. The client sends HELLO unasked. @consents:
+ * the listener had an af_ops override when the program called accept().
+ */
+static void accepted(struct sock *listener, struct sock *sk, bool consents)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	struct sock *tcp_sk = conn->tcp->sk;
@@ -485,7 +491,7 @@ static void accepted(struct sock *listener, struct sock *sk)
 	conn->server = true;
 	if (READ_ONCE(conn->policy) == AFRDMA_RDMA_NEVER)
 		reason = AFR_REASON_SOCKET_OPTION;
-	if (afr_sk(listener)->override)
+	if (consents || afr_sk(listener)->override)
 		reason = afr_handshake_accepted(tcp_sk, &nonce);
 	if (reason && reason != AFR_REASON_SYN_TAKEN) {
 		afr_fallback_set(conn, reason);
@@ -510,8 +516,10 @@ static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_AR
 {
 	struct sock *listener = sock->sk, *sk;
 	struct socket *tcp;
+	bool consents;
 	int err;
 
+	consents = READ_ONCE(afr_sk(listener)->override);	/* connect() may remove it meanwhile */
 	afr_tcp_settings_sync(listener);
 	/* allocate before kernel_accept(): a failure after it would lose the connection */
 	sk = alloc_sock(sock_net(listener), newsock, listener->sk_protocol, 0);
@@ -527,7 +535,7 @@ static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_AR
 	afr_tcp_settings_inherit(sk, listener);
 	WRITE_ONCE(sk->sk_state, TCP_ESTABLISHED);
 	newsock->state = SS_CONNECTED;
-	accepted(listener, sk);
+	accepted(listener, sk, consents);
 	return 0;
 }
 

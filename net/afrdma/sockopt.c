@@ -359,8 +359,8 @@ static int set_socket(struct socket *sock, int name, sockptr_t value, unsigned i
 		err = set_tcp_hidden(sock->sk, SOL_SOCKET, name, value, len);
 	else if (what == PASS || what == STORE)
 		err = afr_tcp_settings_pass(tcp, SOL_SOCKET, name, value, len);
-	if (!err && what == PASS)
-		afr_route_invalidate(afr_sk(sock->sk)->conn);	/* SO_MARK, SO_BINDTODEVICE */
+	if (!err && (name == SO_MARK || name == SO_BINDTODEVICE || name == SO_BINDTOIFINDEX))
+		afr_route_invalidate(afr_sk(sock->sk)->conn);
 	if (err || !applies_to_afr_sock(name))
 		return err;
 	err = sock_setsockopt(sock, SOL_SOCKET, name, value, len);
@@ -447,8 +447,10 @@ int afr_sockopt_set(struct socket *sock, int level, int name, sockptr_t value, u
 		value = KERNEL_SOCKPTR(NULL);	/* IP_XFRM_POLICY: delete the policy */
 	else
 		value = KERNEL_SOCKPTR(copy);
+	if (level == IPPROTO_IP && name == IP_TOS)
+		afr_tcp_settings_sync(sock->sk);	/* a priority that was set before */
 	err = set(sock, level, name, value, len, what);
-	if (level == IPPROTO_IP && name == IP_TOS)	/* sets the priority as well */
+	if (!err && level == IPPROTO_IP && name == IP_TOS)	/* sets the priority as well */
 		WRITE_ONCE(sock->sk->sk_priority, READ_ONCE(afr_tcp(sock->sk)->sk->sk_priority));
 	kfree(copy);
 	return err;

@@ -348,6 +348,10 @@ void afr_tcp_settings_inherit(struct sock *child, const struct sock *listener)
 	child->sk_rcvbuf = listener->sk_rcvbuf;
 	child->sk_reuse = listener->sk_reuse;
 	child->sk_reuseport = listener->sk_reuseport;
+	if (!AFR_HAVE_CUSTOM_SOCKOPT && !child->sk_mark)	/* set since listen() */
+		child->sk_mark = listener->sk_mark;
+	if (!AFR_HAVE_CUSTOM_SOCKOPT && !child->sk_bound_dev_if)
+		child->sk_bound_dev_if = listener->sk_bound_dev_if;
 	inherit_filter(child);
 	inherit_late(child, listener);
 	afr_sk(child)->nodelay = afr_sk(listener)->nodelay;

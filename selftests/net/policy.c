@@ -399,6 +399,8 @@ static void changes_server(void)
 
 /* ---- a connection that leaves RDMA while both ends have ended their streams ---- */
 
+#define OTHERS	4
+
 /*
  * The peer has sent its FINACK and set its FIN, but has no window for its last bytes, when this end
  * leaves the link. These bytes must come by TCP soon, and the link must stay for other connections.
@@ -406,16 +408,19 @@ static void changes_server(void)
 static void leave_half_closed(void)
 {
 	struct flow in = flow_in(0);
-	int port = server_port(), other = connect_conn(port), fd = new_socket(0);
-	uint64_t link = path_info(other).link;
+	int port = server_port(), other[OTHERS], fd = new_socket(0);
+	uint64_t link[OTHERS];
 	union addr addr;
 	socklen_t len = addr_server(&addr, port);
 	double begin;
 
+	for (int i = 0; i < OTHERS; i++) {	/* they use all links between the hosts */
+		other[i] = connect_conn(port);
+		link[i] = path_info(other[i]).link;
+	}
 	set_int(fd, SOL_SOCKET, SO_RCVBUF, 16384);
 	SYS(connect(fd, &addr.sa, len));
 	path_warm_up(fd);
-	WANT_EQ(path_info(fd).link, link);
 	SYS(shutdown(fd, SHUT_WR));
 	barrier("no window");
 	set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
@@ -424,14 +429,17 @@ static void leave_half_closed(void)
 	if (now() - begin > 3)	/* detach_timeout_ms is 5000 */
 		fail("the last bytes took %.1f s", now() - begin);
 	barrier("read");
-	WANT_EQ(path_info(other).link, link);
+	for (int i = 0; i < OTHERS; i++)
+		WANT_EQ(path_info(other[i]).link, link[i]);
 }
 
 static void leave_half_closed_server(void)
 {
 	struct flow out = flow_out(0);
-	int listener = open_listener(2), other = accept_conn(listener), fd;
+	int listener = open_listener(OTHERS + 1), other[OTHERS], fd;
 
+	for (int i = 0; i < OTHERS; i++)
+		other[i] = accept_conn(listener);
 	fd = SYS(accept(listener, NULL, NULL));
 	path_warm_up(fd);
 	want_eof(fd);
@@ -440,7 +448,8 @@ static void leave_half_closed_server(void)
 	SYS(shutdown(fd, SHUT_WR));
 	barrier("no window");
 	barrier("read");
-	SYS(close(other));
+	for (int i = 0; i < OTHERS; i++)
+		SYS(close(other[i]));
 }
 
 /* ---- sockets in namespaces of unprivileged users ---- */
