@@ -519,7 +519,7 @@ static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_AR
 	bool consents;
 	int err;
 
-	consents = READ_ONCE(afr_sk(listener)->override);	/* connect() may remove it meanwhile */
+	consents = READ_ONCE(afr_sk(listener)->override);	/* connect() may remove it */
 	afr_tcp_settings_sync(listener);
 	/* allocate before kernel_accept(): a failure after it would lose the connection */
 	sk = alloc_sock(sock_net(listener), newsock, listener->sk_protocol, 0);
