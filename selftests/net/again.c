@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Sockets that are used again: they connect or listen after a connection or a listener has ended. */
+/* Sockets that connect or listen again, after a connection or a listener has ended. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -76,22 +76,6 @@ static void accept_exchange(void)
 }
 
 /* ---- listen() ---- */
-
-/* Makes a connection of @fd to a TCP listener of this host, which falls back, and ends it. */
-static void fall_back_once(int fd)
-{
-	struct sockaddr_in addr = { .sin_family = AF_INET };
-	socklen_t len = sizeof(addr);
-	int tcp = SYS(socket(AF_INET, SOCK_STREAM, 0));
-
-	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	SYS(bind(tcp, (struct sockaddr *)&addr, len));
-	SYS(listen(tcp, 1));
-	SYS(getsockname(tcp, (struct sockaddr *)&addr, &len));
-	SYS(connect(fd, (struct sockaddr *)&addr, len));
-	SYS(connect(fd, &none, sizeof(none)));
-	SYS(close(tcp));
-}
 
 static void want_listening(int fd, int listens)
 {

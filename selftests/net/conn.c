@@ -64,3 +64,25 @@ int open_tcp_conn(void)
 	run.variant = variant;
 	return fd;
 }
+
+/*
+ * Connects @fd to a TCP listener of this host, so that it falls back, calls recv(), which sets
+ * options that wait for that on the TCP socket, and disconnects.
+ */
+void fall_back_once(int fd)
+{
+	const struct sockaddr none = { .sa_family = AF_UNSPEC };
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+	int tcp = SYS(socket(AF_INET, SOCK_STREAM, 0));
+	socklen_t len = sizeof(addr);
+	char byte;
+
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	SYS(bind(tcp, (struct sockaddr *)&addr, len));
+	SYS(listen(tcp, 1));
+	SYS(getsockname(tcp, (struct sockaddr *)&addr, &len));
+	SYS(connect(fd, (struct sockaddr *)&addr, len));
+	SYS_ERRNO(recv(fd, &byte, 1, MSG_DONTWAIT), EAGAIN);
+	SYS(connect(fd, &none, sizeof(none)));
+	SYS(close(tcp));
+}

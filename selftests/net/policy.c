@@ -129,19 +129,32 @@ static void run_command(const char *format, int port)
 	WANT_EQ(system(line), 0);
 }
 
-/* Makes this host answer packets with an ICMP error, if @match (with a port) applies to them. */
-static void reject(const char *match, int port)
+/*
+ * Answers packets to which @match (with a port) applies with an ICMP error, until the other end,
+ * in send_rejected(), has received one.
+ */
+static void reject_for_a_while(const char *match, int port)
 {
 	char format[256];
 
 	snprintf(format, sizeof(format), "nft 'table inet recverr { chain in { type filter hook input "
 		 "priority 0; %s reject with icmp port-unreachable; }; }'", match);
 	run_command(format, port);
+	barrier("rejects");
+	barrier("rejected");
+	run_command("nft delete table inet recverr", 0);
 }
 
-static void reject_no_more(void)
+/* Sends LEN bytes, and waits until the other end has answered with an ICMP error. */
+static void send_rejected(int fd, struct flow *out)
 {
-	run_command("nft delete table inet recverr", 0);
+	long before;
+
+	barrier("rejects");
+	before = icmp_unreachables();
+	flow_send(fd, out, LEN, LEN);
+	EVENTUALLY(icmp_unreachables() > before);
+	barrier("rejected");
 }
 
 /*
@@ -155,10 +168,7 @@ static void recverr_server(void)
 	int fd = SYS(accept(listener, NULL, NULL));
 
 	flow_recv(fd, &in, LEN, LEN);
-	reject("tcp dport %d", port);
-	barrier("rejects");
-	barrier("rejected");
-	reject_no_more();
+	reject_for_a_while("tcp dport %d", port);
 	flow_recv(fd, &in, LEN, LEN);
 	flow_send(fd, &out, LEN, LEN);
 	path_check(fd, LEN, 2 * LEN);
@@ -170,17 +180,12 @@ static void recverr_client(void)
 	union addr addr;
 	socklen_t len = addr_server(&addr, server_port());
 	int fd = new_socket(0);
-	long before;
 
 	set_int(fd, IPPROTO_IP, IP_RECVERR, 1);
 	SYS(connect(fd, &addr.sa, len));
 	WANT_EQ(get_int(fd, IPPROTO_IP, IP_RECVERR), 1);
 	flow_send(fd, &out, LEN, LEN);
-	barrier("rejects");
-	before = icmp_unreachables();
-	flow_send(fd, &out, LEN, LEN);
-	EVENTUALLY(icmp_unreachables() > before);
-	barrier("rejected");
+	send_rejected(fd, &out);
 	flow_recv(fd, &in, LEN, LEN);
 	path_check(fd, 2 * LEN, LEN);
 }
@@ -192,31 +197,15 @@ static void recverr_client(void)
 static void recverr_listener(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);
-	int fd = new_socket(0), tcp = SYS(socket(AF_INET, SOCK_STREAM, 0));
-	struct sockaddr_in addr = { .sin_family = AF_INET };
-	struct sockaddr none = { .sa_family = AF_UNSPEC };
-	socklen_t len = sizeof(addr);
-	long before;
-	char byte;
+	int fd = new_socket(0);
 
-	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	SYS(bind(tcp, (struct sockaddr *)&addr, len));
-	SYS(listen(tcp, 1));
-	SYS(getsockname(tcp, (struct sockaddr *)&addr, &len));
 	set_int(fd, IPPROTO_IP, IP_RECVERR, 1);
-	SYS(connect(fd, (struct sockaddr *)&addr, len));
-	SYS_ERRNO(recv(fd, &byte, 1, MSG_DONTWAIT), EAGAIN);
-	SYS(connect(fd, &none, sizeof(none)));
-	SYS(close(tcp));
+	fall_back_once(fd);
 	SYS(listen(fd, 1));
 	control_send_number("PORT", local_port(fd));
 	fd = SYS(accept(fd, NULL, NULL));
 	flow_recv(fd, &in, LEN, LEN);
-	barrier("rejects");
-	before = icmp_unreachables();
-	flow_send(fd, &out, LEN, LEN);
-	EVENTUALLY(icmp_unreachables() > before);
-	barrier("rejected");
+	send_rejected(fd, &out);
 	flow_recv(fd, &in, LEN, LEN);
 	path_check(fd, LEN, 2 * LEN);
 }
@@ -227,10 +216,7 @@ static void recverr_listener_client(void)
 	int port = server_port(), fd = connect_port(port);
 
 	flow_send(fd, &out, LEN, LEN);
-	reject("tcp sport %d", port);
-	barrier("rejects");
-	barrier("rejected");
-	reject_no_more();
+	reject_for_a_while("tcp sport %d", port);
 	flow_recv(fd, &in, LEN, LEN);
 	flow_send(fd, &out, LEN, LEN);
 	path_check(fd, 2 * LEN, LEN);

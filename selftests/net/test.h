@@ -251,6 +251,7 @@ int local_port(int fd);
 void addr_text(const union addr *addr, char *text, size_t size);
 
 int open_listener(int backlog);
+void fall_back_once(int fd);
 int server_port(void);
 int connect_port(int port);
 

@@ -230,36 +230,8 @@ static void lowat_recv(void)
 	path_check(fd, 0, 1011);
 }
 
-#define LONG	150000	/* more than two pieces, and than the rings hold */
-
-/* One send() with MSG_OOB: its last byte is urgent, and no other, however many pieces it takes. */
-static void long_send(void)
-{
-	static char text[LONG];
-	int fd = connect_conn(server_port());
-
-	WANT_EQ(SYS(send(fd, text, sizeof(text), MSG_OOB | MSG_NOSIGNAL)), sizeof(text));
-	SYS(shutdown(fd, SHUT_WR));
-	barrier("read");
-}
-
-static void long_recv(void)
-{
-	int listener = open_listener(1), got = 0, fd;
-	char buf[500];
-	ssize_t n;
-
-	set_int(listener, SOL_SOCKET, SO_RCVBUF, 16384);
-	fd = accept_conn(listener);
-	while ((n = SYS(recv(fd, buf, sizeof(buf), 0))))
-		got += n;
-	WANT_EQ(got, LONG - 1);
-	barrier("read");
-}
-
 const struct row urgent_rows[] = {
 	{ "urgent_lowat", lowat_send, lowat_recv, ON_ALL | QUICK },
-	{ "urgent_long", long_send, long_recv, ON_RDMA | ON_COLD | QUICK_ALL },
 	{ "urgent", send_three, urgent_recv, ON_ALL | QUICK_ALL },
 	{ "urgent_back", urgent_recv, send_three, ON_ALL },
 	{ "urgent_missed", send_three, missed_recv, ON_ALL | QUICK },
