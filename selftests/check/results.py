@@ -9,8 +9,8 @@
 
 A result belongs to a commit. It is "dirty", and never valid, if tracked files were modified, or if
 another commit was checked out while it ran. It is also valid for a later commit that differs only
-in documents, in comments of C and Python files, and in files that only other stages and parts use
-(PRIVATE).
+in documents, in comments of C and Python files and of shell scripts, and in files that only other
+stages and parts use (PRIVATE).
 
 Results are lines of ~/.cache/afrdma/check-results.tsv (AFRDMA_CACHE), which all trees on this
 machine share and "make clean" does not delete. The file that "keep" writes is read first.
@@ -158,23 +158,32 @@ def last_results():
     return last
 
 
-def without_comments(path, text):
-    """The text of a C or Python file, reduced to what a compiler sees of it."""
-    if path.endswith(".py"):
+def language(path, text):
+    """"c", "python" or "sh"; None if the file is something else."""
+    by_name = {".c": "c", ".h": "c", ".py": "python", ".sh": "sh"}.get(pathlib.Path(path).suffix)
+    found = re.match(r"#!.*\b(python|sh|bash)[0-9]*$", text.split("\n", 1)[0])
+    return by_name or (found and found[1].replace("bash", "sh"))
+
+
+def without_comments(lang, text):
+    """The text of a C or Python file or shell script, reduced to what is compiled or executed."""
+    if lang == "python":
         return ast.dump(ast.parse(text))
-    done = subprocess.run(["gcc", "-fpreprocessed", "-dD", "-E", "-P", "-x", "c", "-"], input=text,
-                          check=True, text=True, capture_output=True)
-    return done.stdout.split()
+    words = ["bash", "--pretty-print", "/dev/stdin"] if lang == "sh" else \
+            ["gcc", "-fpreprocessed", "-dD", "-E", "-P", "-x", "c", "-"]
+    done = subprocess.run(words, input=text, check=True, text=True, capture_output=True)
+    return done.stdout if lang == "sh" else done.stdout.split()
 
 
 @functools.cache
 def same_code(path, commit):
     """Is the file in HEAD that of the commit, but for comments?"""
     old, new = (git("show", f"{rev}:{path}") for rev in (commit, "HEAD"))
-    if not old or not new or not path.endswith((".c", ".h", ".py")):
+    lang = language(path, old)
+    if not lang or lang != language(path, new):
         return False
     try:
-        return without_comments(path, old) == without_comments(path, new)
+        return without_comments(lang, old) == without_comments(lang, new)
     except (SyntaxError, subprocess.CalledProcessError):
         return False
 

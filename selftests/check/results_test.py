@@ -20,7 +20,10 @@ CASES = (
     ("a comment in Python", "selftests/net/pace.py", "\nimport", "\n# new\nimport", "uml-debug",
      True),
     ("code in Python", "selftests/net/pace.py", "time.sleep(QUIET)", "time.sleep(QUIET + 0)", "uml-debug", False),
-    ("a comment in a script", "selftests/net/pace.sh", "\n\n", "\n# new\n\n", "uml-debug", False),
+    ("a comment in a script", "selftests/net/pace.sh", "\n\n", "\n# new\n\n", "uml-debug", True),
+    ("code in a script", "selftests/net/pace.sh", "set -uo", "set -ue -o", "uml-debug", False),
+    ("a # that begins no comment", "selftests/lab/guest-lib.sh", "# $", "# new $", "uml", False),
+    ("a script without a suffix", "selftests/lab/run", "    # Not in", "    # not in", "uml", True),
     ("code of other stages", "selftests/faults/load.c", "return", "return 0; return", "uml", True),
     ("code of its own", "selftests/faults/load.c", "return", "return 0; return", "faults", False),
 )
