@@ -174,9 +174,9 @@ static enum afr_reason offer_insert(struct afr_handshake *offer, struct sock *sk
 }
 
 /*
- * Inserts the option into a SYN of @sk, if @sk has an offer. @sk is locked, unless a VRF device has
- * delayed a SYN that was here before. Once a SYN has left without the option, the connection falls
- * back to TCP, as the server may have saved that SYN.
+ * Inserts the option into a SYN of @sk, if @sk has an offer. @sk is locked, except when a SYN that
+ * has already passed this hook passes it again, delayed by a VRF device. Once a SYN has left
+ * without the option, the connection falls back to TCP, as the server may have saved that SYN.
  */
 static void client_syn(struct net *net, struct sock *sk, struct sk_buff *skb, u8 pf)
 {

@@ -60,7 +60,9 @@ __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_stru
 	rx = afr_conn_rx_mode(conn);
 	if (tx == AFR_MODE_FALLBACK || rx == AFR_MODE_FALLBACK || tx == AFR_MODE_NONE) {
 		afr_tcp_sock_take_error(conn->tcp, sk);
-		if (!AFR_HAVE_CUSTOM_SOCKOPT)	/* as afr_tcp_settings_sync(), without its lock */
+		/* As sync_fallback(), without its lock. Frames are read at any SO_RCVLOWAT. */
+		if (!AFR_HAVE_CUSTOM_SOCKOPT &&
+		    (rx == AFR_MODE_FALLBACK || rx == AFR_MODE_NONE))
 			WRITE_ONCE(conn->tcp->sk->sk_rcvlowat, sk->sk_rcvlowat);
 		tcp = READ_ONCE(conn->tcp->ops)->poll(file, conn->tcp, NULL);
 		mask |= tcp & (EPOLLERR | EPOLLHUP);

@@ -3,17 +3,17 @@
  * Ring memory: allocation, limits, copying.
  *
  * The producer allocates pages and the consumer frees them, without a lock between them. This is
- * safe because they never access the same page: the producer only accesses positions in its window.
- * While the producer is active, the consumer only frees pages that lie completely in the range
- * [@from, @to) of one afr_ring_mem_release(), and the last consumer cursor that the producer knows
- * is @from. If @from is in the middle of a page, that page is kept until the ring is empty or
- * trimmed, because the producer may already have written bytes of the next lap to the start of the
- * page.
+ * safe because the consumer never frees a page that the producer may use: the producer accesses
+ * only positions in its window, and while it is active, the consumer frees only pages that lie
+ * completely in the range [@from, @to) of one afr_ring_mem_release(), where @from is the last
+ * consumer cursor that the producer knows. If @from is in the middle of a page, that page is kept
+ * until the ring is empty or trimmed, because the producer may already have written bytes of the
+ * next lap to the start of the page.
  *
- * Limits: all rings together have at most mem_max pages, per namespace and per host. But except for
- * pinning, no limit refuses the first AFR_RING_MEM_MIN bytes of a ring, as TCP grants each socket
- * tcp_rmem[0]: a ring with that many pages holds bytes, and progresses when they leave it. So no
- * ring waits for the memory of another one.
+ * Limits: all rings together have at most mem_max pages, per namespace and per host. But as TCP
+ * grants each socket tcp_rmem[0], no limit refuses a ring the pages of its first AFR_RING_MEM_MIN
+ * bytes, except for pinning. A ring that is refused another page thus has at least these pages, and
+ * can fill them again when their bytes have left. So no ring waits for another one to free memory.
  */
 #include <linux/bvec.h>
 #include <linux/gfp.h>

@@ -519,7 +519,8 @@ static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_AR
 	bool consents;
 	int err;
 
-	consents = READ_ONCE(afr_sk(listener)->override);	/* connect() may remove it */
+	/* first: connect() in another thread may remove the override during this call */
+	consents = READ_ONCE(afr_sk(listener)->override);
 	afr_tcp_settings_sync(listener);
 	/* allocate before kernel_accept(): a failure after it would lose the connection */
 	sk = alloc_sock(sock_net(listener), newsock, listener->sk_protocol, 0);

@@ -139,7 +139,10 @@ static enum program_kind file_kind(char path[static PATH_MAX], bool *script)
 	return kind;
 }
 
-/* Returns the kind of the program (of a script: its interpreter) that execvp() starts as @name. */
+/*
+ * Returns the kind of the program that execvp() would start for @name; for a script, the kind of
+ * its interpreter.
+ */
 enum program_kind program_kind(const char *name)
 {
 	enum program_kind kind = PROGRAM_MISSING;

@@ -12,12 +12,13 @@
  *		not alloc_mr, which fails nevertheless
  *	errno	error of the calls that fail
  *	cqe_max	limit on the entries of completion queues created from now on
- *	kill	a write of any value moves every known queue pair to the error state
+ *	kill	a write of any value moves every queue pair that was created after this module
+ *		was loaded to the error state
  *
  * The device cannot be deleted while this module is loaded. Unload it only when no
  * verb is being executed: after the users of the device have ended, or are idle.
  *
- * A caller's transitions to the error state, and posts behind them, do not fail: they are
+ * A caller's transitions to the error state, and posts after them, do not fail: they are
  * part of ib_drain_qp(), which can only warn about failures. The driver's req_notify_cq does
  * not fail either, since ib_core ignores its errors.
  */
