@@ -250,7 +250,7 @@ static struct rdma_conn_param conn_param(const struct afr_link *link, const void
 		.private_data_len	= len,
 		.responder_resources	= min(RDMA_READS, attrs->max_qp_rd_atom),
 		.initiator_depth	= min(RDMA_READS, attrs->max_qp_init_rd_atom),
-		/* 7 means forever: for rnr_retry_count by the standard, in rxe for both */
+		/* not 7, "forever": as rnr_retry_count by the standard, in rxe as both */
 		.retry_count		= AFR_CM_RETRIES,
 		.rnr_retry_count	= AFR_CM_RETRIES,
 	};

@@ -36,8 +36,9 @@ static bool cancel_connect(struct sock *sk, int *ret)
  * @sock: socket
  * @how: SHUT_RD, SHUT_WR, SHUT_RDWR
  *
- * A connect() in progress is cancelled. Otherwise, while a direction is undecided, the request is
- * only stored. It is carried out when the mode is decided.
+ * A connect() in progress is cancelled. Otherwise, the program's calls see the shutdown at once.
+ * The peer sees SHUT_WR when the send direction is decided: at a client, that is when the TCP
+ * handshake is over; at a server, it may be when the client's first bytes arrive.
  *
  * Context: process, without locks.
  * Return: 0, -EINVAL or -ENOTCONN.

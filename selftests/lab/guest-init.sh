@@ -33,8 +33,9 @@ power_off() {
 	mv "$AFR_OUT/exit.tmp" "$AFR_OUT/exit"
 	sync
 	echo o >/proc/sysrq-trigger
-	# UML cannot power off by sysrq; reboot(2) works in both.
-	"$run/busybox" poweroff -f 2>/dev/null	# a VM may have lost its file systems by now
+	# UML cannot power off by sysrq; reboot(2) works in both. A VM is powering off already, and
+	# may be unable to read busybox: hide that error.
+	"$run/busybox" poweroff -f 2>/dev/null
 	while :; do sleep 1; done
 }
 

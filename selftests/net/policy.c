@@ -388,8 +388,9 @@ static void changes_server(void)
 #define OTHERS	4
 
 /*
- * The peer has sent its FINACK and set its FIN, but has no window for its last bytes, when this end
- * leaves the link. These bytes must come by TCP soon, and the link must stay for other connections.
+ * The peer has sent FINACK and FIN, but not its last bytes, for which it has no window, when this
+ * end leaves the link. These bytes must soon arrive by TCP, and the link must stay up for other
+ * connections.
  */
 static void leave_half_closed(void)
 {

@@ -40,7 +40,7 @@ static void flood_frames(struct peer *p, unsigned int i)
 	peer_fin(p);
 }
 
-/* Floods a victim that does not read with BLOCKED; it must not queue an answer to each frame. */
+/* Sends a flood of BLOCKED to a victim that does not read, and must not queue an answer to each. */
 static void flood_blocked_unread(struct peer *p, unsigned int i)
 {
 	const struct afr_frame blocked = { .type = AFR_FRAME_BLOCKED, .offset = 1000 };
