@@ -458,8 +458,10 @@ u8 afr_close_tcp_state(struct afr_conn *conn)
 	in = afr_recv_fin(conn);
 	if (test_bit(AFR_F_ABORTED, &conn->flags))
 		return TCP_CLOSE;
+	if (out && in && acked)
+		return TCP_CLOSE;	/* sockets never report TIME-WAIT */
 	if (out && in)
-		return acked ? TCP_CLOSE : TCP_CLOSING;	/* sockets never report TIME-WAIT */
+		return test_bit(AFR_F_PASSIVE_CLOSE, &conn->flags) ? TCP_LAST_ACK : TCP_CLOSING;
 	if (out)
 		return acked ? TCP_FIN_WAIT2 : TCP_FIN_WAIT1;
 	return in ? TCP_CLOSE_WAIT : TCP_ESTABLISHED;

@@ -13,7 +13,7 @@
  *	out	outgoing frames: out.mutex, held while frames are written to the TCP socket
  *	rx	receive direction: rx.lock
  *	in	incoming frames: the worker
- *	attach	attach to a link: the worker; members that posting on the link uses, tx.lock
+ *	attach	attach to a link: the worker; but tx.lock for members that posting uses
  *	route	result of the last route lookup: the worker
  *
  * "The worker" in this list means the current holder of worker.mutex.
@@ -81,7 +81,7 @@ enum afr_conn_flag {
 	AFR_F_PEER_DETACHED,	/* the peer's DETACH was polled, or is not waited for any longer */
 	AFR_F_DETACHED,		/* the local DETACH has completed */
 	AFR_F_ABORT,		/* the connection has to end with abort_reason */
-	AFR_F_ABORTED,		/* the connection was aborted: no more frames, or data on a link */
+	AFR_F_ABORTED,		/* aborted: no frame is sent and no data posted any more */
 	AFR_F_ABORT_REPORTED,	/* the AF_RDMA socket has got the error of the abort */
 	AFR_F_TCP_SHUT,		/* TCP was shut down for writing */
 	AFR_F_TCP_EOF,		/* no more bytes are read from TCP */
@@ -108,6 +108,7 @@ enum afr_conn_flag {
 	AFR_F_NO_EARLY_TX,	/* server: early bytes go out unframed; send() takes no more */
 	AFR_F_TCP_SHUTTING_DOWN,	/* this end shuts down TCP: ignore its state changes */
 	AFR_F_END_REPORTED,	/* SIGIO was sent for the end of the stream */
+	AFR_F_PASSIVE_CLOSE,	/* the peer's FIN had arrived before this end sent its own */
 	AFR_F_DEVICE_ADDED,	/* RDMA device added: server announces it, client retries */
 };
 
@@ -141,7 +142,7 @@ struct afr_conn_worker {
 	struct mutex		mutex;		/* held by the worker; guards the worker's data */
 	struct work_struct	work;		/* on queue afrdma or afrdma_fallback */
 	struct work_struct	link_work;	/* on queue afrdma_attached: may wait for devices */
-	bool			on_link;	/* @link_work has steps; written under @mutex */
+	bool			on_link;	/* @mutex may be held for long; written under it */
 	struct timer_list	timer;		/* expires at the earliest of @due, or before */
 	unsigned long		due[AFR_TIMERS];	/* jiffies, 0 = off; under @mutex */
 	atomic_t		readers;	/* calls that wait to read, or for HELLO */
@@ -166,7 +167,7 @@ struct afr_conn_tx {
 	struct afr_tx		seq;
 	struct afr_ring_mem	mem;
 	bool			busy;	/* a sender is copying bytes behind seq.written */
-	u32			piece;	/* limit of the bytes of one write; see @msgs */
+	u32			piece;	/* most bytes of one write; written like @msgs */
 	bool			corked;	/* small writes wait until the one in flight completes */
 	bool			more;	/* a small write waits for more: MSG_MORE, TCP_CORK ... */
 	unsigned long		more_end;	/* when @more ends (jiffies) */

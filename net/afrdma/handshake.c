@@ -185,8 +185,14 @@ static void client_syn(struct net *net, struct sock *sk, struct sk_buff *skb, u8
 	unsigned int len;
 	const u8 *opts;
 
-	if (!offer)
-		return;		/* settled meanwhile: a VRF device has delayed the SYN */
+	/*
+	 * If a VRF device has delayed the SYN until the handshake was over, sk_user_data is NULL or
+	 * the connection, which was stored there after sk_state_change had been reset. If it still
+	 * is the offer, RCU keeps the memory.
+	 */
+	smp_rmb();	/* pairs with rcu_assign_sk_user_data() in afr_tcp_sock_install() */
+	if (!offer || READ_ONCE(sk->sk_state_change) != offer_state_change)
+		return;
 	opts = afr_syn_segment_options(skb, &len);
 	/* With a VRF device, the same SYN passes the hook twice. */
 	if (!afr_tcp_option_find(opts, len, &opt) && opt.nonce == offer->nonce)
@@ -338,7 +344,7 @@ u32 afr_handshake_nonce(const struct afr_handshake *offer)
 
 /* Server */
 
-/* A decision is an enum afr_reason, or this one: the answer was due in a SYN-ACK. */
+/* A decision is an enum afr_reason (refused), or this value: a SYN-ACK is to carry the answer. */
 #define DECISION_ANSWERED	0xffff
 
 /* The value that server_decide() stores in a saved SYN: a keyed hash, which no client can forge. */

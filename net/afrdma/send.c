@@ -228,6 +228,10 @@ void afr_send_fin(struct afr_conn *conn)
 	spin_unlock_bh(&conn->tx.lock);
 	if (!first)
 		return;
+	spin_lock_bh(&conn->rx.lock);
+	if (conn->rx.seq.visible == conn->rx.seq.fin)
+		set_bit(AFR_F_PASSIVE_CLOSE, &conn->flags);
+	spin_unlock_bh(&conn->rx.lock);
 	afr_frame_tx_request(conn, AFR_FRAME_FIN);
 	afr_send_kick(conn);
 	afr_frame_tx_push(conn);
@@ -272,8 +276,8 @@ bool afr_send_await_space(struct afr_conn *conn)
 }
 
 /*
- * On a link the peer need not report its reader's cursor before half of its ring was read. So up to
- * half a window of the bytes in the send ring may have been read already, and is not counted.
+ * On a link the peer need not report its reader's cursor before half of its ring was read. So half
+ * a window of the bytes in the send ring may have been read already; that many are not counted.
  */
 static u64 queued_on_link(const struct afr_tx *tx)
 {

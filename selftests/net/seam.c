@@ -661,13 +661,15 @@ static void state_client(void)
 
 static void state_server(void)
 {
-	int fd = open_conn();
+	int fd = open_conn(), state;
 
 	WANT_EQ(state_of(fd), TCP_ESTABLISHED);
 	barrier("open");
 	EVENTUALLY(state_of(fd) == TCP_CLOSE_WAIT);
 	barrier("half closed");
 	SYS(shutdown(fd, SHUT_WR));
+	state = state_of(fd);
+	WANT(state == TCP_LAST_ACK || state == TCP_CLOSE);
 }
 
 const struct row seam_rows[] = {

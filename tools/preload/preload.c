@@ -5,7 +5,7 @@
  *
  * A program may call socket() in a signal handler, between fork() and exec(), or in many threads.
  * So nothing here locks or allocates, and the only state is the rules, the addresses of the
- * next definitions of the functions, and whether a message was printed.
+ * functions that those below replace, and whether a message was printed.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -53,6 +53,8 @@ static void read_rules(const char *text)
 __attribute__((constructor))
 static void init(void)
 {
+	if (next_socket)
+		return;		/* called before: threads may be reading the rules */
 	next_getsockopt = dlsym(RTLD_NEXT, "getsockopt");
 	next_connect = dlsym(RTLD_NEXT, "connect");
 	next_listen = dlsym(RTLD_NEXT, "listen");
