@@ -38,7 +38,8 @@ cd "$src" || exit 2
 
 say() { echo "check: $*"; }
 
-# The table of stages and parts; its names; and of line $1, column $2, description and guest kernel.
+# Functions that print: all_of_them, the table of stages and parts; names, their names; and of the
+# stage or part $1: field, column $2 of its line; what_is, its description; kernel_of, its kernel.
 all_of_them() { stages; parts_as_stages; }
 names() { all_of_them | awk '{ print $1 }'; }
 field() { all_of_them | awk -v name="$1" -v n="$2" '$1 == name { print $n }'; }

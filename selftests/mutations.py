@@ -83,7 +83,8 @@ def read_mutation(path):
 
 
 def home_of(function, folder):
-    """File, first line and last line of a function, counted from 0; the last is excluded."""
+    """The file of a function, and the indices, from 0, of its first line and of the line behind its
+    last one."""
     found = [(path, one.head - 1, one.last) for path in sorted(folder.rglob("*.[ch]"))
              if function in path.read_text() for one in csource.functions(path.read_text())
              if one.name == function]
@@ -230,8 +231,8 @@ def selected(only):
 
 
 def make_mutant(one):
-    """Build the mutant. Returns its path, which is its own, as the next one is built while this one
-    is tested."""
+    """Build the mutant. Returns the path of a copy with a name of its own, since the next mutant is
+    built while this one is tested."""
     return shutil.copy2(build(mutated_source(one), "mutant"), WORK / f"{one.name}.ko")
 
 

@@ -43,7 +43,7 @@ int afr_arrival_init(void (*came)(void))
 
 	arrival_came = came;
 	err = ib_register_client(&arrival_client);
-	if (err)	/* after add_device() for some devices, perhaps */
+	if (err)	/* add_device() may already have queued the work */
 		cancel_work_sync(&arrival_work);
 	return err;
 }

@@ -176,7 +176,10 @@ void afr_attach_end(struct afr_conn *conn)
 	clear_bit(AFR_FRAME_ATTACHED, &conn->out.pending);
 	clear_bit(AFR_FRAME_MOVE, &conn->out.pending);
 	spin_unlock_bh(&conn->tx.lock);
-	/* first the keys: siw may still copy what has arrived, under RCU; leaving waits for that */
+	/*
+	 * The MRs go first: siw may still be copying arrived bytes to the ring, under RCU, and the
+	 * grace period in afr_channel_leave() waits for that before the ring is unpinned.
+	 */
 	afr_mr_free(conn->attach.rcv_mr);
 	afr_mr_free(conn->attach.snd_mr);
 	if (link)
@@ -258,9 +261,9 @@ static void epoch_open(struct afr_conn *conn)
 /**
  * afr_attach_close_epoch() - close the epoch in both directions
  * @conn: connection
- * @resume: true if RESUME has to follow, unless the connection was aborted: CREDIT frames may carry
- *	the cursor again only after it; false if the peer never used the epoch, or needs no more
- *	credit
+ * @resume: true: CREDIT frames may carry the cursor again only after RESUME, which the caller
+ *	requests unless the connection was aborted; false: no RESUME follows, because the peer never
+ *	used the epoch, or needs no more credit
  *
  * Context: connection worker.
  * Return: X, the received offset that a RESUME sent now would contain.

@@ -148,7 +148,7 @@ static int admit(struct afr_channel *channel, bool leaves)
 	if (link->state != AFR_LINK_UP)
 		return -ENOTCONN;
 	if (!list_empty(&channel->waiting)) {
-		/* once: a channel that asks again keeps its turn */
+		/* only the first time: a channel that asks again keeps its turn */
 		if (leaves && !channel->leaves)
 			list_move_tail(&channel->waiting, &link->sq.detach_waiters);
 		channel->leaves |= leaves;

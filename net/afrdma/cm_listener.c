@@ -180,8 +180,8 @@ static struct rdma_cm_id *listen(struct afr_cm_listener *s, struct sockaddr *add
 }
 
 /*
- * Creates the listeners for IPv4 and IPv6 on one port. Returns 0; -EADDRINUSE, after which the
- * caller tries again, if the port chosen for IPv4 is in use on IPv6; or another error.
+ * Creates the listeners for IPv4 and IPv6 on one port. Returns 0; -EADDRINUSE if the port chosen
+ * for IPv4 is in use on IPv6, so that the caller should try again; or another error.
  */
 static int try_listen(struct afr_cm_listener *s)
 {

@@ -2,7 +2,8 @@
 /*
  * Differences between kernel versions. The rest of the module is written for 6.12 (except for
  * splice_eof in sock.c, and the uses of AFR_HAVE_CUSTOM_SOCKOPT). The Makefile searches the headers
- * of the kernel for differences and defines AFR_HAVE_* accordingly; #ifndef tests for macros.
+ * of the kernel for differences and defines AFR_HAVE_* accordingly. Macros that a kernel may lack
+ * are tested for by #ifndef below.
  */
 #ifndef AFR_COMPAT_H
 #define AFR_COMPAT_H
@@ -46,8 +47,8 @@
 #endif
 
 /*
- * Older kernels do not pass setsockopt(SOL_SOCKET) to a protocol, and do not define the flag. There
- * it is an unused bit of socket.flags.
+ * The flag by which a socket asks for setsockopt(SOL_SOCKET) calls. Older kernels never pass these
+ * calls to a protocol and do not define the flag; for them it is an unused bit of socket.flags.
  */
 #ifndef SOCK_CUSTOM_SOCKOPT
 #define SOCK_CUSTOM_SOCKOPT (BITS_PER_LONG - 1)

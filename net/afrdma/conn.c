@@ -56,9 +56,9 @@ static bool try_lock_run(struct afr_conn *conn)
  * There are three workqueues, because two kinds of work wait for a peer or program, which may be
  * hostile: steps to and from a link wait for acknowledgements of the peer (afrdma_attached), and a
  * direction in fallback mode waits for calls that hold lock_sock() of the TCP socket
- * (afrdma_fallback). Each kind can exhaust the workers of its own queue only. So the work items of
- * the remaining queue (afrdma) do read what a connection with a link receives over TCP, but never
- * wait until run_link_work() ends.
+ * (afrdma_fallback). Each kind can exhaust the workers of its own queue only. The work items of the
+ * third queue (afrdma) must wait for neither: for a connection with a link, they read what it
+ * receives over TCP, but if run_link_work() holds the mutex, they leave the run to its holder.
  */
 static void run_work(struct work_struct *work)
 {
@@ -456,7 +456,10 @@ void afr_conn_finish(struct afr_conn *conn)
 		afr_netns_uncharge_orphan(&conn->an->orphans_done);
 	set_bit(AFR_F_FINISHED, &conn->flags);
 	afr_conn_put(conn);
-	/* a work item: afr_conn_exit() waits for it; inline: the AF_RDMA socket pins the module */
+	/*
+	 * The module stays until this run has returned: afr_conn_exit() waits for work items, and
+	 * an inline run is part of a call on an AF_RDMA socket, which pins the module.
+	 */
 	module_put(THIS_MODULE);
 }
 

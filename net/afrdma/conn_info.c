@@ -69,8 +69,8 @@ static void set_inet6(struct sockaddr_storage *to, const struct sock *tcp_sk,
  * @local: out: local address
  * @remote: out: address of the peer; zero while there is no peer
  *
- * Works like getsockname() and getpeername(), without flow labels, and with two differences. It
- * does not take lock_sock(), which a program can hold as long as it likes, in a call that faults;
+ * Works like getsockname() and getpeername(), with three differences. It omits flow labels. It does
+ * not take lock_sock(), which a program can hold for as long as it likes by a page fault in a call,
  * so during connect() the result may be partly old. And it does not run cgroup programs, which may
  * replace the addresses: rdma_cm has to connect to the address that TCP is connected to.
  *

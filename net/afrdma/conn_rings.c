@@ -135,8 +135,8 @@ void afr_conn_rings_wake_sender(struct afr_conn *conn)
  * pinned under these locks.
  *
  * Context: connection worker.
- * Return: 0, -EDQUOT, -ENOBUFS (share of the peer), -EUSERS (share of the user) or -ENOMEM. After
- * any of them, also an error, the caller has to call afr_conn_rings_unpin() in the end.
+ * Return: 0, -EDQUOT, -ENOBUFS (share of the peer), -EUSERS (share of the user) or -ENOMEM. The
+ * caller has to call afr_conn_rings_unpin() in the end, after an error, too.
  */
 int afr_conn_rings_pin(struct afr_conn *conn)
 {

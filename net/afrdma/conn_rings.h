@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Pages of the rings of a connection: allocated as needed while no device uses the rings; all
- * allocated and pinned before the rings are registered for an attach, until it ends.
+ * Pages of the rings of a connection. While no device uses the rings, pages are allocated as
+ * needed. Before the rings are registered for an attach, all pages are allocated and pinned; they
+ * stay pinned until the attach ends.
  */
 #ifndef AFR_CONN_RINGS_H
 #define AFR_CONN_RINGS_H

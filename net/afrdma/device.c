@@ -71,8 +71,8 @@ void afr_device_put(struct afr_device *dev)
  * afr_device_removing() - is the device being removed?
  * @dev: device
  *
- * If the caller makes a link visible to the lost() upcall first, and this then returns false, any
- * removal will begin later and fail that link.
+ * The caller first makes its link visible to the lost() upcall. If this function then returns
+ * false, any removal has yet to call lost(), which will fail that link.
  *
  * Context: any.
  * Return: true once the removal has begun.

@@ -132,8 +132,9 @@ static int on_frame(struct afr_conn *conn, const struct afr_frame *frame)
 }
 
 /*
- * Reads the rest of a frame's header, or then of its fixed body, and no byte more; calls on_frame()
- * when this head is complete. Returns the bytes read, 0 at the end of the TCP stream, or an error.
+ * Reads the rest of a frame's header or, once the header is complete, of its fixed body, and no
+ * byte more. Calls on_frame() when both are complete. Returns the bytes read, 0 at the end of the
+ * TCP stream, or an error.
  */
 static int read_head(struct afr_conn *conn)
 {
@@ -261,8 +262,8 @@ static int read_data(struct afr_conn *conn)
  * afr_frame_rx_drains() - are frames still read although the TCP connection is dead?
  * @conn: connection
  *
- * A send got the error from TCP and aborted the connection. Bytes that had arrived before the error
- * can still be read, as in TCP.
+ * They are if a send has got the error from TCP and requested the abort: bytes that had arrived
+ * before the error can still be read, as in TCP.
  *
  * Context: connection worker.
  * Return: true until the end of the TCP stream is reached or the abort is done.

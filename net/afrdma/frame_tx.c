@@ -525,7 +525,7 @@ static void push(struct afr_conn *conn)
 	if (ret == -EAGAIN)
 		set_bit(AFR_F_TCP_FULL, &conn->flags);
 	else if (test_and_clear_bit(AFR_F_TCP_FULL, &conn->flags))
-		afr_conn_schedule(conn);	/* while TCP is full, no timer is set for frames */
+		afr_conn_schedule(conn);	/* AFR_T_PIGGYBACK was not set while TCP was full */
 	spin_lock_bh(&conn->tx.lock);
 	afr_frame_tx_check_blocked(conn);
 	spin_unlock_bh(&conn->tx.lock);

@@ -7,8 +7,8 @@
  * them, and connects links when there are too few. A group connects at most one link at a time, and
  * all waiting connections share it.
  *
- * For the lock order see afrdma-internals.rst. No joined() upcall is made under group->lock or a
- * lock inside it, and none of these is held while waiting for the peer.
+ * For the lock order see afrdma-internals.rst. group->lock and the locks inside it are held neither
+ * during a joined() upcall nor while waiting for the peer.
  */
 #include <linux/in.h>
 #include <linux/in6.h>
@@ -100,7 +100,7 @@ static void note_link_loss(struct afr_group *g, const struct afr_link *link)
 	remember(g, 8 * retry);
 }
 
-/* After several short-lived links: are no links connected for now, even if joins wait? */
+/* Must joins do without a new link for now, because several links were short-lived? */
 static bool connect_suppressed(const struct afr_group *g)
 {
 	return g->short_lives > 1 && time_before(jiffies, g->not_before);
@@ -509,9 +509,9 @@ static struct afr_link *find_member(struct afr_group *g, u64 id, bool active)
  * @id: id of the link
  * @peer_active: true if the peer connected the link, false if this host did
  *
- * If this end has accepted the link but is not up yet, the peer's ATTACH shows that the peer's end
- * is: except on iWARP, this function then completes the handshake and does not wait for the message
- * of rdma_cm.
+ * The peer's ATTACH shows that the peer's end of the link is up. So if this host has accepted the
+ * link but its end is not up yet, this function completes the handshake, except on iWARP, and does
+ * not wait for the message of rdma_cm.
  *
  * Context: process.
  * Return: the link with a reference if it is up and belongs to @peer; else NULL.

@@ -17,7 +17,7 @@ struct afr_group {
 	refcount_t		refs;		/* dropped under groups_lock */
 	u64			id;
 	struct afr_net		*an;
-	bool			loop;		/* the peer is this address: has both ends */
+	bool			loop;		/* to this host: both ends of a link are members */
 	struct work_struct	work;
 	struct list_head	joins;		/* under joins_lock of group.c */
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Receives HELLO. The first bytes of the peer decide whether the receive direction is framed or in
- * fallback mode; it falls back, too, if a client's stream ends without any. If the send direction
- * is still undecided, it gets the same mode, unless it has already begun to fall back.
+ * fallback mode. On a server it also falls back if the client ends its stream without sending a
+ * byte. If the send direction is still undecided, it gets the same mode, unless it has already
+ * begun to fall back.
  */
 #include <linux/log2.h>
 #include <linux/net.h>
@@ -68,8 +69,8 @@ static int peek_tcp(struct afr_conn *conn, u8 *buf, unsigned int len)
 }
 
 /*
- * Records the reason, counts and traces the modes of both directions, which the caller has set or
- * sets afterwards, and stops AFR_T_HELLO.
+ * Stores @reason, increments the counter @stat, traces the modes of both directions, and stops
+ * AFR_T_HELLO. The caller sets the modes, before or after this call.
  */
 static void record_modes(struct afr_conn *conn, enum afr_mode tx, enum afr_mode rx,
 			 enum afr_reason reason, enum afr_stat stat)

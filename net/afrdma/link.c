@@ -141,7 +141,7 @@ static void report_failed(struct afr_link *link)
 	link->ops->settled(link, link->reason);
 }
 
-/* Starts link->timer for the next connect attempt, at the latest for the connect timeout. */
+/* Starts link->timer: it expires at the connect timeout, or before for another attempt (active). */
 static void connect_timer(struct afr_link *link)
 {
 	unsigned long next = link->cm.end;
@@ -176,7 +176,7 @@ static void timeout(struct afr_link *link)
 static bool lost(const struct afr_link *link)
 {
 	if (link->reason == AFR_REASON_LINK_DISCONNECTED && !link->life.in_use)
-		return false;	/* the peer closes a link that is idle, if it is the active end */
+		return false;	/* a peer that is the active end closes idle links */
 	return link->life.was_up && link->reason != AFR_REASON_LINK_IDLE &&
 	       link->reason != AFR_REASON_LINK_SHUTDOWN &&
 	       link->reason != AFR_REASON_LINK_OPERATOR;

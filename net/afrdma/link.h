@@ -2,8 +2,8 @@
 /*
  * A link: one end of one RC queue pair, shared by many connections.
  *
- * A link is created connecting (as the active or the passive end), comes up, dies (it is fenced and
- * drained), and is destroyed. No lock of a link is held while waiting for the peer.
+ * A new link is in the state connecting, as the active or the passive end; it comes up, dies (it is
+ * fenced and drained), and is destroyed. No lock of a link is held while waiting for the peer.
  */
 #ifndef AFR_LINK_H
 #define AFR_LINK_H

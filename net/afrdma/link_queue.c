@@ -376,7 +376,7 @@ static void send_done(struct ib_cq *cq, struct ib_wc *wc)
 		ctx.op->ok = true;
 		complete(&ctx.op->done);
 	}
-	progress(link);		/* serve channels that were held back before the writer */
+	progress(link);		/* first serve channels that wait, then notify the writer */
 	if (ctx.report)
 		notify_channel(link, &ctx);
 }

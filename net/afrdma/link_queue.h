@@ -2,8 +2,8 @@
 /*
  * The private definition of a link, and its queues: posting, completions and credits. Only the
  * link layer includes this (channel.c, link*.[ch], and mr.c, whose registrations are posted to the
- * queue of the link) and the test code under test/. rdma_tx.c and tx_policy.c get it with
- * link_pace.h.
+ * queue of the link) and the test code under test/. rdma_tx.c and tx_policy.c include it
+ * indirectly, by link_pace.h.
  */
 #ifndef AFR_LINK_QUEUE_H
 #define AFR_LINK_QUEUE_H
@@ -74,7 +74,7 @@ struct afr_link_handshake {
 	bool accepted;			/* passive, not iWARP: the queue pair may send */
 };
 
-/* What was reported to the group layer, and what it may ask in dead(). For the link worker. */
+/* What the link has reported to the group layer, and what dead() may query. Link worker only. */
 struct afr_link_life {
 	bool settled;			/* settled() was called ... */
 	bool was_up;			/* ... with reason 0 */
@@ -94,10 +94,10 @@ struct afr_link_sq {
 	struct list_head detach_waiters; /* channels whose DETACH was refused: served first */
 	unsigned int nr_waiting;	/* channels on both lists */
 	struct afr_channel *kicked;	/* whose kick() is being called: it may post one message */
-	bool ask, answer;		/* announce even if not due: to request one, to answer */
+	bool ask, answer;		/* announce even if not due: @ask requests one in return */
 	u32 posts;			/* calls that posted something */
 	u64 bytes, writes;
-	u64 done;			/* bytes of completed writes, without the last signaled */
+	u64 done;			/* bytes of writes before the last completed signaled one */
 };
 
 /* Pacing. Under link->lock; @last, @others_until, @last_until and @limit are read without, too. */
@@ -142,7 +142,7 @@ struct afr_link_rx {
 
 struct afr_link {
 	/* constant */
-	u64 id;				/* the same at both ends, which may be on one host */
+	u64 id;				/* shared with the other end, which may be on this host */
 	bool active;
 	struct afr_net *an;
 	const struct afr_link_ops *ops;
@@ -166,7 +166,7 @@ struct afr_link {
 	struct ib_qp *qp;
 	u32 mtu;			/* of the path; 0 until the link is up */
 	u32 write_max;			/* largest length of one write */
-	bool iwarp;			/* no immediates; up only once a message has arrived */
+	bool iwarp;			/* no immediates; the first message brings the link up */
 	struct afr_link_handshake cm;
 	struct afr_link_life life;
 

@@ -6,11 +6,12 @@
 #include "link_wr.h"
 
 #define NOTE_SIZE	sizeof(struct afr_wire_note)
-#define SIW_SHORT	64	/* bytes; more than siw sends together with the header */
+#define SIW_SHORT	64	/* bytes: upper bound of what siw sends together with the header */
 
 /*
- * siw corrupts a write this short that crosses a page, unless each part has an SGE of its own. The
- * address of a region is page aligned, so the address shows where pages begin.
+ * siw corrupts a write of at most SIW_SHORT bytes that crosses a page boundary, unless the part on
+ * each page has an SGE of its own. Regions begin at page-aligned addresses, so the boundaries are
+ * at multiples of PAGE_SIZE.
  */
 static void split_short(struct afr_link_wr *message, struct ib_send_wr *write)
 {

@@ -41,7 +41,7 @@ struct afr_link_wr_recv {
 
 /* The receives of a queue pair. */
 struct afr_link_wr_rx {
-	u16			depth, batch;	/* receives: all, posted at once; powers of two */
+	u16			depth, batch;	/* receives: in total, per post; powers of two */
 	u32			done;		/* completed so far */
 	struct afr_link_wr_recv	*recvs;		/* constant; chained in batches */
 	struct ib_device	*ib;

@@ -112,7 +112,7 @@ static void continue_on_tcp(struct afr_conn *conn)
 	afr_attach_end(conn);
 	if (!peer_knows) {
 		set_bit(AFR_F_PEER_LEFT, &conn->flags);
-		/* closing the epoch has counted the cursor as reported, so report it now */
+		/* closing the epoch marked the cursor as reported, although no frame reported it */
 		afr_frame_tx_request(conn, AFR_FRAME_CREDIT);
 	}
 	if (peer_knows && !test_bit(AFR_F_ABORTED, &conn->flags)) {
@@ -138,8 +138,9 @@ static void link_left(struct afr_conn *conn)
 }
 
 /*
- * Have both directions ended? If so, a DETACH of the peer belongs to the end of the connection, not
- * to a return to TCP: a peer that returns to TCP may have no window for the last bytes.
+ * Has this end sent its last byte and received the peer's? If so, a DETACH of the peer belongs to
+ * the end of the connection, not to a return to TCP. The FINs alone do not suffice: if the peer
+ * returns to TCP, bytes that still wait for its window have to follow it there.
  */
 static bool ending(struct afr_conn *conn)
 {

@@ -43,7 +43,8 @@ static struct ib_device *mr_device(const struct afr_mr *mr)
 }
 
 /*
- * Does DMA need syncs, which a ring in use cannot have? Drivers that copy with the CPU need none.
+ * Would the CPU have to sync the DMA mapping? For a ring it cannot: the device accesses a ring at
+ * any time. Drivers that copy with the CPU need no syncs.
  */
 static bool needs_sync(struct ib_device *ib, u64 dma)
 {
@@ -204,8 +205,8 @@ struct afr_mr *afr_mr_map(struct afr_link *link, struct afr_ring_mem *mem, bool 
  * afr_mr_register() - give the device, and for a receive ring the peer, access to the ring
  * @mr: region, mapped
  *
- * Context: process. Sleeps until the registration has completed (R4), and therefore also the work
- * requests that were posted before it.
+ * Context: process. Sleeps until the registration and all work requests posted before it have
+ * completed (R4).
  * Return: 0; -ENOTCONN: the link was lost meanwhile, perhaps because the device refused.
  */
 int afr_mr_register(struct afr_mr *mr)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A memory region: the registration (FRWR) of one ring for one attach. A receive ring is registered
- * for writes only (remote ones, which require local ones), a send ring for local reads only; the
- * global rkey is never used. If the device supports it, the region maps the ring twice in a row
- * (mirrored), so that no write wraps.
+ * for remote writes, which require the permission for local writes as well, and a send ring for
+ * local reads; neither has other permissions, and the global rkey is never used. If the device
+ * supports it, the region maps the ring twice in a row (mirrored), so that no write wraps.
  */
 #ifndef AFR_MR_H
 #define AFR_MR_H

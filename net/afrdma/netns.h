@@ -81,7 +81,7 @@ struct afr_stats {
 
 struct afr_settings {
 	int enabled;		/* 0: new connections fall back to TCP, framed ones leave RDMA */
-	int upgrade;		/* 0: connections stay on TCP, or return to it, framed */
+	int upgrade;		/* 0: framed connections stay on TCP, or return to TCP */
 	int upgrade_bytes;	/* attach after this many bytes, both directions together */
 	int upgrade_msgs;	/* attach after this many messages sent, if earlier */
 	int hello_timeout_ms;	/* server: how long output waits for the client's HELLO */

@@ -60,7 +60,10 @@ __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_stru
 	rx = afr_conn_rx_mode(conn);
 	if (tx == AFR_MODE_FALLBACK || rx == AFR_MODE_FALLBACK || tx == AFR_MODE_NONE) {
 		afr_tcp_sock_take_error(conn->tcp, sk);
-		/* As sync_fallback(), without its lock. Frames are read at any SO_RCVLOWAT. */
+		/*
+		 * As sync_fallback(), without its lock. But not while the module reads HELLO or
+		 * frames from TCP: SO_RCVLOWAT must not delay them.
+		 */
 		if (!AFR_HAVE_CUSTOM_SOCKOPT &&
 		    (rx == AFR_MODE_FALLBACK || rx == AFR_MODE_NONE))
 			WRITE_ONCE(conn->tcp->sk->sk_rcvlowat, sk->sk_rcvlowat);
@@ -102,9 +105,9 @@ __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_stru
 /* --- ioctl -------------------------------------------------------------- */
 
 /*
- * Answers an ioctl about a direction that is not in fallback mode from its ring. While the
- * direction is undecided, its ring is empty, or holds the early bytes of a server. Returns
- * -ENOIOCTLCMD if the TCP socket has to answer.
+ * Answers an ioctl from the ring of the direction that it concerns, unless that direction is in
+ * fallback mode. While the direction is undecided, its ring is empty, or holds the early bytes of a
+ * server. Returns -ENOIOCTLCMD if the TCP socket has to answer.
  */
 static int ioctl_rings(struct sock *sk, unsigned int cmd, int __user *arg)
 {

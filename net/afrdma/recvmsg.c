@@ -48,7 +48,7 @@ size_t afr_recvmsg_target(struct sock *sk, size_t len, int flags)
 	return min_t(size_t, target, afr_rx_lowat_max(&conn->rx.seq));
 }
 
-/* Has the whole stream arrived, and has a peek passed (@seen), or a read consumed, all of it? */
+/* Has the whole stream arrived, with no unread bytes but the @seen that a peek has passed? */
 static bool recv_over(struct afr_conn *conn, size_t seen)
 {
 	return afr_recv_fin(conn) && afr_recv_readable(conn) <= seen;

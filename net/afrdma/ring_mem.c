@@ -85,7 +85,7 @@ static bool charge_page(struct afr_ring_mem *mem, bool pin)
 	return fits;
 }
 
-/* Returns how many of the pages that rings on RDMA may have are not promised to a ring. */
+/* Returns the share of rings on RDMA in @most pages, less the pages @promised to existing rings. */
 static unsigned long spare(const atomic_long_t *promised, unsigned long most)
 {
 	unsigned long taken = atomic_long_read(promised);
@@ -283,8 +283,8 @@ static int back(struct afr_ring_mem *mem, u64 offset, u32 len, bool pin)
  * @offset: absolute offset
  * @len: bytes, at most the size of the ring
  *
- * A part counts as success, because producers that kept a part while they waited for the other
- * pages could wait for each other forever.
+ * If only the first pages can be allocated, that counts as success, and the producer goes on with
+ * them: producers that kept some pages and waited for more could wait for each other forever.
  *
  * Context: process, the producer. May sleep.
  * Return: number of bytes from @offset on that have pages. If there are none: -ENOMEM; or -EDQUOT
@@ -366,7 +366,10 @@ void afr_ring_mem_release(struct afr_ring_mem *mem, u64 from, u64 to, u64 end)
 {
 	struct afr_ring_pages gone = afr_ring_unused(to, end, mem->size, PAGE_SHIFT);
 
-	/* only pages of [from, to), a lap on: others were freed or stay until the ring is empty */
+	/*
+	 * Leaves only the pages of [from, to), which @gone numbers one lap higher. The other unused
+	 * pages were freed before, or stay until the ring is empty.
+	 */
 	if (to != end)
 		gone.first = max(gone.first, (from >> PAGE_SHIFT) + afr_ring_mem_pages(mem));
 	drop_pages(mem, gone);

@@ -26,7 +26,7 @@ static void look(struct work_struct *work);
 static DECLARE_DELAYED_WORK(looks, look);
 static atomic_t attached = ATOMIC_INIT(0);	/* connections on links */
 
-/* The kernel's numbers change when an IPsec policy is added, but not when one is removed. */
+/* Counts IPsec policies: rt_genid changes when one is added, but not when one is removed. */
 static u32 policies(const struct net *net)
 {
 	u32 count = 0;
@@ -39,7 +39,7 @@ static u32 policies(const struct net *net)
 	return count;
 }
 
-/* The kernel's number changes when an IPv6 route is added, but not when one is removed. */
+/* Counts IPv6 routes: rt_genid_ipv6() changes when one is added, but not when one is removed. */
 static u32 routes_inet6(const struct net *net)
 {
 #if IS_ENABLED(CONFIG_IPV6)
@@ -186,7 +186,7 @@ enum afr_reason afr_route_denied(struct afr_conn *conn)
 	    rcu_access_pointer(conn->tcp->sk->sk_policy[1]))
 		return AFR_REASON_XFRM_POLICY;
 #endif
-	/* always after a denial: also what generation() does not see may end it */
+	/* after a denial, look every time: generation() may miss the change that ends it */
 	if (conn->route.reason || !READ_ONCE(conn->route.known) ||
 	    conn->route.generation != now) {
 		WRITE_ONCE(conn->route.known, true);

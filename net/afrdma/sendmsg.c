@@ -93,7 +93,7 @@ static int wait_to_send(struct sock *sk, int *mode, long *timeo)
 	err = afr_wait_frames(sk, timeo, afr_conn_tx_mode(conn) != AFR_MODE_UNDECIDED ||
 			      afr_conn_aborted(conn) || send_is_shut(sk));
 	*mode = afr_conn_tx_mode(conn);
-	if (*mode == AFR_MODE_UNDECIDED)	/* if aborted, perhaps before sk_changed() */
+	if (*mode == AFR_MODE_UNDECIDED)	/* after an abort, sk_changed() may still be due */
 		afr_wait_report_abort(sk);
 	return err;
 }
@@ -154,7 +154,7 @@ static int send_fallback(struct sock *sk, struct msghdr *msg)
 	unsigned int flags = msg->msg_flags;
 	int ret;
 
-	/* one-way: shut down, but the worker has not done so with the TCP socket yet */
+	/* one-way: the worker may not have shut down the TCP socket yet */
 	if (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN)
 		return send_error(sk, flags);
 	afr_tcp_settings_sync(sk);
@@ -284,8 +284,9 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	/* with MSG_ZEROCOPY, wait: the mode decides which socket creates the notification */
 	early = conn->server && !(msg->msg_flags & MSG_ZEROCOPY);
 	if (mode == AFR_MODE_UNDECIDED && !early) {
-		set_bit(AFR_F_NOSPACE, &conn->flags);	/* not set if poll() has seen space */
-		smp_mb__after_atomic();
+		/* for afr_send_has_deferred(): a poll() that has seen space does not set it */
+		set_bit(AFR_F_NOSPACE, &conn->flags);
+		smp_mb__after_atomic();		/* the flag is set before the mode is read */
 		mode = afr_wait_mode(sk, afr_conn_tx_mode, 0, &timeo);
 	}
 	if (mode < 0)

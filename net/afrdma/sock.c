@@ -173,7 +173,8 @@ static bool lingers(struct afr_conn *conn)
 
 /*
  * Unless both directions are framed, the state is polled: nothing wakes the caller when a direction
- * falls back, and when TCP's FIN is acknowledged, TCP does so perhaps before AFR_F_TCP_SHUT is set.
+ * falls back, and TCP's wake-up for the acknowledgment of its FIN may come before AFR_F_TCP_SHUT is
+ * set.
  */
 static void await_end(struct sock *sk, struct afr_conn *conn)
 {

@@ -26,7 +26,7 @@ struct afr_sock {
 	bool			late_done;	/* options of rule LATE were set on TCP */
 	bool			disconnected;	/* sk_err is that of a disconnect */
 	bool			cm_user;	/* counted as a user of the cm listener */
-	bool			late;		/* such options wait for fallback mode: support.h */
+	bool			late;		/* options of rule LATE wait for fallback mode */
 	u32			sndring, rcvring;	/* options; 0 = by SO_SNDBUF, SO_RCVBUF */
 	u32			busy_poll;	/* option, microseconds */
 };

@@ -61,8 +61,8 @@ static enum what find_rule(int level, int name)
 }
 
 /*
- * Sets an option unfit for frames on the TCP socket. If the TCP callbacks are installed, the value
- * is saved and stays hidden, as the connection may still become framed.
+ * Sets on the TCP socket an option that is unfit for frames. While the TCP callbacks are installed,
+ * the value is only saved and does not take effect, as the connection may still become framed.
  */
 static int set_tcp_hidden(struct sock *sk, int level, int name, sockptr_t value, unsigned int len)
 {
@@ -307,7 +307,7 @@ static void set_late(struct sock *sk)
 		afr_tcp_settings_apply_late(sk);
 }
 
-/* IP_RECVERR, IPV6_RECVERR: on TCP, an ICMP error would become an error of a framed connection. */
+/* IP_RECVERR, IPV6_RECVERR: if set on the TCP socket, ICMP errors would end framed connections. */
 static int set_recverr(struct sock *sk, int level, sockptr_t value, unsigned int len)
 {
 	u8 bit = level == IPPROTO_IP ? AFR_RECVERR_INET : AFR_RECVERR_INET6;
@@ -332,7 +332,7 @@ static bool applies_to_afr_sock(int name)
 	       name != SO_DETACH_REUSEPORT_BPF;
 }
 
-/* Copies options from the TCP socket that the core refuses for families it does not know. */
+/* Copies from the TCP socket the options that the core refuses for families it does not know. */
 static int copy_from_tcp(struct sock *sk, const struct sock *tcp_sk)
 {
 	sk->sk_reuseport = tcp_sk->sk_reuseport;
@@ -349,7 +349,7 @@ static int set_socket(struct socket *sock, int name, sockptr_t value, unsigned i
 	if (what == SHARE)
 		return afr_tcp_settings_filter(sock, name, value, len);
 	if ((name == SO_ATTACH_REUSEPORT_CBPF || name == SO_ATTACH_REUSEPORT_EBPF) &&
-	    sock_flag(sock->sk, SOCK_FILTER_LOCKED))	/* not set on TCP */
+	    sock_flag(sock->sk, SOCK_FILTER_LOCKED))	/* the TCP socket lacks the flag */
 		return -EPERM;
 	if (name == SO_ATTACH_REUSEPORT_CBPF)
 		return afr_tcp_settings_reuseport_filter(tcp->sk, value, len);
@@ -448,7 +448,7 @@ int afr_sockopt_set(struct socket *sock, int level, int name, sockptr_t value, u
 	else
 		value = KERNEL_SOCKPTR(copy);
 	if (level == IPPROTO_IP && name == IP_TOS)
-		afr_tcp_settings_sync(sock->sk);	/* a priority that was set before */
+		afr_tcp_settings_sync(sock->sk);	/* an earlier SO_PRIORITY goes first */
 	err = set(sock, level, name, value, len, what);
 	if (!err && level == IPPROTO_IP && name == IP_TOS)	/* sets the priority as well */
 		WRITE_ONCE(sock->sk->sk_priority, READ_ONCE(afr_tcp(sock->sk)->sk->sk_priority));

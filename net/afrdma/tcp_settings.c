@@ -69,8 +69,8 @@ static void share_filter(struct sock *from, struct sock *to)
 }
 
 /*
- * Checks for the permission that this kernel requires to attach a filter to TCP (newer kernels:
- * CAP_NET_ADMIN), with a value that is too short to attach anything.
+ * Returns -EPERM if the caller may not attach a filter to a TCP socket; newer kernels require
+ * CAP_NET_ADMIN for that. Tests it by an attempt with a value that is too short to be a filter.
  */
 static int check_filter_permission(struct socket *tcp)
 {
@@ -88,8 +88,8 @@ static int check_filter_permission(struct socket *tcp)
  * @len: length of @value in bytes
  *
  * The core attaches the filter to the AF_RDMA socket, and the TCP socket then shares it. The core
- * copies the filter under the socket lock, which may wait for user memory for any time; no worker
- * takes the lock of the AF_RDMA socket.
+ * holds the socket lock while it copies the filter from user memory, which may take any time. The
+ * worker takes the lock of the TCP socket, but never that of the AF_RDMA socket.
  *
  * Context: Process, both sockets unlocked.
  * Return: 0 or a negative error.
@@ -180,8 +180,8 @@ static void apply_recverr(struct afr_sock *as, u8 recverr)
  * afr_tcp_settings_reset_late() - reset the LATE options on the TCP socket
  * @sk: AF_RDMA socket that is about to connect, perhaps after it had fallen back to TCP
  *
- * Undoes afr_tcp_settings_apply_late(), except for SO_BUSY_POLL, as the new connection may be
- * framed.
+ * The new connection may be framed, so this function undoes afr_tcp_settings_apply_late(); only
+ * SO_BUSY_POLL stays set.
  *
  * Context: Process, both sockets unlocked.
  */
@@ -211,8 +211,8 @@ void afr_tcp_settings_reset_late(struct sock *sk)
  * @sk: AF_RDMA socket whose receive direction is in fallback mode: the module does not read from
  *	the TCP socket any more
  *
- * Options by which TCP returns more than the bytes of the stream, time stamps and errors, wait
- * until the send direction is in fallback mode, too.
+ * Some options make TCP return time stamps or errors in addition to the bytes of the stream. They
+ * wait until the send direction is in fallback mode, too.
  *
  * Context: Process, both sockets unlocked.
  */
@@ -348,7 +348,7 @@ void afr_tcp_settings_inherit(struct sock *child, const struct sock *listener)
 	child->sk_rcvbuf = listener->sk_rcvbuf;
 	child->sk_reuse = listener->sk_reuse;
 	child->sk_reuseport = listener->sk_reuseport;
-	if (!AFR_HAVE_CUSTOM_SOCKOPT && !child->sk_mark)	/* set since listen() */
+	if (!AFR_HAVE_CUSTOM_SOCKOPT && !child->sk_mark)	/* may be set after listen() */
 		child->sk_mark = listener->sk_mark;
 	if (!AFR_HAVE_CUSTOM_SOCKOPT && !child->sk_bound_dev_if)
 		child->sk_bound_dev_if = listener->sk_bound_dev_if;

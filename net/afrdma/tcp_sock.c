@@ -97,8 +97,9 @@ static struct afr_conn *conn_of(struct sock *tcp_sk)
 }
 
 /*
- * TCP callbacks. In fallback mode, and for every change of state, the stock callback is called as
- * well (by on_write_space() instead): it wakes the sleepers of the AF_RDMA socket.
+ * TCP callbacks. In fallback mode, and for every change of state, they also call the stock
+ * callback, which wakes the sleepers of the AF_RDMA socket. In fallback mode, on_write_space()
+ * calls only the stock callback and does not schedule the worker.
  */
 typedef void (*callback)(struct sock *tcp_sk);
 

@@ -137,8 +137,8 @@ TRACE_EVENT(afrdma_conn_upgrade,
 );
 
 /*
- * A direction has changed its path at @offset, or (rx, AFR_ON_TCP) RESUME was requested at @offset;
- * @where is enum afr_where.
+ * A direction has changed its path at @offset; @where is enum afr_where. For the receive direction,
+ * AFR_ON_TCP only means that this end has left the link at @offset and is about to send RESUME.
  */
 TRACE_EVENT(afrdma_conn_move,
 	TP_PROTO(u64 id, bool tx, unsigned int where, u32 epoch, u64 offset),

@@ -48,7 +48,8 @@ class Lab:
         self.smc = run(["python3", f"{SRC}/selftests/programs/smc_eid.py"])["rc"] == 0
         for setting in SYSCTLS:
             run(["sysctl", "-qw", setting])
-        # 1,000 connections have 560 MiB of rings; one peer may use three eighths of either limit
+        # 1,000 connections have 560 MiB of rings, and one peer may use three eighths of each limit:
+        # of the sysctl mem_max, which SYSCTLS raises, and of this module parameter.
         if os.path.exists(MEM_MAX):
             run(["sh", "-c", f"echo {1 << 20} >{MEM_MAX}"])
 
@@ -176,7 +177,7 @@ def by_name(stats):
 
 
 def way(column, answer, size):
-    """A note that makes a figure void, if its bytes were not carried as the column says, or ""."""
+    """The note "void: ..." if the bytes of a figure were not carried as the column says, or ""."""
     if column == "rdma" and answer["by_rdma"] < 0.99:
         return f"void: {1 - answer['by_rdma']:.0%} by TCP"
     if column == "smc" and answer["packets"] < 0.9 * size / PACKET:

@@ -7,7 +7,8 @@ from itertools import count
 
 from lab import COLUMNS, PEER, SMCTL, Failed, by_name
 
-# requests of redis-benchmark: a base and an amount per client, both times the pipeline depth
+# Requests of redis-benchmark: a base, and an amount per client. Their sum is multiplied by the
+# pipeline depth.
 REQUESTS = 500, 50
 LEAST_PACKETS = 100
 LEAST_SHARE = 0.5                   # of bytes by RDMA; TCP carries a connection's first bytes

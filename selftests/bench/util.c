@@ -28,7 +28,7 @@ const struct family families[3] = {
 
 bool serving;
 
-/* A connection has failed: ends a client, but only the connection and the thread of a server. */
+/* A connection has failed: a client exits, a server ends only the connection and its thread. */
 static void __attribute__((noreturn)) lost(int fd, const char *what)
 {
 	if (!serving)

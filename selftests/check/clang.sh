@@ -18,5 +18,5 @@ for arg; do
 	*)	args+=("$arg") ;;
 	esac
 done
-# Since 6.10 per-CPU data has an address space; clang before 17 reports that as a duplicate.
+# Since 6.10 per-CPU data has an address space, which clang before 17 calls a duplicate specifier.
 exec "${CLANG:-clang}" "${args[@]}" -Wno-duplicate-decl-specifier -Wno-gnu

@@ -32,8 +32,8 @@ done
 say() { printf '%s\n' "$@"; }
 mega() { awk -v n="$1" 'BEGIN { printf "%d MB", n / 1e6 + 0.9 }'; }
 
-# fail WHAT: print what failed, its cause, taken from the log since that step began, and where the
-# logs are.
+# fail WHAT: print that WHAT failed, the cause, and where the logs are. The cause is taken from the
+# part of the log that was written since the step began.
 begun=0 run=
 fail() {
 	local cause

@@ -9,8 +9,8 @@
  *	end	begin no connections and, without --limit, send no new bytes: shut down each
  *		direction, then close its connection
  *	quit	end the program, also if connections are open
- * On standard output: "listening", "status KEY=VALUE...", "result KEY=VALUE..." as the
- * last line; "FAIL why" when a byte is wrong or the program itself fails, which ends it.
+ * Lines on standard output: "listening", "status KEY=VALUE...". The last line is "result
+ * KEY=VALUE...", or "FAIL why" if a byte is wrong or the program itself fails.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -355,7 +355,7 @@ static void read_commands(void)
 	}
 }
 
-/* Has epoll report input of @fd, with the pointer @as. */
+/* Makes epoll report input of @fd, with the pointer @as. */
 static void watch_fd(int fd, void *as)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = as };

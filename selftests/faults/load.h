@@ -50,7 +50,7 @@ struct load_options {
 
 extern struct load_options opt;
 extern struct conn *conns[SLOTS];
-extern bool ending;		/* "end" was read: no new connections; no new bytes without limit */
+extern bool ending;		/* "end" was read: begin no connections, end those without limit */
 extern int begun;		/* connections begun so far */
 extern pthread_mutex_t lock;	/* protects conns, sums, and members of a conn that threads share */
 

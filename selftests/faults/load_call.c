@@ -3,7 +3,10 @@
 #define _GNU_SOURCE
 #include "load.h"
 
-/* Returns how many bytes one call may send now, by limit, rate and chunk; 0 if it is to end. */
+/*
+ * Returns how many bytes one call may send now, by limit, rate and chunk; 0 if the direction is to
+ * end, or if the rate allows no byte yet.
+ */
 size_t allowance(const struct conn *c)
 {
 	uint64_t off = c->tx.flow.off, most = CHUNK_MAX;

@@ -29,8 +29,8 @@ class Row:
     hold: float = 3             # seconds between fault and undo; see also dead_host()
     stall: int = NOTICED        # limit in milliseconds
     back: float = 40            # seconds until all streams are on RDMA again; 0: not checked
-    # The streams must end with one of these, in some functions of special.py only may; empty: they
-    # must not end.
+    # The errors with which the streams must end, or may end if a function of special.py only allows
+    # them. Without errors here, the streams must continue.
     errors: frozenset = frozenset()
     within: int = 0             # maximum milliseconds from the fault to such an error
     load: tuple = ()            # more options for afr_load

@@ -223,8 +223,8 @@ def half_closed(ctx, row):
 # --- F26 to F28: scarce resources --------------------------------------------
 
 def full_backlog(ctx, row):
-    """8 connections, a backlog of one, and a server that does not accept for a while, which is too
-    short for TCP to give up one of so many handshakes and to reset the client."""
+    """8 connections, a backlog of one, and a server that does not accept for 0.9 s: not long enough
+    for TCP to give up any of these handshakes and to reset its client."""
     ctx.do(ctx.at_fault, row.fault)
     streams = Streams(ctx, conns=8, words=["--limit", 50000], server=["--backlog", 1])
     ctx.streams = streams
@@ -237,8 +237,8 @@ def full_backlog(ctx, row):
 
 
 def no_descriptors(ctx, row):
-    """One end may have 20 descriptors (EMFILE), or is an ordinary user on a host that allows
-    few files (ENFILE): connections wait for a free descriptor or file, and none is lost."""
+    """One end may have at most 20 descriptors (EMFILE), or is an ordinary user on a host that
+    allows few files (ENFILE): connections wait for a free descriptor or file, and none is lost."""
     old = streams_on_rdma(ctx)
     role = ctx.at_fault.role
     prefix = {role: row.prefix}
@@ -260,8 +260,9 @@ def no_descriptors(ctx, row):
 
 def little_memory(ctx, row):
     """One end is in a memory cgroup that is too small for its rings. Its connections may end with
-    an error, or the OOM killer its program, but the bytes read are a prefix of the bytes sent.
-    Other connections stay on RDMA. A program started when the cgroup has memory moves to RDMA."""
+    an error, and the OOM killer may end its program, but the bytes read are a prefix of the bytes
+    sent. Other connections stay on RDMA. A program started when the cgroup has memory again moves
+    to RDMA."""
     role = ctx.at_fault.role
     old = streams_on_rdma(ctx)
     ctx.do(ctx.at_fault, row.fault)
@@ -280,7 +281,7 @@ def little_memory(ctx, row):
     if not events["max"]:
         raise RowFailed(f"memory was not scarce: {events}")
     mine, theirs = new.client.state, new.server.state
-    # A program without a state was killed by the OOM killer, which is allowed.
+    # If a program has reported no state, the OOM killer has ended it, which is allowed.
     if mine and theirs and (mine["rx"] > theirs["tx"] or theirs["rx"] > mine["tx"]):
         raise RowFailed(f"more was read than sent: a {mine} b {theirs}")
     if not old.on_rdma():

@@ -7,7 +7,7 @@
  *
  * One process is both ends of a connection to its own host, which uses the RDMA device like any
  * other connection. A pass makes all calls of the life of a connection. In pass n for a call, its
- * nth point of failure (/proc/PID/fail-nth of a kernel with fault injection) fails. The call must
+ * nth point of failure fails, by /proc/PID/fail-nth of a kernel with fault injection. The call must
  * succeed nevertheless, or fail with an error that means lack of a resource, and then succeed when
  * it is repeated; and every byte must arrive in order, once.
  *

@@ -153,8 +153,8 @@ trace_pairs() {
 	rmdir $trace
 }
 
-# Print at most ten objects that have more events "PREFIX_create: ... id=NUMBER ..." than events
-# "PREFIX_destroy: ...", or fewer.
+# Print at most ten objects, each a PREFIX and an id, for which the number of events
+# "PREFIX_create: ... id=NUMBER ..." differs from that of events "PREFIX_destroy: ...".
 trace_unpaired() {
 	awk 'match($0, /[a-z0-9_]+_(create|destroy): /) {
 		event = substr($0, RSTART, RLENGTH - 2)

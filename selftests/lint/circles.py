@@ -17,7 +17,8 @@ import ktap
 
 
 def graph(folder):
-    """{file: {file that it uses: by which name}}"""
+    """{file: {other: word}} for each other file that a file uses: the word is a name that the other
+    file defines, or the include."""
     texts = {str(path.relative_to(folder)): path.read_text()
              for path in sorted(folder.rglob("*.[ch]")) if not path.name.endswith(".mod.c")}
     files = {pathlib.PurePath(name).name: name for name in texts}

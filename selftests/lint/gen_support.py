@@ -148,7 +148,7 @@ def check_rows(_):
 
 def known_tests():
     """Each row of selftests/net, and whether it is marked QUICK or QUICK_ALL, so that "make check"
-    runs it. Of the two rows that BOTH defines, only the first can be."""
+    runs it. Of the two rows that BOTH defines, only the first can have these marks."""
     text = "\n".join(path.read_text() for path in sorted(TESTS.glob("*.c")))
     known = {name + "_back": False for name, _ in TWO_TESTS.findall(text)}
     for name, rest in TEST.findall(text) + TWO_TESTS.findall(text):

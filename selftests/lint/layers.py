@@ -67,7 +67,8 @@ def check_includes(name, text, place, layer):
 
 
 def check_uses(name, wanted, place):
-    """@wanted: {file: (line, word)} that this file uses."""
+    """Yield an error for each later file that this file uses. @wanted: its uses of other files, as
+    {other: (line, word)}."""
     for other, (line, word) in sorted(wanted.items()):
         if place[other] > place[name]:
             yield f"{name}:{line}: uses {word} of {other}, which stands below it"

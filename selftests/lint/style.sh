@@ -26,7 +26,7 @@ excused() {
 	netns.c | reason.c)
 			echo BRACKET_SPACE COMPLEX_MACRO MACRO_WITH_FLOW_CONTROL \
 				TRAILING_SEMICOLON ;;
-	# Parameters that only some kernels have.
+	# A macro may expand to a parameter that only some kernels have, with the comma before it.
 	compat.h)	echo COMPLEX_MACRO SPACING ;;
 	# checkpatch mistakes a function with for_each_ in its name for a loop.
 	group.c)	echo OPEN_BRACE ;;

@@ -36,7 +36,7 @@ static void unspec(void)
 	exchange(fd);
 }
 
-/* The error of a disconnect, if the program has not read it, does not make the next call fail. */
+/* A disconnect sets SO_ERROR. If the program does not read it, connect() succeeds nevertheless. */
 static void unspec_unread(void)
 {
 	int port = server_port();
@@ -49,7 +49,7 @@ static void unspec_unread(void)
 	exchange(fd);
 }
 
-/* Other end of both: the connection is reset, and a second one comes. */
+/* Other end of unspec() and unspec_unread(): the connection is reset, and a second one comes. */
 static void unspec_server(void)
 {
 	int listener = open_listener(8);

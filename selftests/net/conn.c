@@ -66,8 +66,9 @@ int open_tcp_conn(void)
 }
 
 /*
- * Connects @fd to a TCP listener of this host, so that it falls back, calls recv(), which sets
- * options that wait for that on the TCP socket, and disconnects.
+ * Connects @fd to a TCP listener of this host, so that the connection falls back, and disconnects
+ * it. The recv() in between sets those options on the TCP socket that are set there only in
+ * fallback mode.
  */
 void fall_back_once(int fd)
 {

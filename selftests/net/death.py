@@ -295,9 +295,9 @@ def unread(host, port, then):
         print(f"{sent} bytes sent: {info(conn)}")
         conn.settimeout(20)
         begin = time.monotonic()
-        # Restore mem_max after the peer's window credit for the bytes that it has read, and
-        # between two window probes of TCP, so that only the new limit can wake the connection
-        # worker.
+        # Restore mem_max after PAGES seconds: the peer has then read, its window credit has
+        # arrived, and no window probe of TCP is due, so that only the new limit can wake the
+        # connection worker.
         if then == "read":
             threading.Timer(PAGES, limit.write_text, [before]).start()
         conn.sendall(left + bytes(1 << 20))

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#define AFTER	10	/* the first call to corrupt, of those that return enough bytes */
+#define AFTER	10	/* which recv() of 4 * PIECE bytes or more is the first to be corrupted */
 #define PIECE	64
 
 /* Removes eight bytes; the bytes behind them move up. */

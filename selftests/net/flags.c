@@ -369,7 +369,7 @@ static void more_send(void)
 		WANT_EQ(SYS(send(fd, buf, sizeof(buf), MSG_NOSIGNAL | (i < 99 ? MSG_MORE : 0))),
 			sizeof(buf));
 	}
-	/* Bytes sent with MSG_MORE arrive even if no further send() follows, but later. */
+	/* Bytes sent with MSG_MORE are delayed, but arrive even if no further send() follows. */
 	flow_fill(&out, buf, sizeof(buf));
 	WANT_EQ(SYS(send(fd, buf, sizeof(buf), MSG_NOSIGNAL | MSG_MORE)), sizeof(buf));
 	path_check(fd, 1010, 0);
@@ -447,8 +447,8 @@ static void push_corked(int fd, struct flow *out)
 }
 
 /*
- * A sendfile() for more bytes than the file has implies that more will follow; the file's bytes
- * must still be sent at once.
+ * If sendfile() is called for more bytes than the file has, the kernel passes these bytes on as if
+ * more would follow. They must nevertheless be sent at once.
  */
 static void push_short_file(int fd, struct flow *out)
 {
@@ -472,7 +472,7 @@ static bool pushed(int fd, struct flow *out, void (*push)(int fd, struct flow *o
 	return now() - start < 0.1;
 }
 
-/* What sends bytes that MSG_MORE or TCP_CORK holds back: each of these events must. */
+/* Each of these events must send the bytes that MSG_MORE or TCP_CORK holds back. */
 static void more_held_send(void)
 {
 	struct flow out = flow_out(0);

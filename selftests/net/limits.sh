@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # For the lab (selftests/lab/run), in both guests: limits of net.afrdma are set so low, one at a
-# time, that a connection exceeds them. It must work on TCP and report a reason (above orphans_max:
-# be reset), and a counter of refusals must increase.
+# time, that a connection exceeds them. The connection must work on TCP and report a reason, or be
+# reset if the limit is orphans_max, and a counter of refusals must increase.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -158,8 +158,8 @@ unread() {
 	barrier "over $port"
 }
 
-# A host may use every address of a /64. So a /64 that has groups gets another one only while it has
-# fewer groups than are free: with groups_max 3 it gets two, and the third is left for IPv4.
+# A host may use every address of a /64. So a /64 that has link groups gets another one only while
+# it has fewer of them than are free. With groups_max 3 it gets two, and the third is left for IPv4.
 prefix() {
 	local linger
 	linger=$(cat "$(limit link_linger_ms)")
@@ -195,7 +195,7 @@ refused groups_max 0 a GROUP_LIMIT over_limit
 refused attaches_max 0 a ATTACH_LIMIT over_limit
 refused link_requests_max 0 b CONNECT_FAILED over_limit
 refused groups_max 0 b GROUP_LIMIT over_limit peer
-refused attaches_max 0 b ATTACH_LIMIT over_limit peer	# the first test that leaves a link
+refused attaches_max 0 b ATTACH_LIMIT over_limit peer	# the first test that creates a link
 refused mem_max 120 a RING_LIMIT ring_no_memory
 prefix
 no_pages

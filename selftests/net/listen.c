@@ -194,7 +194,7 @@ static void connect_once(void)
 
 /* ---- backlog ---- */
 
-/* As many clients as the backlog names connect before the server calls accept(); it serves all. */
+/* MANY clients connect before the server, whose backlog is MANY, calls accept(); it serves all. */
 static void backlog_server(void)
 {
 	int listener = open_listener(MANY);
@@ -544,7 +544,7 @@ static int reuseport_listener(int port)
 	return fd;
 }
 
-/* Two listeners share a port by SO_REUSEPORT, and accept all connections between them. */
+/* Two listeners share a port by SO_REUSEPORT, and together accept all connections. */
 static void reuseport_server(void)
 {
 	int first = reuseport_listener(0);

@@ -14,7 +14,7 @@
 #include "main.h"
 #include "test.h"
 
-#define PROTOCOL	1	/* version of the control channel; both sides are one build */
+#define PROTOCOL	1	/* version of the control channel; must be the same on both sides */
 #define START_SECONDS	60	/* how long to wait for the other side to start */
 
 static const struct row *const tables[] = {
@@ -224,9 +224,9 @@ static void kill_row(pid_t pid, bool ended)
 #define FRAMED_SECONDS	2	/* time for a connection of the row to become framed */
 
 /*
- * If both ends use AF_RDMA and the row is not UNFRAMED, checks that since the counters in @old were
- * read a connection of this host has become framed, and none has fallen back to TCP: a row that
- * does not check its path would also pass in fallback mode.
+ * If both ends use AF_RDMA and the row is not UNFRAMED, checks that a connection of this host has
+ * become framed, and none has fallen back to TCP, since the counters in @old were read. Without
+ * this, a row that does not check its path would also pass in fallback mode.
  */
 static bool was_framed(const uint64_t *old)
 {

@@ -34,7 +34,7 @@ static uint32_t recv_number(int fd)
 	return number;
 }
 
-/* Small rings: those of 200 connections, of the default size, exceed a small host's limits. */
+/* Small rings: 200 connections with rings of the default size exceed the limits of a small host. */
 static const struct sizes modest = { .sndbuf = 32 * KIB, .rcvbuf = 32 * KIB };
 
 /* Opens conns() connections; fds[i] is connection i at both ends. */

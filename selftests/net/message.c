@@ -259,7 +259,7 @@ static void sigpipe(void)
 	want_eof(fd);
 }
 
-/* Has SIGALRM sent every @ms; 0: no longer. */
+/* Makes SIGALRM arrive every @ms from now on, or no longer if @ms is 0. */
 static void alarm_every(int ms)
 {
 	struct itimerval timer = {
@@ -288,7 +288,7 @@ static void eintr_recv(void)
 	path_check(fd, 0, 100);
 }
 
-/* Other end of eintr_recv(): sends after some more signals there. */
+/* Other end of eintr_recv(): sends only after more signals have interrupted recv() there. */
 static void eintr_send(void)
 {
 	struct flow out = flow_out(0);

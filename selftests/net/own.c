@@ -388,7 +388,10 @@ static void busy_poll(void)
 	struct flow in = flow_in(0), out = flow_out(0);
 
 	if (speaks_rdma()) {
-		/* the server sends nothing first: recv() times out; TCP's recv() does not poll */
+		/*
+		 * At the client, whose recv() times out, since the server only answers requests. If
+		 * the server is a TCP program, the client uses TCP's recv(), which does not poll.
+		 */
 		if (!run.server && run.variant != VAR_TO_TCP)
 			polls_before_it_sleeps(fd);
 		set_int(fd, SOL_AFRDMA, AFRDMA_BUSY_POLL, 500);

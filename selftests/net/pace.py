@@ -36,7 +36,9 @@ PACING = pathlib.Path("/proc/sys/net/afrdma/pacing")
 QUIET = 0.5             # seconds, far more than PACE_TIME and BULK_HOLDOFF
 STREAMS = 56            # connections, too few for a second link, see "spread"
 CROWD = 64              # connections that share one link of 16 receives
-LEAVERS, TOGETHER = 6, 7.0      # least number of connections; seconds, above detach_timeout_ms
+# crowd(): at least LEAVERS connections join and leave, for at least TOGETHER seconds, which is more
+# than detach_timeout_ms.
+LEAVERS, TOGETHER = 6, 7.0
 ECHO, SINK, BYE = b"e", b"d", b"q"
 
 
@@ -293,7 +295,8 @@ def ring(size):
 
 
 def many(count):
-    """Open connections count with their full ring sizes, however few pages the rings hold."""
+    """Open connections make new rings smaller: what counts is the size of their rings, even if few
+    pages of these are allocated."""
     before = rings()
     listener = rdma_socket()
     listener.bind(("", 0))

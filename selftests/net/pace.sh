@@ -55,7 +55,7 @@ echo "$old" | tee /proc/sys/net/afrdma/sndbuf >/proc/sys/net/afrdma/rcvbuf
 check "rings: smaller beside many connections" timeout 60 python3 "$pace" many 40
 echo 100000 >"$space"
 check "rings: the namespace's limit applies" python3 "$pace" ring 524288
-echo 88000 >"$space"	# three quarters of this exceed 512 rings of 512 KiB by a little
+echo 88000 >"$space"	# three quarters of these pages are just enough for 512 rings of 512 KiB
 check "rings: smaller when much is promised" timeout 60 python3 "$pace" many 4
 # All connections that follow have one peer, which gets at most half of the memory for RDMA.
 echo 60000 | tee "$module" >"$space"

@@ -31,7 +31,7 @@ static int filter_length(int fd)
 	return len;
 }
 
-/* A socket filter moves the connection to TCP; it can be read, and detached once. */
+/* A socket filter moves the connection to TCP. The filter can be read, and detached once. */
 static void filter_shared(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);
@@ -130,8 +130,8 @@ static void run_command(const char *format, int port)
 }
 
 /*
- * Answers packets to which @match (with a port) applies with an ICMP error, until the other end,
- * in send_rejected(), has received one.
+ * Answers each packet that matches @match, a format whose argument is @port, by an ICMP error,
+ * until send_rejected() at the other end has received one.
  */
 static void reject_for_a_while(const char *match, int port)
 {
@@ -239,7 +239,10 @@ static void block_off(void)
 	run_command("ip xfrm policy flush", 0);
 }
 
-/* A policy that excepts the stream from a policy that blocks. The kernel wants two selectors. */
+/*
+ * A policy that excepts the stream from a policy that blocks. The kernel refuses a second policy
+ * with the same selector, so the one that blocks also selects by the source address.
+ */
 static void except_on(void)
 {
 	run_command("for v in -4 -6; do ip $v xfrm policy add dir out proto tcp dport %d "

@@ -202,7 +202,7 @@ static void run_situation(const struct situation *s, bool watcher)
 	SYS(close(fd));
 }
 
-/* To test the table, variant cold runs each situation on TCP first, and variant tcp only there. */
+/* Variant cold first runs each situation on TCP, to test the table; variant tcp does only that. */
 static void masks(bool watcher)
 {
 	enum variant variant = run.variant;

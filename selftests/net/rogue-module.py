@@ -409,7 +409,7 @@ class UnmodifiedEnd:
             if made or not row.injections:
                 break
             # No injection was made: the previous row had ended the link, and this row's stream was
-            # complete before there was a new link.
+            # complete before there was a new link. So run the row again.
         return why, note
 
     def attempt(self, role, row):

@@ -241,8 +241,8 @@ static void cut_by_silence(struct peer *p, unsigned int i)
 
 /*
  * Sends HELLO after hello_timeout_ms to a victim that has nothing to send. The victim's send
- * direction is still undecided, so it answers with HELLO: in fallback mode it could send no CREDIT,
- * and a client that only sends would wait for CREDIT in vain.
+ * direction must still be undecided, and the victim must answer with HELLO. If it had fallen back,
+ * the victim could send no CREDIT, and a client that only sends would stall.
  */
 static void late_to_silent(struct peer *p, unsigned int i)
 {
@@ -327,9 +327,9 @@ static void times_out(struct peer *p, unsigned int i)
 }
 
 /*
- * A victim in close() with SO_LINGER becomes one-way or falls back meanwhile, because rogue sends
- * no HELLO. close() must return when all bytes have been acknowledged, for which rogue, as client,
- * takes a second: not before, nor when the linger time is over.
+ * While a victim waits in close() (SO_LINGER), its connection becomes one-way or falls back, since
+ * rogue sends no HELLO. close() must return when all bytes have been acknowledged, not earlier, and
+ * not only at the end of the linger time. As client, rogue acknowledges nothing for 1.2 s.
  */
 static void lingers_meanwhile(struct peer *p, unsigned int i)
 {

@@ -242,7 +242,7 @@ void peer_settle(struct peer *p, double seconds)
 {
 	bool framed = !(p->row->flags & RAW_BACK) &&
 		      (p->row->expect == EXPECT_STREAM || p->row->expect == EXPECT_EITHER);
-	/* with EXPECT_SURVIVE nothing that arrives now is checked */
+	/* with EXPECT_SURVIVE nothing that arrives now is checked, so short waits are enough */
 	int turn = p->row->expect == EXPECT_SURVIVE ? 1 : 5;
 	double end = now() + seconds;
 	unsigned int quiet = 0;

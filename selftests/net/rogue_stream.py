@@ -39,7 +39,8 @@ def stream_bytes(tag, offset, length):
 
 
 def foreign_bytes(data, tag):
-    """The bytes that belong to another direction. 0 may be memory that was never written."""
+    """The bytes that belong to another direction. 0 is not counted: it belongs to none, and may be
+    memory that was never written."""
     own = bytes(range(tag << 5, (tag + 1) << 5)) + b"\0"
     return data.translate(None, own)
 

@@ -135,8 +135,8 @@ run_part() {
 run_rogue() {
 	local orphans=/proc/sys/net/afrdma/orphan_timeout_ms
 	modprobe -q tun 2>/dev/null
-	# Rows of rogue that never acknowledge a FIN leave orphans: end these after 5 s each. The setting
-	# stays, as an orphan that has made progress lives for the present setting.
+	# Rows of rogue that never acknowledge a FIN leave orphans: end these after 5 s each. The
+	# setting is not restored, since an orphan that makes progress gets the timeout set then.
 	[ ! -e $orphans ] || echo 5000 >$orphans
 	run_part rogue "$rogue" --host "$AFR_ME" "${rogue_subset[@]}"
 	run_part rogue6 "$rogue" --host "$AFR_ME" --inet6 "${rogue_subset[@]}"

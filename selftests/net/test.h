@@ -53,7 +53,7 @@
 #define TCP_FASTOPEN_NO_COOKIE	34
 #endif
 
-#define AFR_NETNS_H	/* use only the list of counters of netns.h */
+#define AFR_NETNS_H	/* skips all of netns.h but the counters, which precede its guard */
 #include "netns.h"
 
 #define KIB		1024UL

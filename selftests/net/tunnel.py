@@ -50,7 +50,7 @@ def carry(host):
                         sock.sendto(tun.read(65535), (host, UDP_PORT))
                     else:
                         tun.write(sock.recv(65535))
-                except OSError as err:  # tun0 is not up yet, or HOST has no socket: lost packets
+                except OSError as err:  # the packet is lost: tun0 is down, or HOST has no socket
                     if err.errno not in (errno.EIO, errno.ECONNREFUSED):
                         raise
 

@@ -3,7 +3,7 @@
 #
 # For the lab, in both guests: RDMA would bypass a tunnel, so a connection leaves RDMA when its route
 # leads into a tunnel, and returns when it does not any more. No byte is lost. With IPv4, a route
-# into the tunnel is added; with IPv6, the route that precedes such a route is deleted.
+# into the tunnel is added. With IPv6, such a route exists, and a more specific one is deleted.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh

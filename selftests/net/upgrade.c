@@ -49,7 +49,7 @@ static void stays_on_tcp(void)
 
 #define SMALL_MESSAGES	20
 
-/* Checks that the connection has moved, and has sent @tx and received @rx bytes on both paths. */
+/* Checks that the connection has moved, and that both paths together carried @tx and @rx bytes. */
 static void want_moved(const struct afrdma_info *info, uint64_t tx, uint64_t rx)
 {
 	WANT_EQ(info->mode, AFRDMA_MODE_FRAMED);

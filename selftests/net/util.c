@@ -59,8 +59,8 @@ void fail_at(const char *file, int line, const char *format, ...)
 }
 
 /*
- * Ends the row as skipped, on the other side when that reads the control channel. To be called
- * before the row has changed anything that would have to be restored.
+ * Ends the row as skipped; the other side skips it as well when it next reads the control channel.
+ * To be called before the row has changed anything that would have to be restored.
  */
 void skip(const char *format, ...)
 {
@@ -162,7 +162,7 @@ int ask_int(int fd, unsigned long request)
 	return value;
 }
 
-/* Is the kernel older than 6.8? Up to 6.1, setsockopt(SOL_SOCKET) is not passed to the family. */
+/* Is the kernel older than 6.8? 6.1 is, and does not pass SOL_SOCKET options to the family. */
 bool old_kernel(void)
 {
 	struct utsname name;

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Compare the results of a suite on TCP (first file) and on another family (second file). Each line
-# of them is the name of a test and "pass", "fail" and so on. Prints the tests that pass on TCP but
-# not on the other family, and tests that pass although the file "listed" says for "suite" that they
-# always fail; differences that are listed are printed as comments.
+# of them is the name of a test and "pass", "fail" and so on. Variables: "suite", its name, and
+# "listed", the file of known differences. Prints the tests that pass on TCP but not on the other
+# family, and tests that pass although "listed" says that they always fail; differences that are
+# listed are printed as comments.
 BEGIN {
 	while ((getline <listed) > 0)
 		if (index($1, suite "/") == 1)

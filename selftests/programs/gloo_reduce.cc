@@ -97,8 +97,8 @@ static bool size_is_wrong(size_t size)
 }
 
 /*
- * Waits until all ranks are done. If a rank closed its connections before the others have read all
- * bytes from them, it might reset them.
+ * Waits until all ranks are done. If a rank closed its connections before the other ranks have read
+ * all bytes, it might reset these connections.
  */
 static void meet(gloo::rendezvous::Store &store)
 {

@@ -34,8 +34,7 @@ static void read_home(void)
 	known6 = v6 && inet_pton(AF_INET6, v6, &home6) == 1;
 }
 
-/* Is @fd a stream socket? Those without IP addresses are not changed anyway. */
-/* Of any family: go_home() and pretend() check the family of the address. */
+/* Is @fd a stream socket, of any family? go_home() and pretend() check that of the address. */
 static bool is_stream(int fd)
 {
 	int type = 0;

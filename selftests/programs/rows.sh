@@ -4,8 +4,8 @@
 # folder has blanks in its name.
 #
 # The programs of run.sh: a table, and two functions for each line of it. NAME_server runs in guest
-# a and must listen on $port; NAME_client runs in b and must fail unless every byte was right, if
-# its program verifies bytes (iperf3, ucx and redis_many do not). Both run in a folder of the same
+# a and must listen on $port. NAME_client runs in b and must fail if a byte was wrong; the programs
+# of iperf3, ucx and redis_many do not verify bytes. Both functions run in a folder of the same
 # name, put "${under[@]}" in front of commands that use the family, and may use the ports up to
 # $port + 9. Processes that they leave running are ended.
 

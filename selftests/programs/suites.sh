@@ -133,7 +133,8 @@ suite_stress_ng() {
 }
 
 needs_vsock() { [ -e "$sources/vsock/.built" ]; }
-# vsock.so must come before the library of smctl in LD_PRELOAD, and only for the program.
+# The inner shell puts vsock.so in front of the library of smctl in LD_PRELOAD. So vsock.so comes
+# first, and the program loads it, but not smctl.
 vsock_end() {
 	local mode=$1 program=$2
 	shift 2

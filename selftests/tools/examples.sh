@@ -60,7 +60,7 @@ ask() {
 }
 
 # until_linked PID: stop the server PID most of the time, so that no client ends before its
-# connection is attached to a link; return when 30 are, or after a minute.
+# connection is attached to a link; return when 30 connections are attached, or after a minute.
 until_linked() {
 	local before end=$((SECONDS + 60))
 	before=$(counter upgrade_done)

@@ -29,8 +29,9 @@ counted() {
 	bytes=$((after[2] - before[2]))
 }
 
-# by_rdma, by_tcp COMMAND...: does it succeed, with bytes received by RDMA, or without AF_RDMA?
-# goes rdma|tcp NAME COMMAND...: check that
+# by_rdma COMMAND...: does it succeed, with an upgrade and more than 1 MiB received by RDMA?
+# by_tcp COMMAND...: does it succeed, without a framed connection and without bytes by RDMA?
+# goes rdma|tcp NAME COMMAND...: print a KTAP line with the result of by_rdma or by_tcp
 by_rdma() {
 	counted "$@" && ((framed > 0 && moved > 0 && bytes > 1 << 20))
 }

@@ -9,8 +9,8 @@
  * When no adverse steps are left, the connection must end: a state without a possible step is a
  * deadlock.
  *
- * Wrong rules, which the protocol model has shown to fail, can be enabled one by one (mutations).
- * Each of them must fail here as well, or this check would be too weak.
+ * Rules that are known to be wrong can be enabled one by one (mutations). With each of them, some
+ * schedule must fail; otherwise this check would be too weak.
  */
 #include <time.h>
 

@@ -29,7 +29,7 @@ void model_check(bool holds, const char *expression);
 #define MESSAGES	64	/* limit for one link and direction */
 #define TCP_MAX		(1 << 17)
 
-/* Wrong rules, which the protocol model has shown to fail. Each can be enabled. */
+/* Rules that are known to be wrong. Each can be enabled, and the model must then fail. */
 #define MUTATIONS \
 	M(NONE, "none", "the correct rules") \
 	M(B03, "b03", "the sender frees its ring at its own completion") \
@@ -156,7 +156,7 @@ struct end {
 	u8			out[sizeof(struct afr_wire_hello)];
 	unsigned int		out_len, out_at;
 	u32			out_data;	/* bytes of DATA that follow it */
-	/* pending frames, a flag for each type (PC9), unless the sequence state tells */
+	/* pending frames: a flag for each type (PC9) that the sequence state does not imply */
 	bool			hello_pending, attach_pending, attached_pending;
 	bool			move_pending, resume_pending, fin_pending, finack_pending;
 	bool			unknown_pending;	/* an optional frame of an unknown type */

@@ -191,7 +191,7 @@ static struct afr_frame attach_frame(struct end *e, u8 type, u32 reason)
 	return frame;
 }
 
-/* Closes the epoch, unless it is closed, and has RESUME sent, if the peer may need it. */
+/* Closes the epoch if it is open, and makes RESUME pending if the peer may need it. */
 void end_close(struct end *e, u32 reason)
 {
 	bool outstanding = e->tx.where != AFR_ON_TCP;
@@ -200,8 +200,9 @@ void end_close(struct end *e, u32 reason)
 		reached[REACH_TWICE]++;
 	end_channel_free(e);
 	/*
-	 * If the epoch was closed by DETACH before the link was lost, the peer may still wait for
-	 * the DETACH of this end, unless its RESUME has come: report the loss by a second RESUME.
+	 * If DETACH had closed the epoch before the link was lost, and the peer's RESUME has not
+	 * come, the peer may still wait for the DETACH of this end, which is now lost. So a second
+	 * RESUME reports the loss.
 	 */
 	if (!e->rx.open && (e->resume_came || mutation == MUT_QUIET))
 		return;

@@ -20,7 +20,7 @@ static bool wants_credit(const struct end *e)
 		       (e->rx.blocked || e->rx.consumed - e->rx.reported >= e->rx.ring / 2);
 	if (end_by_imm(e))
 		return false;
-	/* RESUME before CREDIT: after RESUME the peer ignores cursors that come on the link. */
+	/* RESUME goes first: until the peer has read it, it still uses cursors from the link. */
 	if (e->resume_pending && mutation != MUT_REORDER)
 		return false;
 	if (mutation == MUT_REORDER && e->resume_pending)

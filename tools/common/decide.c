@@ -213,7 +213,10 @@ static void apply(const struct rules *rules, const char *proc, int fd,
 	if (!look_where(&where, addr, len))
 		return;
 	look_who(&who, rules, proc);
-	/* Errors are ignored: the socket is of another family, or the module lacks the option. */
+	/*
+	 * Errors are ignored: the socket may be of another family, or the module may lack the
+	 * option.
+	 */
 	if (!says_rdma(rules, &who, &where))
 		syscall(SYS_setsockopt, fd, SOL_AFRDMA, AFRDMA_RDMA, &never, sizeof(never));
 }

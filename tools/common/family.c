@@ -16,8 +16,9 @@
 #define FAMILY_FILE	"/sys/module/afrdma/parameters/family"
 
 /*
- * Reads the number of the family from the module parameter; -1 if there is none. Uses syscall(),
- * because socket() calls this and is no cancellation point, but open(), read() and close() are.
+ * Reads the number of the family from the module parameter; -1 if there is none. Uses syscall():
+ * open(), read() and close() are cancellation points, but socket(), which calls this, must not be
+ * one.
  */
 static int family_from_module(void)
 {

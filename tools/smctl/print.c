@@ -20,7 +20,7 @@ struct print {
 	enum print_format	format;
 	struct json_object	*array;		/* the objects that have passed the filters */
 	struct json_object	*object;	/* the current one */
-	struct json_object	*nest;		/* gets the next fields: @object or one in it */
+	struct json_object	*nest;		/* fields go here: @object, or an object in it */
 	FILE			*text;		/* @object as text, written to text_buf */
 	char			*text_buf;	/* printed once the object has passed the filters */
 	size_t			text_len;

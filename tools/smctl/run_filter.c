@@ -38,7 +38,10 @@ enum { SOCKET = 7, OPTION = 16, ALLOW = 21, NOTIFY = 22 };
 
 static int install(const struct sock_fprog *program)
 {
-	/* Go often interrupts its threads: only a fatal signal may interrupt a reported call. */
+	/*
+	 * The Go runtime often signals its threads. Once smctl has received a call, only a fatal
+	 * signal may interrupt it; otherwise each signal would make the thread repeat the call.
+	 */
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
 		       SECCOMP_FILTER_FLAG_NEW_LISTENER |
 		       SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, program);

@@ -98,9 +98,9 @@ static bool is_pending(const struct call *call)
 static struct __user_cap_header_struct cap_head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 
 /*
- * Takes over the file system uid and gid of the caller, which the socket gets, and drops
- * capabilities that the caller does not have, which socket() checks. Returns false if that is not
- * possible.
+ * Takes over the file system uid and gid of the caller, so that they own the socket, and drops the
+ * capabilities that the caller lacks, since socket() checks capabilities. Returns false if that is
+ * not possible.
  */
 static bool take_credentials(const struct call *call,
 			     const struct __user_cap_data_struct own[2])
@@ -174,8 +174,9 @@ static bool answer_socket(const struct call *call)
 }
 
 /*
- * Duplicates the descriptor @fd of the caller. Before Linux 6.9 a thread has no pidfd; most threads
- * use the descriptors of their process, unless its first thread has ended.
+ * Duplicates the descriptor @fd of the caller. Before Linux 6.9 only the first thread of a process
+ * can have a pidfd. Nearly all threads share the descriptors of that thread, so it is used instead
+ * of the caller; if it has ended, this fails.
  */
 static int take_fd(const struct call *call, int fd)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reads the rules: those of options and of --rules FILE as they come, those of RULES_FILE last. */
+/*
+ * Reads the rules: those of options and of --rules FILE in the order of the options, and then, if
+ * there is no --rules, those of RULES_FILE.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +21,7 @@ int run_rules_line(struct run_rules *to, const char *source, unsigned int number
 	size_t used = strlen(to->lines);
 
 	if (!wrong) {
-		/* @line fits: rules_add() has stored the same lines, terminated, in equal space. */
+		/* @line fits: rules.text has the same size, and holds each line with a NUL. */
 		snprintf(to->lines + used, sizeof(to->lines) - used, "%s%s",
 			 used ? "\n" : "", line);
 		return 0;

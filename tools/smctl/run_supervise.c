@@ -25,7 +25,10 @@ struct supervised {
 	int	status;		/* from waitpid() */
 };
 
-/* Sends a descriptor by SCM_RIGHTS. @fd is -1 if the program has no filter of its own. */
+/*
+ * Sends a descriptor by SCM_RIGHTS, or only a byte if @fd is -1: the program has no filter of its
+ * own, since another supervisor serves it.
+ */
 static int send_fd(int to, int fd)
 {
 	union {

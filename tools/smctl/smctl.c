@@ -148,7 +148,7 @@ int main(int argc, char **argv)
 	const struct object *object;
 	int status;
 
-	/* "+": stop at the first word: options after it may be those of another program */
+	/* "+" stops at the first word, since options behind it may be those of another program */
 	if (options(argc, argv, "+jph", &format))
 		return EXIT_USAGE;
 	argc -= optind;

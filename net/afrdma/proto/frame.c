@@ -178,8 +178,9 @@ static bool length_ok(const struct frame_type_info *fact, u32 length)
  * above AFR_CHANNEL_MAX.
  *
  * Context: any.
- * Return: size of header and fixed body, which the bytes of DATA or the body of an unknown optional
- * frame follow (@out->length bytes); 0 if more bytes are needed; -EPROTO if the frame is refused.
+ * Return: size of header and fixed body, behind which @out->length more bytes follow: those of
+ * DATA, or the body of an unknown optional frame; 0 if more bytes are needed; -EPROTO if the frame
+ * is refused.
  */
 int afr_frame_parse(const u8 *buf, unsigned int len, struct afr_frame *out,
 		    unsigned int *need)

@@ -21,8 +21,8 @@ static bool depth_ok(u16 depth)
  * @depth: receives posted here, as the rdma_cm handshake reports them to the peer
  * @peer_depth: receives that the peer has posted, from the rdma_cm handshake
  *
- * Depths are at least AFR_LINK_CREDIT_RESERVE + AFR_LINK_CREDIT_ANNOUNCE, or both ends could wait
- * for each other forever, and at most 2^14.
+ * Depths are at most 2^14, and at least AFR_LINK_CREDIT_RESERVE + AFR_LINK_CREDIT_ANNOUNCE: with
+ * fewer receives, both ends could wait for each other forever.
  *
  * Context: any; link->lock held, or no message was posted yet.
  * Return: 0, or -EPROTO if a depth is out of bounds; then nothing has changed.

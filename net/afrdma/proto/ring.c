@@ -8,8 +8,8 @@
  * @least: lower bound, a power of two, at least AFR_RING_MIN and a page: a ring has whole pages
  * @most: upper bound; if it is below @least, the size is @least
  *
- * Sizes are powers of two, so that the position of an offset is a bit mask. The peer may have
- * smaller pages, and a ring that is smaller than a page of this host.
+ * Sizes are powers of two, so that the position of an offset is a bit mask. The lower bound of a
+ * page holds for rings of this host only: a peer with smaller pages may have smaller rings.
  *
  * Context: any.
  * Return: the smallest power of two that is at least @bytes and @least, or the largest one allowed

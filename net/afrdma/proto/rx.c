@@ -187,8 +187,8 @@ static void mark_reported(struct afr_rx *rx, u64 cursor)
  * DETACH was polled (PM7) or given up after all bytes had come, or the attach failed. Bytes that
  * landed without their MOVE are dropped: the sender continues at S. The consumer cursor counts as
  * reported from now on (PC7), so the caller sends RESUME, or CREDIT if the peer never used the
- * epoch (see sequence.h). RESUME contains visible and consumed at the time when it is written,
- * because the reader may have consumed later DATA until then.
+ * epoch (see sequence.h). RESUME is built later, from visible and consumed as they are then: by
+ * that time more DATA may have arrived on TCP and been read.
  *
  * Context: any, conn->rx.lock held.
  * Return: X, the received offset that a RESUME written at once would contain.

@@ -2,9 +2,9 @@
 /*
  * Sequence state of a stream: struct afr_tx for the send direction of a connection, struct afr_rx
  * for its receive direction. It records what was written, sent, received and consumed, and on which
- * path. The rules about offsets and epochs when a direction moves between paths (PM1-PM8, PC1-PC7
- * and PE1-PE2 of the protocol model) are implemented here, except for those listed below,
- * independent of locks and of how a path carries bytes.
+ * path. tx.c and rx.c implement the rules about offsets and epochs when a direction moves between
+ * paths (PM1-PM8, PC1-PC7 and PE1-PE2 of the protocol model), except for those listed below. They
+ * know nothing of locks, nor of how a path carries bytes.
  *
  * An epoch is one attach to one link. Both ends number the epochs of a connection 1, 2, 3, ...
  * A direction enters the link by MOVE. When the link is lost or left, RESUME from the receiver
@@ -24,8 +24,8 @@
  *   the last epoch and has received the peer's RESUME, or if the last attach was refused or never
  *   sent.
  * - An end sends RESUME once for each epoch, unless the attach was refused or never sent, or the
- *   epoch ended with both streams complete. If the link is not one that both ends leave by DETACH,
- *   the receiver of RESUME fences it and closes the epoch, too.
+ *   epoch ended with both streams complete. The receiver of RESUME fences the link and closes the
+ *   epoch, too, unless both ends leave the link by DETACH.
  * - An end shuts down TCP for writing only after its FIN has been acknowledged and its FINACK
  *   written, and after it has left the link. It has left the link when its DETACH has completed
  *   *and* the peer's has been polled, or is not awaited any longer (detach_timeout_ms); or when the

@@ -166,8 +166,8 @@ u32 afr_tx_ready(const struct afr_tx *tx)
  * @tx: send sequence state
  *
  * The threshold is a third of the ring, as in TCP, so that writers are not woken for a few bytes.
- * Writers must not wait for more than that: afr_tx_blocked() uses the same threshold, so for a
- * higher threshold no BLOCKED would be sent, and they could wait forever.
+ * No writer may wait for more than a third: when a third is free and all bytes were sent,
+ * afr_tx_blocked() is false, so no BLOCKED would be sent, and that writer could wait forever.
  *
  * Context: any, conn->tx.lock held.
  * Return: true if so.
@@ -188,8 +188,8 @@ bool afr_tx_writable(const struct afr_tx *tx)
  * frees it (PM6).
  *
  * Context: any, conn->tx.lock held.
- * Return: true if nothing may be sent, and either bytes wait for window, or on a link there is no
- * space for writers, which only the peer's cursor makes.
+ * Return: true if nothing may be sent, and either bytes wait for the window, or the direction is on
+ * a link and its send ring has too little free space to wake writers (afr_tx_writable()).
  */
 bool afr_tx_blocked(const struct afr_tx *tx)
 {
@@ -356,8 +356,8 @@ void afr_tx_leave(struct afr_tx *tx)
  * @received: X, the peer's RCV.NXT
  * @consumed: the peer's consumer cursor (PC7: repairs a credit that was lost with the link)
  *
- * The direction continues on TCP at max(X, S): DATA below S is still on its way by TCP (PM4). This
- * includes afr_tx_leave() if it was not called before.
+ * The direction continues on TCP at max(X, S): DATA below S is still on its way by TCP (PM4). The
+ * caller need not have called afr_tx_leave() before.
  *
  * If RESUME is of another epoch, or the direction is on TCP, nothing is sent again (PM2): only
  * @consumed is applied, if it is plausible, and the epoch is closed if it is the current one.

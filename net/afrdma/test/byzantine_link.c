@@ -38,7 +38,10 @@ static void set_low(struct ib_rdma_wr *wr, u64 low)
 	wr->wr.ex.imm_data = cpu_to_be32(afr_imm_pack(afr_inject_channel(wr), low));
 }
 
-/* Any 16 bits. Unlike afr_inject_bend(), no extremes: here all values are equally meaningful. */
+/*
+ * Returns @value plus "arg" if that was given, else any 16 bits. Unlike afr_inject_bend(), it does
+ * not prefer extremes: here all values are equally meaningful.
+ */
 static u16 bend16(u16 value)
 {
 	return afr_byzantine.has_arg ? value + afr_byzantine.arg : afr_inject_rnd();

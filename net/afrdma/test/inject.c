@@ -44,7 +44,7 @@ u64 afr_inject_bend(u64 value)
 /**
  * afr_inject_due() - is the injection to be used now?
  *
- * Counts a chance, and, if it is to be used, an injection.
+ * Counts a chance, and also an injection if the result is true.
  *
  * Context: Any, under the lock of byzantine.c.
  * Return: true if so.
