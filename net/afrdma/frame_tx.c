@@ -555,7 +555,8 @@ void afr_frame_tx_push(struct afr_conn *conn)
 	smp_mb__after_atomic();	/* flag before trylock: pairs with the one after the unlock */
 	while (test_bit(AFR_F_PUSH_AGAIN, &conn->flags) && mutex_trylock(&conn->out.mutex)) {
 		clear_bit(AFR_F_PUSH_AGAIN, &conn->flags);
-		smp_mb__after_atomic();	/* flag before requests: push() sees them all */
+		/* the flag is cleared before push() reads out.pending: it sees earlier requests */
+		smp_mb__after_atomic();
 		push(conn);
 		mutex_unlock(&conn->out.mutex);
 		smp_mb__after_atomic();	/* unlock before the flag is tested again */

@@ -114,7 +114,10 @@ static const struct ctl_table afr_settings_table[] = {
 	SETTING_INT(links_per_group, 1, 16),
 	/* Maximum number of connections on one link. Others use another link or stay on TCP. */
 	SETTING_INT(conns_per_link, 1, 65520),
-	/* Maximum number of peers with links. Connections to other peers stay on TCP. */
+	/*
+	 * Maximum number of link groups, one for each pair of a local and a peer address.
+	 * Connections that need another one stay on TCP.
+	 */
 	SETTING_INT(groups_max, 0, 65536),
 	/*
 	 * Maximum number of link requests of peers that are being processed. Further requests

@@ -45,8 +45,8 @@ static void sk_wake_calls(struct sock *sk)
 }
 
 /*
- * HELLO has settled a mode. Apart from sleeping calls, this concerns only a sender or poller that
- * found no space before, and pollers if the receive side is shut down.
+ * HELLO has settled the modes. Sleeping calls check them again. Pollers are woken only if a call or
+ * a poll has found no space before, or if the receive side is shut down.
  */
 static void sk_decided(struct sock *sk)
 {

@@ -8,8 +8,8 @@
  * One process is both ends of a connection to its own host, which uses the RDMA device like any
  * other connection. A pass makes all calls of the life of a connection. In pass n for a call, its
  * nth point of failure fails, by /proc/PID/fail-nth of a kernel with fault injection. The call must
- * succeed nevertheless, or fail with an error that means lack of a resource, and then succeed when
- * it is repeated; and every byte must arrive in order, once.
+ * succeed nevertheless, or fail with an error that means that a resource was lacking or that a user
+ * copy failed, and then succeed when it is repeated; and every byte must arrive in order, once.
  *
  * With --workers the kernel's workers fail instead, in STEPS passes with growing n, after
  * WORKERS_END passes in which they fail only during the last calls. In these passes a connection

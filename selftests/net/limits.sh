@@ -135,9 +135,10 @@ no_pages() {
 	barrier "over $port"
 }
 
-# unread reset|read WHEN: the program at a sends and does not read, while bytes from b wait in a's
-# TCP socket for a page of the receive ring. WHEN is part of the name of the test. Upgrades are off,
-# since an attempt would wake the connection worker.
+# unread reset|read WHEN: guest a sends without reading until send() blocks. Bytes from b wait in a's
+# TCP socket meanwhile, as a's receive ring gets no page. Then b resets the connection ("reset"), or
+# b reads and mem_max of a is restored ("read"): send() must fail or return soon. WHEN says this in
+# the name of the test. Upgrades are off, since an attempt would wake the connection worker.
 unread() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then

@@ -60,7 +60,7 @@ static unsigned int model_bytes(struct peer *p, u8 type, u8 *buf)
 	return len;
 }
 
-/* The valid frames behind a malformed one: DATA and FIN. */
+/* Sends DATA and FIN, both valid, after the frame that the row tests. */
 static void send_rest(struct peer *p)
 {
 	peer_data(p, BYTES);

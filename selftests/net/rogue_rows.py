@@ -44,7 +44,7 @@ class Row:
     hurts: bool = False     # other connections of the two hosts may be affected
     roles: tuple = BOTH     # roles of the unmodified end with which the row runs
     size: int = 4 * MIB     # bytes: enough for the injection to happen in the middle
-    limit: float = 3        # seconds after which the exchange has stalled
+    limit: float = 3        # seconds, times SLOW: an exchange not over by then has stalled
     detach_ms: int = 1500   # detach_timeout_ms of the unmodified end
     retry_ms: int = 20      # attach_retry_ms of the unmodified end
     injections: int = 1     # minimum number of injections

@@ -5,9 +5,10 @@
 #
 # The programs of run.sh: a table, and two functions for each line of it. NAME_server runs in guest
 # a and must listen on $port. NAME_client runs in b and must fail if a byte was wrong; the programs
-# of iperf3, ucx and redis_many do not verify bytes. Both functions run in a folder of the same
-# name, put "${under[@]}" in front of commands that use the family, and may use the ports up to
-# $port + 9. Processes that they leave running are ended.
+# of iperf3, ucx and redis_many do not verify bytes. Both functions run in an empty folder, whose
+# path is the same in both guests. They put "${under[@]}" in front of commands that use the address
+# family under test, and may use the ports up to $port + 9. Processes that they leave running are
+# ended.
 
 # Name, seconds, KiB that a and b must receive by RDMA, required commands
 rows() {

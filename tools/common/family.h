@@ -15,7 +15,7 @@ int family_number(void);
 int family_protocol(int domain);
 
 /*
- * Sets *@answer to the value of getsockopt(SOL_SOCKET, @name) if @fd were a TCP socket. Returns
+ * Sets *@answer to what getsockopt(SOL_SOCKET, @name) would return if @fd were a TCP socket. Returns
  * false if @fd is not an AF_RDMA socket, or if AF_RDMA gives the same answer as TCP.
  */
 bool family_tcp_answer(int fd, int name, int *answer);
