@@ -3,11 +3,13 @@
  * Attaches connections to links: the steps of client and server, and the release of everything that
  * belongs to an attach.
  *
- * Lifetime of the receive ring's MR and of the channel id, which writes of the peer use:
- * attach_begin() creates both before a frame carries them to the peer. Only afr_attach_end()
- * releases them, and only after the peer's DETACH was polled, or is overdue and the id is retired
- * (detach_overdue()); after the link was fenced and drained; after the server has refused ATTACH;
- * or if they were never sent to the peer (PE5).
+ * The peer's writes use the MR of the receive ring and the channel id. attach_begin() creates them
+ * before a frame carries the key of the MR and the id to the peer. Only afr_attach_end() releases
+ * them, and only if one of these conditions is met (PE5):
+ * - the peer's DETACH was polled, or is overdue and the id is retired (detach_overdue());
+ * - the link was fenced and drained;
+ * - the server has refused ATTACH;
+ * - the key and the id were never sent to the peer.
  */
 #include "attach.h"
 #include "channel.h"
@@ -145,7 +147,7 @@ static enum afr_reason reason_of(const struct afr_conn *conn, int err)
 	}
 }
 
-/* Has this end completed the attach, to a link that is neither drained nor left (I9, PE5)? */
+/* Is the attach complete at this end, and its link neither drained nor left (I9, PE5)? */
 static bool __maybe_unused in_use(const struct afr_conn *conn)
 {
 	return (conn->attach.state == AFR_ATTACHED || conn->attach.state == AFR_LEAVING) &&
@@ -156,8 +158,8 @@ static bool __maybe_unused in_use(const struct afr_conn *conn)
 
 /**
  * afr_attach_end() - release everything that belongs to an attach
- * @conn: connection; no device reads its send ring any more, and one of the conditions (PE5) at the
- *	top of this file is met for its receive ring
+ * @conn: connection; no device reads its send ring any more, and for its receive ring one of the
+ *	conditions at the top of this file is met (PE5)
  *
  * Context: connection worker.
  */
@@ -177,8 +179,9 @@ void afr_attach_end(struct afr_conn *conn)
 	clear_bit(AFR_FRAME_MOVE, &conn->out.pending);
 	spin_unlock_bh(&conn->tx.lock);
 	/*
-	 * The MRs go first: siw may still be copying arrived bytes to the ring, under RCU, and the
-	 * grace period in afr_channel_leave() waits for that before the ring is unpinned.
+	 * The MRs are freed first: after that, siw begins no copy of arrived bytes to the ring. A
+	 * copy that has begun runs under RCU, so the grace period in afr_channel_leave() waits for
+	 * it before the ring is unpinned.
 	 */
 	afr_mr_free(conn->attach.rcv_mr);
 	afr_mr_free(conn->attach.snd_mr);
@@ -197,10 +200,10 @@ void afr_attach_end(struct afr_conn *conn)
 }
 
 /*
- * Registers both rings, which waits for earlier posts on the queue pair, and so for the peer.
- * worker.mutex is released meanwhile, so that other runs of the worker can read frames from TCP.
- * They do not change the state of this attach: while it is AFR_JOINING or AFR_REQUESTED, only a run
- * that may wait for the device, like this one, changes it.
+ * Registers both rings. This waits for earlier posts on the queue pair, and so for the peer;
+ * meanwhile worker.mutex is released, so that other runs of the worker can read frames from TCP.
+ * Those runs do not change the state of the attach: while it is AFR_JOINING or AFR_REQUESTED, only
+ * a run that may wait for the device, like this one, changes it.
  */
 static int register_rings(struct afr_conn *conn)
 {
@@ -536,7 +539,7 @@ void afr_attach_refused(struct afr_conn *conn, u32 reason)
 
 /**
  * afr_attach_drop_unsent() - client: drop an ATTACH that is still pending
- * @conn: connection; at a server there is none
+ * @conn: connection; nothing happens at a server, which sends no ATTACH
  *
  * Context: connection worker.
  * Return: true if an ATTACH was dropped: the peer will never learn of its epoch.
@@ -581,8 +584,9 @@ int afr_attach_rx_attached(struct afr_conn *conn, const struct afr_frame *frame)
 	if (conn->server || frame->attach.epoch != conn->tx.seq.epoch)
 		return AFR_REASON_ATTACH_BAD;
 	/*
-	 * The link was lost before ATTACHED came, and this end has requested RESUME. If the server
-	 * refused ATTACH, it was never in the epoch and sends no RESUME.
+	 * Usually the link was lost before ATTACHED came, and this end has requested RESUME. If
+	 * the server refused ATTACH, it was never in the epoch and sends no RESUME. If the epoch
+	 * is still open, this is a second ATTACHED.
 	 */
 	if (conn->attach.state != AFR_ATTACHING) {
 		if (frame->attach.reason)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Channels: joins connections to a link, posts their writes, and removes them from the link.
+ * Joins connections to a link, posts their writes, and removes them from the link.
  *
  * link_queue.c explains why no wake-up is lost, and why leaving waits for a grace period.
  */
@@ -96,10 +96,10 @@ static bool down_runs(struct afr_link *link, const struct afr_channel *channel)
  * afr_channel_leave() - leave the link, and release the id
  * @channel: channel; nothing happens if it has already left, or is zeroed and has never joined
  *
- * The id may be reused at once. So the caller leaves only after the peer's DETACH was polled,
- * down() was called or the peer has refused the attach, or if the id was never sent to the peer
- * (PE5). Otherwise it first sets channel->id_retired: then the id is not reused as long as the link
- * exists, and messages of the peer for that id are ignored.
+ * The id may be reused at once, unless the caller has set channel->id_retired: then it is not
+ * reused as long as the link exists, and messages of the peer for that id are ignored. The caller
+ * must set this unless the peer's DETACH was polled, down() was called, the peer has refused the
+ * attach, or the id was never sent to the peer (PE5).
  *
  * After return, no upcall runs or will be made, except for a down() that called this function.
  *
@@ -181,8 +181,8 @@ static struct afr_link_send send_for(const struct afr_channel *channel,
  * @channel: channel, joined, with peer_id set
  * @w: the write
  *
- * AFR_LINK_CREDIT_RESERVE credits are always left for announcements: if writes, even of a cursor
- * only, or DETACHs could use these credits, both ends could wait for each other.
+ * AFR_LINK_CREDIT_RESERVE credits are always left for announcements. If writes and DETACHs could
+ * use them, too, both ends could run out of credits and wait for each other.
  *
  * Context: process or softirq, under the caller's tx lock, so that cursors are posted in the order
  * in which they were sampled (B10).

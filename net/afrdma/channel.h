@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A channel is the membership of one connection in a link, and is embedded in the connection. It
- * joins a link, which allocates its id, posts writes that name the peer's channel id, and leaves.
+ * A channel is the membership of one connection in a link, and is embedded in the connection. When
+ * it joins, the link allocates its id. Until it leaves, it posts writes, which name the channel id
+ * of the peer.
  */
 #ifndef AFR_CHANNEL_H
 #define AFR_CHANNEL_H
@@ -28,7 +29,7 @@ struct afr_channel_ops {
 	void (*detached)(struct afr_channel *channel);
 	/* Softirq. A write with afr_write.report set has completed. */
 	void (*written)(struct afr_channel *channel);
-	/* Softirq. A write or DETACH that was refused with -EAGAIN has to be posted again. */
+	/* Softirq. The write or DETACH that was refused with -EAGAIN may be posted now. */
 	void (*kick)(struct afr_channel *channel);
 	/* Softirq. Like kick(), for bulk that pacing has held back. */
 	void (*paced)(struct afr_channel *channel);
@@ -56,7 +57,7 @@ struct afr_channel {
 	bool		joined;
 	bool		ended;		/* the peer's DETACH was polled */
 	u32		serial;		/* distinguishes successive users of one id */
-	bool		leaves;		/* @waiting is on .detach_waiters */
+	bool		leaves;		/* @waiting is on link->sq.detach_waiters */
 	struct list_head waiting;	/* on link->sq.waiters or .detach_waiters, for kick() */
 	struct list_head pacing;	/* on link->pace.held */
 	struct list_head latency_entry;	/* on link->pace.latency */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Ends connections.
+ * Ends connections, in one of two ways:
+ * - Orderly: when both FINs are acknowledged, both ends leave the link, by DETACH after the last
+ *   write (PE5). Then this end shuts down TCP for writing, reads TCP to its end, and finishes the
+ *   connection (E1, PE4). One-way connections end differently, see run_one_way().
+ * - By abort: this end resets TCP, leaves the link and finishes the connection.
  *
- * Orderly: both FINs are acknowledged -> both ends leave the link (DETACH after the last write,
- * PE5) -> TCP is shut down for writing -> TCP is read to its end -> finished (E1, PE4). For one-way
- * connections see run_one_way().
- * By abort: TCP is reset -> the connection leaves the link -> finished.
  * When its socket is closed, a connection becomes an orphan: it ends in one of these two ways, and
  * a timer aborts it if it makes no progress.
  */
@@ -27,7 +27,7 @@ static int errno_of(struct afr_conn *conn)
 {
 	enum afr_reason reason = conn->abort_reason;
 
-	/* as in tcp(7): a reset after the peer's end of stream is EPIPE */
+	/* as tcp_reset() in CLOSE-WAIT: a reset after the peer's end of stream is EPIPE */
 	if (reason == AFR_REASON_RESET && afr_recv_fin(conn))
 		return EPIPE;
 	if (conn->err)
@@ -68,8 +68,8 @@ static bool early_waits(const struct afr_conn *conn)
  * @conn: connection
  *
  * Without the answer the peer's channel id is unknown, so DETACH cannot be sent, and the whole link
- * would have to be closed. An abort that this end decided on can wait for the answer; a protocol
- * violation or a dead TCP connection cannot.
+ * would have to be closed. For HELLO see early_waits(). An abort that this end decided on can
+ * wait; one because of a protocol violation or a dead TCP connection cannot.
  *
  * Context: connection worker.
  * Return: true while the abort has to wait; the worker still reads HELLO and frames then.
@@ -134,8 +134,8 @@ void afr_close_tcp_eof(struct afr_conn *conn, int err)
 	spin_unlock_bh(&conn->rx.lock);
 	set_bit(AFR_F_TCP_EOF, &conn->flags);
 	/*
-	 * No error, however TCP ended: all bytes of the peer have been received, and all sent bytes
-	 * were acknowledged, or the send direction is not framed.
+	 * However TCP ended, it is no error if all bytes of the peer have been received, and
+	 * either the peer has acknowledged FIN or the send direction is not framed.
 	 */
 	if (complete && (afr_send_done(conn) || afr_conn_tx_mode(conn) != AFR_MODE_FRAMED))
 		return;

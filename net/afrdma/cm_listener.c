@@ -111,7 +111,7 @@ static struct request *new_request(struct afr_cm_listener *s, struct rdma_cm_id 
 	const struct afr_wire_cm_req *req = param->private_data;
 	struct request *r;
 
-	/* the local queue pair would use the peer's counts; an rnr_retry_count of 7 is for ever */
+	/* the local queue pair would use the peer's counts; rnr_retry_count 7 means forever */
 	if (param->retry_count > AFR_CM_RETRIES || param->rnr_retry_count > AFR_CM_RETRIES)
 		return NULL;
 	/* except on iWARP, private data always has the full length, padded with zeros (R6) */
@@ -190,7 +190,7 @@ static int try_listen(struct afr_cm_listener *s)
 	struct rdma_cm_id *id;
 	__be16 port;
 
-	/* siw and erdma create a socket in the namespace of the current task: must be a worker */
+	/* siw and erdma create a socket in the current task's namespace: it must be a worker */
 	AFR_CHECK(current->flags & PF_WQ_WORKER);
 	if (!s->wq)
 		s->wq = alloc_workqueue("afrdma_service", WQ_UNBOUND, 0);
@@ -224,8 +224,8 @@ static int any_usable(const struct afr_device_info *info, void *arg)
  * @family: address family of the socket; unused, as the port is the same for both
  *
  * Context: process; unless afr_cm_listener_started() is true, only in a workqueue worker.
- * Return: the port in host order; 0 if there is no listener: no usable RDMA device, not the initial
- * namespace, no AF_RDMA socket (only orphans) in it, or an error.
+ * Return: the port in host order; 0 without a listener: @an is not the initial namespace, there is
+ * no usable RDMA device, @an has no AF_RDMA socket (only orphans), or an error occurred.
  */
 u16 afr_cm_listener_port(struct afr_net *an, sa_family_t family)
 {

@@ -22,8 +22,8 @@ static atomic64_t last_id;
 static void (*worker_fn)(struct afr_conn *conn);
 
 /*
- * All connections by id. Lookups take a reference under xa_lock, unless the last one is gone;
- * release_closed() erases the entry before it frees anything.
+ * All connections by id. Lookups take a reference under xa_lock, and find no connection whose last
+ * reference is gone; release_closed() erases the entry before it frees anything.
  */
 static DEFINE_XARRAY(conns);
 
@@ -48,7 +48,7 @@ static bool try_lock_run(struct afr_conn *conn)
 	if (mutex_trylock(&conn->worker.mutex))
 		return true;
 	set_bit(AFR_F_RESCHEDULE, &conn->flags);
-	smp_mb__after_atomic();	/* pairs with afr_conn_worker_unlock(): unlock before test_bit() */
+	smp_mb__after_atomic();	/* set before trying again; pairs with afr_conn_worker_unlock() */
 	return mutex_trylock(&conn->worker.mutex);
 }
 
@@ -56,9 +56,10 @@ static bool try_lock_run(struct afr_conn *conn)
  * There are three workqueues, because two kinds of work wait for a peer or program, which may be
  * hostile: steps to and from a link wait for acknowledgements of the peer (afrdma_attached), and a
  * direction in fallback mode waits for calls that hold lock_sock() of the TCP socket
- * (afrdma_fallback). Each kind can exhaust the workers of its own queue only. The work items of the
- * third queue (afrdma) must wait for neither: for a connection with a link, they read what it
- * receives over TCP, but if run_link_work() holds the mutex, they leave the run to its holder.
+ * (afrdma_fallback). Each kind can exhaust the workers of its own queue only. The work items of
+ * the third queue (afrdma) must wait for neither. They read what a connection with a link receives
+ * over TCP; but if run_link_work() holds the mutex, they return, and are queued again when the
+ * mutex is unlocked.
  */
 static void run_work(struct work_struct *work)
 {
@@ -144,7 +145,7 @@ void afr_conn_create(struct afr_conn *conn, struct socket *tcp)
 {
 	conn->tcp = tcp;
 	trace_afrdma_conn_create(conn->id);
-	/* a dump may find the connection now (I6); afr_conn_alloc() reserved the entry */
+	/* from now on dumps find the connection (I6); no failure, as the entry was reserved */
 	WARN_ON_ONCE(xa_err(xa_store(&conns, conn->id, conn, GFP_KERNEL)));
 }
 
@@ -169,8 +170,8 @@ static void release_closed(struct kref *ref)
 }
 
 /*
- * Frees the connection without lingering, which only close() may do: the caller may be the worker,
- * or a dump that holds the lock of generic netlink.
+ * Frees the connection, but does not linger. Only close() may linger: here the caller may be the
+ * worker, or a dump that holds the lock of generic netlink.
  */
 static void release(struct kref *ref)
 {
@@ -361,7 +362,7 @@ void afr_conn_wait_end(struct afr_conn *conn)
 	if (test_and_clear_bit(AFR_F_RUN_INLINE, &conn->flags))
 		afr_conn_run(conn);
 	atomic_dec(&conn->worker.readers);
-	smp_mb__after_atomic();	/* decrement before testing for an event that saw this reader */
+	smp_mb__after_atomic();	/* decrement before testing; pairs with afr_conn_incoming() */
 	if (test_and_clear_bit(AFR_F_RUN_INLINE, &conn->flags))
 		afr_conn_run(conn);
 }

@@ -98,7 +98,7 @@ enum afr_conn_flag {
 	AFR_F_RDMA_DENIED,	/* an administrator denies RDMA to this connection */
 	AFR_F_RETRY_NOW,	/* the administrator or the program requests an attach now */
 	AFR_F_LEAVE_LINK,	/* leaving a link that stays up, to continue on TCP */
-	AFR_F_STALLED,		/* the worker waits until the program reads: no space, or no page */
+	AFR_F_STALLED,		/* no space or page in the receive ring: a read runs the worker */
 	AFR_F_FLUSH,		/* send pending frames that wait to be piggybacked, too */
 	AFR_F_TCP_FULL,		/* a frame waits for sk_write_space */
 	AFR_F_RESCHEDULE,	/* a work item found worker.mutex taken: schedule it again */
@@ -106,10 +106,10 @@ enum afr_conn_flag {
 	AFR_F_NO_PAGES,		/* senders wait: there was no page for the send ring */
 	AFR_F_NOSPACE,		/* a sender or poller found no space: wake it when there is some */
 	AFR_F_NO_EARLY_TX,	/* server: early bytes go out unframed; send() takes no more */
-	AFR_F_TCP_SHUTTING_DOWN,	/* this end shuts down TCP: ignore its state changes */
+	AFR_F_TCP_SHUTTING_DOWN,	/* this end shuts down TCP: ignore TCP's state changes */
 	AFR_F_END_REPORTED,	/* SIGIO was sent for the end of the stream */
-	AFR_F_PASSIVE_CLOSE,	/* the peer's FIN had arrived before this end sent its own */
-	AFR_F_DEVICE_ADDED,	/* RDMA device added: server announces it, client retries */
+	AFR_F_PASSIVE_CLOSE,	/* the peer's whole stream had come before this end sent FIN */
+	AFR_F_DEVICE_ADDED,	/* a device was added: a server sends SERVICE, a client retries */
 };
 
 /* Steps of an attach (attach.c). Only the worker changes the state. */
@@ -122,11 +122,11 @@ enum afr_attach_state {
 	AFR_LEAVING,		/* DETACH is posted or due */
 };
 
-/* Timers of the worker. The comments describe what has happened when a timer expires. */
+/* Timers of the worker. Each comment says what it means that the timer has expired. */
 enum afr_timer {
 	AFR_T_HELLO,		/* server: the client has sent no HELLO in time */
 	AFR_T_ATTACH,		/* client: ATTACHED is overdue; server: the link is overdue */
-	AFR_T_RETRY,		/* time to look for the link again (server) or attach again */
+	AFR_T_RETRY,		/* time to look for the link (server) or attach (client) again */
 	AFR_T_PIGGYBACK,	/* pending frames could not be piggybacked in time */
 	AFR_T_PAGE_RETRY,	/* time to try again to get a page for bytes that wait in TCP */
 	AFR_T_DETACH,		/* a detach was not completed in time */
@@ -149,15 +149,16 @@ struct afr_conn_worker {
 };
 
 /*
- * While the TCP callbacks are installed: the stock callbacks, under sk_callback_lock of the TCP
- * socket, and the program's settings, under lock_sock() of the TCP socket.
+ * Keeps the stock callbacks and the program's settings of the TCP socket while the TCP callbacks
+ * are installed. sk_callback_lock of that socket protects the callbacks, its lock_sock() the
+ * settings.
  */
 struct afr_conn_saved {
 	void (*data_ready)(struct sock *sk);
 	void (*write_space)(struct sock *sk);
 	void (*state_change)(struct sock *sk);
 	void (*error_report)(struct sock *sk);
-	int			rcvlowat;	/* this and @nonagle do not suit frames */
+	int			rcvlowat;	/* this and @nonagle would delay frames */
 	u8			nonagle;
 };
 
@@ -167,11 +168,13 @@ struct afr_conn_tx {
 	struct afr_tx		seq;
 	struct afr_ring_mem	mem;
 	bool			busy;	/* a sender is copying bytes behind seq.written */
-	u32			piece;	/* most bytes of one write; written like @msgs */
+	/* most bytes of one write; written under lock_sock() of the AF_RDMA socket, as @msgs */
+	u32			piece;
 	bool			corked;	/* small writes wait until the one in flight completes */
-	bool			more;	/* a small write waits for more: MSG_MORE, TCP_CORK ... */
+	bool			more;	/* MSG_MORE or TCP_CORK: a small write waits for more */
 	unsigned long		more_end;	/* when @more ends (jiffies) */
-	u64			bulk_end;	/* jiffies64; no latency-sensitive write before */
+	/* no write before this time (jiffies64) is latency-sensitive */
+	u64			bulk_end;
 	u8			writes_since_rx; /* writes posted since data of the peer came */
 	u64			bytes[2];	/* by enum afr_where */
 	u32			msgs;	/* written under lock_sock() of the AF_RDMA socket */
@@ -179,7 +182,7 @@ struct afr_conn_tx {
 
 /* Outgoing frames. Under @mutex, unless noted. */
 struct afr_conn_out {
-	struct mutex		mutex;	/* protects this struct: one writer to the TCP socket */
+	struct mutex		mutex;	/* protects this struct; only its holder writes frames */
 	/* a bit per frame type: set without a lock, cleared under tx.lock (HELLO: @mutex) */
 	unsigned long		pending;
 	u8			buf[sizeof(struct afr_wire_hello)];	/* HELLO or a frame head */
@@ -187,7 +190,7 @@ struct afr_conn_out {
 	u32			data;	/* stream bytes of the frame that TCP has not taken yet */
 	bool			more;	/* another frame follows at once */
 	bool			held;	/* the last bytes that TCP took were sent with MSG_MORE */
-	bool			oob;	/* @data is one early byte without a frame, and urgent */
+	bool			oob;	/* @data is one urgent early byte, to be sent unframed */
 };
 
 /* Receive direction. Under @lock. */
@@ -210,21 +213,25 @@ struct afr_conn_in {
 	u8			head[AFR_FRAME_HEAD_MAX];
 	u16			len;	/* bytes in @head */
 	u32			data;	/* bytes of a DATA frame still to be read */
-	u32			skip;	/* bytes to ignore: of a frame, or of a longer HELLO */
+	u32			skip;	/* bytes to ignore, of a frame or at the end of HELLO */
 };
 
-/* The attach to a link. The worker only, unless noted; other threads build frames from it. */
+/*
+ * The attach to a link. Used by the worker only, unless noted; but any thread that builds a frame
+ * reads it under tx.lock.
+ */
 struct afr_conn_attach {
 	u8			state;		/* enum afr_attach_state */
 	u8			tries;		/* failures in a row, for the back-off */
 	bool			counted;	/* against attaches_max */
 	bool			detach_due;	/* DETACH is to be posted; under tx.lock */
 	bool			detach_posted;	/* under tx.lock */
-	bool			may_post;	/* ATTACHED built or read, not leaving; tx.lock */
+	bool			may_post;	/* between ATTACHED and leaving; under tx.lock */
 	unsigned long		since;		/* when AFR_ATTACHED was reached (jiffies) */
 	struct afr_join		join;
 	struct afr_link		*link;		/* result of @join; valid with AFR_F_JOINED */
-	u32			link_reason;	/* why no link, or why refused; as conn->reason */
+	/* why there is no link, or why the server refused ATTACH; in the format of conn->reason */
+	u32			link_reason;
 	struct afr_channel	channel;	/* see channel.h */
 	struct afr_mr		*snd_mr, *rcv_mr;
 	struct afr_ring_quota	quota;		/* charge for the pages of both rings */
@@ -338,7 +345,7 @@ static inline bool afr_conn_in_link_work(const struct afr_conn *conn)
 	return current_work() == &conn->worker.link_work;
 }
 
-/* Connection worker: is it a work item, which may create sockets in the initial namespace? */
+/* Connection worker: is this a work item? Only that may create sockets, see hello_rx.c. */
 static inline bool afr_conn_in_work_item(const struct afr_conn *conn)
 {
 	return current_work() == &conn->worker.work || afr_conn_in_link_work(conn);

@@ -12,7 +12,10 @@
 
 #include <net/sock.h>
 
-/* Must the sender wait until bytes leave the send ring? If so, the path will wake it then. */
+/*
+ * Frees the empty pages of the send ring. Returns true if the sender must wait nevertheless, until
+ * bytes leave the ring: then the path will wake it.
+ */
 static bool snd_starved(struct afr_conn *conn)
 {
 	bool starved;
@@ -41,8 +44,9 @@ static void rcv_no_memory(struct afr_conn *conn)
 }
 
 /*
- * Must the worker wait until the program reads? If so, wakes the program, which may be waiting for
- * more bytes than the receive ring has pages for.
+ * Frees the empty pages of the receive ring. If the worker must wait nevertheless, until the
+ * program reads, returns true and wakes the program, which may be waiting for more bytes than the
+ * ring has pages for.
  */
 static bool rcv_starved(struct afr_conn *conn)
 {

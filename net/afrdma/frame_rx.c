@@ -20,7 +20,7 @@
 #include "urgent.h"
 
 #define BUDGET		(512 * 1024)	/* bytes read before the worker is queued again */
-#define RX_SEGMENTS	17		/* of one read: the bytes of 16 pages, not aligned */
+#define RX_SEGMENTS	17		/* pages in which one read of up to 16 pages can lie */
 
 static int on_data(struct afr_conn *conn, const struct afr_frame *frame)
 {

@@ -52,7 +52,7 @@ static bool build_resume(struct afr_conn *conn, struct afr_frame *frame)
 static void resume_built(struct afr_conn *conn, const struct afr_frame *frame)
 {
 	spin_lock(&conn->rx.lock);
-	afr_conn_set_credit_imm(conn, false);	/* CREDIT may only follow RESUME (PC3) */
+	afr_conn_set_credit_imm(conn, false);	/* CREDIT may be sent again, behind RESUME (PC3) */
 	spin_unlock(&conn->rx.lock);
 	afr_conn_schedule(conn);	/* the next epoch may begin, even if no frame arrives */
 }
@@ -260,7 +260,7 @@ static void try_move(struct afr_conn *conn)
 	conn->attach.move_start = afr_tx_move(&conn->tx.seq);
 	conn->moves++;
 	set_bit(AFR_FRAME_MOVE, &conn->out.pending);
-	afr_conn_schedule(conn);	/* the worker posts: the caller may only write frames */
+	afr_conn_schedule(conn);	/* the worker will post the bytes if the caller does not */
 	afr_netns_count(conn->an->net, AFR_STAT_MOVE_TX);
 	trace_afrdma_conn_move(conn->id, true, AFR_ON_LINK, conn->tx.seq.epoch,
 			       conn->attach.move_start);
@@ -431,8 +431,8 @@ static int send_frame(struct afr_conn *conn)
 }
 
 /*
- * Prepares the next bytes that were written early, without a frame header. An urgent byte is sent
- * by itself: TCP may take only a part of a longer write, and would mark the end of that part as
+ * Prepares the next early bytes, which are sent without a frame header. An urgent byte is sent by
+ * itself: TCP may take only a part of a longer write, and would mark the end of that part as
  * urgent. Only the TCP window limits early bytes. Returns false when none is left.
  */
 static bool next_early(struct afr_conn *conn)
@@ -550,12 +550,14 @@ void afr_frame_tx_push(struct afr_conn *conn)
 {
 	if (afr_conn_tx_mode(conn) != AFR_MODE_FRAMED || test_bit(AFR_F_ABORTED, &conn->flags))
 		return;
-	smp_mb__before_atomic();	/* requests before the flag, for the holder's push() */
+	/* a holder of the mutex that clears the flag sees the frames requested before this call */
+	smp_mb__before_atomic();
 	set_bit(AFR_F_PUSH_AGAIN, &conn->flags);
-	smp_mb__after_atomic();	/* flag before trylock: pairs with the one after the unlock */
+	/* set the flag before trying the lock; pairs with the barrier behind mutex_unlock() */
+	smp_mb__after_atomic();
 	while (test_bit(AFR_F_PUSH_AGAIN, &conn->flags) && mutex_trylock(&conn->out.mutex)) {
 		clear_bit(AFR_F_PUSH_AGAIN, &conn->flags);
-		/* the flag is cleared before push() reads out.pending: it sees earlier requests */
+		/* clear the flag before push() reads out.pending; pairs with the first barrier */
 		smp_mb__after_atomic();
 		push(conn);
 		mutex_unlock(&conn->out.mutex);

@@ -66,7 +66,10 @@ static void back_off(struct afr_group *g, unsigned long least, unsigned long mos
 	g->not_before = jiffies + g->backoff;
 }
 
-/* Keeps the group for @more jiffies after its back-off, so that later joins find the history. */
+/*
+ * Keeps the group for @more jiffies after its back-off, so that later joins find its count of
+ * short-lived links.
+ */
 static void remember(struct afr_group *g, unsigned long more)
 {
 	lockdep_assert_held(&g->lock);
@@ -281,9 +284,9 @@ static struct afr_link *pick_link(struct afr_group *g)
 /*
  * Should one more link be connected in the background? A group gets at least links_per_group links,
  * so that the CPUs share the load. Each message in flight on a link needs one of its link_depth
- * receives, so more links are connected when more than SHARERS connections share a receive. With
- * the default link_depth, that happens from 1024 * links_per_group connections on; below, the
- * number of queue pairs does not depend on the number of connections.
+ * receives, so more links, up to LINKS_MAX, are connected when SHARERS or more connections share a
+ * receive. With the default link_depth, that happens from 1024 * links_per_group connections on;
+ * with fewer connections, the number of queue pairs does not depend on how many there are.
  */
 static bool needs_more_links(const struct afr_group *g)
 {
@@ -346,7 +349,11 @@ static bool joins_wait(struct afr_group *g)
 	return wait;
 }
 
-/* Answers all waiting joins; stops if a link is being connected for them. */
+/*
+ * Answers all waiting joins, with a link that is up or with the reason why there is none. If no
+ * link is up, starts to connect one unless this is ruled out, and leaves the joins waiting for it.
+ * After joins have got a link, connects one more in the background if needs_more_links().
+ */
 static void serve(struct afr_group *g)
 {
 	struct afr_link *link;
@@ -402,7 +409,7 @@ static void refuse_join(struct afr_join *join, enum afr_reason reason)
  * @an: namespace
  * @peer: the peer, from the TCP connection and its HELLO
  * @join: its joined() is called with the result, before or after this function returns, unless
- *	afr_group_join_cancel() comes before
+ *	afr_group_join_cancel() is called first
  *
  * More links, as many as needs_more_links() demands, are connected in the background, and
  * connections are distributed over those that are up.
@@ -604,7 +611,10 @@ void afr_group_exit(void)
 	struct afr_group *g = NULL;
 
 	afr_group_table_close();
-	/* this takes the lock of each group, so afterwards no group queues its ->memory work */
+	/*
+	 * This takes the lock of each group, under which remember() checks that the table is not
+	 * closed. So afterwards no group queues its ->memory work.
+	 */
 	afr_group_for_each_link(NULL, shut_down, NULL);
 	while ((g = afr_group_table_next(g)))
 		flush_delayed_work(&g->memory);

@@ -180,11 +180,11 @@ static bool same_prefix(const struct sockaddr_storage *a, const struct sockaddr_
 }
 
 /*
- * Would one more group exceed a limit? A pair of addresses normally has one group, and for a while
- * after restarts of the peer, also the groups of its earlier instances. BETWEEN_MAX keeps a host
- * that invents instances from taking all groups. A /64 that has groups gets another one only while
- * it has fewer groups than are free, so that a host does not get all groups by using many of its
- * addresses.
+ * Would one more group exceed a limit? A pair of addresses normally has one group and, for a while
+ * after the peer has restarted, also the groups of the peer's earlier instances. BETWEEN_MAX keeps
+ * a host that invents instances from taking all groups. A /64 that has groups gets another one
+ * only if it has fewer groups than can still be created before groups_max is reached, so that a
+ * host does not get all groups by using many of its addresses.
  */
 static bool too_many(struct afr_net *an, const struct afr_peer *key)
 {

@@ -21,7 +21,8 @@ struct afr_group {
 	struct work_struct	work;
 	struct list_head	joins;		/* under joins_lock of group.c */
 
-	struct mutex		lock;		/* protects the members below, except the key */
+	/* protects the members below, except the key, which is part of @peer and constant */
+	struct mutex		lock;
 	struct afr_peer		peer;
 	struct list_head	members;
 	unsigned int		count;		/* number of members */

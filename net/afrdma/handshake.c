@@ -108,7 +108,10 @@ static struct sock *listener_syn_recv(const struct sock *sk, struct sk_buff *skb
 	return child;
 }
 
-/* Finds or makes the copies of @ops, a table of TCP or such a copy; NULL if ops_table is full. */
+/*
+ * Returns the entry of ops_table for @ops, which is a table of TCP or a modified copy of one. Adds
+ * the entry if there is none; returns NULL if ops_table is full.
+ */
 static struct afr_listen_override *ops_find_or_add(const struct inet_connection_sock_af_ops *ops)
 {
 	struct afr_listen_override *one = ops_find(ops);
@@ -164,7 +167,10 @@ static enum afr_reason offer_insert(struct afr_handshake *offer, struct sock *sk
 
 	if (offer->syns >= SYN_OPTION_MAX)
 		return AFR_REASON_OPTION_DROPPED;
-	/* not in afr_handshake_arm(): connect() to a v4-mapped address replaces the table later */
+	/*
+	 * In afr_handshake_arm() this would be too early: afterwards, a connect() to a v4-mapped
+	 * address replaces the table.
+	 */
 	override = ops_find_or_add(icsk->icsk_af_ops);
 	if (!override || afr_syn_segment_check_room(skb) || afr_syn_segment_insert(skb, pf, &opt))
 		return AFR_REASON_OPTION_NO_ROOM;
@@ -186,9 +192,10 @@ static void client_syn(struct net *net, struct sock *sk, struct sk_buff *skb, u8
 	const u8 *opts;
 
 	/*
-	 * If a VRF device has delayed the SYN until the handshake was over, sk_user_data is NULL or
-	 * the connection, which was stored there after sk_state_change had been reset. If it still
-	 * is the offer, RCU keeps the memory.
+	 * If a VRF device has delayed the SYN until the handshake was over, sk_user_data may be
+	 * NULL, or the connection. The connection was stored after sk_state_change had been reset,
+	 * which the check below detects. An offer that ends after it was read here stays readable,
+	 * because RCU delays the freeing of the AF_RDMA socket that contains it.
 	 */
 	smp_rmb();	/* pairs with rcu_assign_sk_user_data() in afr_tcp_sock_install() */
 	if (!offer || READ_ONCE(sk->sk_state_change) != offer_state_change)
@@ -283,7 +290,8 @@ static void offer_state_change(struct sock *sk)
 
 /**
  * afr_handshake_arm() - offer AF_RDMA to the peer of the next connect()
- * @offer: its settled() is set; it stays in place until settled() or afr_handshake_disarm()
+ * @offer: with settled() set by the caller; stays allocated until settled() is called, or
+ *	afr_handshake_disarm()
  * @sk: a TCP socket that is neither connected nor listening
  * @reason: AFR_REASON_NONE; or the reason not to offer AF_RDMA, which settled() then reports
  *
@@ -316,7 +324,8 @@ int afr_handshake_arm(struct afr_handshake *offer, struct sock *sk, enum afr_rea
  * @offer: armed, disarmed, settled or never armed
  * @sk: its TCP socket
  *
- * Called after a connect() that has failed, and by close(). settled() is not called afterwards.
+ * Called after a connect() that has failed, after connect(AF_UNSPEC), and by close(). settled() is
+ * not called afterwards.
  *
  * Context: Process, @sk locked.
  */
@@ -344,7 +353,7 @@ u32 afr_handshake_nonce(const struct afr_handshake *offer)
 
 /* Server */
 
-/* A decision is an enum afr_reason (refused), or this value: a SYN-ACK is to carry the answer. */
+/* A decision is the reason for a refusal, or this value if a SYN-ACK is to carry the answer. */
 #define DECISION_ANSWERED	0xffff
 
 /* The value that server_decide() stores in a saved SYN: a keyed hash, which no client can forge. */

@@ -122,7 +122,10 @@ bool afr_hello_rx_early_pending(const struct afr_conn *conn)
 	       test_bit(AFR_F_NO_EARLY_TX, &conn->flags);
 }
 
-/* The peer's first bytes are the application's: the receive direction is in fallback mode. */
+/*
+ * The peer's first bytes are the application's, or it has ended without sending a byte: the
+ * receive direction falls back, and so does the send direction, unless it is framed.
+ */
 static void rx_fallback(struct afr_conn *conn, enum afr_reason reason)
 {
 	if (afr_conn_tx_mode(conn) == AFR_MODE_FRAMED) {
@@ -200,8 +203,9 @@ static void take_hello(struct afr_conn *conn, const struct afr_hello *hello)
 
 /*
  * May HELLO be answered in this context? The answer carries the port of the cm listener, which may
- * have to be created first. iw_cm creates a socket for it in the namespace of the current task, so
- * only a work item may create it.
+ * have to be created first. iw_cm creates a socket for it in the namespace of the current task.
+ * That has to be the initial namespace, so only a work item, which always runs there, may create
+ * the cm listener.
  */
 static bool may_answer(struct afr_conn *conn)
 {

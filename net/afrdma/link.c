@@ -36,8 +36,13 @@
 #include "trace.h"
 
 #define PORT_POLL	(HZ / 5)	/* between checks for an active device port */
-#define SHORT_LIFE	(15 * HZ)	/* includes four seconds of retries by the device */
-#define SHORT_BYTES	SZ_1M		/* small packets may pass where large ones are lost */
+/*
+ * A link counts as short-lived only if it was up for less than SHORT_LIFE and has transferred less
+ * than SHORT_BYTES. SHORT_LIFE includes four seconds of retries by the device. SHORT_BYTES is not
+ * zero, because small packets may pass on a path that loses large ones.
+ */
+#define SHORT_LIFE	(15 * HZ)
+#define SHORT_BYTES	SZ_1M
 #define TRY		(3 * HZ / 2)	/* per attempt; rdma_cm repeats a request only after 4 s */
 
 static LIST_HEAD(links);
@@ -141,7 +146,7 @@ static void report_failed(struct afr_link *link)
 	link->ops->settled(link, link->reason);
 }
 
-/* Starts link->timer: it expires at the connect timeout, or before for another attempt (active). */
+/* Starts link->timer for the connect timeout or, at the active end, an earlier next attempt. */
 static void connect_timer(struct afr_link *link)
 {
 	unsigned long next = link->cm.end;
@@ -172,7 +177,7 @@ static void timeout(struct afr_link *link)
 	}
 }
 
-/* Was an established link lost, rather than closed on purpose by this end? */
+/* Was an established link lost, rather than closed by this end, or by the peer while unused? */
 static bool lost(const struct afr_link *link)
 {
 	if (link->reason == AFR_REASON_LINK_DISCONNECTED && !link->life.in_use)
@@ -235,7 +240,8 @@ static void down_channels(struct afr_link *link)
 /* Fences and drains a dying link, then reports its end to the channels and the group layer. */
 static void take_down(struct afr_link *link)
 {
-	AFR_CHECK(current_work() == &link->work);	/* which never waits for itself (I15) */
+	/* this is the link worker, so nothing that is called here may wait for it (I15) */
+	AFR_CHECK(current_work() == &link->work);
 	link->life.in_use = READ_ONCE(link->members.count);
 	del_timer_sync(&link->timer);
 	del_timer_sync(&link->keepalive.tail);
@@ -299,7 +305,7 @@ static void copy_address(struct sockaddr_storage *to, const struct sockaddr *fro
 						       sizeof(struct sockaddr_in));
 }
 
-/* Starts the connect timeout, and has the link worker handle the first @event. */
+/* Starts the connect timeout, and has the link worker handle @event, the first of the link. */
 static void start(struct afr_link *link, enum afr_link_event event)
 {
 	link->cm.end = jiffies + msecs_to_jiffies(READ_ONCE(link->an->set.attach_timeout_ms));
@@ -459,7 +465,7 @@ bool afr_link_was_up(const struct afr_link *link)
 }
 
 /**
- * afr_link_short_lived() - was the link lost in a way that suggests a path without RDMA?
+ * afr_link_short_lived() - does the loss of the link suggest that its path is unfit for RDMA?
  * @link: link, dead
  *
  * On such a path one end gets no acknowledgments, and the other end sees that its peer left the

@@ -250,7 +250,7 @@ static struct rdma_conn_param conn_param(const struct afr_link *link, const void
 		.private_data_len	= len,
 		.responder_resources	= min(RDMA_READS, attrs->max_qp_rd_atom),
 		.initiator_depth	= min(RDMA_READS, attrs->max_qp_init_rd_atom),
-		/* not 7, "forever": as rnr_retry_count by the standard, in rxe as both */
+		/* 7 would mean forever: for rnr_retry_count by the standard, in rxe for both */
 		.retry_count		= AFR_CM_RETRIES,
 		.rnr_retry_count	= AFR_CM_RETRIES,
 	};
@@ -313,7 +313,7 @@ static void rejected(struct afr_link *link, struct rdma_cm_event *event)
 		reason = AFR_REASON_PEER_NO_SERVICE;
 		break;
 	default:
-		/* Not only for CONSUMER_DEFINED: siw reports a status of its own. */
+		/* The peer's reason comes with any status: siw never reports CONSUMER_DEFINED. */
 		if (rep && event->param.conn.private_data_len >= sizeof(*rep) &&
 		    be32_to_cpu(rep->magic) == AFR_CM_MAGIC)
 			reason = be32_to_cpu(rep->reason);
@@ -462,8 +462,8 @@ static bool destroy_attempt(struct afr_link *link)
  * afr_link_cm_retry() - active: start again with another id and queue pair
  * @link: link, connecting
  *
- * Called when no reply came (the request or the reply was lost, and rdma_cm does not repeat it
- * soon), and by afr_link_cm_stale().
+ * Called by afr_link_cm_stale(), and when no reply came: the request or the reply may be lost, and
+ * rdma_cm does not repeat a request soon.
  *
  * Context: link worker.
  */

@@ -4,12 +4,12 @@
  *
  * On a queue pair a message waits for everything posted before it, which may be a whole ring of
  * bulk. So for PACE_TIME after a latency-sensitive message, bulk of other connections of the link
- * is limited to the bytes in flight that delay a write by PACE_USECS: few on a slow fabric, and on
- * a fast one so many that bulk is hardly slower. Links do not pace each other: the device
- * arbitrates between them.
+ * may have only so many bytes in flight that they delay a write by about PACE_USECS: few on a slow
+ * fabric, and on a fast one so many that bulk is hardly slower. Links do not pace each other: the
+ * device arbitrates between them.
  *
- * No wake-up is lost: a channel is held back only while counted bulk is in flight. Counted bulk is
- * signaled, and its completion resumes the channel that has waited longest.
+ * No wake-up is lost: a channel is held back only while pace.in_flight counts bulk. Bulk that is
+ * counted is signaled, and its completion resumes the channel that has waited longest.
  *
  * On iWARP pacing achieves less: a completion only means that the local TCP has taken the bytes.
  */
@@ -23,7 +23,8 @@
 #include "netns.h"
 
 #define PACE_TIME	(HZ / 10)	/* after a latency-sensitive message */
-#define PACE_USECS	200		/* from post to completion, above pace.min_us */
+/* A write is late if it takes this much longer than pace.min_us. */
+#define PACE_USECS	200
 #define PACE_MIN	SZ_16K		/* lower bound of pace.limit and of the bulk write length */
 #define PACE_MAX	SZ_64M
 
@@ -103,7 +104,7 @@ void afr_link_pace_forget(struct afr_channel *channel)
  * afr_link_pace_admit() - may a channel post bulk now?
  * @channel: channel; queued if it has to wait
  * @len: bytes of the write
- * @ctx: send context of the write; while bulk is paced, set so that the write is counted
+ * @ctx: send context of the write; changed here so that the write is counted, if bulk is paced
  *
  * Context: process or softirq, link->lock held.
  * Return: 0; or -EAGAIN, and the upcall paced() will follow.

@@ -10,8 +10,8 @@
  * slots are returned under the same lock; then progress() serves the queue until it is empty or no
  * credit or slot is left. One message is reserved for each channel in the queue, so that others
  * cannot starve it; the channel may post that message when its kick() is called. Completions come
- * one at a time, so kick() runs for at most one channel at a time. What a completion refers to is
- * memory of the link, never of a connection, which is found under RCU (O3).
+ * one at a time, so kick() runs for at most one channel at a time. A completion refers to no
+ * connection: it finds the link by wr_cqe, and the channel by its id, under RCU (O3).
  */
 #include <linux/log2.h>
 #include <linux/rcupdate.h>
@@ -75,7 +75,7 @@ void afr_link_put(struct afr_link *link)
 }
 
 /**
- * afr_link_queue_fail() - afr_link_fail() under the lock
+ * afr_link_queue_fail() - do what afr_link_fail() does, for a caller that holds link->lock
  * @link: link
  * @reason: why; the first reason counts
  *
@@ -134,7 +134,10 @@ bool afr_link_queue_up(struct afr_link *link)
 
 /* Send queue */
 
-/* Is there a queue pair to post to? Not while a connect attempt is being replaced by the next. */
+/*
+ * May work requests and receives be posted? Not after the link has failed, nor while a connect
+ * attempt is being replaced by the next.
+ */
 static bool may_post(const struct afr_link *link)
 {
 	lockdep_assert_held(&link->lock);
@@ -211,9 +214,9 @@ int afr_link_queue_post(struct afr_link *link, struct ib_rdma_wr *wr, u32 imm,
 }
 
 /*
- * Announce reposted receives to the peer, if that is due or requested, and possible (PC8). An
- * announcement that is not due may give the peer no new credit, so it must not use the reserved
- * credit.
+ * Announces reposted receives to the peer (PC8) if that is due, or if one end has requested it of
+ * the other. Returns false if nothing was posted. An announcement that is not due might not give
+ * the peer any credit, so it must not use the reserved credit.
  */
 static bool announce(struct afr_link *link)
 {
@@ -238,9 +241,10 @@ static bool announce(struct afr_link *link)
  * afr_link_queue_probe() - post something that the peer responds to
  * @link: link, up or connecting
  *
- * A zero-length write: the peer's device acknowledges it, and it needs no key, memory or receive.
- * iWARP has no such acknowledgments: there it is an announcement that requests one in return.
- * If the queue has no space now, a write is left out, and an announcement follows later.
+ * Normally the probe is a zero-length write: the peer's device acknowledges it, and it needs no
+ * key, memory or receive. iWARP has no such acknowledgments: there the probe is an announcement
+ * that requests one in return. If there is no space now, a write is not posted at all, but an
+ * announcement is posted later.
  *
  * Context: process or softirq, link->lock held.
  * Return: true if something was posted.
@@ -267,7 +271,8 @@ bool afr_link_queue_probe(struct afr_link *link)
  * afr_link_queue_space() - count the messages that channels may post now
  * @link: link
  *
- * Slots and credits reserved for announcements are not counted, or both ends could run out of them.
+ * Reserved slots and credits are not counted: if channels used them, too, both ends could be
+ * unable to announce receives, and would wait for each other.
  *
  * Context: process or softirq, link->lock held.
  * Return: messages.
@@ -298,7 +303,10 @@ static struct afr_channel *next_waiter(struct afr_link *link)
 	return channel;
 }
 
-/* Credits or send slots may have been returned: announce receives, serve waiters. Softirq. */
+/*
+ * Called in softirq after a completion, which may have returned credits or send slots: wakes tasks
+ * that wait for a slot, announces receives, and lets channels that wait or are held back post.
+ */
 static void progress(struct afr_link *link)
 {
 	struct afr_channel *channel, *paced;
@@ -325,7 +333,7 @@ static void progress(struct afr_link *link)
 
 static void completion_error(struct afr_link *link, const struct ib_wc *wc)
 {
-	/* A rejected connect attempt flushes too; its rdma_cm event contains the reason. */
+	/* If a connect attempt is rejected, its receives are flushed; rdma_cm reports why. */
 	if (wc->status == IB_WC_WR_FLUSH_ERR && READ_ONCE(link->state) == AFR_LINK_CONNECTING)
 		return;
 	if (wc->status != IB_WC_WR_FLUSH_ERR)
@@ -393,7 +401,7 @@ static int handle_credits(struct afr_link *link, u16 count, bool asks)
 	return ret;
 }
 
-/* A write to channel @id, or (@detach) the peer's DETACH for it. */
+/* Handles a write of the peer to channel @id or, if @detach is set, the peer's DETACH for it. */
 static int handle_channel_message(struct afr_link *link, u16 id, u32 len, u16 cursor, bool detach)
 {
 	struct afr_channel *channel;
@@ -444,7 +452,7 @@ static int receive(struct afr_link *link, const struct ib_wc *wc)
 	return ret;
 }
 
-/* Count a completed receive, and repost a batch when that many have completed. */
+/* Counts a completed receive. If it is the last one of a batch, posts the batch again. */
 static void repost(struct afr_link *link)
 {
 	unsigned int i;
@@ -569,8 +577,8 @@ static bool wait_on(struct afr_link *link, unsigned int *looks, unsigned int *id
  * @link: link
  * @wr: request, or a chain of two; the last one is made signaled here
  *
- * The request may have to wait for everything posted before it. So the link counts as lost if the
- * peer acknowledges nothing for twice link_timeout_ms, or if the request has not completed in eight
+ * The request may have to wait for everything posted before it. The link is taken down if no
+ * request at all completes for twice link_timeout_ms, or if this one has not completed after eight
  * times link_timeout_ms.
  *
  * Context: process; sleeps. The death of the link ends the wait.
@@ -592,7 +600,7 @@ int afr_link_queue_run(struct afr_link *link, struct ib_send_wr *wr)
 		return ret;
 	while (!wait_for_completion_timeout(&op.done, look))
 		if (!wait_on(link, &looks, &idle, &tail)) {
-			wait_for_completion(&op.done);	/* at the latest after the drain */
+			wait_for_completion(&op.done);	/* ends at the latest after the drain */
 			break;
 		}
 	return op.ok ? 0 : -ENOTCONN;

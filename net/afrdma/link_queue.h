@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The private definition of a link, and its queues: posting, completions and credits. Only the
- * link layer includes this (channel.c, link*.[ch], and mr.c, whose registrations are posted to the
- * queue of the link) and the test code under test/. rdma_tx.c and tx_policy.c include it
- * indirectly, by link_pace.h.
+ * The private definition of a link, and its queues: posting, completions and credits. It is
+ * included by channel.c, link*.[ch], mr.c, which posts registrations to the queue of a link, and
+ * the code under test/; and through link_pace.h by rdma_tx.c and tx_policy.c.
  */
 #ifndef AFR_LINK_QUEUE_H
 #define AFR_LINK_QUEUE_H
@@ -36,7 +35,7 @@ enum afr_link_event {
 	AFR_LINK_EV_ROUTE,	/* active: route resolved: create the queue pair, connect */
 	AFR_LINK_EV_ACCEPT,	/* passive: create the queue pair, accept */
 	AFR_LINK_EV_STALE,	/* active: rejected because of a stale connection: retry */
-	AFR_LINK_EV_UP,		/* report to the group layer */
+	AFR_LINK_EV_UP,		/* the link is up: report this to the group layer */
 	AFR_LINK_EV_COMM_EST,	/* a message arrived before the handshake was over */
 	AFR_LINK_EV_TIMER,	/* link->timer has expired */
 	AFR_LINK_EV_QP,		/* fatal queue pair event, from any context */
@@ -79,7 +78,7 @@ struct afr_link_life {
 	bool settled;			/* settled() was called ... */
 	bool was_up;			/* ... with reason 0 */
 	unsigned long up_since;		/* jiffies */
-	bool in_use;			/* channels had joined when it was taken down */
+	bool in_use;			/* there were channels when it was taken down */
 	bool used;			/* came up: the peer may know keys; under link->lock */
 };
 
@@ -95,7 +94,7 @@ struct afr_link_sq {
 	unsigned int nr_waiting;	/* channels on both lists */
 	struct afr_channel *kicked;	/* whose kick() is being called: it may post one message */
 	bool ask, answer;		/* announce even if not due: @ask requests one in return */
-	u32 posts;			/* calls that posted something */
+	u32 posts;			/* successful calls of sq_post() */
 	u64 bytes, writes;
 	u64 done;			/* bytes of writes before the last completed signaled one */
 };
@@ -103,7 +102,7 @@ struct afr_link_sq {
 /* Pacing. Under link->lock; @last, @others_until, @last_until and @limit are read without, too. */
 struct afr_link_pace {
 	const struct afr_channel *last;	/* the last on @latency; compared, not dereferenced */
-	u64 others_until;		/* jiffies64: end of pacing for channels but @last */
+	u64 others_until;		/* jiffies64: end of pacing for all channels but @last */
 	u64 last_until;			/* jiffies64: end of pacing for @last */
 	u32 in_flight;			/* bytes of bulk in flight, counted while pacing */
 	u32 limit;			/* limit of @in_flight */
@@ -116,7 +115,7 @@ struct afr_link_pace {
 struct afr_link_keepalive {
 	struct timer_list tail;		/* checks whether the last messages have arrived */
 	u32 tail_posts;			/* sq.posts when @tail was started last */
-	unsigned int tail_probes;	/* probes since another message was posted */
+	unsigned int tail_probes;	/* tail probes since anything else was posted */
 	unsigned long idle_end;		/* jiffies: when to take down a link without channels */
 	unsigned int silent_checks;	/* in use: checks since the peer last showed activity */
 	u32 last_sq_tail;		/* sq.tail at the last check */
@@ -156,7 +155,7 @@ struct afr_link {
 	struct work_struct work;	/* the link worker */
 	struct work_struct free_work;
 	unsigned long events;		/* bits numbered by enum afr_link_event */
-	struct timer_list timer;	/* connecting, then keepalive, idle time or end of the id */
+	struct timer_list timer;	/* for connecting; keepalive or idle time; freeing cm.id */
 	wait_queue_head_t wait;		/* for send slots, and the end of a down() upcall */
 
 	/* written by the link worker; constant from settled() until the link is taken down */

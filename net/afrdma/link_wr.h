@@ -17,7 +17,7 @@
 
 #define AFR_LINK_WR_SGES	2	/* most SGEs of a write; only iWARP uses more than one */
 
-/* Memory that the work requests of a message need while they are posted. */
+/* Memory that the work requests of a message need until ib_post_send() has returned. */
 struct afr_link_wr {
 	struct ib_send_wr	send;
 	struct ib_sge		sge;

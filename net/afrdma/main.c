@@ -76,8 +76,8 @@ netns:
 }
 
 /*
- * There are no sockets any more, because each holds a reference to the module, and so does each
- * connection that is still active. Links may linger.
+ * There are no sockets and no active connections any more, because each of them holds a reference
+ * on the module. Links may linger.
  */
 static void __exit afrdma_exit(void)
 {

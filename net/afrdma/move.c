@@ -95,9 +95,9 @@ int afr_move_rx_resume(struct afr_conn *conn, const struct afr_frame *frame)
 }
 
 /*
- * Leaves the link and continues on TCP without the program noticing: RESUME reports what has
- * arrived (PM3). Nothing can land any more: the link is fenced and drained, or the peer's DETACH
- * was polled (PM7).
+ * Leaves the link and continues on TCP; the program does not notice. RESUME reports what has
+ * arrived (PM3), unless the peer never learned of the epoch. Called when nothing can land any
+ * more: the link is fenced and drained, or the peer's DETACH was polled (PM7).
  */
 static void continue_on_tcp(struct afr_conn *conn)
 {
@@ -138,9 +138,10 @@ static void link_left(struct afr_conn *conn)
 }
 
 /*
- * Has this end sent its last byte and received the peer's? If so, a DETACH of the peer belongs to
- * the end of the connection, not to a return to TCP. The FINs alone do not suffice: if the peer
- * returns to TCP, bytes that still wait for its window have to follow it there.
+ * Has this end sent its last byte and received the peer's last byte? If so, a DETACH of the peer
+ * belongs to the end of the connection, not to a return to TCP. It is not enough that both ends
+ * have sent FIN: bytes of this end may still wait for the peer's window, and if the peer returns
+ * to TCP, this end has to send them there.
  */
 static bool ending(struct afr_conn *conn)
 {
@@ -211,8 +212,8 @@ void afr_move_detach(struct afr_conn *conn)
  * Called when a detach was not completed in time. A connection that has ended and whose own DETACH
  * has completed gives up waiting for the peer's, to keep the link for the others: afr_attach_end()
  * invalidates the key before it unpins the ring (PE5), and the channel id is not used again. If the
- * peer writes nevertheless, the key is refused and the link is lost. Any other connection fails the
- * link; one that continues on TCP has to know what landed.
+ * peer writes nevertheless, the key is refused and the link is lost. In all other cases the link
+ * is taken down: a connection that continues on TCP, for example, has to know what has landed.
  */
 static void detach_overdue(struct afr_conn *conn)
 {

@@ -100,7 +100,8 @@ static int map_list(struct afr_mr *mr, unsigned int n)
 /*
  * When rxe retries an unacknowledged write, it executes later local operations again, and a second
  * REG_MR breaks the queue pair. But it delays LOCAL_INV until everything before it is acknowledged.
- * So a LOCAL_INV of the new region, which invalidates nothing, keeps REG_MR out of retries.
+ * So a LOCAL_INV of the new region, which invalidates nothing, is posted before REG_MR, and keeps
+ * REG_MR out of retries.
  */
 static bool retries_local_ops(const struct afr_mr *mr)
 {
@@ -228,8 +229,8 @@ int afr_mr_register(struct afr_mr *mr)
  * The caller knows that the region is unused (PE5): for a receive ring because the completion of
  * the peer's DETACH was polled, for a send ring because the local DETACH has completed, or for both
  * because the link is drained (down() was called), the peer has refused the attach, or it never
- * learned the key. If the caller has not waited for the peer's DETACH, the device refuses any
- * further write of the peer.
+ * learned the key. Or the caller has given up waiting for the peer's DETACH: the device refuses
+ * all writes of the peer that come after this.
  *
  * Context: process. Sleeps.
  */
@@ -241,7 +242,7 @@ void afr_mr_free(struct afr_mr *mr)
 		return;
 	if (mr->remote && mr->registered) {
 		wr.ex.invalidate_rkey = mr->mr->rkey;
-		/* this fails on a lost link, whose fenced queue pair accepts no writes anyway */
+		/* this fails on a lost link; then ib_dereg_mr() ends the peer's access */
 		afr_link_queue_run(mr->link, &wr);
 	}
 	close_mr(mr);

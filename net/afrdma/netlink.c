@@ -41,7 +41,7 @@ struct dump {
 	struct sk_buff *skb;
 	struct netlink_callback *cb;
 	u8 cmd;
-	u64 position;		/* of the visited entry, for objects without an order of ids */
+	u64 position;		/* of the visited entry, in a dump by position */
 };
 
 /* State of a dump between its calls, in cb->ctx. */
@@ -61,7 +61,10 @@ static struct net *dump_net(const struct netlink_callback *cb)
 	return sock_net(cb->skb->sk);
 }
 
-/* Adds a message filled by @put. -EMSGSIZE if the skb is full: the next call starts with @entry. */
+/*
+ * Adds a message filled by @put. Returns -EMSGSIZE if the skb is full: then the next call of the
+ * dump starts with @entry.
+ */
 static int dump_add(struct dump *dump, int (*put)(const struct dump *dump, const void *entry),
 		    const void *entry)
 {

@@ -21,7 +21,7 @@
 
 unsigned int afr_netns_id __read_mostly;
 
-/* TCP has its own limit, net.ipv4.tcp_max_orphans, but does not export it. */
+/* The module needs a limit of its own, as TCP does not export net.ipv4.tcp_max_orphans. */
 static int orphans_max;
 module_param(orphans_max, int, 0644);
 MODULE_PARM_DESC(orphans_max,
@@ -254,7 +254,7 @@ static void __net_exit netns_end(struct net *net)
 {
 	struct afr_net *an = afr_net(net);
 
-	/* the TCP socket of a connection pins the namespace, and is released after its rings */
+	/* all are 0: a connection's TCP socket pins the namespace until its rings are freed */
 	WARN_ON_ONCE(atomic_long_read(&an->ring_pages) ||
 		     atomic_long_read(&an->ring_promised) || atomic_read(&an->rings) ||
 		     atomic_read(&an->attaching) ||

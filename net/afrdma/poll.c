@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* poll(), and the ioctls that report how many bytes are queued and where the urgent byte is. */
+/* poll(), and the ioctls that report queued bytes and whether the next byte is the urgent one. */
 #include <linux/net.h>
 #include <linux/poll.h>
 #include <linux/sockios.h>
@@ -45,7 +45,7 @@ static __poll_t poll_framed_tx(struct sock *sk)
  * The only wait queue is that of the AF_RDMA socket, where events of the TCP socket arrive, too.
  *
  * Context: process, without locks.
- * Return: events, as tcp(7).
+ * Return: events, as for a TCP socket.
  */
 __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_struct *wait)
 {
@@ -61,8 +61,9 @@ __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_stru
 	if (tx == AFR_MODE_FALLBACK || rx == AFR_MODE_FALLBACK || tx == AFR_MODE_NONE) {
 		afr_tcp_sock_take_error(conn->tcp, sk);
 		/*
-		 * As sync_fallback(), without its lock. But not while the module reads HELLO or
-		 * frames from TCP: SO_RCVLOWAT must not delay them.
+		 * Copies SO_RCVLOWAT to the TCP socket, as sync_fallback() does, but without
+		 * lock_sock(). Not while the module itself reads HELLO or frames from TCP: the
+		 * program's SO_RCVLOWAT must not delay them.
 		 */
 		if (!AFR_HAVE_CUSTOM_SOCKOPT &&
 		    (rx == AFR_MODE_FALLBACK || rx == AFR_MODE_NONE))
@@ -78,7 +79,7 @@ __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_stru
 		mask |= poll_framed_rx(sk);
 	else if (rx == AFR_MODE_UNDECIDED && READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
 		mask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
-	/* both ends may send before the peer's HELLO has come */
+	/* a program may write before the peer's HELLO has come, at either end */
 	if (tx == AFR_MODE_FRAMED || (tx == AFR_MODE_UNDECIDED && afr_send_early_allowed(conn)))
 		mask |= poll_framed_tx(sk);
 

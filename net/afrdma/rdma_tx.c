@@ -131,7 +131,7 @@ static void detach(struct afr_conn *conn)
  * afr_rdma_tx_detach() - post DETACH, and nothing after it
  * @conn: connection, leaving its link; calls after DETACH was posted change nothing
  *
- * If the channel cannot post now, its next kick() does, unless the link is lost before.
+ * If the channel cannot post now, its next kick() posts DETACH, unless the link is lost before.
  *
  * Context: any but hard irq.
  */
@@ -170,8 +170,9 @@ static void data_landed(struct afr_conn *conn, u32 len)
 	afr_conn_readable(conn);
 	if (all)
 		afr_conn_changed(conn);		/* FIN came before the last byte */
+	/* the worker sends FINACK, or resets the connection if nobody may read the bytes */
 	if (all || test_bit(AFR_F_ORPHAN, &conn->flags) || test_bit(AFR_F_RX_REFUSED, &conn->flags))
-		afr_conn_schedule(conn);	/* sends FINACK, or resets if bytes are refused */
+		afr_conn_schedule(conn);
 }
 
 /* A write of the peer has carried @cursor; @data: the write also carried bytes. */

@@ -124,7 +124,7 @@ u32 afr_sockopt_rcvbuf(const struct sock *sk)
 
 /**
  * afr_sockopt_busy_poll() - get how long a receiver polls before it sleeps
- * @sk: AF_RDMA socket; AFRDMA_BUSY_POLL overrides SO_BUSY_POLL, unless it is 0
+ * @sk: AF_RDMA socket; if AFRDMA_BUSY_POLL is not 0, it overrides SO_BUSY_POLL
  *
  * Context: Any.
  * Return: microseconds; 0 for no polling.
@@ -300,9 +300,9 @@ static void set_late(struct sock *sk)
 {
 	struct afr_sock *as = afr_sk(sk);
 
-	smp_wmb();	/* the value before as->late */
+	smp_wmb();	/* the value is visible before as->late */
 	WRITE_ONCE(as->late, true);
-	smp_mb();	/* as->late before the mode is read */
+	smp_mb();	/* set as->late before reading the mode */
 	if (afr_conn_rx_mode(as->conn) == AFR_MODE_FALLBACK)
 		afr_tcp_settings_apply_late(sk);
 }
@@ -406,8 +406,9 @@ static int set(struct socket *sock, int level, int name, sockptr_t value, unsign
 	if (what == STORE)
 		return set_tcp(sock, name, value, len);
 	err = afr_tcp_settings_pass(afr_tcp(sock->sk), level, name, value, len);
+	/* the option may have changed the route, or set an IPsec policy, which denies RDMA */
 	if (!err && (level == IPPROTO_IP || level == IPPROTO_IPV6))
-		afr_route_invalidate(afr_sk(sock->sk)->conn);	/* IPsec policy: leave RDMA */
+		afr_route_invalidate(afr_sk(sock->sk)->conn);
 	return err;
 }
 
@@ -444,11 +445,11 @@ int afr_sockopt_set(struct socket *sock, int level, int name, sockptr_t value, u
 	if (IS_ERR(copy))
 		return PTR_ERR(copy);
 	if (!len && sockptr_is_null(value))
-		value = KERNEL_SOCKPTR(NULL);	/* IP_XFRM_POLICY: delete the policy */
+		value = KERNEL_SOCKPTR(NULL);	/* IP_XFRM_POLICY with NULL deletes the policy */
 	else
 		value = KERNEL_SOCKPTR(copy);
 	if (level == IPPROTO_IP && name == IP_TOS)
-		afr_tcp_settings_sync(sock->sk);	/* an earlier SO_PRIORITY goes first */
+		afr_tcp_settings_sync(sock->sk);	/* copies an earlier SO_PRIORITY first */
 	err = set(sock, level, name, value, len, what);
 	if (!err && level == IPPROTO_IP && name == IP_TOS)	/* sets the priority as well */
 		WRITE_ONCE(sock->sk->sk_priority, READ_ONCE(afr_tcp(sock->sk)->sk->sk_priority));
@@ -507,8 +508,8 @@ static int patch_info(struct afr_conn *conn, char __user *value, int __user *len
  * @value: user buffer for the value
  * @len: in, size of the buffer; out, bytes written
  *
- * TCP writes directly to the user buffer. Options that it would write there under the socket lock
- * have no row in support.h, or one with REFUSE.
+ * TCP writes directly to the user buffer. An option whose value TCP would write under the socket
+ * lock has no row in support.h, or a row with REFUSE.
  *
  * Context: Process, sockets unlocked.
  * Return: 0 or a negative error.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Applies options of the AF_RDMA socket to its TCP socket: socket filters, which both sockets
- * share; options that wait until the connection has fallen back to TCP; SOL_SOCKET options, on
- * kernels that do not pass them to the module; and options that accepted sockets inherit from their
- * listener.
+ * share; options that wait until the connection has fallen back to TCP; and SOL_SOCKET options, on
+ * kernels that do not pass them to the module. Also copies the options that an accepted AF_RDMA
+ * socket inherits from its listener.
  */
 #include <linux/filter.h>
 #include <linux/in.h>
@@ -87,9 +87,9 @@ static int check_filter_permission(struct socket *tcp)
  * @value: its value
  * @len: length of @value in bytes
  *
- * The core attaches the filter to the AF_RDMA socket, and the TCP socket then shares it. The core
- * holds the socket lock while it copies the filter from user memory, which may take any time. The
- * worker takes the lock of the TCP socket, but never that of the AF_RDMA socket.
+ * The core holds the lock of the socket while it copies the filter from user memory, which may
+ * take any time. So the core attaches the filter to the AF_RDMA socket, whose lock the worker
+ * never takes, and the TCP socket then shares the filter.
  *
  * Context: Process, both sockets unlocked.
  * Return: 0 or a negative error.
@@ -108,7 +108,7 @@ int afr_tcp_settings_filter(struct socket *sock, int name, sockptr_t value, unsi
 	share_filter(sk, tcp_sk);
 	release_sock(tcp_sk);
 	release_sock(sk);
-	afr_conn_schedule(afr_sk(sk)->conn);	/* with a filter, the worker leaves RDMA */
+	afr_conn_schedule(afr_sk(sk)->conn);	/* leaves RDMA if there is a filter now */
 	return 0;
 }
 
@@ -223,7 +223,7 @@ void afr_tcp_settings_apply_late(struct sock *sk)
 	struct sock *tcp_sk = tcp->sk;
 	bool plain = afr_conn_tx_mode(as->conn) == AFR_MODE_FALLBACK;
 
-	lock_sock(sk);		/* one call at a time, with the latest values */
+	lock_sock(sk);		/* serialises calls: the last one applies the latest values */
 	if (plain)
 		WRITE_ONCE(as->late, false);
 	WRITE_ONCE(tcp_sk->sk_peek_off, READ_ONCE(sk->sk_peek_off));
@@ -238,7 +238,7 @@ void afr_tcp_settings_apply_late(struct sock *sk)
 	release_sock(sk);
 }
 
-/* Copies options that calls in fallback mode obey; if framed, only the AF_RDMA socket has them. */
+/* Copies the SOL_SOCKET options of rule STORE, which a framed TCP socket does not get. */
 static void sync_fallback(struct sock *tcp_sk, const struct sock *sk)
 {
 	WRITE_ONCE(tcp_sk->sk_rcvlowat, sk->sk_rcvlowat);
@@ -286,7 +286,7 @@ void afr_tcp_settings_sync(struct sock *sk)
 	tcp_sk->sk_reuseport = sk->sk_reuseport;
 	tcp_sk->sk_mark = sk->sk_mark;
 	WRITE_ONCE(tcp_sk->sk_priority, sk->sk_priority);
-	/* a one-way connection sleeps in TCP for its fallback direction */
+	/* calls for the fallback direction of a one-way connection sleep in TCP */
 	WRITE_ONCE(tcp_sk->sk_rcvtimeo, sk->sk_rcvtimeo);
 	WRITE_ONCE(tcp_sk->sk_sndtimeo, sk->sk_sndtimeo);
 	sync_pacing(tcp_sk, sk);
@@ -308,7 +308,10 @@ static void inherit_filter(struct sock *child)
 	release_sock(child);
 }
 
-/* Copies the listener's time stamp and RECVERR options. In @child, LATE options wait as well. */
+/*
+ * If LATE options wait in @listener, they have to wait in @child, too. Copies those that the
+ * caller does not copy: time stamp and RECVERR options.
+ */
 static void inherit_late(struct sock *child, const struct sock *listener)
 {
 	const struct afr_sock *from = afr_sk(listener);
@@ -348,7 +351,8 @@ void afr_tcp_settings_inherit(struct sock *child, const struct sock *listener)
 	child->sk_rcvbuf = listener->sk_rcvbuf;
 	child->sk_reuse = listener->sk_reuse;
 	child->sk_reuseport = listener->sk_reuseport;
-	if (!AFR_HAVE_CUSTOM_SOCKOPT && !child->sk_mark)	/* may be set after listen() */
+	/* a mark or device set after listen() may not have reached the TCP listener in time */
+	if (!AFR_HAVE_CUSTOM_SOCKOPT && !child->sk_mark)
 		child->sk_mark = listener->sk_mark;
 	if (!AFR_HAVE_CUSTOM_SOCKOPT && !child->sk_bound_dev_if)
 		child->sk_bound_dev_if = listener->sk_bound_dev_if;

@@ -16,7 +16,7 @@
  * @family: AF_INET or AF_INET6
  * @tcp: out, the TCP socket
  *
- * As kern is 0, the socket belongs to the current task.
+ * Passes kern = 0 to __sock_create(), so that the socket belongs to the current task.
  *
  * Context: Process.
  * Return: 0 or a negative error, as socket().
@@ -32,9 +32,9 @@ int afr_tcp_sock_create(struct net *net, int family, struct socket **tcp)
  * @sock: AF_RDMA socket
  *
  * Sleepers and pollers of @sock then wait for events of @tcp, too; the stock callbacks wake them.
- * bind(), connect() and listen() call it again, as there is no file yet in socket(). Owner matches
- * of netfilter and SIGURG use the file. The TCP socket holds no reference on it:
- * afr_tcp_sock_ungraft() clears the pointer before the file is freed.
+ * There is no file yet in socket(), so bind(), connect() and listen() call this function again.
+ * SIGURG and the owner match of netfilter use the file. The TCP socket holds no reference on the
+ * file: afr_tcp_sock_ungraft() clears the pointer before the file is freed.
  *
  * Context: Process, @tcp unlocked.
  */
@@ -42,11 +42,11 @@ void afr_tcp_sock_graft(struct socket *tcp, struct socket *sock)
 {
 	struct sock *tcp_sk = tcp->sk;
 
-	lock_sock(tcp_sk);		/* softirqs set flags, too, and send SIGURG to the file */
+	lock_sock(tcp_sk);		/* softirqs also set flags, and use the file for SIGURG */
 	write_lock_bh(&tcp_sk->sk_callback_lock);
 	rcu_assign_pointer(tcp_sk->sk_wq, &sock->wq);
 	tcp->file = sock->file;
-	sock_set_flag(tcp_sk, SOCK_FASYNC);	/* wq->fasync_list has the receivers */
+	sock_set_flag(tcp_sk, SOCK_FASYNC);	/* enables SIGIO to those on wq->fasync_list */
 	write_unlock_bh(&tcp_sk->sk_callback_lock);
 	release_sock(tcp_sk);
 }
@@ -56,7 +56,8 @@ void afr_tcp_sock_graft(struct socket *tcp, struct socket *sock)
  * @tcp: TCP socket
  *
  * Must be called before the struct socket of the AF_RDMA socket is released. Callbacks that still
- * use its wait queue are in an RCU read-side critical section, and its inode is freed by RCU.
+ * use its wait queue are in an RCU read-side critical section, and the inode that contains it is
+ * freed only after a grace period.
  *
  * Context: Process, @tcp unlocked.
  */
@@ -250,9 +251,9 @@ void afr_tcp_sock_settings(struct afr_conn *conn, bool hide)
  * @conn: connection with TCP callbacks installed and a framed receive direction
  *
  * Window credits limit what the peer may send, except on a one-way connection, so a small SO_RCVBUF
- * need not limit the TCP window. A small TCP window would do harm: only TCP's window probes fill a
- * window below one segment, and each acknowledgment in this end's data makes the peer postpone its
- * probe (RFC 9293, 3.8.6.1; tcp_ack_probe()).
+ * need not limit the TCP window. A small TCP window would do harm: into a window below one
+ * segment, the peer's TCP sends bytes only as window probes, and each acknowledgment in this end's
+ * data makes it postpone the next probe (RFC 9293, 3.8.6.1; tcp_ack_probe()).
  *
  * Context: Process, TCP socket unlocked.
  */

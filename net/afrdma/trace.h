@@ -24,8 +24,8 @@ enum afr_trace_step {
 	AFR_STEP_ATTACH,	/* rings registered and ATTACH pending, or ATTACH received */
 	AFR_STEP_OVERDUE,	/* client: no answer in time; the attempt continues */
 	AFR_STEP_DONE,		/* attached to a link */
-	AFR_STEP_FAILED,	/* stays on TCP; has a reason */
-	AFR_STEP_LEFT,		/* has left its link; RESUME may still be awaited; has a reason */
+	AFR_STEP_FAILED,	/* stays on TCP, for the reason in the event */
+	AFR_STEP_LEFT,		/* has left its link, see reason; RESUME may still be awaited */
 };
 #endif
 

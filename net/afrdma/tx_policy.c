@@ -22,8 +22,8 @@
 #include "tx_policy.h"
 
 #define PIECE		(64u * 1024)	/* least piece size, see afr_tx_policy_piece() */
-#define SMALL		(32u * 1024)	/* fewer bytes are small, see is_small() */
-#define CORK_TIMEOUT	(HZ / 5)	/* limit of the time that MSG_MORE, TCP_CORK hold bytes */
+#define SMALL		(32u * 1024)	/* bytes; from here on is_small() is false */
+#define CORK_TIMEOUT	(HZ / 5)	/* how long MSG_MORE or TCP_CORK may hold bytes back */
 #define STREAM_WRITES	3
 #define LATENCY_MAX	(16u * 1024)
 #define BULK_HOLDOFF	(HZ / 10)
@@ -120,7 +120,7 @@ bool afr_tx_policy_is_latency(const struct afr_conn *conn, u32 len)
 /*
  * Returns the length of the next write: at most the piece size of afr_tx_policy_piece(), a quarter
  * of the window and what the link allows, and not across the end of either ring (a mirrored ring
- * has no end). @bulk is set by the length before pacing shortens it.
+ * has no end). Sets *@bulk to whether the length exceeds LATENCY_MAX before pacing shortens it.
  */
 static u32 run_length(const struct afr_conn *conn, u32 ready, bool *bulk)
 {
@@ -138,8 +138,8 @@ static u32 run_length(const struct afr_conn *conn, u32 ready, bool *bulk)
 /**
  * afr_tx_policy_write_len() - choose the length of the next write
  * @conn: connection on a link, conn->tx.lock held
- * @report: out: request its completion, because later small sends will wait for it
- * @bulk: out: it is bulk
+ * @report: out: whether to request its completion, because later small sends will wait for it
+ * @bulk: out: whether the write is bulk
  *
  * Context: any but hard irq.
  * Return: bytes; 0: do not send anything now.

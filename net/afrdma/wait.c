@@ -79,12 +79,12 @@ bool afr_wait_report_abort(struct sock *sk)
 
 	if (!test_bit(AFR_F_ABORTED, &conn->flags))
 		return false;
-	smp_rmb();	/* flag before conn->err; pairs with do_abort() */
+	smp_rmb();	/* read the flag before conn->err; pairs with do_abort() */
 	write_lock_bh(&sk->sk_callback_lock);
 	first = !test_and_set_bit(AFR_F_ABORT_REPORTED, &conn->flags);
 	if (first) {
 		WRITE_ONCE(sk->sk_err, conn->err);
-		smp_wmb();	/* error before shutdown, as TCP: who sees the end sees the error */
+		smp_wmb();	/* as in TCP: whoever sees sk_shutdown also sees sk_err */
 		WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
 		WRITE_ONCE(sk->sk_state, TCP_CLOSE);
 	}
@@ -145,12 +145,12 @@ static void sk_fallback(struct afr_conn *conn)
 	pass_zerocopy_key(conn);
 	afr_conn_set_tx_mode(conn, AFR_MODE_FALLBACK);
 	afr_conn_set_rx_mode(conn, AFR_MODE_FALLBACK);
-	smp_mb();	/* pairs with afr_shutdown(): it sets sk_shutdown, then reads the modes */
+	smp_mb();	/* set the modes before reading sk_shutdown; pairs with afr_shutdown() */
 	late = sk_shut(conn) & ~how;
 	if (late)
 		kernel_sock_shutdown(conn->tcp, late - 1);
 	if (test_bit(AFR_F_ABORT, &conn->flags))
-		tcp_abort(conn->tcp->sk, ECONNRESET);	/* the abort had to wait for the modes */
+		tcp_abort(conn->tcp->sk, ECONNRESET);	/* requested before the modes settled */
 	afr_conn_finish(conn);
 	afr_conn_changed(conn);
 }

@@ -18,7 +18,7 @@ int afr_wait_result(long *timeo, long left);
 								*__timeo));		\
 })
 
-/* Like afr_wait_event(), for frames of the peer: the sleeping call runs the worker inline. */
+/* Like afr_wait_event(), but when frames of the peer arrive, the call runs the worker inline. */
 #define afr_wait_frames(sk, timeo, condition)						\
 ({											\
 	struct sock *__sk = (sk);							\

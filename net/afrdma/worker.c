@@ -15,7 +15,7 @@
  * - inline in a call of the program, which saves the switch to a work item and back: in a call that
  *   waits to read or for HELLO, when TCP has bytes (afr_conn_incoming(), afr_conn_wait_end()); in
  *   close() (afr_conn_orphan()); in a non-blocking send while the send direction falls back
- *   (afr_conn_run_wait()). It must not create sockets there, see afr_conn_in_work_item().
+ *   (afr_conn_run_wait()). An inline run must not create sockets, see afr_conn_in_work_item().
  */
 #include "close.h"
 #include "conn_rings.h"

@@ -155,7 +155,7 @@ static bool get_body(const u8 *body, u8 kind, struct afr_frame *out)
 	return false;
 }
 
-/* DATA carries at least one byte of the stream; other frames are exactly as long as their body. */
+/* DATA has at least one byte of the stream behind its fixed body; other frames have none. */
 static bool length_ok(const struct frame_type_info *fact, u32 length)
 {
 	if (fact->kind == BODY_DATA)

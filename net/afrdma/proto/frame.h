@@ -10,7 +10,7 @@
 struct afr_frame {
 	u8	type;
 	u8	flags;
-	u32	length;		/* DATA: stream bytes behind it; unknown type: bytes to skip */
+	u32	length;		/* DATA: stream bytes that follow; unknown type: bytes to skip */
 	union {
 		u64	offset;	/* DATA, CREDIT, BLOCKED, FIN, FINACK, URGENT, URGENTACK */
 		u32	reason;	/* ERROR */

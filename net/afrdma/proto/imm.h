@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The 32-bit immediate of a write: the channel it is for, and the consumer cursor of the end that
- * writes, in 16 bits (cursor.h). For announcements and DETACH see AFR_CHANNEL_* in wire.h.
+ * The 32-bit immediate of a write: the receiver's channel id in the high half, and the writer's
+ * consumer cursor in the low half (cursor.h). For announcements and DETACH see AFR_CHANNEL_* in
+ * wire.h.
  */
 #ifndef AFR_PROTO_IMM_H
 #define AFR_PROTO_IMM_H

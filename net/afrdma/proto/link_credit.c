@@ -72,8 +72,8 @@ void afr_link_credit_use(struct afr_link_credit *c)
  * @c: credits of the link
  * @cumulative: receives that the peer has posted so far, modulo 2^16
  *
- * Announcements arrive in the order in which they were sent, so the count never goes back, and it
- * never leaves more credits than the peer's depth.
+ * Announcements arrive in the order in which they were sent, so a correct count is never below an
+ * earlier one. Nor does it ever grant more unused credits than the peer's depth.
  *
  * Context: any, link->lock held.
  * Return: 0, or -EPROTO if the count is impossible; then nothing has changed.

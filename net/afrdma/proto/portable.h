@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Everything that the files in proto/ may use: fixed-size types, byte order, errno, memcmp.
- * The same sources are compiled into the module, into the unit tests under ASan and UBSan, and
- * into the fuzzers. Nothing here may lock, allocate or sleep.
+ * All that the files in proto/ may use from outside: fixed-size types, byte order, errno, memcmp()
+ * and the like. These files are compiled into the module and, with ASan and UBSan, into unit tests
+ * and fuzzers. They must not lock, allocate or sleep.
  */
 #ifndef AFR_PROTO_PORTABLE_H
 #define AFR_PROTO_PORTABLE_H

@@ -6,14 +6,14 @@
  * afr_ring_size() - choose the size of a ring
  * @bytes: bytes that it should hold
  * @least: lower bound, a power of two, at least AFR_RING_MIN and a page: a ring has whole pages
- * @most: upper bound; if it is below @least, the size is @least
+ * @most: upper bound, limited to AFR_RING_MAX; if it is below @least, the size is @least
  *
- * Sizes are powers of two, so that the position of an offset is a bit mask. The lower bound of a
- * page holds for rings of this host only: a peer with smaller pages may have smaller rings.
+ * Sizes are powers of two, so that a bit mask turns an offset into a position. The lower bound of
+ * a page holds for rings of this host only: a peer with smaller pages may have smaller rings.
  *
  * Context: any.
- * Return: the smallest power of two that is at least @bytes and @least, or the largest one allowed
- * if that is smaller.
+ * Return: the smallest power of two that is at least @bytes and @least; if @most does not allow
+ * that, the largest power of two that it allows.
  */
 u32 afr_ring_size(u64 bytes, u32 least, u32 most)
 {
@@ -36,7 +36,8 @@ u32 afr_ring_size(u64 bytes, u32 least, u32 most)
  *
  * Context: any.
  * Return: the unused pages, as a range [first, last) of absolute page numbers, offset >> @shift.
- * Modulo the number of pages in the ring they are page indices, each of which occurs at most once.
+ * If there are none, first may even be above last. Modulo the number of pages in the ring, the
+ * numbers are page indices, each of which occurs at most once.
  */
 struct afr_ring_pages afr_ring_unused(u64 from, u64 end, u32 size, unsigned int shift)
 {

@@ -34,7 +34,7 @@ static inline u32 afr_ring_pos(u64 offset, u32 size)
 	return offset & (size - 1);
 }
 
-/* Returns the bytes from @offset on, at most @len, that do not cross the end of the ring. */
+/* Returns how many of the @len bytes from @offset on come before the end of the ring. */
 static inline u32 afr_ring_run(u64 offset, u32 len, u32 size)
 {
 	return min(len, size - afr_ring_pos(offset, size));

@@ -170,7 +170,7 @@ int afr_rx_move(struct afr_rx *rx, u32 epoch, u64 start)
 	return 0;
 }
 
-/* Counts @cursor as reported to the sender, which answers a BLOCKED. */
+/* Counts @cursor as reported to the sender, if it is news; that answers an earlier BLOCKED. */
 static void mark_reported(struct afr_rx *rx, u64 cursor)
 {
 	if (cursor <= rx->reported)
@@ -183,12 +183,15 @@ static void mark_reported(struct afr_rx *rx, u64 cursor)
  * afr_rx_close() - close the current epoch
  * @rx: receive sequence state
  *
- * Called only when no write is awaited any more: the link is fenced and drained (PM3), the writer's
- * DETACH was polled (PM7) or given up after all bytes had come, or the attach failed. Bytes that
- * landed without their MOVE are dropped: the sender continues at S. The consumer cursor counts as
- * reported from now on (PC7), so the caller sends RESUME, or CREDIT if the peer never used the
- * epoch (see sequence.h). RESUME is built later, from visible and consumed as they are then: by
- * that time more DATA may have arrived on TCP and been read.
+ * Called only when no write is awaited any more: the link is fenced and drained (PM3), the
+ * writer's DETACH was polled (PM7), or the attach failed. A connection that has ended or was
+ * aborted waits for that DETACH no longer than detach_timeout_ms. Bytes that landed without their
+ * MOVE are dropped: the sender continues at S.
+ *
+ * The consumer cursor counts as reported from now on (PC7), so the caller sends RESUME, or CREDIT
+ * if the peer never used the epoch; for exceptions see sequence.h. RESUME is built later, from
+ * visible and consumed as they are then: by that time more DATA may have arrived on TCP and been
+ * read.
  *
  * Context: any, conn->rx.lock held.
  * Return: X, the received offset that a RESUME written at once would contain.
@@ -260,8 +263,8 @@ void afr_rx_set_peer_ring(struct afr_rx *rx, u32 ring)
  * afr_rx_lowat_max() - get the largest number of unread bytes that a reader may wait for
  * @rx: receive sequence state
  *
- * More may never be available at the same time. On a link the sender keeps every unread byte in its
- * own ring (PM6). Its writers sleep while less than a third of that ring is free
+ * A reader that waits for more might wait forever. On a link the sender keeps every unread byte in
+ * its own ring (PM6). Its writers sleep while less than a third of that ring is free
  * (afr_tx_writable()), and the cursor it knows is rounded down by less than a unit (PC5).
  *
  * Context: any; only the ring sizes are read.
@@ -331,12 +334,11 @@ static u64 rounded(const struct afr_rx *rx)
 /**
  * afr_rx_credit_due() - should the consumer cursor be reported in a message of its own now?
  * @rx: receive sequence state
- * @imm: cursors are reported by immediate, rounded down to a unit; false: by CREDIT (PC3: never by
- *	both in the same epoch)
+ * @imm: true: cursors are reported by immediate, rounded down to a unit; false: by CREDIT (PC3)
  *
- * It is due when half of the smaller ring has been consumed and not reported, because the smaller
- * ring limits the sender. That rule alone would deadlock with a reader that waits for more than
- * half a ring, so a blocked sender gets a report as soon as one unit is consumed (PC6).
+ * A report is due when half of the smaller ring has been consumed and not reported, because the
+ * smaller ring limits the sender. That rule alone would deadlock with a reader that waits for more
+ * than half a ring, so a blocked sender gets a report as soon as one unit is consumed (PC6).
  *
  * Context: any, conn->rx.lock held.
  * Return: true if so: call afr_rx_report_imm() or afr_rx_report() next.
@@ -374,8 +376,8 @@ u64 afr_rx_report(struct afr_rx *rx)
  * @rx: receive sequence state
  *
  * Every write carries the cursor, whether a report is due or not. The caller samples it and posts
- * the write in one critical section: if a newer cursor were posted first, the older one would seem
- * to run backwards, and the sender would treat that as a violation.
+ * the write in one critical section: if a newer cursor were posted first, the peer would decode
+ * the older one as a huge advance, and treat it as a violation.
  *
  * Context: any, conn->rx.lock held.
  * Return: the cursor in 16 bits.

@@ -3,15 +3,15 @@
  * Sequence state of a stream: struct afr_tx for the send direction of a connection, struct afr_rx
  * for its receive direction. It records what was written, sent, received and consumed, and on which
  * path. tx.c and rx.c implement the rules about offsets and epochs when a direction moves between
- * paths (PM1-PM8, PC1-PC7 and PE1-PE2 of the protocol model), except for those listed below. They
- * know nothing of locks, nor of how a path carries bytes.
+ * paths (PM1-PM8, PC1-PC7 and PE1-PE2 in afrdma-internals.rst), except for those listed below.
+ * These two files know nothing of locks, nor of how a path carries bytes.
  *
  * An epoch is one attach to one link. Both ends number the epochs of a connection 1, 2, 3, ...
  * A direction enters the link by MOVE. When the link is lost or left, RESUME from the receiver
  * makes the direction continue on TCP.
  *
- * Some rules cannot be enforced here, and every caller must keep them (selftests/unit/model.c shows
- * how each of them fails):
+ * Some rules cannot be enforced here, and every caller must keep them (mutations of the model in
+ * selftests/unit/model.h break such rules to show what goes wrong):
  * - In each epoch an end sends ATTACH or ATTACHED on TCP first, and RESUME after that. The consumer
  *   cursor in ATTACH and ATTACHED is sampled by afr_rx_report() before the first immediate of the
  *   epoch, even if the frame is written later.

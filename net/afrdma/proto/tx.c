@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Updates the send sequence state, struct afr_tx of sequence.h, on writes, transmissions and
- * reports of the peer. The labels PM, PC and PE refer to the rules of the protocol model.
+ * reports of the peer. For the rules PM, PC and PE see afrdma-internals.rst.
  *
  * Offsets from the peer are at most 2^62 (frame.c), and every check compares two values before it
  * subtracts them, so nothing here overflows.
@@ -181,15 +181,16 @@ bool afr_tx_writable(const struct afr_tx *tx)
  * afr_tx_blocked() - can the direction continue only after the peer's reader consumes bytes?
  * @tx: send sequence state
  *
- * While this is true, the caller sends BLOCKED once for each value of @tx->consumed. It checks
- * after every post and after every cursor received. Without BLOCKED the peer reports nothing until
- * half of the smaller ring has been read, while its reader may wait for more bytes than have
- * arrived (PC6). On a link, a full send ring counts as blocked, too, because only the peer's cursor
- * frees it (PM6).
+ * While this is true, the caller sends BLOCKED, but only once until the peer reports its cursor
+ * again. The caller checks after every post and after every cursor received. Without BLOCKED the
+ * peer reports nothing until half of the smaller ring has been read, while its reader may wait for
+ * more bytes than have arrived (PC6). On a link, a full send ring blocks the direction, too,
+ * because only the peer's cursor frees it (PM6).
  *
  * Context: any, conn->tx.lock held.
- * Return: true if nothing may be sent, and either bytes wait for the window, or the direction is on
- * a link and its send ring has too little free space to wake writers (afr_tx_writable()).
+ * Return: true if nothing may be sent, and either bytes wait for the window, or the direction is
+ * on a link and has not ended, and its send ring has too little free space to wake writers
+ * (afr_tx_writable()).
  */
 bool afr_tx_blocked(const struct afr_tx *tx)
 {
@@ -215,7 +216,7 @@ void afr_tx_sent(struct afr_tx *tx, u32 len)
 
 /**
  * afr_tx_tcp_accepted() - account for bytes of the stream that TCP has accepted
- * @tx: send sequence state, where is AFR_ON_TCP
+ * @tx: send sequence state; @tx->where is AFR_ON_TCP
  * @len: bytes, at most sent - una
  *
  * TCP delivers them from now on, so the send ring need not hold them. On a link the peer's reports
@@ -335,9 +336,9 @@ u64 afr_tx_move(struct afr_tx *tx)
  * afr_tx_leave() - stop using the link of the current epoch
  * @tx: send sequence state
  *
- * Used when the link is lost, behind DETACH (PM7), and when the attach fails. If the direction had
- * entered the link, it is suspended, and bytes that the peer has not consumed stay in the send ring
- * until RESUME; otherwise it stays on TCP.
+ * Used when the link is lost, after the connection has left it by DETACH (PM7), and when the
+ * attach fails. If the direction had entered the link, it is suspended, and bytes that the peer
+ * has not consumed stay in the send ring until RESUME; otherwise it stays on TCP.
  *
  * Context: any, conn->tx.lock held.
  */

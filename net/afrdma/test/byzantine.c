@@ -97,7 +97,8 @@ bool afr_byzantine_post(struct afr_link *link, struct ib_rdma_wr *wr)
 	bool swallow = false;
 	u16 id;
 
-	if (flooding == link || link->iwarp)	/* the injections need immediates */
+	/* messages of a flood stay as they are; iWARP has no immediates to change */
+	if (flooding == link || link->iwarp)
 		return false;
 	spin_lock_bh(&lock);
 	remember(link, wr);
@@ -338,9 +339,9 @@ static int rogue_set(const char *text, const struct kernel_param *param)
 	wanted.ended = afr_byzantine.ended;
 	ret = parse(&wanted, strim(copy));
 	if (wanted.first)
-		wanted.last.link = 0;	/* perhaps of a connection that is exempt now */
+		wanted.last.link = 0;	/* its connection may be exempt now */
 	if (wanted.inj && wanted.inj->flood)
-		wanted.ended.link = 0;	/* its id may be in use again */
+		wanted.ended.link = 0;	/* its channel id may be in use again */
 	if (!ret)
 		afr_byzantine = wanted;
 	spin_unlock_bh(&lock);

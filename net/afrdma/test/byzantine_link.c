@@ -77,7 +77,7 @@ static bool imm_cursor(struct afr_link *link, struct ib_rdma_wr *wr)
 	return false;
 }
 
-/* From the first injection on, each message changed carries the cursor of that time, or "arg". */
+/* Each message that is changed carries the cursor of the first one, or "arg" if that was given. */
 static bool imm_frozen(struct afr_link *link, struct ib_rdma_wr *wr)
 {
 	if (!is_channel(wr) || !afr_inject_due())
@@ -153,10 +153,10 @@ static bool write_short(struct afr_link *link, struct ib_rdma_wr *wr)
 }
 
 /*
- * A mirrored ring is registered twice in a row, so there is memory after its end. An additional
- * ring size (arg) fits if the original write does not cross the end of the ring. Other writes are
- * left alone: the device would refuse them, and they would not reach the peer's checks. Ring
- * addresses start at 0.
+ * A mirrored ring is registered twice in a row, so there is memory after its end. If "arg" is the
+ * ring size, a write that is longer by "arg" fits, unless the original write crosses the end of
+ * the ring. A write that crosses it is left alone: the device would refuse the longer one, which
+ * would not reach the peer's checks. Ring addresses start at 0.
  */
 static bool write_long(struct afr_link *link, struct ib_rdma_wr *wr)
 {
