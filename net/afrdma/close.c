@@ -27,8 +27,8 @@ static int errno_of(struct afr_conn *conn)
 {
 	enum afr_reason reason = conn->abort_reason;
 
-	/* as tcp_reset() in CLOSE-WAIT: a reset after the peer's end of stream is EPIPE */
-	if (reason == AFR_REASON_RESET && afr_recv_fin(conn))
+	/* as tcp_reset() */
+	if (reason == AFR_REASON_RESET && afr_close_tcp_state(conn) == TCP_CLOSE_WAIT)
 		return EPIPE;
 	if (conn->err)
 		return conn->err;

@@ -31,9 +31,10 @@
  * @len: bytes that the read requests
  * @flags: MSG_WAITALL
  *
- * This is SO_RCVLOWAT or @len, with two limits. There may never be more than afr_rx_lowat_max()
- * unread bytes, because of the sender's ring (PM6) and of rounded cursors (PC5). And while further
- * bytes wait for space or pages that only reading can free, any byte is enough.
+ * This is SO_RCVLOWAT, or @len with MSG_WAITALL, with two limits. It is at most
+ * afr_rx_lowat_max(): a read that waits for more could wait forever, because the sender's ring
+ * (PM6) and rounded cursors (PC5) limit how many bytes can be unread. And it is 1 while further
+ * bytes wait for space or pages, which reading may free.
  *
  * Context: any.
  * Return: bytes.
@@ -61,10 +62,11 @@ static int recv_end(struct sock *sk, size_t seen, bool *end)
 
 	*end = true;
 	/* as with TCP, a reset after the end of the stream is an error for writes, not for reads */
-	if (recv_over(conn, seen) && READ_ONCE(conn->err) == EPIPE)
+	if (recv_over(conn, seen) && READ_ONCE(conn->abort_reason) == AFR_REASON_RESET)
 		return 0;
 	if (recv_over(conn, seen) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN) {
-		smp_rmb();	/* sk_shutdown before sk_err; pairs with afr_wait_report_abort() */
+		/* sk_shutdown is read before sk_err; pairs with afr_wait_report_abort() */
+		smp_rmb();
 		return afr_conn_aborted(conn) ? sock_error(sk) : 0;
 	}
 	if (READ_ONCE(sk->sk_err))
@@ -73,7 +75,10 @@ static int recv_end(struct sock *sk, size_t seen, bool *end)
 	return 0;
 }
 
-/* Polls for bytes before a sleep if the program has set SO_BUSY_POLL: a wake-up takes longer. */
+/*
+ * Before a sleep, polls for bytes for as long as AFRDMA_BUSY_POLL or SO_BUSY_POLL says: if they
+ * come in that time, the call need not be woken, which takes longer.
+ */
 static void busy_poll(struct sock *sk, size_t seen)
 {
 	unsigned int us = afr_sockopt_busy_poll(sk);
@@ -89,8 +94,9 @@ static void busy_poll(struct sock *sk, size_t seen)
 }
 
 /*
- * recv(MSG_OOB): never waits. Returns -EINVAL without an unread urgent offset. If the byte has not
- * arrived yet, returns -EAGAIN, or 0 at the end of the stream or if the receive side is shut down.
+ * recv(MSG_OOB): never waits for bytes. Returns -EINVAL with SO_OOBINLINE, or if no urgent byte is
+ * announced, or it was read. If the announced byte has not arrived yet, returns -EAGAIN, or 0 at
+ * the end of the stream or if the receive side is shut down.
  */
 static int recv_urgent(struct sock *sk, struct msghdr *msg, int flags)
 {
@@ -111,12 +117,13 @@ static int recv_urgent(struct sock *sk, struct msghdr *msg, int flags)
 }
 
 /*
- * Returns how many bytes lie between a read and the urgent byte, U64_MAX if none is ahead. The read
- * has passed @seen bytes after the consumer cursor, and has copied @done of them to the program. If
- * the urgent byte is next, the result depends on @done: a read that has copied bytes ends here, so
- * 0 is returned; a read that has copied none skips the byte, so @skip is set. @skip is also set if
- * the next byte is one whose urgent offset was replaced by a later one. It is never set with
- * SO_OOBINLINE, or before the byte has arrived.
+ * Returns how many bytes a read may copy before the urgent byte stops it; U64_MAX if nothing stops
+ * it. The read continues @seen bytes after the consumer cursor, and has copied @done bytes to the
+ * program so far. If the urgent byte is next, the result depends on @done: a read that has copied
+ * bytes ends here, so 0 is returned; a read that has copied none goes on, so U64_MAX is returned,
+ * and @skip is set to leave the byte out. @skip is also set if the next byte is one whose urgent
+ * offset was replaced by a later one. It is never set with SO_OOBINLINE, or before the byte has
+ * arrived.
  */
 static u64 bytes_to_urgent(struct sock *sk, size_t seen, size_t done, bool *skip)
 {
@@ -246,7 +253,7 @@ static bool read_is_over(const struct framed_read *r, ssize_t *ret)
 	return *ret || end || (r->flags & MSG_PEEK && r->done >= r->target);
 }
 
-/* Sleeps until there are more bytes, or an end. Returns 0, -EAGAIN, -ERESTARTSYS or -EINTR. */
+/* Sleeps until bytes come, or none will. Returns 0, -EAGAIN, -ERESTARTSYS or -EINTR. */
 static int read_wait(struct framed_read *r)
 {
 	struct sock *sk = r->sk;
@@ -264,7 +271,7 @@ static int read_wait(struct framed_read *r)
 			      recv_over(conn, r->seen) || READ_ONCE(sk->sk_err) ||
 			      READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
 	lock_sock(sk);
-	if (!ret)	/* the target is smaller while the ring gets no page */
+	if (!ret)	/* AFR_F_STALLED, which lowers the target, may have changed */
 		r->target = afr_recvmsg_target(sk, r->len, r->flags);
 	return ret;
 }
@@ -305,8 +312,8 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 
 /*
  * Reads the error queue: notifications of sendmsg() on the AF_RDMA socket, then, on a fallback
- * connection, those of the TCP socket. While the worker uses the TCP socket, its queue may contain
- * frames (packets with time stamps), which the program must not see.
+ * connection, those of the TCP socket. While the worker uses the TCP socket, that socket's error
+ * queue may contain packets of frames, with their time stamps, which the program must not see.
  */
 static int recv_errqueue(struct sock *sk, struct msghdr *msg, size_t len, int flags)
 {
@@ -320,9 +327,9 @@ static int recv_errqueue(struct sock *sk, struct msghdr *msg, size_t len, int fl
 }
 
 /*
- * Receives through the kernel buffer @buf. TCP copies to the program's memory under the lock of the
- * TCP socket, and a page fault may block for as long as the program likes (userfaultfd). The worker
- * of a one-way connection, which needs that lock, would block with it.
+ * Receives through the kernel buffer @buf. TCP itself would copy to the program's memory under the
+ * lock of the TCP socket, and a page fault there may block for as long as the program likes
+ * (userfaultfd). The connection worker, which needs that lock to send, would block with it.
  */
 static int recv_part(struct socket *tcp, struct msghdr *msg, void *buf, size_t len, int flags)
 {
@@ -435,10 +442,13 @@ int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
 	if (flags & MSG_ERRQUEUE)
 		return recv_errqueue(sk, msg, len, flags);
 	mode = afr_conn_rx_mode(afr_sk(sk)->conn);
-	if (mode == AFR_MODE_UNDECIDED)
+	if (mode == AFR_MODE_UNDECIDED) {
+		if (flags & MSG_OOB)
+			timeo = 0;
 		mode = afr_wait_mode(sk, afr_conn_rx_mode, RCV_SHUTDOWN, &timeo);
-	if (mode < 0)
-		return mode;
+	}
+	if (mode < 0)	/* no urgent byte can be known yet */
+		return mode == -EAGAIN && flags & MSG_OOB ? -EINVAL : mode;
 	if (mode == AFR_MODE_FRAMED)
 		return recv_framed(sk, msg, len, flags, timeo);
 	if (mode == AFR_MODE_UNDECIDED) {	/* aborted (sk_changed() may follow) or shut down */

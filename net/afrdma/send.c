@@ -220,18 +220,19 @@ void afr_send_blocked(struct afr_conn *conn)
  */
 void afr_send_fin(struct afr_conn *conn)
 {
-	bool first;
+	bool first, ended;
 
+	spin_lock_bh(&conn->rx.lock);
+	ended = conn->rx.seq.visible == conn->rx.seq.fin;
+	spin_unlock_bh(&conn->rx.lock);
 	spin_lock_bh(&conn->tx.lock);
 	first = conn->tx.seq.fin == AFR_NO_FIN;
+	if (first && ended)
+		set_bit(AFR_F_PASSIVE_CLOSE, &conn->flags);
 	afr_tx_fin(&conn->tx.seq);
 	spin_unlock_bh(&conn->tx.lock);
 	if (!first)
 		return;
-	spin_lock_bh(&conn->rx.lock);
-	if (conn->rx.seq.visible == conn->rx.seq.fin)
-		set_bit(AFR_F_PASSIVE_CLOSE, &conn->flags);
-	spin_unlock_bh(&conn->rx.lock);
 	afr_frame_tx_request(conn, AFR_FRAME_FIN);
 	afr_send_kick(conn);
 	afr_frame_tx_push(conn);
@@ -260,8 +261,9 @@ bool afr_send_has_space(struct afr_conn *conn)
  * afr_send_await_space() - check for space, and request a wake-up if there is none
  * @conn: connection
  *
- * Works like TCP's SOCK_NOSPACE: afr_conn_writable() wakes only a caller that found no space, so
- * that sending alone causes no edge for a poll. Call it again after each wake-up.
+ * Works like TCP's SOCK_NOSPACE: afr_conn_writable() wakes only a caller that found no space, so a
+ * program that always finds space gets no EPOLLOUT edges. Call this function again after each
+ * wake-up.
  *
  * Context: any.
  * Return: true if there is space; false: afr_conn_writable() will wake the caller.
@@ -276,8 +278,9 @@ bool afr_send_await_space(struct afr_conn *conn)
 }
 
 /*
- * On a link the peer need not report its reader's cursor before half of its ring was read. So half
- * a window of the bytes in the send ring may have been read already; that many are not counted.
+ * On a link, the peer may report its reader's cursor as late as when half of its ring was read. So
+ * up to half a window of the bytes in the send ring may have been read already; that many are not
+ * counted.
  */
 static u64 queued_on_link(const struct afr_tx *tx)
 {

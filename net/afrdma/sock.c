@@ -38,7 +38,7 @@ static void sock_destruct(struct sock *sk)
 {
 	struct afr_net *an = afr_net(sock_net(sk));
 
-	/* the connection was put before; unread zerocopy notices and the count remain */
+	/* the connection was put before; left are unread zerocopy notices and the socket count */
 	skb_queue_purge(&sk->sk_error_queue);
 	atomic_dec(&an->sockets);
 }
@@ -72,7 +72,8 @@ static struct sock *alloc_sock(struct net *net, struct socket *sock, int protoco
 	}
 	sock->ops = &afr_ops;
 	set_bit(SOCK_CUSTOM_SOCKOPT, &sock->flags);
-	set_bit(SOCK_SUPPORT_ZC, &sock->flags);	/* io_uring: copies, notifies at once */
+	/* for io_uring: its zerocopy sends are copied, and their notifications come at once */
+	set_bit(SOCK_SUPPORT_ZC, &sock->flags);
 	return sk;
 }
 
@@ -157,9 +158,9 @@ static bool one_way(const struct afr_conn *conn)
 }
 
 /*
- * Does close() have to wait for the peer? An undecided direction may turn to fallback mode
- * meanwhile: a one-way connection ends with TCP's FIN, not with FINACK, and in a fallback
- * connection TCP lingers itself.
+ * Does close() have to go on waiting for the peer? The modes are read each time, because an
+ * undecided direction may fall back meanwhile: then a one-way connection ends with TCP's FIN, not
+ * with FINACK, and on a fallback connection TCP itself lingers.
  */
 static bool lingers(struct afr_conn *conn)
 {
@@ -172,9 +173,9 @@ static bool lingers(struct afr_conn *conn)
 }
 
 /*
- * Unless both directions are framed, the state is polled: nothing wakes the caller when a direction
- * falls back, and TCP's wake-up for the acknowledgment of its FIN may come before AFR_F_TCP_SHUT is
- * set.
+ * Waits until lingers() is false, but not longer than the linger time. Unless both directions are
+ * framed, also polls: the connection may be or become one-way, and TCP's wake-up for the
+ * acknowledgment of its FIN may come before AFR_F_TCP_SHUT is set.
  */
 static void await_end(struct sock *sk, struct afr_conn *conn)
 {
@@ -199,6 +200,8 @@ static void linger(struct sock *sk)
 	/* unread bytes turn close() into a reset, which waits for nothing */
 	if (afr_conn_rx_mode(conn) == AFR_MODE_FRAMED && afr_recv_readable(conn))
 		return;
+	if (afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK && tcp_inq(conn->tcp->sk))
+		return;
 	if (afr_conn_tx_mode(conn) == AFR_MODE_FRAMED) {
 		afr_send_fin(conn);
 		afr_conn_schedule(conn);	/* the worker shuts down TCP if one-way */
@@ -211,7 +214,10 @@ static void linger(struct sock *sk)
 	await_end(sk, conn);
 }
 
-/* The socket is no listener any more. Called with the TCP socket locked. */
+/*
+ * Removes the af_ops override and the state of a listener; other sockets do not change. Called
+ * with the TCP socket locked.
+ */
 static void unlisten(struct sock *sk)
 {
 	struct afr_sock *as = afr_sk(sk);
@@ -362,7 +368,7 @@ static void offer(struct sock *sk)
 	as->offer.settled = settled;
 	afr_tcp_settings_reset_late(sk);
 	lock_sock(tcp_sk);
-	/* check again under the lock: a framed connection may just have ended */
+	/* check again under the lock; TCP_CLOSE may mean that a framed connection has ended */
 	if (tcp_sk->sk_state == TCP_CLOSE && !test_bit(AFR_F_STARTED, &conn->flags) &&
 	    afr_conn_tx_mode(conn) == AFR_MODE_NONE) {	/* no concurrent call has made an offer */
 		if (!afr_handshake_arm(&as->offer, tcp_sk, reason))
@@ -390,8 +396,8 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 	}
 	WRITE_ONCE(afr_sk(sk)->disconnected, unspec);
 	/*
-	 * Report the error of an earlier connect() that failed. In state SS_CONNECTING, TCP must be
-	 * called first, to return to SS_UNCONNECTED.
+	 * Report the error of an earlier connect() that failed. In state SS_CONNECTING, call TCP
+	 * first, which resets the state to SS_UNCONNECTED; the error is reported after that.
 	 */
 	if (failed && READ_ONCE(conn->tcp->state) != SS_CONNECTING)
 		return failed;
@@ -411,7 +417,7 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 	if (!unspec && READ_ONCE(afr_sk(sk)->override)) {
 		lock_sock(conn->tcp->sk);
 		if (conn->tcp->sk->sk_state == TCP_CLOSE)
-			unlisten(sk);	/* shutdown() has ended it */
+			unlisten(sk);	/* shutdown() has stopped TCP from listening */
 		release_sock(conn->tcp->sk);
 	}
 	if (!unspec)
@@ -422,12 +428,12 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 	WRITE_ONCE(afr_sk(sk)->blocking_connect, false);
 
 	lock_sock(conn->tcp->sk);
-	sk->sk_bound_dev_if = conn->tcp->sk->sk_bound_dev_if;	/* by a link-local address */
+	sk->sk_bound_dev_if = conn->tcp->sk->sk_bound_dev_if;	/* a link-local address sets it */
 	if (conn->tcp->sk->sk_state == TCP_CLOSE) {
 		unlisten(sk);
-		/* failed, maybe before a SYN was sent, or AF_UNSPEC: the next one starts over */
+		/* connect() has failed, maybe before a SYN was sent, or was for AF_UNSPEC */
 		afr_handshake_disarm(&afr_sk(sk)->offer, conn->tcp->sk);
-		/* except for a started connection, which may have ended already */
+		/* let the next connect() start over, unless this was a started connection */
 		if (!test_bit(AFR_F_STARTED, &conn->flags)) {
 			conn->server = false;	/* it may have been an accepted connection */
 			WRITE_ONCE(sk->sk_shutdown, 0);
@@ -541,7 +547,7 @@ static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_AR
 	return 0;
 }
 
-/* Sleeping readers may have enough bytes now. Called with @sk locked. */
+/* Sets SO_RCVLOWAT, and wakes readers: enough bytes may be there now. Called with @sk locked. */
 static int afr_set_rcvlowat(struct sock *sk, int val)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;

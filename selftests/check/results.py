@@ -193,6 +193,8 @@ def of_this_tree(one):
     """Is the result valid for the commit that is checked out?"""
     if one["dirty"] == "dirty" or git("status", "--porcelain", "--untracked-files=no"):
         return False
+    if one["name"].startswith("lint"):      # reads all files
+        return one["commit"] == head()
     if not git("rev-parse", "--verify", "--quiet", one["commit"] + "^{commit}"):
         return False
     others = [f":(exclude){path}" for path, names in PRIVATE.items()

@@ -5,16 +5,17 @@
  *	afr_sweep --address A [--port N] [--seed S] [--only CALL]
  *		  [--workers STEPS [--repair COMMAND]]
  *
- * One process is both ends of a connection to its own host, which uses the RDMA device like any
- * other connection. A pass makes all calls of the life of a connection. In pass n for a call, its
- * nth point of failure fails, by /proc/PID/fail-nth of a kernel with fault injection. The call must
- * succeed nevertheless, or fail with an error that means that a resource was lacking or that a user
- * copy failed, and then succeed when it is repeated; and every byte must arrive in order, once.
+ * The process has both ends of a connection to its own host. This connection uses the RDMA device
+ * like any other one. A pass makes all calls of the life of a connection. In pass n for a call,
+ * its nth allocation or user copy fails, by /proc/PID/fail-nth of a kernel with fault injection.
+ * The call must succeed nevertheless, or fail with an error that means that a resource was lacking
+ * or that a user copy failed, and then succeed when it is repeated; and every byte must arrive in
+ * order, once.
  *
- * With --workers the kernel's workers fail instead, in STEPS passes with growing n, after
- * WORKERS_END passes in which they fail only during the last calls. In these passes a connection
- * may end with an error. COMMAND is run after each of them, for failures from which the kernel
- * does not recover by itself.
+ * With --workers, the nth allocation of each kernel worker fails instead: first in WORKERS_END
+ * passes only during the last calls, then in STEPS passes during the calls before these; n grows
+ * from 1 each time. In these passes a connection may end with an error. COMMAND is run after each
+ * of them, for failures from which the kernel does not recover by itself.
  *
  * After each pass both sockets are closed, and their TCP connections must soon disappear from
  * /proc/net/tcp. Leaks are detected by the ledger of the lab. The output is KTAP, a line per call.
@@ -30,8 +31,8 @@
 #define NTH_MAX		2000
 #define PIECE		20000
 #define HANG		60	/* seconds of run_pass() after which SIGALRM interrupts a call */
-#define ROUNDS_MAX	2000	/* limit of rounds of PIECE bytes each way, until on RDMA */
-#define WORKERS_TIME	3	/* with --workers: seconds for the rounds; may end on TCP */
+#define ROUNDS_MAX	2000	/* rounds of PIECE bytes each way, after which upgrade() fails */
+#define WORKERS_TIME	3	/* with --workers: seconds of rounds, after which TCP is allowed */
 #define WORKERS_END	20	/* passes in which workers fail during the last calls */
 #define GONE		15	/* seconds until TCP ends a connection closed at both ends */
 
@@ -322,7 +323,8 @@ static void begin(struct life *l)
 	call("bind", do_bind, &l->listener);
 	call("listen", do_listen, &l->listener);
 	call("connect", do_connect, &l->client);
-	call("accept", do_accept, l);
+	if (l->client >= 0)
+		call("accept", do_accept, l);
 	l->dead = l->client < 0 || l->server < 0;
 }
 
@@ -479,8 +481,8 @@ static void set_workers(int nth)
 }
 
 /*
- * Runs one connection while the kernel workers have failures injected; with @at_end only during its
- * last calls. Returns false if an error ended the connection.
+ * Runs one connection. Failures are injected into the kernel workers until it is on RDMA, or with
+ * @at_end only during its last calls. Returns false if an error ended the connection.
  */
 static bool workers_life(int nth, bool at_end)
 {

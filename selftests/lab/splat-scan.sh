@@ -70,7 +70,7 @@ END {
 	for (i = 1; i <= NR; i++) {
 		if (!bad(line[i]))
 			continue
-		# A report may contain more lines that match: its next 30 lines are skipped.
+		# The headline follows "cut here".
 		if (line[i] ~ /cut here/ && i < NR && bad(line[i + 1]))
 			i++
 		if (!foreign(i)) {
@@ -79,6 +79,7 @@ END {
 				print line[j]
 			print ""
 		}
+		# A report may contain more lines that match: its next 30 lines are skipped.
 		i += 30
 	}
 	exit found > 0

@@ -126,6 +126,7 @@ struct victim_plan {
 	bool sleepy;		/* the victim does not read before read_now is set */
 	bool urgent;		/* the victim sends its first bytes with MSG_OOB */
 	bool times_out;		/* the victim sets SO_RCVTIMEO when it is connected */
+	bool oob_early;		/* the victim calls recv(MSG_OOB) when it is connected */
 	bool lingers;		/* the victim closes with SO_LINGER after its last byte */
 	unsigned int sends;	/* number of bytes that the victim sends */
 	u16 port;
@@ -158,6 +159,7 @@ enum expect {
 #define SHORT_TIMERS	0x40	/* the timers of run_timed() are SHORT_TIMER, else LONG_TIMER */
 #define RANDOM		0x100	/* --cases sets the number of cases; each has its own seed */
 #define TIMES_OUT	0x400	/* the victim sets SO_RCVTIMEO after connect() or accept() */
+#define OOB_EARLY	0x800	/* the victim's recv(MSG_OOB) fails at once, before HELLO has come */
 #define URGENT_FIRST	0x200	/* the victim's first bytes end with an urgent byte */
 #define RAW_BACK	0x80	/* the victim sends in fallback mode, rogue sends frames */
 

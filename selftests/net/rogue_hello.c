@@ -171,7 +171,7 @@ BAD_FIELD(reserved)
 
 /* ---- bytes that are not a HELLO, and so belong to the program ---- */
 
-/* Sends the first @i bytes of a HELLO, then a byte that differs from it, then unframed bytes. */
+/* Sends the first @i bytes of a HELLO, then a wrong byte, then unframed bytes. */
 static void differs_at(struct peer *p, unsigned int i)
 {
 	struct afr_wire_hello hello;
@@ -183,7 +183,7 @@ static void differs_at(struct peer *p, unsigned int i)
 	peer_raw_bytes(p, BYTES);
 }
 
-/* Sends a HELLO with a wrong byte @i, byte by byte: the victim waits until that byte arrives. */
+/* Sends, one byte at a time, a HELLO whose byte @i is wrong: the victim waits for that byte. */
 static void differs_slowly(struct peer *p, unsigned int i)
 {
 	struct afr_wire_hello hello;
@@ -207,7 +207,7 @@ static void foreign_proof(struct peer *p, unsigned int i)
 	peer_raw_bytes(p, BYTES);
 }
 
-/* ---- cut, late, repeated, missing ---- */
+/* ---- HELLO cut short, late, repeated or missing ---- */
 
 /* Sends the first @i bytes of a HELLO, and a TCP FIN. */
 static void cut_by_fin(struct peer *p, unsigned int i)
@@ -388,8 +388,8 @@ const struct rogue_row hello_rows[] = {
 	  200000 },
 	{ "hello_late_urgent", AS_CLIENT | OWN | SHORT_TIMERS | RAW_BACK | URGENT_FIRST, late, 1,
 	  EXPECT_STREAM, 0, 20000 },
-	{ "hello_late_to_silent", AS_CLIENT | OWN | SHORT_TIMERS, late_to_silent, 1, EXPECT_STREAM,
-	  0, 0 },
+	{ "hello_late_to_silent", AS_CLIENT | OWN | SHORT_TIMERS | OOB_EARLY, late_to_silent, 1,
+	  EXPECT_STREAM, 0, 0 },
 	{ "hello_late_and_plain", AS_CLIENT | OWN | SHORT_TIMERS, late_and_plain, 1,
 	  EXPECT_PLAIN, 0, 100 },
 	{ "hello_foreign_proof_long", AS_CLIENT | OWN, foreign_proof, 1, EXPECT_PLAIN, 0, 200000 },

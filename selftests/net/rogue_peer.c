@@ -333,7 +333,10 @@ static void check_answer(struct peer *p)
 		wrong(p, "the option in the victim's SYN-ACK does not answer that of the SYN");
 }
 
-/* Waits until the victim's connect() has returned: an error caused earlier would make it fail. */
+/*
+ * Waits until the victim's connect() has returned. If rogue caused an error earlier, connect()
+ * would fail.
+ */
 static bool await_connected(struct peer *p)
 {
 	double end = now() + rogue.patience;
@@ -389,7 +392,7 @@ static void want_all(struct peer *p, const u8 *bytes, size_t len, const char *wh
 		      r->heard_len, len, what, i);
 }
 
-/* The victim must have read a prefix of @bytes, and then an error with the row's reason. */
+/* The victim must have read a prefix of @bytes and then got an error, with the row's reason. */
 static void want_error(struct peer *p, const u8 *bytes, size_t len)
 {
 	struct victim_report *r = p->victim.report;
@@ -433,7 +436,7 @@ static void judge(struct peer *p)
 	switch (p->row->expect) {
 	case EXPECT_PLAIN:
 		want_all(p, p->raw, p->raw_len, "unframed");
-		/* A client whose offer was accepted sends frames, whatever rogue sends. */
+		/* Otherwise the victim is a client with an accepted offer, and sends frames. */
 		if (p->as_client || p->row->flags & OPEN_SELF)
 			want_victim_bytes(p);
 		break;
@@ -473,7 +476,7 @@ static void prepare(struct peer *p, const struct rogue_row *row, bool as_client)
 		.row = row, .as_client = as_client, .raw = raw_room, .stream = stream_room,
 		.nonce = rnd(), .fin = AFR_NO_END,
 	};
-	/* As client, a case has a port of its own: segments of earlier connections do not match. */
+	/* As client, rogue takes a new port for each case, so that no earlier segment matches. */
 	if (++next_port < 20000)
 		next_port = 20000;
 	p->tcb.in = in_room;
@@ -483,8 +486,8 @@ static void prepare(struct peer *p, const struct rogue_row *row, bool as_client)
 }
 
 /*
- * Waits for a reset: the victim must detect a violation behind the FIN frame before it is allowed
- * to read up to the FIN and close.
+ * Waits until the violation has reset the connection; only then may the victim read. Otherwise it
+ * could read to the end of the stream and close before its module detects the violation.
  */
 static void await_reset(struct peer *p)
 {
@@ -541,6 +544,7 @@ const char *peer_run(const struct rogue_row *row, unsigned int i, bool as_client
 		.listens = as_client, .rdma = rogue.rdma, .sends = row->sends,
 		.sleepy = row->flags & SLEEPY, .urgent = row->flags & URGENT_FIRST,
 		.lingers = row->flags & LINGERS, .times_out = row->flags & TIMES_OUT,
+		.oob_early = row->flags & OOB_EARLY,
 		.port = as_client ? VICTIM_PORT : ROGUE_PORT,
 	};
 

@@ -25,7 +25,7 @@ u8 rogue_byte(size_t i)
 	return (i * 131 + (i >> 8) * 17 + 'r') & 0xff;
 }
 
-/* SO_OOBINLINE is set: rogue may send any URGENT, so the victim reads urgent bytes like others. */
+/* Sets SO_OOBINLINE: if rogue sends URGENT, the victim must still read all bytes of the stream. */
 static int open_socket(const struct tun *tun, bool rdma)
 {
 	int fd, one = 1;
@@ -87,7 +87,8 @@ struct sender {
 	int err;
 	unsigned int sends;
 	bool urgent;
-	bool at_once;	/* accepted socket: sends FIRST bytes one by one, with MSG_DONTWAIT */
+	/* set for an accepted socket: begins with FIRST bytes, one by one with MSG_DONTWAIT */
+	bool at_once;
 };
 
 /* Thread: sends the victim's stream, up to the first error. */
@@ -146,7 +147,10 @@ static void get_info(int fd, struct victim_report *r)
 	r->reason = info.reason;
 }
 
-/* Waits for the sending thread, but for a limited time: the peer's window may stay closed. */
+/*
+ * Waits for the sending thread. Since the peer's window may stay closed, ends it by shutdown()
+ * after a limited time.
+ */
 static void join_sender(const struct sender *sender, pthread_t thread)
 {
 	struct timespec end;
@@ -173,6 +177,15 @@ static void close_lingering(const struct sender *sender, struct victim_report *r
 	r->err = sender->err;
 }
 
+/* While no byte of the peer has come, recv(MSG_OOB) fails, as with TCP; it does not wait. */
+static bool oob_fails_at_once(int fd)
+{
+	double start = now();
+	char byte;
+
+	return recv(fd, &byte, 1, MSG_OOB) < 0 && errno == EINVAL && now() - start < 0.5;
+}
+
 /* The victim's process: connects or accepts, sends, reads to the end, and fills in @r. */
 static void run_victim(const struct tun *tun, const struct victim_plan *plan, int listener,
 		       struct victim_report *r)
@@ -191,6 +204,8 @@ static void run_victim(const struct tun *tun, const struct victim_plan *plan, in
 	__atomic_store_n(&r->state, VICTIM_CONNECTED, __ATOMIC_RELEASE);
 	if (plan->times_out &&
 	    setsockopt(sender.fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)))
+		_exit(1);
+	if (plan->oob_early && !oob_fails_at_once(sender.fd))
 		_exit(1);
 	if (plan->lingers) {
 		send_stream(&sender);

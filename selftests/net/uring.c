@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * io_uring, used by its system calls. The kernel first tries a request without blocking, then waits
- * for poll events and tries again. So io_uring depends more on correct masks and wake-ups than
- * programs that call poll().
+ * Rows that use io_uring, by system calls instead of liburing. The kernel first tries a request
+ * without blocking, then waits for poll events and tries again. So io_uring depends more on the
+ * event masks and wake-ups of the socket than programs that call poll().
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -244,7 +244,10 @@ static void uring_zc_recv(void)
 	path_check(fd, 0, in.off);
 }
 
-/* One request for many times the ring size continues by itself until all bytes are transferred. */
+/*
+ * One request for many times the size of the send and receive ring continues by itself until all
+ * bytes are transferred.
+ */
 static void uring_large_send(void)
 {
 	struct uring r = ring_open();
@@ -447,7 +450,7 @@ static void uring_accept_one(struct uring *r, int listener)
 	SYS(close(fd));
 }
 
-/* A request for one connection, then a multishot one for CALLERS connections. */
+/* Accepts one connection by a request, then CALLERS connections by one multishot request. */
 static void uring_accept(void)
 {
 	struct uring r = ring_open();
@@ -482,7 +485,7 @@ static int connect_by_ring(struct uring *r, int fd, const union addr *addr, sock
 	return result(r, OTHER);
 }
 
-/* Connects, fails to connect again, and sends a byte, which must come back. */
+/* Connects; a second connect() must fail. Then sends a byte, which must come back. */
 static void uring_call(struct uring *r, int port)
 {
 	union addr addr;
@@ -511,7 +514,7 @@ static void uring_connect(void)
 		uring_call(&r, port);
 }
 
-/* A connect() by a request to a port without a listener is refused. */
+/* An IORING_OP_CONNECT to a port without a listener fails with ECONNREFUSED. */
 static void uring_refused(void)
 {
 	struct uring r = ring_open();
@@ -537,20 +540,24 @@ static void uring_refuses(void)
 /* ---- close ---- */
 
 /*
- * IORING_OP_CLOSE completes before an io_uring worker thread releases the file, so the worker
- * thread waits for the linger time. The process is killed during this wait; the peer must still
- * receive all bytes.
+ * The io_uring worker thread that executes IORING_OP_CLOSE posts the completion before it releases
+ * the file, so it is this thread that lingers. The process is killed while the thread lingers; the
+ * peer must still receive all bytes.
  */
 static void uring_lingers(void)
 {
 	struct uring r = ring_open();
 	struct flow out = flow_out(0);
-	int fd = open_conn();
+	int fd = open_conn(), closed[2];
 	pid_t pid;
+	char byte;
 
 	control_send_number("SENT", flow_fill_up(fd, &out));
+	SYS(pipe(closed));
 	pid = fork_row();
 	if (!pid) {
+		SYS(close(closed[1]));
+		SYS(read(closed[0], &byte, 1));		/* 0 bytes once the parent has closed @fd */
 		r = ring_open();
 		set_linger(fd, 60);
 		request(&r, IORING_OP_CLOSE, fd, OTHER)->flags = IOSQE_ASYNC;
@@ -560,6 +567,7 @@ static void uring_lingers(void)
 			pause();
 	}
 	SYS(close(fd));
+	SYS(close(closed[1]));
 	poll(NULL, 0, 500);	/* time for the io_uring worker to begin to linger */
 	WANT_EQ(SYS(waitpid(pid, NULL, WNOHANG)), 0);
 	SYS(kill(pid, SIGKILL));

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "run.h"
@@ -28,6 +29,7 @@ static bool read_at(int fd, uint64_t at, void *to, size_t size)
 static bool find_program(const char *name, char path[static PATH_MAX])
 {
 	const char *folder = getenv("PATH");
+	struct stat file;
 	size_t len;
 
 	if (strchr(name, '/'))
@@ -35,7 +37,8 @@ static bool find_program(const char *name, char path[static PATH_MAX])
 	for (folder = folder ? folder : "/bin:/usr/bin"; ; folder += len + 1) {
 		len = strcspn(folder, ":");
 		if (snprintf(path, PATH_MAX, "%.*s%s%s", (int)len, folder, len ? "/" : "",
-			     name) < PATH_MAX && !access(path, X_OK))
+			     name) < PATH_MAX && !access(path, X_OK) &&
+		    !stat(path, &file) && S_ISREG(file.st_mode))
 			return true;
 		if (!folder[len])
 			return false;
