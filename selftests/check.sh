@@ -38,8 +38,9 @@ cd "$src" || exit 2
 
 say() { echo "check: $*"; }
 
-# Functions that print: all_of_them, the table of stages and parts; names, their names; and of the
-# stage or part $1: field, column $2 of its line; what_is, its description; kernel_of, its kernel.
+# all_of_them prints the table of stages and parts, names prints only their names. The others print
+# something about the stage or part $1: field prints column $2 of its line in the table, what_is its
+# description, kernel_of the kernels that its guests need.
 all_of_them() { stages; parts_as_stages; }
 names() { all_of_them | awk '{ print $1 }'; }
 field() { all_of_them | awk -v name="$1" -v n="$2" '$1 == name { print $n }'; }
@@ -77,7 +78,7 @@ failed=0
 skipped=0
 jobs=${JOBS:-1}
 export AFRDMA_PAIRS=${AFRDMA_PAIRS:-$jobs}	# pairs of guests that the lab runs at once
-resume=		# if set, stages and parts that have passed on this commit are skipped
+resume=		# if set, stages and parts are skipped that have passed, see holds() in results.py
 always="deps lint kernels"	# except these: they are quick, and lint reads the documents
 counted=()
 skips=$logs/tmp.skips

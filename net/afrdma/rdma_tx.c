@@ -223,7 +223,7 @@ static void detached(struct afr_channel *channel)
 	afr_conn_schedule(to_conn(channel));
 }
 
-/* Upcall: the small write for whose completion others wait has completed. */
+/* Upcall: the small write in flight has completed; bytes that corking held back may be posted. */
 static void written(struct afr_channel *channel)
 {
 	struct afr_conn *conn = to_conn(channel);
@@ -234,7 +234,7 @@ static void written(struct afr_channel *channel)
 	spin_unlock_bh(&conn->tx.lock);
 }
 
-/* Upcall: the link has space for one message of this channel, which was refused before. */
+/* Upcall: a write or DETACH was refused before; now the link has space for one message. */
 static void kick(struct afr_channel *channel)
 {
 	struct afr_conn *conn = to_conn(channel);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The RDMA path: RDMA WRITE_WITH_IMM (on iWARP a write and a SEND) straight from the local send
- * ring into the peer's receive ring. Each message also carries the consumer cursor of the opposite
- * direction.
+ * The RDMA path sends the bytes of the local send ring straight into the peer's receive ring, by
+ * RDMA WRITE_WITH_IMM (on iWARP by a write and a SEND). Each message also carries the consumer
+ * cursor of the opposite direction.
  */
 #ifndef AFR_RDMA_TX_H
 #define AFR_RDMA_TX_H

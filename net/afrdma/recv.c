@@ -51,8 +51,8 @@ bool afr_recv_fin(struct afr_conn *conn)
  * @iter: destination, NULL to drop the bytes
  * @len: maximum number of bytes
  *
- * While the peer has the key of the ring, it can change the bytes at any time: they are copied once
- * and never interpreted.
+ * While the peer has the key of the ring, it can change the bytes at any time. That does no harm,
+ * because the module only copies them and never interprets them.
  *
  * Context: process, one reader at a time (lock_sock() of the AF_RDMA socket).
  * Return: bytes copied (with a NULL @iter: to be dropped), 0 if there are none, or -EFAULT.

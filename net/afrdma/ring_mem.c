@@ -6,14 +6,15 @@
  * safe because the consumer never frees a page that the producer may use: the producer accesses
  * only positions in its window, and while it is active, the consumer frees only pages that lie
  * completely in the range [@from, @to) of one afr_ring_mem_release(), where @from is the last
- * consumer cursor that the producer knows. If @from is in the middle of a page, that page is kept
- * until the ring is empty or trimmed, because the producer may already have written bytes of the
- * next lap to the start of the page.
+ * consumer cursor that the producer knows. If @from is then in the middle of a page, that page is
+ * kept until the ring is empty or trimmed, because the producer may already have written bytes of
+ * the next lap to the start of the page.
  *
- * Limits: all rings together have at most mem_max pages, per namespace and per host. But as TCP
- * grants each socket tcp_rmem[0], no limit refuses a ring the pages of its first AFR_RING_MEM_MIN
- * bytes, except for pinning. A ring that is refused another page thus has at least these pages, and
- * can fill them again when their bytes have left. So no ring waits for another one to free memory.
+ * Limits: all rings together have at most mem_max pages, per namespace and per host. But except
+ * for pinning, no limit refuses a ring its first pages, AFR_RING_MEM_MIN bytes in all; TCP
+ * likewise grants tcp_rmem[0] to each socket. So a ring that is refused another page has at least
+ * these pages, and can fill them again when their bytes have left: no ring waits for another one
+ * to free memory.
  */
 #include <linux/bvec.h>
 #include <linux/gfp.h>
@@ -52,15 +53,16 @@ static void uncharge_page(struct afr_ring_mem *mem)
 }
 
 /*
- * A ring on RDMA keeps its pages while it is attached, a ring on TCP only briefly. A quarter is
- * reserved for rings on TCP, because otherwise idle connections could block others for ever.
+ * Returns how many of @most pages the rings on RDMA may have. A ring on RDMA keeps its pages while
+ * it is attached, a ring on TCP only briefly. So a quarter is reserved for rings on TCP: otherwise
+ * idle connections on RDMA could block others for ever.
  */
 static unsigned long rdma_share(unsigned long most)
 {
 	return most - most / 4;
 }
 
-/* May @pages pages be charged under the limit @most? Pinned pages get only rdma_share() of it. */
+/* Is a total of @pages pages within the limit @most (with @pin: within rdma_share() of it)? */
 static bool within(long pages, unsigned long most, bool pin)
 {
 	return pages <= (pin ? rdma_share(most) : most);
@@ -183,7 +185,7 @@ static void drop_page(struct afr_ring_mem *mem, unsigned long i)
 
 	if (!page)
 		return;
-	AFR_CHECK(!mem->pinned);	/* a device may use it (I9) */
+	AFR_CHECK(!mem->pinned);	/* a device may use pinned pages (I9) */
 	mem->pages[i] = NULL;
 	__free_page(page);
 	uncharge_page(mem);
@@ -367,8 +369,8 @@ void afr_ring_mem_release(struct afr_ring_mem *mem, u64 from, u64 to, u64 end)
 	struct afr_ring_pages gone = afr_ring_unused(to, end, mem->size, PAGE_SHIFT);
 
 	/*
-	 * Leaves only the pages of [from, to), which @gone numbers one lap higher. The other unused
-	 * pages were freed before, or stay until the ring is empty.
+	 * Limits @gone to the pages of [from, to), which it numbers one lap higher. The other
+	 * unused pages were freed before, or stay until the ring is empty or trimmed.
 	 */
 	if (to != end)
 		gone.first = max(gone.first, (from >> PAGE_SHIFT) + afr_ring_mem_pages(mem));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Ring memory: a ring of bytes, a power of two in size, made of single pages. Each page is
- * allocated when a byte needs it or the ring is pinned, zeroed, and charged to the memory cgroup of
- * the socket.
+ * Ring memory: a ring of bytes, a power of two in size, made of single pages. A page is allocated
+ * when a byte needs it, or when the ring is pinned; it comes zeroed, and is charged to the memory
+ * cgroup of the socket.
  *
  * There is at most one producer and one consumer at a time; the callers serialise them. The
  * producer of a send ring is the program. The producer of a receive ring is the connection worker;

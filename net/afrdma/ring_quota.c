@@ -10,7 +10,7 @@
  * yet may always have one connection if there is memory for it.
  *
  * Peers are identified by address, because a host can invent any number of instances. An IPv6 host
- * may use every address of its /64, so its address is the prefix.
+ * may use every address of its /64, so an IPv6 peer is identified by that prefix.
  */
 #include <linux/hashtable.h>
 #include <linux/in.h>
@@ -49,7 +49,7 @@ static const struct {
 
 static DEFINE_HASHTABLE(holders, 10);
 static unsigned long all_pages;		/* granted to all attaches */
-static DEFINE_SPINLOCK(holders_lock);	/* protects holders, all_pages, each afr_holder; a leaf */
+static DEFINE_SPINLOCK(holders_lock);	/* leaf lock of holders, all_pages, each afr_holder */
 
 static u32 hash_of(const struct holder_key *key)
 {

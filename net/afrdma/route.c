@@ -52,8 +52,9 @@ static u32 routes_inet6(const struct net *net)
 }
 
 /*
- * A number that changes with every route and IPsec policy that is added or removed, and with the
- * settings enabled and upgrade. RDMA is used in the initial namespace only, so one number suffices.
+ * Returns a number that changes whenever a route or IPsec policy is added or removed, and whenever
+ * net.afrdma.enabled or net.afrdma.upgrade changes. RDMA is used in the initial namespace only, so
+ * one number suffices.
  */
 static u32 generation(const struct afr_net *an)
 {
@@ -117,7 +118,7 @@ static bool has_xfrm(const struct dst_entry *dst)
 	return dst->flags & DST_XFRM_QUEUE || dst->output == dst_discard_out;
 }
 
-/* Devices that encapsulate or encrypt, although their type is Ethernet. */
+/* Does @dev encapsulate or encrypt packets, although its type may be Ethernet? */
 static bool wraps(const struct net_device *dev)
 {
 	static const char *const kinds[] = {
@@ -129,8 +130,8 @@ static bool wraps(const struct net_device *dev)
 }
 
 /*
- * Every device but Ethernet and InfiniBand counts as a tunnel, except loopback: RDMA to the same
- * host has no Ethernet header either.
+ * Does @dev count as a tunnel? If its type is Ethernet or InfiniBand, only if wraps() says so; any
+ * other device does, except loopback, which does not encapsulate.
  */
 static bool is_tunnel(const struct net_device *dev)
 {
@@ -158,9 +159,9 @@ static enum afr_reason look_up(struct afr_conn *conn)
 
 /*
  * Would RDMA bypass the policy or tunnel that @reason names? RDMA always bypasses an IPsec policy.
- * It bypasses a tunnel only if the connection uses a link that is older than the route, as rdma_cm
- * finds no device behind a tunnel, and only if the link is not iWARP: the packets of iWARP are
- * routed like those of the TCP connection.
+ * It bypasses a tunnel only if the connection has joined a link, which then is older than the
+ * route: rdma_cm finds no device behind a tunnel, so no new link is made. A link on iWARP bypasses
+ * no tunnel, because its packets are routed like those of the TCP connection.
  */
 static bool bypasses(const struct afr_conn *conn, enum afr_reason reason)
 {
@@ -172,7 +173,8 @@ static bool bypasses(const struct afr_conn *conn, enum afr_reason reason)
  * afr_route_denied() - does the route or an IPsec policy of the TCP connection deny RDMA?
  * @conn: connection whose TCP connection is established
  *
- * Looks up the route only if generation() has changed, after afr_route_invalidate() or a denial.
+ * Looks up the route only if generation() has changed, if afr_route_invalidate() was called, or if
+ * the last lookup has found a reason to deny RDMA.
  *
  * Context: connection worker.
  * Return: AFR_REASON_NONE, AFR_REASON_XFRM_POLICY or AFR_REASON_TUNNEL.
@@ -190,7 +192,7 @@ enum afr_reason afr_route_denied(struct afr_conn *conn)
 	if (conn->route.reason || !READ_ONCE(conn->route.known) ||
 	    conn->route.generation != now) {
 		WRITE_ONCE(conn->route.known, true);
-		smp_mb();	/* afr_route_invalidate() after this point clears it again */
+		smp_mb();	/* set before the lookup: a later invalidation clears it again */
 		conn->route.reason = look_up(conn);
 		conn->route.generation = now;
 	}

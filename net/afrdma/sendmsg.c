@@ -24,7 +24,7 @@ static int send_error(struct sock *sk, int flags)
 {
 	int err;
 
-	smp_rmb();	/* the caller's look at sk_shutdown before sk_err */
+	smp_rmb();	/* the caller has read sk_shutdown; sk_err is read after it */
 	err = sock_error(sk) ?: -EPIPE;
 	if (err == -EPIPE && !(flags & MSG_NOSIGNAL))
 		send_sig(SIGPIPE, current, 0);
@@ -68,7 +68,7 @@ static ssize_t send_some(struct sock *sk, struct msghdr *msg, size_t len, int mo
 	int flags = msg->msg_flags | (READ_ONCE(afr_sk(sk)->cork) ? MSG_MORE : 0);
 
 	if (len < iov_iter_count(&msg->msg_iter))
-		flags &= ~MSG_OOB;	/* urgent: the last byte of the message, not of a piece */
+		flags &= ~MSG_OOB;	/* only the last byte of the whole message is urgent */
 	if (mode == AFR_MODE_UNDECIDED)
 		return afr_send_early(conn, &msg->msg_iter, len, flags);
 	return afr_send_copy(conn, &msg->msg_iter, len, flags);
@@ -146,8 +146,9 @@ static int send_bounced(struct sock *sk, struct msghdr *msg)
 }
 
 /*
- * Sends on the TCP socket. A poll may have moved its error to the AF_RDMA socket, so SIGPIPE is
- * sent here and not by TCP.
+ * Sends on the TCP socket. A poll may have moved its error to the AF_RDMA socket; then TCP reports
+ * EPIPE instead. So TCP must not send SIGPIPE: send_error() finds the right error, and sends
+ * SIGPIPE only if that is EPIPE.
  */
 static int send_fallback(struct sock *sk, struct msghdr *msg)
 {
@@ -284,7 +285,7 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	/* with MSG_ZEROCOPY, wait: the mode decides which socket creates the notification */
 	early = conn->server && !(msg->msg_flags & MSG_ZEROCOPY);
 	if (mode == AFR_MODE_UNDECIDED && !early) {
-		/* for afr_send_has_deferred(): a poll() that has seen space does not set it */
+		/* tells afr_send_has_deferred() of this call; a poll() that saw space did not */
 		set_bit(AFR_F_NOSPACE, &conn->flags);
 		smp_mb__after_atomic();		/* the flag is set before the mode is read */
 		mode = afr_wait_mode(sk, afr_conn_tx_mode, 0, &timeo);

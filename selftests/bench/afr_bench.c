@@ -11,8 +11,8 @@
  *	--warm=0|1|2	bytes to send first: none; some; until on RDMA	--on=0|1	offloads
  *	--pause		after the first and the last connection: print a line and wait for input
  *
- * A client prints lines of JSON, but for "offloads". "by_rdma" is the share of the bytes carried by
- * RDMA according to AFRDMA_INFO; only stream and rtt on AF_RDMA have it.
+ * All commands of a client except "offloads" print lines of JSON. "by_rdma" is the share of the
+ * bytes carried by RDMA according to AFRDMA_INFO; only stream and rtt on AF_RDMA have it.
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -122,7 +122,7 @@ static void dial_all(void)
 	}
 }
 
-/* The share of RDMA in the bytes of all connections since their warm-up. */
+/* Ends a line, on AF_RDMA with the share of RDMA in the bytes of all connections since warm-up. */
 static void print_by_rdma(void)
 {
 	uint64_t rdma = 0, tcp = 0;

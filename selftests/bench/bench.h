@@ -16,11 +16,12 @@
  * request. A client may send OP_WARM requests before another operation.
  */
 enum op {
-	OP_ONE,		/* a byte, which is sent back: connect + 1 B + close */
+	OP_ONE,		/* the byte is sent back; the client then closes the connection */
 	OP_WARM,	/* the request is sent back */
 	OP_STREAM,	/* messages of size bytes until the end; if back is set, both ways */
 	OP_ECHO,	/* messages of size bytes, each sent back */
-	OP_OFFLOADS,	/* set TSO, GSO and GRO of eth0, on unless size is 0; sent back */
+	/* turn TSO, GSO and GRO of eth0 on, or off if size is 0; the request is sent back */
+	OP_OFFLOADS,
 };
 
 struct request {

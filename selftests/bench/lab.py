@@ -14,11 +14,11 @@ BENCH = f"{SRC}/build/bench/afr_bench"
 SMCTL = f"{SRC}/build/tools/smctl"
 SMC_SO = f"{SRC}/build/programs/smc.so"
 BENCH_PORT = 7501
-PAUSED_SECONDS = 240            # for a thousand connections
+PAUSED_SECONDS = 240            # limit of afr_bench --pause, enough for a thousand connections
 PACKET = 4096                   # maximum payload of a RoCE packet
 SMC_BUFFERS = 262144            # four times the default
 
-# column: family, prefix of the command of a program that uses it
+# For each column: its family, and the prefix of a command that makes a program use this family.
 COLUMNS = {
     "rdma": ("rdma", [SMCTL, "run", "--"]),
     "smc": ("smc", ["env", f"LD_PRELOAD={SMC_SO}"]),

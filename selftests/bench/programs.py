@@ -7,7 +7,7 @@ from itertools import count
 
 from lab import COLUMNS, PEER, SMCTL, Failed, by_name
 
-# Requests of redis-benchmark: a base, and an amount per client. Their sum is multiplied by the
+# redis-benchmark sends REQUESTS[0] requests plus REQUESTS[1] for each client, all multiplied by the
 # pipeline depth.
 REQUESTS = 500, 50
 LEAST_PACKETS = 100

@@ -35,7 +35,8 @@ try "install: make -j2 gives the module's build two jobs" make -j2 KDIR="$tmp/ke
 dest=$tmp/dest
 try "install: make install" make install DESTDIR="$dest"
 
-# The example programs of afrdma.rst, unchanged, with only the installed header.
+# Compile the example programs of afrdma.rst, unchanged, and tools/examples, with only the installed
+# header.
 awk -v to="$tmp/manual" '
 	/^\.\. code-block:: c$/ { out = to (++n) ".c"; next }
 	/^[^ ]/ { out = "" }

@@ -232,7 +232,7 @@ stage_bench_quick() {
 # Each run chooses a new seed, which is in the log.
 stage_faults() { selftests/faults/run --quick; }
 
-# The VMs have two CPUs, so that threads run concurrently and races can occur.
+# These VMs have two CPUs, so that threads run concurrently and races can occur.
 stage_vm_6.12() {
 	cpus=(--smp 2)
 	programs || return

@@ -132,7 +132,7 @@ begun=$(wc -l <"$log")
 "$lab/run" --guest "$guest" --timeout $seconds --env DEMO_FILE="$file" -- \
 	"$here/guest.sh" >>"$log" 2>&1 </dev/null &
 runner=$!
-# The name of the folder of the run contains the process number.
+# The name of the run's folder ends with the process number of lab/run, which is $runner.
 start=$SECONDS shown=0 quiet=$SECONDS
 find_run() {
 	[ -z "$run" ] || return 0

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The load of fault rows: many connections with a position-coded stream each way,
- * whose bytes are all checked when they are read.
+ * The load of fault rows: many connections with a stream each way. The value of a byte depends on
+ * its position (flow.c), and each byte is checked when it is read.
  *
  * Commands on standard input, one per line; each is answered by a status line:
  *	mark	measure the longest pause of any direction from now on
  *	status	print the status line only
- *	end	begin no connections and, without --limit, send no new bytes: shut down each
- *		direction, then close its connection
+ *	end	begin no more connections; without --limit, also end those that are open: shut
+ *		down the send direction, and close when the peer's direction has ended, too
  *	quit	end the program, also if connections are open
  * Lines on standard output: "listening", "status KEY=VALUE...". The last line is "result
  * KEY=VALUE...", or "FAIL why" if a byte is wrong or the program itself fails.

@@ -16,7 +16,7 @@ struct header {
 	uint64_t limit;
 };
 
-/* One direction. Times are those of now(); only the pauses of @rx are reported. */
+/* A direction of a connection. Times are those of now(); pauses are reported of receiving only. */
 struct dir {
 	struct flow flow;
 	double last;		/* time of the last byte */

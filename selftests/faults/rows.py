@@ -27,10 +27,10 @@ class Row:
     other: str = ""
     other_undo: str = ""
     hold: float = 3             # seconds between fault and undo; see also dead_host()
-    stall: int = NOTICED        # limit in milliseconds
-    back: float = 40            # seconds until all streams are on RDMA again; 0: not checked
-    # The errors with which the streams must end, or may end if a function of special.py only allows
-    # them. Without errors here, the streams must continue.
+    stall: int = NOTICED        # longest pause that is allowed, in milliseconds
+    back: float = 40            # seconds in which all streams must return to RDMA; 0: not checked
+    # If not empty, the streams must end with one of these errors, which some functions of
+    # special.py only allow. If empty, the streams must continue.
     errors: frozenset = frozenset()
     within: int = 0             # maximum milliseconds from the fault to such an error
     load: tuple = ()            # more options for afr_load
@@ -43,7 +43,7 @@ class Row:
     conns: int = 4
     before: str = ""            # run in both guests before the load starts
     net: str = ""               # network of the load's addresses, which end in .1 and .2
-    cycles: int = 0             # repetitions, for rows that count
+    cycles: int = 0             # number of connections or link losses; how="chaos": seconds
     modes: tuple = ()           # handshakes: (mode with the fault at a, at b)
     reasons: tuple = ()         # ((client, server) with the fault at a, (client, server) at b)
     prefix: tuple = ()          # in the guest at fault: command that starts afr_load
@@ -160,8 +160,8 @@ GONE = RESETS | {"ECONNREFUSED", "ENODATA", "ENOTCONN"}
 HOGS = """for i in 1 2 3 4 5 6; do timeout 6 sh -c 'while :; do :; done' >/dev/null 2>&1 & done
 renice 19 -p $(pgrep kworker) >/dev/null 2>&1 || :"""
 SS_KILL = "ss -K state established '( sport = 7300 or dport = 7300 )' | grep -q 7300"
-# verbfault knows only queue pairs that are created after it was loaded, so links of the previous
-# row must have ended.
+# verbfault knows only queue pairs that are created after it was loaded, so the links of the
+# previous row have to end before the streams of this row begin.
 VERBS_IN = ("insmod {verbfault}; echo 100 >/proc/sys/net/afrdma/link_linger_ms\n"
             "for i in {1..150}; do [ -n \"$({smctl} link)\" ] || break; sleep 0.1; done")
 NO_VERBFAULT = (("vm-6.12", "verbfault.ko is for User-Mode Linux"),

@@ -535,7 +535,9 @@ def link_kills(ctx, row):
     and return to RDMA."""
     here = ctx.at_fault
     for host in ctx.hosts.values():
-        ctx.do(host, row.before)        # a link that is soon lost is replaced at once, too
+        # With attach_retry_ms 1, a link that is lost soon after its attach is also replaced almost
+        # at once.
+        ctx.do(host, row.before)
     streams = streams_on_rdma(ctx)
     stalls = []
     for _ in range(row.cycles):

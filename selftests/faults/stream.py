@@ -93,7 +93,8 @@ def expect_error(load, row):
 def run(ctx, row):
     """Run one row with its fault at one role; the results are stored in ctx."""
     here, there = ctx.at_fault, ctx.not_at_fault
-    # RDMA at full rate on a device that drops packets starves TCP for seconds
+    # RDMA at full rate (0) on a device that drops packets starves TCP for seconds, which a user
+    # timeout cannot tell from a peer that does not answer.
     rates = (500, 2000) if "--user-timeout" in row.load else (0, 500, 2000)
     words = ["--rate", ctx.rng.choice(rates), *row.load]
     if row.net:

@@ -33,8 +33,9 @@ if [ "$(cat "$out/.kdir" 2>/dev/null)" != "$kdir" ]; then
 	echo "$kdir" >"$out/.kdir"
 fi
 
-# rsync compares contents, not times, since a file that git checks out may be older than its object.
-# It deletes sources from build/NAME that no longer exist in the tree, but no objects.
+# rsync compares contents, and a file that it copies gets the current time: make compiles it even if
+# its time in the source tree is older than that of its object. Sources that no longer exist in the
+# tree are deleted from build/NAME, objects are not.
 parts=()
 for part in Kbuild net include; do
 	if [ -e "$src/$part" ]; then parts+=("$src/$part"); fi

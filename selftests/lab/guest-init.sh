@@ -15,8 +15,8 @@ run=${afr_run:?}
 role=${afr_role:?}
 
 "$run/busybox" mount -t proc proc /proc
-# Everything here runs as root. Without nosuid, set-user-ID programs of the host, such as mount,
-# would change to another user if "run" was not started by root.
+# Everything here runs as root. If "run" was not started by root, files of the host's root belong to
+# "nobody" in a UML guest. Without nosuid, set-user-ID programs such as mount would run as "nobody".
 "$run/busybox" mount -o remount,bind,ro,nosuid /
 # shellcheck source=/dev/null
 . "$run/$role/env"
@@ -112,8 +112,8 @@ set_up_network() {
 	ip addr add "$AFR_ME/24" dev eth0
 	ip addr add "$AFR_ME6/64" dev eth0 nodad
 	ip link set eth0 up
-	# siw's callbacks on TCP sockets take sk_callback_lock with softirqs enabled. lockdep would
-	# report that within seconds, which fails the run, and turn itself off.
+	# siw's callbacks on TCP sockets take sk_callback_lock with softirqs enabled. Within seconds
+	# lockdep would report that and turn itself off, and the report would fail the run.
 	[ "$AFR_RDMA" != siw ] || sysctl -qw kernel.prove_locking=0 2>/dev/null
 	rdma link add "$AFR_DEV" type "$AFR_RDMA" netdev eth0 || give_up "no $AFR_RDMA over eth0"
 	[ "$AFR_GUESTS" = 2 ] || return 0

@@ -209,7 +209,8 @@ kmemleak_scan() {
 	fi
 }
 
-# Unlike the log, the taint bits are never lost: bad page, oops, warning, soft lockup.
+# A line of the log may be lost, but not the taint bit that a bad page, an oops, a warning or a soft
+# lockup sets.
 taint_check() {
 	local taint
 	taint=$(cat /proc/sys/kernel/tainted)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Run by "run": a test of the guests, which needs no module.
+# A test of the guests themselves, to be run by "run". It does not need afrdma.ko.
 set -uo pipefail
 . "$AFR_LAB/guest-lib.sh"
 
@@ -41,7 +41,7 @@ if [ "$AFR_ACCEL" = uml ]; then
 	skip "ib_write_bw" "perftest does not work in UML"
 	exit 0
 fi
-# shellcheck disable=SC2120 # only the client passes an argument, and through check
+# shellcheck disable=SC2120 # the client passes an argument by "check", unseen by shellcheck
 bw() {
 	ib_write_bw -d "$AFR_DEV" -x "$(gid4)" -m 4096 -s 65536 -n 200 -F "$@" \
 		>"$AFR_OUT/ib_write_bw" 2>&1

@@ -22,7 +22,7 @@ FOLDER = ROOT / "Documentation/networking"
 USERS, ENGINEERS = "afrdma.rst", "afrdma-internals.rst"
 COLUMNS = 100
 
-# Sources whose names are known: the module, the uapi and the tools.
+# Sources in which names of the documents are looked up: the module, the uapi and the tools.
 CODE = ["net/afrdma/**/*.[ch]", "include/uapi/linux/*.h", "tools/*/*.c"]
 # System calls, which the module implements under other names.
 CALLS = {"accept", "bind", "close", "connect", "getsockopt", "listen", "poll", "recv", "send",
@@ -40,7 +40,7 @@ class Sources:
         raw = {path: path.read_text() for path in files}
         self.code = "\n".join(csource.quiet(text) for text in raw.values())
         self.words = words(self.code) | words(gen_reference.read("proto/reason.h"))
-        # Keys, formats and arguments of smctl are strings.
+        # Keys, formats and arguments of smctl are strings, which csource.quiet() removes.
         self.words |= {word for path, text in raw.items() if "tools" in path.parts
                        for word in words(text)}
         self.words |= {word for name in ("Makefile", "Kconfig")
@@ -67,7 +67,7 @@ def check_functions(sources, docs):
         for word in sorted(set(re.findall(r"\bafr_\w+", text))):
             if word not in sources.words:
                 yield f"{name}: {word} does not exist"
-    # Only in afrdma-internals.rst: the manual names functions of programs.
+    # Not in afrdma.rst, which also names functions of programs and of libc.
     for word in sorted(set(re.findall(r"\b(\w+)\(\)", docs[ENGINEERS]))):
         if word not in sources.words and word not in CALLS:
             yield f"{ENGINEERS}: nothing defines or calls {word}()"

@@ -81,7 +81,8 @@ def call_lists(text):
 
 
 def check_calls(code, text):
-    above = []          # (indentation, words of the function, or None if anything may follow)
+    # (indentation, words in the body of the function; None for a line in brackets)
+    above = []
     for number, indent, line in call_lists(text):
         if indent is None:
             above = []

@@ -60,7 +60,7 @@ fi
 if scripts=$(kernel_scripts); then
 	check_patch "$scripts" "${c_files[@]}" >"$tmp/checkpatch"
 	judge "style: checkpatch --strict" "$tmp/checkpatch"
-	# The module's functions have their kernel-doc at the definition.
+	# Check the kernel-doc comments that exist; functions.py checks that none is missing.
 	"$scripts/kernel-doc" -none -Wreturn "${c_files[@]}" >"$tmp/kernel-doc" 2>&1 || true
 	judge "style: kernel-doc" "$tmp/kernel-doc"
 else
@@ -79,13 +79,14 @@ while IFS= read -r line; do
 	esac
 done <"$tmp/functions"
 
-# Bit-fields in one word must not be written by two contexts at once: the module has none.
+# No bit-fields in the module: two contexts must not write bit-fields of the same word at once.
 type='(bool|u8|u16|u32|u64|int|unsigned( int| long)?)'
 git grep -nE "^[[:space:]]+${type}[[:space:]]+\w+[[:space:]]*:[[:space:]]*[0-9]" \
 	-- 'net/afrdma/*.[ch]' >"$tmp/bit-fields" || true
 judge "style: no bit-fields" "$tmp/bit-fields"
 
-# Files with these names have a comment syntax, and name their license in the first three lines.
+# Files with these names have a comment syntax, and must name their license in the first three
+# lines.
 git ls-files -co --exclude-standard | while IFS= read -r file; do
 	case $file in
 	*.[chS] | *.py | *.sh | *.rst | *.yaml | *.yml | *.config | *.pml | */Makefile | \

@@ -53,7 +53,7 @@ int open_conn(void)
 	return open_conn_sized(NULL);
 }
 
-/* As open_conn(), but a TCP connection in any variant, to compare with. */
+/* Like open_conn(), but opens a TCP connection in every variant, to compare AF_RDMA with it. */
 int open_tcp_conn(void)
 {
 	enum variant variant = run.variant;

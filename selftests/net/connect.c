@@ -328,7 +328,7 @@ static int fill_backlog(void)
 	return port;
 }
 
-/* While connect() is in progress, other calls do not wait; then it completes. */
+/* During a connect in progress, nonblocking calls fail at once; afterwards the socket works. */
 static void connect_pending(void)
 {
 	int port = fill_backlog();

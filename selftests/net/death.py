@@ -151,7 +151,7 @@ def orphaned(host, port, seconds):
         conn.sendall(bytes(4096))
         conn.recv(4096, socket.MSG_WAITALL)
     print("ready", flush=True)
-    sys.stdin.readline()        # death.sh has made the peer's host unreachable
+    sys.stdin.readline()        # until death.sh has made the peer's host unreachable
     start = time.monotonic()
     try:
         while True:
@@ -374,7 +374,9 @@ def leave(host, port, count):
     for _ in range(count):
         with rdma_socket() as conn:
             conn.connect((host, port))
-            conn.recv(1)        # accepted, so "keep" has read the previous connection to its end
+            # The byte shows that "keep" has accepted this connection, which it does only after it
+            # has read the previous one to its end.
+            conn.recv(1)
             conn.sendall(bytes(LEFT))
         time.sleep(0.2)         # until "keep" has sent FINACK, which may wait to be piggybacked
 

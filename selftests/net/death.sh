@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # For the lab (selftests/lab/run), in both guests: loss of the device, path or host that a
-# connection uses. When the RDMA device of either end is deleted, RDMA packets alone are dropped, or
-# smctl drains the links or moves the connection, the stream continues on TCP, and no byte is lost
-# or repeated. When the peer's host becomes unreachable, the connection fails within a bounded time.
-# The module cannot be unloaded while a socket is open.
+# connection uses. The stream continues on TCP, and no byte is lost or repeated, when the RDMA
+# device of either end is deleted, when RDMA packets but no others are dropped, and when smctl
+# drains the links or moves the connection. When the peer's host becomes unreachable, the connection
+# fails within a bounded time. The module cannot be unloaded while a socket is open.
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"
@@ -22,7 +22,8 @@ serve() {
 	wait_for 20 listening "serve.$1"
 }
 
-# verdict NAME PID FILE: wait for a process; the last line of its output says why it failed
+# verdict NAME PID FILE: wait for process PID, whose output is in FILE, and report it as test NAME;
+# if it failed, the last line of FILE says why
 verdict() {
 	if wait "$2"; then ok "$1"; else not_ok "$1" "$(tail -n 1 "$3")"; fi
 	sed 's/^/# /' "$3"

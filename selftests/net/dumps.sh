@@ -12,8 +12,8 @@ set -uo pipefail
 smctl=$AFR_SRC/build/tools/smctl
 rows='random_ends.cold,close_hard_in_flight*,close_at_once.cold,cycles.rdma'
 
-# Dumps until /tmp/enough exists. Writes to /tmp/dumps the number of dumps and how many connections,
-# connections on RDMA and links they contained in all; or the error found in a dump.
+# Dumps until /tmp/enough exists. Writes four numbers to /tmp/dumps: the dumps made, and in all of
+# them together the connections, those on RDMA, and the links; or the error found in a dump.
 dump() {
 	python3 -c '
 import json, os, subprocess, sys

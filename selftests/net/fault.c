@@ -11,16 +11,17 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#define AFTER	10	/* which recv() of 4 * PIECE bytes or more is the first to be corrupted */
+/* The AFTERth recv() of 4 * PIECE bytes or more is the first that may be corrupted. */
+#define AFTER	10
 #define PIECE	64
 
-/* Removes eight bytes; the bytes behind them move up. */
+/* Removes eight bytes; the bytes after them move to lower offsets. */
 static void lose(char *buf, size_t len)
 {
 	memmove(buf + PIECE, buf + PIECE + 8, len - PIECE - 8);
 }
 
-/* Returns PIECE bytes twice; the bytes behind them move down, and the last ones are lost. */
+/* Repeats PIECE bytes; the bytes after them move to higher offsets, and the last ones are lost. */
 static void repeat(char *buf, size_t len)
 {
 	memmove(buf + 2 * PIECE, buf + PIECE, len - 2 * PIECE);

@@ -447,8 +447,8 @@ static void push_corked(int fd, struct flow *out)
 }
 
 /*
- * If sendfile() is called for more bytes than the file has, the kernel passes these bytes on as if
- * more would follow. They must nevertheless be sent at once.
+ * If sendfile() is called for more bytes than the file has, the kernel passes the file's bytes to
+ * the socket as if more would follow. They must nevertheless be sent at once.
  */
 static void push_short_file(int fd, struct flow *out)
 {
@@ -459,8 +459,8 @@ static void push_short_file(int fd, struct flow *out)
 }
 
 /*
- * Checks that @push sends the bytes at once. Returns false if it took so long that the timer for
- * held bytes may have sent them.
+ * Checks that the ten bytes that @push writes are sent. Returns false if that took so long that
+ * the timer for held bytes may have sent them.
  */
 static bool pushed(int fd, struct flow *out, void (*push)(int fd, struct flow *out))
 {
@@ -472,7 +472,10 @@ static bool pushed(int fd, struct flow *out, void (*push)(int fd, struct flow *o
 	return now() - start < 0.1;
 }
 
-/* Each of these events must send the bytes that MSG_MORE or TCP_CORK holds back. */
+/*
+ * Bytes held back by MSG_MORE or TCP_CORK must be sent after a send() without MSG_MORE, after
+ * TCP_CORK is cleared, after TCP_NODELAY, at the end of a file, by a timer, and by shutdown().
+ */
 static void more_held_send(void)
 {
 	struct flow out = flow_out(0);

@@ -28,12 +28,16 @@ from pace import BYE, ECHO, SINK, connected, counter, send_data, send_size, tran
 
 AFRDMA_RDMA, NEVER, ALWAYS = 2, 1, 2
 LINK_SHORT = 64
-CALLERS = 300           # connections that try to upgrade; a workqueue executes fewer items at once
+# Connections that try to upgrade: more than the 256 work items that a workqueue executes at the
+# same time in the lab's kernels.
+CALLERS = 300
 SILENT = """add table inet hole; add chain inet hole in { type filter hook input priority 0; }
             add rule inet hole in udp dport 4791 counter drop"""
 MIB = 1 << 20
 PAUSE = 0.5             # seconds: a MiB that takes longer counts as a stall
-STALLS = 7              # seconds: limit of the sum of all stalls; a queue pair fails after four
+# Seconds: limit of the sum of all stalls. A queue pair fails after four seconds without an
+# acknowledgment.
+STALLS = 7
 BRIEF = 4               # connections, each with a link of its own
 PATIENCE = 30           # seconds until an expected state must be reached
 CALM = 5                # seconds for which this state must then last

@@ -216,7 +216,10 @@ static void churn_server(void)
 	pthread_t *threads = buffer(total * sizeof(*threads));
 	char line[100];
 
-	/* accept() need not return a connection that was reset while it was in the queue. */
+	/*
+	 * Ends when the client has written "NO MORE", not after @total connections: accept() need
+	 * not return a connection that was reset while it was in the queue.
+	 */
 	for (;;) {
 		intptr_t fd;
 
@@ -323,7 +326,7 @@ static void *onlooker(void *arg)
 	return NULL;
 }
 
-/* A stream each way, while onlooker() uses the same socket from before connect() on. */
+/* Transfers a stream each way, while onlooker() uses the same socket, even before connect(). */
 static void looked_at(void)
 {
 	for (unsigned int i = 0; i < amount(20, 3); i++) {

@@ -4,7 +4,7 @@
 #include "proto/reason.h"
 #include "test.h"
 
-/* Fails unless AFRDMA_INFO has this reason, as the peer's if @peer. */
+/* Fails unless AFRDMA_INFO reports @reason, found by the peer if @peer, else by this end. */
 static void want_reason(int fd, unsigned int reason, bool peer)
 {
 	struct afrdma_info info = path_info(fd);
@@ -74,7 +74,7 @@ static void before_upgrade(void)
 	barrier("reasons compared");
 	if (run.server)
 		set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
-	/* a setting that denies RDMA takes precedence over CLIENT_BEGINS */
+	/* at the server, the option that denies RDMA takes precedence over CLIENT_BEGINS */
 	want_reason(fd, run.server ? AFR_REASON_SOCKET_OPTION : AFR_REASON_NOT_YET, false);
 	barrier("option reported");
 }
@@ -152,7 +152,10 @@ static void left_by_client(void)
 
 /* ---- how much can be in flight to a program that does not read ---- */
 
-/* The send ring and the peer's receive ring bound the bytes in flight, on either path. */
+/*
+ * On either path, send() accepts at most as many unread bytes as the send ring and the peer's
+ * receive ring hold together.
+ */
 static void full_is_two_rings(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);

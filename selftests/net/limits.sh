@@ -98,8 +98,8 @@ no_orphans_anywhere() {
 	barrier "no orphans anywhere"
 }
 
-# Closed connections that have delivered all bytes do not count among those that still deliver, even
-# while the peer keeps its ends open.
+# Closed connections that have delivered all bytes do not count towards orphans_max, even while the
+# peer keeps its ends open.
 kept_open() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then
@@ -135,10 +135,11 @@ no_pages() {
 	barrier "over $port"
 }
 
-# unread reset|read WHEN: guest a sends without reading until send() blocks. Bytes from b wait in a's
-# TCP socket meanwhile, as a's receive ring gets no page. Then b resets the connection ("reset"), or
-# b reads and mem_max of a is restored ("read"): send() must fail or return soon. WHEN says this in
-# the name of the test. Upgrades are off, since an attempt would wake the connection worker.
+# unread reset|read WHEN: guest a sends without reading until send() blocks. Bytes from b wait in
+# a's TCP socket meanwhile, as a's receive ring gets no more pages. Then b resets the connection
+# ("reset"), and send() must fail; or b reads and mem_max of a is restored ("read"), and send() must
+# return soon. WHEN says this in the name of the test. Upgrades are off, since an attempt would wake
+# the connection worker.
 unread() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then
@@ -159,8 +160,9 @@ unread() {
 	barrier "over $port"
 }
 
-# A host may use every address of a /64. So a /64 that has link groups gets another one only while
-# it has fewer of them than are free. With groups_max 3 it gets two, and the third is left for IPv4.
+# A host may use every address of a /64. So a /64 that has link groups gets another one only if it
+# has fewer groups than can still be created before groups_max is reached. With groups_max 3 it gets
+# two, and the third is left for IPv4.
 prefix() {
 	local linger
 	linger=$(cat "$(limit link_linger_ms)")

@@ -222,7 +222,7 @@ static void backlog_client(void)
 
 #define CROWD	7
 
-/* More clients than the backlog allows: the others connect when there is room; none is lost. */
+/* If more clients come than the backlog allows, the rest connect later; none is lost. */
 static void overflow_server(void)
 {
 	int listener = open_listener(3);

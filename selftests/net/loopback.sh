@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab, in each guest on its own: the table over connections from an address
-# of the guest to the same address.
+# For the lab, in each guest on its own: runs the socket table over connections from an address of
+# the guest to the same address, and then rogue.
 #
 #	loopback.sh [quick|full] [--no-rogue] [OPTIONS OF afr_test]
 #	loopback.sh [quick|full] --only-rogue [OPTIONS OF rogue]

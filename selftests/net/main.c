@@ -111,7 +111,7 @@ static bool selected(const struct row *row, enum variant variant)
 	       in_list(opt.only, row->name, full) && (!run.quick || quick(row, variant));
 }
 
-/* Calls @act, if given, for each selected row in each of its variants; returns their number. */
+/* Calls @act, if given, for each selected pair of row and variant; returns the number of pairs. */
 static int for_each_row(void (*act)(const struct row *row, enum variant variant))
 {
 	int count = 0, seen = 0;

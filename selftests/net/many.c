@@ -52,7 +52,7 @@ static void open_all(int *fds)
 	}
 }
 
-/* Checks the path of all connections, on which @bytes and the number were transferred. */
+/* Checks the path of all connections; each carried its number, and @bytes in both directions. */
 static void check_all(const int *fds, uint64_t bytes)
 {
 	uint64_t number = sizeof(uint32_t);
@@ -342,7 +342,7 @@ static void cycles_client(void)
 /* Number of threads that open connections at the same time. */
 #define STORMERS	8
 
-/* Thread: opens connections in succession. @arg: number of the first << 32 | port. */
+/* Thread: opens connections in succession. @arg: first connection number << 32 | port. */
 static void *storm_thread(void *arg)
 {
 	unsigned int first = (uintptr_t)arg >> 32, port = (uintptr_t)arg;

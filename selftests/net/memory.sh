@@ -89,16 +89,17 @@ unread() {
 	barrier "unread: over"
 }
 
-# hold NAME ADDRESS PORT COUNT RDMA REASON: at a, COUNT connections from ADDRESS to b, of which
-# RDMA are on RDMA and the others on TCP for REASON
+# hold NAME ADDRESS PORT COUNT RDMA REASON: at a, open COUNT connections from ADDRESS to b. The
+# number RDMA says how many of them must be on RDMA; the others must be on TCP for REASON.
 hold() {
 	begin "$1" hold "$AFR_PEER" "$3" 3 "$2" "$4" "$5" "$(reason "$6")"
 	check "shares: $1: $5 of $4 on RDMA, the others on TCP for $6" is_ready "$1"
 }
 
-# RDMA may use 3072 pages of b, and each connection takes 128 of them. The first address gets
-# half of the pages, the second one half of the remaining pages. The third one gets fewer, since
-# user 1 then has four fifths of all pages. Another user still gets memory.
+# RDMA may use 3072 pages of b, and each connection takes 128 of them. The first address gets half
+# of the pages, the second one half of the remaining pages. The third one gets less than half of
+# what then remains, since user 1 reaches the limit of a user, four fifths of the pages. Another
+# user still gets memory.
 shares() {
 	local over
 	if [ "$AFR_ROLE" = b ]; then
@@ -165,7 +166,7 @@ left() {
 }
 
 barrier begin
-# Only b's limits are tested, so a has memory for all connections.
+# Only b's limits are tested, so a gets enough memory for all connections.
 if [ "$AFR_ROLE" = a ]; then
 	echo 1000000 >$mem_max
 	echo 1000000 >/sys/module/afrdma/parameters/mem_max

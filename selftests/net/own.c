@@ -72,7 +72,7 @@ static void zerocopy_send(void)
 	unsigned int calls = 0, noticed = 0;
 	uint8_t buf[20000];
 
-	/* older kernels refuse SO_ZEROCOPY to unknown families, without calling the family */
+	/* old kernels refuse SO_ZEROCOPY to unknown families: they do not ask the module */
 	if (setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one))) {
 		WANT_EQ(errno, EOPNOTSUPP);
 		WANT(speaks_rdma() && old_kernel());
@@ -141,7 +141,7 @@ static void peek_off_recv(void)
 
 /* ---- TCP_INQ: recvmsg() also returns how many bytes are left ---- */
 
-/* Receives @len bytes; returns the number of unread bytes in the control message. */
+/* Receives @len bytes; returns how many more are unread, as the control message reports it. */
 static int recv_inq(int fd, char *buf, size_t len)
 {
 	char control[CMSG_SPACE(sizeof(int))] = "";
@@ -200,7 +200,7 @@ static void timestamp_send(void)
 
 /* ---- AFRDMA_RDMA ---- */
 
-/* Connects with AFRDMA_RDMA set to @policy, or not set if that is negative. */
+/* Sets AFRDMA_RDMA to @policy, unless @policy is negative, and connects. */
 static int connect_with_policy(int port, int policy)
 {
 	union addr addr;
@@ -229,7 +229,7 @@ static void policy_client(void)
 {
 	int port = server_port(), fd;
 
-	/* ALWAYS: 64 bytes start an upgrade, although they are below the limits of the sysctls */
+	/* ALWAYS: 64 bytes start an upgrade: upgrade_bytes and upgrade_msgs do not matter */
 	fd = connect_with_policy(port, AFRDMA_RDMA_ALWAYS);
 	echo(fd, true);
 	EVENTUALLY(path_on_rdma(fd));
@@ -365,8 +365,9 @@ static double cpu_of_waits(int fd, int busy_us)
 }
 
 /*
- * Checks that a recv() with busy polling uses processor time. It polls only until another task
- * needs the processor; on a host with one processor, the runner of the rows needs it every 10 ms.
+ * Checks that a recv() with busy polling uses processor time: at least a fifth of BUSY_MS. It need
+ * not be all of it, since polling stops when another task needs the processor: on a host with one
+ * processor, the runner of the rows needs it every 10 ms.
  */
 static void polls_before_it_sleeps(int fd)
 {
@@ -389,8 +390,9 @@ static void busy_poll(void)
 
 	if (speaks_rdma()) {
 		/*
-		 * At the client, whose recv() times out, since the server only answers requests. If
-		 * the server is a TCP program, the client uses TCP's recv(), which does not poll.
+		 * Only the client checks this: its recv() times out, since the server only answers
+		 * requests. If the server uses a TCP socket, the client's recv() is that of TCP,
+		 * which ignores AFRDMA_BUSY_POLL.
 		 */
 		if (!run.server && run.variant != VAR_TO_TCP)
 			polls_before_it_sleeps(fd);

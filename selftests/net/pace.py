@@ -194,7 +194,8 @@ def spread(host, port, smctl):
     conns = []
     more(conns, CROWD // 2)
     few = links()
-    more(conns, CROWD // 2 + 2)     # the first above CROWD requests a link, the next uses it
+    # The first connection above CROWD requests a second link; later ones use it once it is up.
+    more(conns, CROWD // 2 + 2)
     end = time.monotonic() + 20
     while len(links()) < 2 and time.monotonic() < end:
         time.sleep(0.1)
@@ -243,8 +244,8 @@ def talk(host, port, smctl):
     send_data(streams[1], ALONE)
 
     before = paced()
-    # A size is latency-sensitive and paces the other streams, but only until its own stream posts
-    # bulk. The first BEGIN bytes of each stream are bulk, so that no stream paces another one.
+    # A size is latency-sensitive and paces the other stream, but only until its own stream posts
+    # bulk. The first BEGIN bytes of each stream are bulk; after them, neither paces the other.
     for _ in range(ROUNDS):
         time.sleep(QUIET)
         for conn in streams:

@@ -57,7 +57,8 @@ echo 100000 >"$space"
 check "rings: the namespace's limit applies" python3 "$pace" ring 524288
 echo 88000 >"$space"	# three quarters of these pages are just enough for 512 rings of 512 KiB
 check "rings: smaller when much is promised" timeout 60 python3 "$pace" many 4
-# All connections that follow have one peer, which gets at most half of the memory for RDMA.
+# 60000 pages are enough for all connections that follow, although these have only one peer, and a
+# peer gets at most half of the memory that rings on RDMA may have.
 echo 60000 | tee "$module" >"$space"
 barrier "rings seen"
 # Connections share one link until there are many; a link is removed as soon as it is idle.

@@ -18,8 +18,8 @@ static struct {
 } bases[FD_MAX];
 
 struct warm_up {
-	uint32_t ready;		/* server: both directions are on RDMA */
-	uint32_t last;		/* client: the server's reply ends the warm-up */
+	uint32_t ready;		/* set by the server: both directions are on RDMA */
+	uint32_t last;		/* set by the client: the reply to this ends the warm-up */
 	uint8_t fill[WARM_UP_SIZE - 8];
 };
 
@@ -47,7 +47,7 @@ struct afrdma_info path_info(int fd)
 	return info;
 }
 
-/* Returns a text about @info, which the next call overwrites. */
+/* Returns a text about @info; the next call overwrites the text. */
 static const char *describe(const struct afrdma_info *info)
 {
 	static char text[300];
@@ -149,8 +149,8 @@ static void warm_up_server(int fd, struct warm_up *m)
 }
 
 /*
- * Exchanges @len bytes in each direction; in variant rdma it calls path_warm_up() first. Both sides
- * call it.
+ * Exchanges @len bytes in each direction, in variant rdma after path_warm_up(), and checks which
+ * path carried them. Both sides call this function.
  */
 void path_exchange(int fd, size_t len)
 {

@@ -82,7 +82,7 @@ static int unprivileged_errno(bool rdma)
 	return err;
 }
 
-/* A filter is refused after SO_LOCK_FILTER; without privileges, the result is that on TCP. */
+/* A filter is refused after SO_LOCK_FILTER; an unprivileged user gets the same errno as on TCP. */
 static void filter_rights(void)
 {
 	pid_t pid;
@@ -130,8 +130,8 @@ static void run_command(const char *format, int port)
 }
 
 /*
- * Answers each packet that matches @match, a format whose argument is @port, by an ICMP error,
- * until send_rejected() at the other end has received one.
+ * Rejects packets with an ICMP error until the end that calls send_rejected() has received one.
+ * @match, a format whose argument is @port, is the nft expression that selects the packets.
  */
 static void reject_for_a_while(const char *match, int port)
 {
@@ -191,8 +191,8 @@ static void recverr_client(void)
 }
 
 /*
- * The listener connected before, and fell back, so IP_RECVERR was set on its TCP socket. Accepted
- * sockets must not have it there.
+ * Before it listens, the socket is connected once and falls back, which sets IP_RECVERR on its TCP
+ * socket. The TCP sockets of accepted connections must not inherit the option.
  */
 static void recverr_listener(void)
 {
@@ -240,8 +240,9 @@ static void block_off(void)
 }
 
 /*
- * A policy that excepts the stream from a policy that blocks. The kernel refuses a second policy
- * with the same selector, so the one that blocks also selects by the source address.
+ * Adds an IPsec policy that blocks the stream, and one of higher priority that exempts the stream
+ * from it. The kernel refuses a second policy with the same selector, so the one that blocks also
+ * selects by the source address.
  */
 static void except_on(void)
 {
@@ -391,9 +392,9 @@ static void changes_server(void)
 #define OTHERS	4
 
 /*
- * The peer has sent FINACK and FIN, but not its last bytes, for which it has no window, when this
- * end leaves the link. These bytes must soon arrive by TCP, and the link must stay up for other
- * connections.
+ * When this end leaves the link, the peer has sent FINACK and FIN, but still holds its last bytes,
+ * because the receive ring of this end is full. These bytes must soon arrive by TCP, and the link
+ * must stay up for other connections.
  */
 static void leave_half_closed(void)
 {

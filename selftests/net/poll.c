@@ -167,7 +167,7 @@ static void watch(const struct situation *s, int fd)
 	barrier("peer went on");
 	while (poll_one(fd, ALL, 0) != s->mask && now() < end) {
 		if (s->watcher == fill && !(s->mask & OUT))
-			fill(fd);	/* bytes moved on to the slow peer and made room */
+			fill(fd);	/* bytes moved on to the peer's buffer and made room */
 		else
 			poll(NULL, 0, 1);
 	}
@@ -488,7 +488,7 @@ static void *await_in(void *arg)
 	return NULL;
 }
 
-/* Bytes below SO_RCVLOWAT are not reported; lowering it wakes a thread in poll(). */
+/* Fewer bytes than SO_RCVLOWAT are not reported; lowering the option wakes a thread in poll(). */
 static void lowat_lowered(void)
 {
 	int fd = open_conn(), queued;
@@ -505,7 +505,7 @@ static void lowat_lowered(void)
 	barrier("end");
 }
 
-/* Other end of edge_late(), lowat_lowered() and the rows below: sends bytes, later the end. */
+/* Other end of edge_late() and of lowat_lowered() to fioasync(): sends bytes, later the end. */
 static void edge_late_peer(void)
 {
 	int fd = open_conn();

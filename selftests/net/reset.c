@@ -194,8 +194,8 @@ static void is_closed_hard_in_flight(void)
 }
 
 /*
- * The peer sends bytes to this closed socket, which are answered by a reset. The FIN of the socket
- * arrived before, so the peer's send() then fails with EPIPE.
+ * The peer sends to this socket after it was closed, and a reset is the answer. Since the peer has
+ * received FIN before, its later send() fails with EPIPE, not ECONNRESET.
  */
 static void closes_in_order(void)
 {

@@ -297,7 +297,7 @@ static void resize_recv(void)
 const struct row ring_rows[] = {
 	BOTH("ring_wraps", wrap_send, wrap_recv, ON_RDMA | QUICK),
 	BOTH("ring_steps", step_send, step_recv, ON_ALL),
-	/* not with TCP at one end: with a window this small, TCP waits for window probes */
+	/* without ON_PLAIN: with a window this small, a TCP socket waits for window probes */
 	{ "ring_echo", wrap_echo, wrap_echo, ON_RDMA | ON_COLD | QUICK },
 	BOTH("ring_slow_reader", fast_send, slow_recv, ON_ALL | QUICK),
 	BOTH("ring_slow_writer", slow_send, fast_recv, ON_ALL),

@@ -37,8 +37,9 @@ SLOW = 4 if "debug" in os.environ.get("AFR_KERNEL", "") else 1
 SETTINGS = {"hello_timeout_ms": 1000, "attach_timeout_ms": 1500, "detach_timeout_ms": 1500,
             "orphan_timeout_ms": 2000, "link_linger_ms": 300, "links_per_group": 1,
             "attach_retry_ms": 20, "link_depth": 16, "sndbuf": 1 << 18, "rcvbuf": 1 << 18}
-# Longer than two rows that wait for DETACH until their timeout: otherwise the timeout of a
-# connection of the first row could end the link during the second row.
+# The Byzantine end waits for DETACH longer than two rows last, even if the unmodified end waits
+# until its own timeout in both. Otherwise a connection of the first row could time out at the
+# Byzantine end during the second row, and end the link.
 BYZANTINE_SETTINGS = {"detach_timeout_ms": 100000}
 
 
@@ -225,7 +226,7 @@ class UnmodifiedEnd:
         self.packets = 0
         for name, value in SETTINGS.items():
             set_sysctl(name, value)
-            # the timers of the Byzantine end must not end the link: BYZANTINE_SETTINGS
+            # No timeout of the Byzantine end may end the link: see BYZANTINE_SETTINGS.
             control.ask("sysctl", name=name, value=BYZANTINE_SETTINGS.get(name, value))
         rs.echo_server(rs.new_listener(True, LOOP), rs.L_IN)
         self.near = rs.Bystander("in this host", True, (me, LOOP), rs.L_OUT, rs.L_IN)

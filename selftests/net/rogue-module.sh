@@ -1,12 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab (selftests/lab/run), in both guests, one of which is a Byzantine peer: its module
-# has fault injection (make CONFIG_AFRDMA_BYZANTINE=y; run --module-b or --module-a).
+# Run by the lab (selftests/lab/run) in both guests; runs rogue-module.py. One guest is a Byzantine
+# peer: its module has fault injection, so it was built by "make CONFIG_AFRDMA_BYZANTINE=y" and
+# passed to the lab by --module-b or --module-a.
 #
 #	rogue-module.sh [OPTIONS OF rogue-module.py]
-#
-# Runs rogue-module.py.
 set -uo pipefail
 . "$AFR_LAB/guest-lib.sh"
 

@@ -40,7 +40,7 @@ static void flood_frames(struct peer *p, unsigned int i)
 	peer_fin(p);
 }
 
-/* Sends a flood of BLOCKED to a victim that does not read, and must not queue an answer to each. */
+/* Sends many BLOCKED. The victim does not read; it must not queue an answer to each of them. */
 static void flood_blocked_unread(struct peer *p, unsigned int i)
 {
 	const struct afr_frame blocked = { .type = AFR_FRAME_BLOCKED, .offset = 1000 };
@@ -274,9 +274,9 @@ static void put_frames(struct bytes *b)
 }
 
 /*
- * Does the TCP handshake with the AF_RDMA option, and sets @spoiled if the option is corrupted.
- * There is no other option: some kernels drop segments with a malformed option list of 18 bytes or
- * more. Returns false if the handshake fails.
+ * Does the TCP handshake with the AF_RDMA option. Often corrupts the option, and sets *@spoiled to
+ * whether it did. Sends no other option, because some kernels drop segments with a malformed
+ * option list of 18 bytes or more. Returns false if the handshake fails.
  */
 static bool open_spoiled(struct peer *p, bool *spoiled)
 {

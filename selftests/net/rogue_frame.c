@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Frames with wrong lengths, flags or fields, and cut ones. Valid frames follow each malformed
- * frame, so that a victim that accepts it reads to the end of the stream and fails the row.
+ * Frames with wrong lengths, flags or fields, and frames cut short. Valid frames follow each
+ * malformed frame that is complete: if the victim accepts it, the victim reads to the end of the
+ * stream, and the row fails.
  */
 #define _GNU_SOURCE
 #include <endian.h>

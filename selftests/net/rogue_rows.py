@@ -93,7 +93,8 @@ ROWS = [
     Row("imm_credits", "whole", "", "LINK_PROTOCOL", **QUICK),
     Row("imm_credits arg 0x4000", "whole", "", "LINK_PROTOCOL"),
     Row("imm_credits arg 0xffff", "whole stall", "*", "*"),
-    # A peer may send DETACH. A later write is a violation, or fails as the ring is unregistered.
+    # A peer may send DETACH. A later write is a violation, or fails because the ring is no longer
+    # registered.
     Row("imm_detach after 3 count 1", "whole", "", "LINK_PROTOCOL " + LOST),
     Row("imm_detach arg 0 after 3 count 1", "whole", "", "LINK_PROTOCOL " + LOST, **QUICK),
     Row("imm_bytes after 3 count 1", "whole", "", "LINK_PROTOCOL", **QUICK),
@@ -123,7 +124,8 @@ ROWS = [
     # floods
     Row("flood_any after 3", "whole", "", "LINK_PROTOCOL", **QUICK),
     Row("flood_channel after 3", "whole", "", "LINK_PROTOCOL"),
-    # The Byzantine peer sends no DETACH; further messages for the channel id are ignored.
+    # The Byzantine peer sends no DETACH. After the abort, the unmodified end ignores its messages
+    # for the channel id, so the link stays.
     Row("flood_cursor after 3 count 50000", "error", "CREDIT_BAD", detach_ms=30000,
         injections=50000, counts="detach_late", stays=True),
     Row("flood_cursor after 3 count 2000", "error", "CREDIT_BAD", detach_ms=4000,
@@ -221,8 +223,9 @@ ROWS = [
     Row("more_urgent after 3 count 5000", "error", ENDED + "FRAME_BAD", "*", **EARLY),
     Row("more_urgentack after 3 count 5000", "error", ENDED + "FRAME_BAD", "*", **EARLY),
     # private data of rdma_cm
-    # Reports 3 receives (big-endian field). The Byzantine peer has 16 and announces at least 4 at
-    # once, so the other end may run out of credits. The next row reports 768.
+    # The depth is a big-endian field: this row reports 3 receives, the next one 768. The Byzantine
+    # peer has posted 16 and announces new ones only when 4 were used, so the other end may run out
+    # of credits first.
     Row("req_depth arg 0x300", "whole stall", "*", "*", roles=(SERVER,), hurts=True, **FRESH),
     Row("req_depth arg 3", "whole", "", "*", roles=(SERVER,), **FRESH),
     Row("req_depth", "whole", "", "*", roles=(SERVER,), **FRESH),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Well-formed frames that violate the state of the connection. If the victim could read to the end
- * of the stream before the violation arrives, the row has flag SLEEPY: the victim then reads only
- * after the violation.
+ * Well-formed frames, most of which the state of the connection does not permit. If the victim
+ * could read to the end of the stream before the violation arrives, the row has flag SLEEPY: the
+ * victim then reads only after the violation.
  */
 #define _GNU_SOURCE
 #include "rogue.h"
@@ -92,7 +92,7 @@ static void fin_ahead(struct peer *p, unsigned int i)
 	peer_data(p, BYTES);
 }
 
-/* Sends FIN before the last bytes of the stream, and then one byte more than it permits. */
+/* Sends FIN before the last bytes of the stream, and then one byte beyond the end in this FIN. */
 static void past_fin_ahead(struct peer *p, unsigned int i)
 {
 	(void)i;
@@ -116,7 +116,7 @@ static void fin_twice(struct peer *p, unsigned int i)
 	peer_fin(p);
 }
 
-/* Sends a second FIN with another end. */
+/* Sends a second FIN with a different end offset. */
 static void fin_changed(struct peer *p, unsigned int i)
 {
 	peer_data(p, BYTES);
@@ -206,7 +206,7 @@ static void unknown_link(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
-/* Sends ATTACH with a skipped epoch, which is legal: an end may give up an attach before ATTACH. */
+/* Sends ATTACH with an epoch above 1, which is legal: a client may have given up earlier ones. */
 static void attach_epoch(struct peer *p, unsigned int i)
 {
 	static const u32 epochs[] = { 2, 7, 0x80000000, 0xffffffff };
@@ -269,7 +269,7 @@ static void attach_one_way(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
-/* Sends DATA after FIN on a one-way connection, which has no window but checks FIN. */
+/* Sends DATA after FIN on a one-way connection: there the victim checks FIN, but no window. */
 static void data_after_fin_one_way(struct peer *p, unsigned int i)
 {
 	double end = now() + rogue.patience;

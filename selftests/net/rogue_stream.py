@@ -19,8 +19,8 @@ AF_RDMA = int(os.environ.get("AFR_FAMILY", "27"))
 SOL_AFRDMA, AFRDMA_INFO = 427, 1
 PATH_RDMA = 1
 CHUNK = 32768
-# A round: one end sends this many bytes, the other end answers with as many. Bystanders, and the
-# victim connection before the test, transfer their data in rounds.
+# A round: one end sends this many bytes, the other end answers with as many. Bystanders transfer
+# all their data in rounds, the victim connection that of its warm-up.
 ROUND = 4096
 PATTERN = 1 << 20 | 1   # odd, so that bytes differ after each lap of a ring
 # Tags: victim connection (V), bystanders to the other host (S), in this host (L) and over TCP (T);
@@ -52,7 +52,8 @@ def new_socket(rdma):
     if fd < 0:
         raise OSError(ctypes.get_errno(), "socket(AF_RDMA)")
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=fd)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)      # URGENT may be injected
+    # An injected URGENT must not take a byte out of the stream.
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
     return sock
 
 

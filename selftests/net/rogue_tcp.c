@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The TCP of rogue (RFC 9293): sends one segment at a time, drops segments that arrive out of
- * order, has no congestion control; the TUN device neither loses nor reorders packets.
+ * The TCP of rogue (RFC 9293). It sends one segment at a time, drops segments that arrive out of
+ * order and has no congestion control. That is enough: the TUN device neither loses nor reorders
+ * packets.
  */
 #define _GNU_SOURCE
 #include "rogue.h"
 
 #define WINDOW		60000
 #define ACK_SECONDS	1.0	/* until a segment is retransmitted */
-#define TRIES		12	/* transmissions of a segment, window probes included */
+#define TRIES		12	/* how often a segment, or a window probe, is sent at most */
 
 static void emit(struct tcb *tcb, u8 flags, u32 seq, const void *data, unsigned int len)
 {
@@ -70,7 +71,7 @@ static void keep_syn(struct tcb *tcb, const struct segment *seg)
 	memcpy(tcb->syn_options, seg->options, tcb->syn_options_len);
 }
 
-/* Takes the bytes of a segment, and its FIN, if none before them is missing. */
+/* Takes the bytes of a segment, and its FIN, unless earlier bytes are missing. */
 static void take_data(struct tcb *tcb, const struct segment *seg)
 {
 	u32 skip = tcb->rcv_nxt - seg->seq;	/* bytes of the segment that were received before */
@@ -252,7 +253,7 @@ void tcp_fin(struct tcb *tcb)
 	deliver(tcb, TCP_ACK | TCP_FIN, NULL, 0);
 }
 
-/* Sends RST with the sequence number the peer expects; any other elicits only an ACK (RFC 5961). */
+/* Sends RST with the sequence number that the peer expects; it obeys no other RST (RFC 5961). */
 void tcp_rst(struct tcb *tcb)
 {
 	if (tcb->peer_port)

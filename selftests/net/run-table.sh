@@ -24,7 +24,7 @@ ask() {
 		--port 7000 "${subset[@]}"
 }
 
-# direction SERVER CLIENT: the table between these guests
+# direction SERVER CLIENT: run the table between these guests
 direction() {
 	witness_begins
 	barrier "$1$2 begins" 600

@@ -75,7 +75,7 @@ static void set_option(int fd, const struct option *o, int round)
 	setsockopt(fd, o->level, o->option, &value, sizeof(value));
 }
 
-/* As open_conn() on TCP, with option @o set before connect() or listen(). */
+/* Like open_conn(), but without a warm-up, and with option @o set before connect() or listen(). */
 static int open_with(const struct option *o, int round)
 {
 	int fd = new_socket(SOCK_CLOEXEC), listener;
@@ -104,7 +104,7 @@ static void both_ways(int fd, struct flow *out, struct flow *in)
 
 	flow_send(fd, out, LEN, LEN);
 	flow_recv(fd, in, LEN, LEN);
-	/* a timestamp of the TCP socket would be queued with the packet, which holds frames */
+	/* if the TCP socket queued timestamps, recv() would return packets that hold frames */
 	if (speaks_rdma())
 		SYS_ERRNO(recv(fd, &byte, 1, MSG_ERRQUEUE | MSG_DONTWAIT), EAGAIN);
 }
@@ -226,7 +226,7 @@ static void reads_beside(void)
 	}
 }
 
-/* Other end of reads_beside(): sends a byte and closes each connection. */
+/* Other end of reads_beside(): sends a byte on each connection and closes it. */
 static void is_read_early(void)
 {
 	int listener = open_listener(8);
@@ -464,7 +464,7 @@ static void stalled_calls(void)
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		if (options[i].level == IPPROTO_IPV6 || options[i].rule == REFUSE)
 			continue;
-		/* old kernels copy values of SOL_SOCKET with the AF_RDMA socket locked */
+		/* on old kernels, these calls would stall with the AF_RDMA socket locked */
 		if (options[i].level == SOL_SOCKET && old_kernel())
 			continue;
 		stall_start(stall_option, &options[i]);
@@ -607,7 +607,7 @@ static void sockmap_server(void)
 	fd = SYS(accept(listener, NULL, NULL));
 	flow_recv(fd, &in, LEN, LEN);
 	flow_send(fd, &out, LEN, LEN);
-	/* the map holds a connection without frames, but must not hold a framed one */
+	/* the map must hold a connection without frames, but not a framed one */
 	WANT_EQ(map_has_socket(map), !speaks_rdma() || run.variant == VAR_FROM_TCP);
 	path_check(fd, LEN, LEN);
 }

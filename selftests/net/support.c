@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Checks that each socket option in net/afrdma/support.h but those with rule OWN works as with TCP
- * or is refused, as its rule requires.
+ * Checks that each socket option in net/afrdma/support.h works as with TCP or is refused, as its
+ * rule requires. Options with rule OWN are not checked here.
  */
 #define _GNU_SOURCE
 #include <netinet/tcp.h>

@@ -6,7 +6,7 @@
 #	afr_test, rogue		the programs, built on the host
 #	slow_table, slow_rogue	their options for this kernel
 #	subset, rogue_subset, with_table, with_rogue
-#				by set_subset ARGUMENTS
+#				what to run; set only when "set_subset ARGUMENTS" is called
 #	failures		0, and 1 after a part has failed
 
 build="$AFR_SRC/build/net"
@@ -136,7 +136,8 @@ run_rogue() {
 	local orphans=/proc/sys/net/afrdma/orphan_timeout_ms
 	modprobe -q tun 2>/dev/null
 	# Rows of rogue that never acknowledge a FIN leave orphans: end these after 5 s each. The
-	# setting is not restored, since an orphan that makes progress gets the timeout set then.
+	# setting is not restored: an orphan that makes progress later would restart its timer with
+	# the restored value.
 	[ ! -e $orphans ] || echo 5000 >$orphans
 	run_part rogue "$rogue" --host "$AFR_ME" "${rogue_subset[@]}"
 	run_part rogue6 "$rogue" --host "$AFR_ME" --inet6 "${rogue_subset[@]}"

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab, in both guests: RDMA would bypass a tunnel, so a connection leaves RDMA when its route
-# leads into a tunnel, and returns when it does not any more. No byte is lost. With IPv4, a route
-# into the tunnel is added. With IPv6, such a route exists, and a more specific one is deleted.
+# For the lab, in both guests: RDMA would bypass a tunnel, so a connection leaves RDMA when its
+# route leads into a tunnel, and returns to RDMA when the route no longer does. No byte is lost.
+# With IPv4, a route into the tunnel is added. With IPv6, such a route exists, and a more specific
+# one that leads past the tunnel is deleted.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh

@@ -5,7 +5,7 @@
 
 #include "test.h"
 
-/* Receives @text, and nothing else. */
+/* Receives as many bytes as @text has, which must be those of @text. */
 static void recv_text(int fd, const char *text)
 {
 	char buf[16];
@@ -126,7 +126,10 @@ static size_t rounds(void)
 	return amount(200, 20);
 }
 
-/* A new urgent byte replaces an unread one, so the sender waits until the reader has passed it. */
+/*
+ * A new urgent byte would replace an unread one, so before the next one the sender waits until the
+ * reader has read or passed this one.
+ */
 static void stream_send(void)
 {
 	struct flow out = flow_out(0);
@@ -196,7 +199,7 @@ static void end_recv(void)
 	barrier("read");
 }
 
-/* Ten bytes, an urgent one, and many more. */
+/* Sends ten bytes, an urgent byte, and 1,000 more bytes. */
 static void lowat_send(void)
 {
 	static char more[1000];

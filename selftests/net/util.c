@@ -100,7 +100,7 @@ uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* Starts this side's random sequence @stream of the run's seed, in the calling thread. */
+/* Seeds rnd() of the calling thread from the run's seed, this side and the number @stream. */
 void rnd_start(uint64_t stream)
 {
 	rnd_state = mix(run.seed + 0x51ed2701 * (stream + 1) + run.server);
@@ -162,7 +162,10 @@ int ask_int(int fd, unsigned long request)
 	return value;
 }
 
-/* Is the kernel older than 6.8? 6.1 is, and does not pass SOL_SOCKET options to the family. */
+/*
+ * Is the kernel older than 6.8? Such kernels, 6.1 among them, need not pass SOL_SOCKET options to
+ * the family.
+ */
 bool old_kernel(void)
 {
 	struct utsname name;

@@ -43,7 +43,8 @@ packages() {
 	return $rc
 }
 
-# apt with package lists of its own: the source packages of the archives that this machine uses.
+# apt-get with package lists of its own, which contain the source packages of the archives that this
+# machine uses.
 apt() {
 	command apt-get -q -y -o Dir::Etc::SourceList=/dev/null \
 		-o Dir::Etc::SourceParts="$cache/apt/parts" \
@@ -65,7 +66,7 @@ source_lists() {
 	apt update >"$cache/apt/log" 2>&1 && touch "$cache/apt/done"
 }
 
-# vsock_uring_test needs liburing; the suite also works without it.
+# vsock_uring_test is built only if liburing is installed; without it, only vsock_test is run.
 build_vsock() {
 	local include
 	include=$("$lab/kernels.sh" source)/tools/include
@@ -82,7 +83,7 @@ build_libuv1() {
 		make -C build -j"$(nproc)" uv_run_tests_a
 }
 
-# unpack SUITE: into a folder below the current one
+# unpack SUITE: put its sources into a new folder below the current one
 unpack() {
 	local tree
 	case $1 in

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * LD_PRELOAD library for test suites that use 127.0.0.1 and ::1, where there is no RDMA device:
- * their TCP sockets use the address of the host instead, HOME_V4 and HOME_V6 in the environment,
- * and calls such as getsockname() return the loopback address. It is used on every family.
+ * LD_PRELOAD library for test suites that use 127.0.0.1 and ::1, which no RDMA device has. Their
+ * stream sockets use the host's address instead, from HOME_V4 and HOME_V6 in the environment, but
+ * calls such as getsockname() return the loopback address. The suites are run with this library on
+ * every family, so that the results can be compared.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -34,7 +35,7 @@ static void read_home(void)
 	known6 = v6 && inet_pton(AF_INET6, v6, &home6) == 1;
 }
 
-/* Is @fd a stream socket, of any family? go_home() and pretend() check that of the address. */
+/* Is @fd a stream socket, of any family? go_home() and pretend() check the address family. */
 static bool is_stream(int fd)
 {
 	int type = 0;

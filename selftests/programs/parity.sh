@@ -86,7 +86,8 @@ difference() {
 		"$AFR_OUT/$1.$2" >"$AFR_OUT/$1.$2.delta"
 }
 
-# went_up SUITE NAME BEFORE: the counter has increased, so AF_RDMA was used
+# went_up SUITE NAME BEFORE: check that counter NAME is above BEFORE, which shows that AF_RDMA was
+# used
 went_up() {
 	local now
 	now=$(counter "$2")
@@ -104,7 +105,8 @@ on_tcp() {
 	check "$1: tests that pass on TCP" enough_pass "$1"
 }
 
-# The summary is missing if compare.awk has failed.
+# no_difference DELTA: does it contain only comments, among them the summary, which is missing if
+# compare.awk has failed?
 no_difference() { grep -q '^# [0-9]* of ' "$1" && ! grep -v '^#' "$1"; }
 
 on_rdma() {

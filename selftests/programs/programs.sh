@@ -18,8 +18,8 @@ src=$(cd "$here/../.." && pwd)
 failed=0
 cd "$src" || exit 2
 
-# in_guests SECONDS SCRIPT...: sets $folder to the results, and $failed unless SCRIPT passes or is
-# skipped (status 4).
+# in_guests SECONDS SCRIPT...: run SCRIPT in the guests; set $folder to the folder of the results,
+# and $failed to 1 unless SCRIPT passes or is skipped (status 4)
 in_guests() {
 	local seconds=$1 rc=0 log
 	shift

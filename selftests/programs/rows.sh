@@ -115,7 +115,7 @@ pg() {
 	setpriv --reuid=65534 --regid=65534 --clear-groups "${under[@]}" \
 		"$(find /usr/lib/postgresql -path "*/bin/$program" | sort -V | tail -n 1)" "$@"
 }
-# The database is created only once, which takes most of the time.
+# Creating the database takes most of the time, so it is done only for the first family.
 postgres_server() {
 	local under=("${under[@]}")
 	if [ ! -e /tmp/pg/made ]; then
@@ -144,7 +144,7 @@ postgres_client() {
 
 ### The web
 
-# nginx_at PORT: HTTP on PORT, HTTPS on the next one
+# nginx_at PORT: serve HTTP on PORT and HTTPS on the next port
 nginx_at() {
 	[ -e key ] || openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
 		-subj /CN=afr -keyout key -out cert || return
@@ -174,8 +174,8 @@ get_files() {
 	"${under[@]}" curl -sSf "$@" "${files[@]}" && same 16M 900k 64k
 }
 
-# get_with_ktls ADDRESS:PORT FILE: both ends request kernel TLS, which TCP supports. AF_RDMA refuses
-# it, so they encrypt in user space.
+# get_with_ktls ADDRESS:PORT FILE: get FILE by HTTPS, with kernel TLS requested at both ends. TCP
+# supports it. AF_RDMA refuses it, and then both ends encrypt in user space.
 get_with_ktls() {
 	printf '%s\n' 'openssl_conf = all' '[all]' 'ssl_conf = ssl' '[ssl]' \
 		'system_default = ours' '[ours]' 'Options = KTLS' >openssl.cnf
@@ -221,7 +221,7 @@ haproxy_client() {
 }
 
 # The connections from the proxy to nghttpd stay within this guest: rxe hands their packets to
-# itself without the packet filter, so they are not counted as RDMA.
+# itself, past the packet filter of run.sh, so their bytes are not counted as RDMA.
 http2_server() {
 	"${under[@]}" nghttpd --no-tls -a "$AFR_ME" -d $data $((port + 1)) &
 	wait_for 20 listens $((port + 1))
@@ -243,7 +243,8 @@ grpc_client() {
 
 ### Copies
 
-# sshd_at [WORD...]: run sshd behind WORDs; the other guest gets the user's key
+# sshd_at [WORD...]: run sshd, with WORDs in front of the command; give the user's key to the other
+# guest
 sshd_at() {
 	mkdir -p /run/sshd
 	ssh-keygen -q -t ed25519 -N '' -f host && ssh-keygen -q -t ed25519 -N '' -f user || return
@@ -289,9 +290,9 @@ git_client() {
 		git -C repo fsck --full && rm -rf repo/.git && diff -r $data repo
 }
 
-# One direction at a time. The echo of socat (PIPE) blocks on its pipe after short reads, since a
-# pipe that polls as writable need not accept 8 KiB. Short reads are more frequent on AF_RDMA than
-# on TCP.
+# Transfers one direction at a time, not by the echo of socat (PIPE). After short reads the echo
+# blocks on its pipe, since a pipe that polls as writable need not accept 8 KiB; and short reads are
+# more frequent on AF_RDMA than on TCP.
 socat_server() {
 	"${under[@]}" socat -u "FILE:$data/16M" "TCP-LISTEN:$((port + 1)),bind=$AFR_ME" &
 	"${under[@]}" socat -u "TCP-LISTEN:$port,bind=$AFR_ME" CREATE:got
@@ -305,7 +306,7 @@ socat_client() {
 }
 
 # iperf3 does not verify bytes, and its server stops counting when the client tells it to, also on
-# TCP. So the counts of bytes that matter are those of the client and of the module.
+# TCP. So what is checked is the sender's count of bytes, and the counts of the module.
 iperf3_server() { "${under[@]}" iperf3 -s -B "$AFR_ME" -p "$port"; }
 iperf3_client() {
 	local way

@@ -105,7 +105,7 @@ end_group() {
 	wait "$pid" 2>/dev/null
 }
 
-# limited SECONDS PID: the status of the process; 124 if it had to be ended.
+# limited SECONDS PID: wait for the process; return its status, or 124 if it was ended after SECONDS
 limited() {
 	local end=$((SECONDS + $1)) pid=$2
 	while kill -0 "$pid" 2>/dev/null; do
@@ -158,7 +158,7 @@ under() {
 
 # Each combination of a row and a family has its own range of ten ports.
 port=7300
-# one ROW FAMILY: the part of this guest in a row on FAMILY
+# one ROW FAMILY: run this guest's part of a row on FAMILY
 one() {
 	local row=$1 family=$2 before wire bytes seconds
 	key=$row.$family
@@ -172,7 +172,7 @@ one() {
 	if [ "$AFR_ROLE" = a ]; then serve "$row" "$seconds"; else ask "$row" "$seconds"; fi
 	bytes=$(($(rdma_bytes "$family") - before))
 	wire=$(($(roce_bytes) - wire))
-	# Bytes of the module that did not arrive as RoCE packets are not counted as RDMA.
+	# Bytes that the module counts are not taken for RDMA unless they came in RoCE packets.
 	put "$key" $((bytes < wire ? bytes : wire))
 	cd / && rm -rf "/tmp/work/$key"
 	[ "$AFR_ROLE" = a ] || judge "$row" "$family"

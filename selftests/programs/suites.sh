@@ -5,7 +5,7 @@
 # the suites, with connections to itself; home.so replaces 127.0.0.1 by the address of the guest, on
 # all families. fetch.sh has unpacked and built the suites, but for stress-ng, which is a package.
 #
-#	suites.sh [--on FAMILIES] [SUITE...]	only these; SUITES is the folder of the suites
+#	suites.sh [--on FAMILIES] [SUITE...]	only these; the variable SUITES names their folder
 set -uo pipefail
 # shellcheck source=selftests/programs/parity.sh
 . "${BASH_SOURCE%/*}/parity.sh"
@@ -101,8 +101,8 @@ suite_memcached() {
 }
 
 needs_libuv() { [ -e "$sources/libuv1/.built" ]; }
-# libuv's tests refuse to run as root, and other users may not read the folders of root. Selected
-# are tests of TCP, and others that use it.
+# libuv's tests refuse to run as root, and other users may not read the folders of root: so another
+# user runs a copy. Selected are tests of TCP, and others that use it.
 uv_tests='^(tcp|shutdown|poll_|ipc_.*tcp|callback_stack|connection_fail|delayed_accept
 	|multiple_listen|readable_on_eof|not_readable|not_writable|socket_buffer_size$
 	|getsockname_tcp|spawn_tcp_server)'
@@ -133,8 +133,8 @@ suite_stress_ng() {
 }
 
 needs_vsock() { [ -e "$sources/vsock/.built" ]; }
-# The inner shell puts vsock.so in front of the library of smctl in LD_PRELOAD. So vsock.so comes
-# first, and the program loads it, but not smctl.
+# The inner shell puts vsock.so in front of the other libraries in LD_PRELOAD: it must be the first,
+# and it is loaded by the program alone, not by smctl, which has started the shell.
 vsock_end() {
 	local mode=$1 program=$2
 	shift 2
@@ -143,7 +143,8 @@ vsock_end() {
 		/tmp/bin/vsock.so "./$program" --mode="$mode" --peer-cid=1 --peer-port="$port" \
 		--control-host=127.0.0.1 --control-port="$((port + 2))" "$@" </dev/null
 }
-# vsock_pair PROGRAM WORD...: return the worse status of the two; on new ports, because of TIME_WAIT
+# vsock_pair PROGRAM WORD...: run PROGRAM as server and as client, on new ports because of
+# TIME_WAIT; return the worse status
 vsock_pair() {
 	local client=0 server=0
 	port=$((port + 3))

@@ -2,7 +2,7 @@
 /*
  * LD_PRELOAD library that creates TCP sockets in place of AF_VSOCK stream sockets, for the kernel's
  * tests of that family. Every address but the wildcard becomes 127.0.0.1, which home.so replaces.
- * This must be the first library, so that libraries that replace TCP sockets also see these.
+ * This must be the first library: those that replace TCP sockets must also see the ones made here.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -24,7 +24,7 @@ static int (*next_getpeername)(int fd, struct sockaddr *sa, socklen_t *len);
 static int (*next_setsockopt)(int fd, int level, int name, const void *value, socklen_t len);
 static int (*next_getsockopt)(int fd, int level, int name, void *value, socklen_t *len);
 
-/* Descriptors that the program takes for AF_VSOCK sockets; socket() and accept() update it. */
+/* Which descriptors the program takes for AF_VSOCK sockets; socket() and accept() update this. */
 static bool ours[FDS];
 
 __attribute__((constructor))
@@ -81,7 +81,7 @@ static bool is_vsock(int fd, const struct sockaddr *sa, socklen_t len)
 	       sa->sa_family == AF_VSOCK;
 }
 
-/* Converts an AF_VSOCK address: the port is kept, and every CID becomes loopback or any. */
+/* Converts an AF_VSOCK address: keeps the port; any CID but the wildcard becomes 127.0.0.1. */
 static struct sockaddr_in to_tcp(const struct sockaddr *sa)
 {
 	struct sockaddr_vm vm;
@@ -153,7 +153,7 @@ int accept(int fd, struct sockaddr *sa, socklen_t *len)
 	return accept4(fd, sa, len, 0);
 }
 
-/* getsockname() and getpeername(): @next is the function of the C library. */
+/* getsockname() and getpeername(): @next is the function of the next library, such as home.so. */
 static int name_of(int (*next)(int, struct sockaddr *, socklen_t *), int fd, struct sockaddr *sa,
 		   socklen_t *len)
 {
@@ -178,7 +178,7 @@ int getpeername(int fd, struct sockaddr *sa, socklen_t *len)
 	return name_of(next_getpeername, fd, sa, len);
 }
 
-/* The limits of the buffer size are ignored. */
+/* Sets SO_RCVBUF for SO_VM_SOCKETS_BUFFER_SIZE, and ignores the limits of that size. */
 int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
 	unsigned long long size;

@@ -19,8 +19,8 @@ bytes=$((blocks * 65536))
 counter() { "$smctl" stats | awk -v name="$1" '$1 == name { print $2 }'; }
 listens() { ss -Htln "sport = :$1" | grep -q .; }
 
-# all_bytes FILE: does it contain one line of report(), with both directions complete and more than
-# half of each by RDMA?
+# all_bytes FILE: does it contain one line of report() (tools/examples/example.h), which says that
+# both directions are complete and that RDMA has carried more than half of each?
 all_bytes() {
 	local bytes_by='by RDMA \([0-9]*\), by TCP \([0-9]*\);'
 	sed -n "s/.*sent $bytes_by received $bytes_by reason 0\$/\1 \2 \3 \4/p" "$1" |

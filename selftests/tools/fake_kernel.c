@@ -21,7 +21,7 @@
 
 static char buf[4096];
 
-/* Begins an answer in buf; end() passes its attributes to @fn. */
+/* Begins an answer in buf; end() passes its attributes to the callback of nl_get(). */
 static struct nlmsghdr *begin(void)
 {
 	struct nlmsghdr *nlh;

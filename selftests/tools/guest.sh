@@ -25,7 +25,7 @@ x = json.load(sys.stdin)
 sys.exit(not eval("(" + sys.argv[1] + ")"))' "$2"
 }
 
-# start NAME WORDS...: run program.py under smctl run, with its input open until stop.
+# start NAME WORDS...: run program.py under smctl run, with its input open until "stop" closes it
 start() {
 	local name=$1
 	shift
@@ -92,7 +92,7 @@ check "every byte is counted" json conn role $role -- \
 	'x[0]["tx_bytes_tcp"] + x[0]["tx_bytes_rdma"] == 128 * 65536
 	 and x[0]["rx_bytes_tcp"] + x[0]["rx_bytes_rdma"] == 128 * 65536
 	 and min(x[0]["tx_bytes_rdma"], x[0]["rx_bytes_rdma"]) > 1 << 20'
-# first KEY: the value of the first object of JSON input
+# first KEY: print the value of KEY in the first object of the JSON input
 first() { python3 -c 'import json, sys; print(json.load(sys.stdin)[0][sys.argv[1]])' "$1"; }
 link=$("$smctl" -j conn role $role | first link)
 check "its link is up and used" json link id "$link" -- \

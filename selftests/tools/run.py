@@ -262,7 +262,7 @@ def what_is_left_behind(_):
 
 def output_ends(_):
     """supervisor: it does not keep files open that the program has closed"""
-    for smctl in SECCOMP, SECCOMP + SECCOMP:    # the second one inside the first does not serve
+    for smctl in SECCOMP, SECCOMP + SECCOMP:    # a supervisor inside another one is not used
         with subprocess.Popen([str(word) for word in smctl] +
                               ["sh", "-c", "exec >&- 2>&-; read _; exit 4"],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE) as it:

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Run by selftests/lab/run: both methods of smctl run, and its rules. Programs are static or in Go,
-# which the preload library cannot intercept, or dynamic; rules select by port, address and program.
-# The counters show how the bytes were carried.
+# Run by selftests/lab/run: tests the rules of smctl run and both of its methods, preload library
+# and supervisor. Programs are dynamic, or they are static or in Go, so that the library cannot
+# intercept their calls; rules select by port, address and program. The counters show how the bytes
+# were carried.
 # shellcheck disable=SC2317 # "check" calls functions
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -17,8 +18,8 @@ here=$AFR_SRC/selftests/tools
 
 counter() { "$smctl" stats | awk -v name="$1" '$1 == name { print $2 }'; }
 
-# counted COMMAND...: if it succeeds, set $framed, $moved and $bytes to the increase of the
-# counters.
+# counted COMMAND...: run it; if it succeeds, set $framed, $moved and $bytes to the increase of the
+# counters
 counted() {
 	local names=(conn_framed upgrade_done rx_bytes_rdma) before=() after=() name
 	for name in "${names[@]}"; do before+=("$(counter "$name")"); done

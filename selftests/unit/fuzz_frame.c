@@ -12,7 +12,7 @@
 struct reader {
 	u8		head[sizeof(struct afr_wire_hello)];
 	unsigned int	head_len, need;
-	u32		skip;		/* bytes left of a HELLO tail, DATA or an unknown body */
+	u32		skip;		/* bytes to skip: HELLO tail, DATA or unknown body */
 	bool		framed, ended;
 	struct edge	edge;
 	u64		digest;		/* of the values that were parsed */

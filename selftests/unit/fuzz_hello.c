@@ -32,7 +32,7 @@ static void check_all_lengths(const u8 *bytes, size_t size)
 
 	for (len = 0; len <= size; len++) {
 		verdict = afr_hello_parse(edge_put(&edge, bytes, len), len, PROOF, &hello);
-		/* A verdict is final: more bytes never change it. */
+		/* Any verdict but AFR_HELLO_MORE is final: more bytes never change it. */
 		MUST(last == AFR_HELLO_MORE || verdict == last);
 		if (last == AFR_HELLO_MORE && verdict == AFR_HELLO_NO)
 			MUST(len && len <= settled);

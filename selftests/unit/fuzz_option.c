@@ -14,7 +14,7 @@ static void check_found(const struct afr_tcp_option *found)
 	MUST(again.nonce == found->nonce && again.server == found->server);
 }
 
-/* If there is room, our option is added in front of the list, and must be found there. */
+/* Adds our option in front of @list, which has room for it; it must be found there. */
 static void check_added(const u8 *list, size_t len)
 {
 	struct afr_tcp_option ours = { .nonce = 0xfeed0000 + len, .server = len & 1 }, found;

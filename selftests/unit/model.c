@@ -6,8 +6,7 @@
  * Two ends transfer position-coded bytes in both directions through rings; frames are written and
  * parsed as bytes. Links are attached, left and lost at any time. A run is one seed, which
  * determines sizes and schedule. No byte may be wrong, and no end may report a protocol violation.
- * When no adverse steps are left, the connection must end: a state without a possible step is a
- * deadlock.
+ * Each connection must end: a state in which no normal step is possible is a deadlock.
  *
  * Rules that are known to be wrong can be enabled one by one (mutations). With each of them, some
  * schedule must fail; otherwise this check would be too weak.
@@ -126,7 +125,7 @@ static void world_init(u64 seed)
 	for (i = 0; i < 8; i++)
 		random32();
 
-	/* Mostly rings of a few bytes, which wrap often; some have coarse cursors. */
+	/* Most rings have a few bytes, so they wrap often; some others have coarse cursors. */
 	big = pick(64) == 0 || (mutation == MUT_LOWAT && chance(50));
 	world.scale = big ? 0 : 11;
 	ring = big ? 1 << 14 : 8;
@@ -145,7 +144,7 @@ static void world_init(u64 seed)
 		end_init(&world.end[i], i, ring << pick(4), ring << pick(big ? 4 : 3));
 		world.end[i].total = base;
 	}
-	/* Directions begin at any offset, as if these bytes had been transferred before. */
+	/* A direction begins at offset @base, as if all bytes below it had been transferred. */
 	for (i = 0; i < 2; i++) {
 		struct end *e = &world.end[i];
 		struct afr_rx *rx = &peer_of(e)->rx;

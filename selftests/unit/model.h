@@ -147,7 +147,7 @@ struct end {
 	u8			*send_ring, *receive_ring;
 
 	/* the application */
-	u64			total;		/* end of the bytes that it writes */
+	u64			total;		/* end offset of the stream that it writes */
 	u32			want;		/* number of bytes that its reader waits for */
 	bool			writer_waits;	/* its writer sleeps until afr_tx_writable() */
 	bool			writes_first;	/* it reads only after it has written all */
@@ -156,7 +156,7 @@ struct end {
 	u8			out[sizeof(struct afr_wire_hello)];
 	unsigned int		out_len, out_at;
 	u32			out_data;	/* bytes of DATA that follow it */
-	/* pending frames: a flag for each type (PC9) that the sequence state does not imply */
+	/* pending frames (PC9): flags for the types that the sequence state does not imply */
 	bool			hello_pending, attach_pending, attached_pending;
 	bool			move_pending, resume_pending, fin_pending, finack_pending;
 	bool			unknown_pending;	/* an optional frame of an unknown type */
@@ -228,7 +228,7 @@ static inline struct link_end *link_of(const struct end *e)
 /* A step: returns whether it is possible, and executes it if @go is set. */
 typedef bool (*step_fn)(struct end *e, bool go);
 
-/* model_end.c: application, epochs, the end */
+/* model_end.c: the application, epochs, and how the connection ends */
 bool step_app_write(struct end *e, bool go);
 bool step_app_fin(struct end *e, bool go);
 bool step_app_read(struct end *e, bool go);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Model: one end of the connection, without locks: the application that uses the rings, epochs, and
- * the end of the connection.
+ * Model: what one end of the connection does, without locks. Its application uses the rings, its
+ * epochs begin and are closed, and the connection ends.
  */
 #include "model.h"
 
@@ -220,7 +220,7 @@ void end_close(struct end *e, u32 reason)
 	e->resume_pending = true;
 }
 
-/* The link is lost. */
+/* Leaves a link that is lost, on which DETACH cannot be posted any more. */
 void end_link_lost(struct end *e)
 {
 	afr_tx_leave(&e->tx);
@@ -236,7 +236,10 @@ static void end_leave(struct end *e)
 	e->detach_wanted = true;
 }
 
-/* The peer has posted DETACH, and writes to this channel no more: closes the epoch, and leaves. */
+/*
+ * Handles the peer's DETACH, after which the peer writes to @channel no more: closes the epoch at
+ * this end, and leaves the link, unless this end does so already.
+ */
 void end_detach_polled(struct end *e, u16 channel)
 {
 	if (!channel_held(e) || channel != e->channel)
@@ -251,7 +254,10 @@ void end_detach_polled(struct end *e, u16 channel)
 		end_leave(e);
 }
 
-/* The server has refused the attach of the current epoch: this end closes the epoch. */
+/*
+ * Closes the current epoch at this end: the server has refused the attach, or has shut down TCP
+ * without an answer.
+ */
 void end_refused(struct end *e)
 {
 	trace("%d: epoch %u refused", e->id, e->tx.epoch);
@@ -271,7 +277,7 @@ void end_refused(struct end *e)
 		end_close(e, 0);
 }
 
-/* May the next epoch begin: was there none, or have both ends closed it and sent RESUME? */
+/* May the next epoch begin? Both ends must have closed the last one, if any, and sent RESUME. */
 static bool epoch_over(const struct end *e)
 {
 	return !e->tx.epoch || (!e->tx.open && !e->rx.open && e->resume_sent &&
@@ -333,7 +339,10 @@ void end_attach_came(struct end *e, const struct afr_frame *f)
 		end_refused(e);
 		return;
 	}
-	/* Sample the cursor before the first immediate, which could carry a later cursor. */
+	/*
+	 * Sample the cursor now, before any immediate. If the peer read a later cursor in ATTACHED
+	 * and then polled an immediate with an earlier one, it would decode a huge advance.
+	 */
 	e->attached = attach_frame(e, AFR_FRAME_ATTACHED, 0);
 	e->peer_id = f->attach.channel;
 	e->ready = true;

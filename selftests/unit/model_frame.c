@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Model: frames of one end on the TCP connection. A frame is pending by a flag for its type, or by
- * the sequence state. Any pending frame may be written next, but CREDIT only after RESUME, and
- * RESUME only after ATTACH and ATTACHED. Frames are written and read in pieces of any size.
+ * Model: the frames that one end writes to TCP and reads from it. A flag in struct end or the
+ * sequence state tells whether a frame of some type is pending. Behind HELLO, pending frames are
+ * written in any order, but CREDIT waits for a pending RESUME, and RESUME for a pending ATTACH or
+ * ATTACHED. Frames are written and read in pieces of any size.
  */
 #include "model.h"
 
@@ -20,7 +21,10 @@ static bool wants_credit(const struct end *e)
 		       (e->rx.blocked || e->rx.consumed - e->rx.reported >= e->rx.ring / 2);
 	if (end_by_imm(e))
 		return false;
-	/* RESUME goes first: until the peer has read it, it still uses cursors from the link. */
+	/*
+	 * RESUME goes first: until the peer has read RESUME, it decodes cursors in immediates, and
+	 * one that is earlier than the cursor in CREDIT would look like a huge advance.
+	 */
 	if (e->resume_pending && mutation != MUT_REORDER)
 		return false;
 	if (mutation == MUT_REORDER && e->resume_pending)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Model: links. A write reads the ring of the sender when it lands, not when it is posted, as a
- * retransmission does, so bytes that were released too early arrive wrong. A write lands if the
- * queue pair of the receiver works, whatever the state of the sender.
+ * Model: links. A write takes its bytes from the sender's ring only when it lands, as if it were
+ * retransmitted; bytes that the sender has released too early therefore arrive wrong. Once posted,
+ * a write lands if the receiver's queue pair works, whatever the state of the sender.
  */
 #include "model.h"
 
@@ -44,7 +44,7 @@ static u16 spare(const struct link_end *self, u16 reserve)
 	return afr_link_credit_available(&self->credit, reserve);
 }
 
-/* Posts @m, which uses a credit; if the queue pair of this end does not work, this fails. */
+/* Uses a credit and posts @m; if the queue pair of this end does not work, @m gets an error. */
 static void post(struct link *link, int from, struct message m)
 {
 	struct link_end *self = &link->end[from];
@@ -133,7 +133,7 @@ static bool announces(const struct link *link, int id)
 	return !self->stopped && afr_link_credit_due(&self->credit) && spare(self, 0);
 }
 
-/* Announces reposted receives to the peer, which become its credits. */
+/* Announces reposted receives to the peer, which gets a credit for each of them. */
 bool step_announce(struct end *e, bool go)
 {
 	struct link *link = some_link(e, announces);
@@ -347,7 +347,7 @@ bool step_drain(struct end *e, bool go)
 	self = &link->end[e->id];
 	if (mutation != MUT_B05)
 		self->up = false;
-	/* Completions that are not polled only cause bytes to be sent again (b06). */
+	/* Completions that are never polled do no harm: the peer sends their bytes again. */
 	while (self->cq.count && mutation != MUT_B07 && !chance(30))
 		poll_one(e, link);
 	self->drained = true;
@@ -379,7 +379,7 @@ bool step_die(struct end *e, bool go)
 	return true;
 }
 
-/* A message of another connection that shares the link. */
+/* Another connection that shares the link posts a message. */
 bool step_noise(struct end *e, bool go)
 {
 	struct message m = { .imm = afr_imm_pack(CHANNEL_NOISE, 0) };

@@ -24,7 +24,7 @@ TEST(cursor_encode__rounds_down)
 	EXPECT_EQ(afr_cursor_encode(64 * 65536ull, 1 << 20), 0);
 }
 
-/* Each advance of at most a ring is decoded to the cursor unit, also where 16 bits wrap. */
+/* Every advance by at most the ring size is decoded, rounded down to a unit, also at a wrap. */
 TEST(cursor_decode__every_honest_advance)
 {
 	static const u64 bases[] = { 0, 65000, 65536, (1ull << 32) - 3, 1ull << 61 };

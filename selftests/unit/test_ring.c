@@ -87,7 +87,7 @@ TEST(ring_unused__none_of_a_full_ring)
 		unused = afr_ring_unused(from, from + 16384, 16384, 12);
 		EXPECT(unused.first >= unused.last);
 	}
-	/* the first page contains the end, too */
+	/* all free bytes share a page with the first used byte */
 	unused = afr_ring_unused(4095, 4095 + 16384 - 4095, 16384, 12);
 	EXPECT(unused.first >= unused.last);
 }

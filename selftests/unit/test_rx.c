@@ -210,7 +210,7 @@ TEST(rx_move__beyond_the_end)
 	RX_REFUSES(rx, afr_rx_fin(&rx, 149), FIN_BAD);
 	EXPECT_EQ(afr_rx_fin(&rx, 150), 0);
 	RX_REFUSES(rx, afr_rx_write_received(&rx, 1, 1), DATA_AFTER_FIN);
-	/* These DATA bytes come before the 50 that have landed: together they exceed the FIN. */
+	/* With one byte of DATA in front of them, the 50 that have landed would end beyond FIN. */
 	RX_REFUSES(rx, afr_rx_data(&rx, 100, 1), DATA_AFTER_FIN);
 	EXPECT_EQ(afr_rx_move(&rx, 1, 100), 0);
 	EXPECT_EQ(rx.visible, 150);
@@ -289,7 +289,8 @@ TEST(rx_finack_due__empty_stream)
 
 /*
  * The worst case for a reader that waits: the peer has the smallest send ring, its writers sleep
- * until a third of it is free, and the cursor it knows is almost one unit behind (PC5, PM6).
+ * until a third of that ring is free, and the peer knows a cursor that is almost one unit behind
+ * (PC5, PM6).
  */
 TEST(rx_lowat_max__always_comes)
 {

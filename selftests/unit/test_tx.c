@@ -17,7 +17,10 @@ static struct afr_tx tx_of(u32 ring, u32 window, u32 written, u32 sent)
 	return tx;
 }
 
-/* Returns a send state: on the link of epoch 1 since offset 100, bytes up to 500 are sent. */
+/*
+ * Returns the send state of a direction that moved to the link of epoch 1 at offset 100; 600 bytes
+ * are written, 500 of them sent.
+ */
 static struct afr_tx tx_on_link(void)
 {
 	struct afr_tx tx = tx_of(RING, RING, 600, 100);

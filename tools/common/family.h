@@ -15,8 +15,8 @@ int family_number(void);
 int family_protocol(int domain);
 
 /*
- * Sets *@answer to what getsockopt(SOL_SOCKET, @name) would return if @fd were a TCP socket. Returns
- * false if @fd is not an AF_RDMA socket, or if AF_RDMA gives the same answer as TCP.
+ * Sets *@answer to what getsockopt(SOL_SOCKET, @name) would return if @fd were a TCP socket.
+ * Returns false if @fd is not an AF_RDMA socket, or if AF_RDMA gives the same answer as TCP.
  */
 bool family_tcp_answer(int fd, int name, int *answer);
 

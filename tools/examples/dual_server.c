@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * dual_server PORT: like server.c, for IPv4 and IPv6 clients with one socket.
+ * dual_server PORT: like server.c, but one listening socket serves both IPv4 and IPv6 clients.
  *
  * A listening IPv6 socket also accepts IPv4 clients, with mapped addresses (::ffff:192.0.2.1),
  * unless IPV6_V6ONLY is set. Its default is the sysctl net.ipv6.bindv6only.

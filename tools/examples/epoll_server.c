@@ -66,7 +66,8 @@ int main(int argc, char **argv)
 		struct client *client;
 
 		if (epoll_wait(epoll, &event, 1, -1) != 1) {
-			if (errno != EINTR)	/* a signal, or SIGCONT after SIGSTOP */
+			/* EINTR: a signal was handled, or the process was stopped and continued */
+			if (errno != EINTR)
 				err(1, "epoll_wait");
 			continue;
 		}

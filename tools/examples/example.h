@@ -29,7 +29,7 @@ static inline void send_all(int fd, const char *from, size_t len)
 
 /*
  * Prints the byte counters of both directions, and the number of the reason why the connection is
- * not on RDMA: "smctl reasons" lists them, 0 is none.
+ * not on RDMA, or 0 if there is none. "smctl reasons" lists all reasons.
  */
 static inline void report(int fd)
 {

@@ -54,7 +54,7 @@ __attribute__((constructor))
 static void init(void)
 {
 	if (next_socket)
-		return;		/* called before: threads may be reading the rules */
+		return;		/* init() has already run: threads may be reading the rules */
 	next_getsockopt = dlsym(RTLD_NEXT, "getsockopt");
 	next_connect = dlsym(RTLD_NEXT, "connect");
 	next_listen = dlsym(RTLD_NEXT, "listen");
@@ -62,7 +62,7 @@ static void init(void)
 	next_socket = dlsym(RTLD_NEXT, "socket");
 }
 
-/* Prints one line, if AFRDMA_PRELOAD_DEBUG is set. */
+/* Prints @line if AFRDMA_PRELOAD_DEBUG is set, but only the first time. */
 static void report_once(const char *line)
 {
 	static bool done;

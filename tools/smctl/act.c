@@ -15,7 +15,7 @@ static const struct action {
 	const char	*object, *verb;
 	const char	*usage;
 	const char	*missing;	/* message if there is no such object */
-	const char	*words[2];	/* argument for the values 0 and 1 of attribute @to */
+	const char	*words[2];	/* words[i] stands for value i of attribute @to */
 	uint16_t	id, to;		/* netlink attributes; @to is 0 if there is no argument */
 	uint8_t		cmd;
 } actions[] = {

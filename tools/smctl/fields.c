@@ -23,7 +23,10 @@ static void append_scope(char *text, uint32_t ifindex)
 		snprintf(text + len, ADDR_MAX - len, "%%%" PRIu32, ifindex);
 }
 
-/* Prints an address and port as "address:port", fields KEY and KEY_port; "*" if @attr is NULL. */
+/*
+ * Prints the address and port in @attr as fields KEY and KEY_port, in text as "ADDRESS:PORT". If
+ * @attr is NULL, prints "*" in text and no field.
+ */
 void field_endpoint(struct print *p, const char *key, const struct nlattr *attr)
 {
 	const struct nlattr *in[NL_ATTRS];

@@ -76,7 +76,8 @@ static int handle(struct nl *nl, const char *buf, ssize_t len, mnl_cb_t cb, void
 /* Sends @nlh, and passes every message of the answer but the last to @cb. Returns 0 or -errno. */
 static int exchange(struct nl *nl, const struct nlmsghdr *nlh, mnl_cb_t cb, void *arg)
 {
-	size_t size = MNL_SOCKET_BUFFER_SIZE * 4;	/* large: the kernel fills it in a dump */
+	/* large, since in a dump the kernel fills it with as many messages as fit */
+	size_t size = MNL_SOCKET_BUFFER_SIZE * 4;
 	char *buf = malloc(size);
 	ssize_t len;
 	int ret = -1;

@@ -30,8 +30,8 @@ struct print {
 };
 
 /*
- * Starts output to @out. @filters are @n strings, KEY VALUE KEY VALUE ...; the caller keeps them.
- * Returns NULL if there is no memory.
+ * Starts output to @out. @filters are @n strings, KEY VALUE KEY VALUE ..., which must remain valid
+ * until print_close() or print_drop(). Returns NULL if there is no memory.
  */
 struct print *print_open(FILE *out, enum print_format format, char *const *filters, int n)
 {
@@ -110,7 +110,10 @@ void print_nest_end(struct print *p)
 	p->nest = p->object;
 }
 
-/* "path" matches tx_path and rx_path; "sport" and "dport" are the names of ss(8) for the ports. */
+/*
+ * Does the key @filter mean @key? "path" means tx_path and rx_path, and so on for other keys with
+ * these prefixes; "sport" and "dport" are the names that ss(8) has for the ports.
+ */
 static bool key_matches(const char *filter, const char *key)
 {
 	if (!strcmp(filter, key))

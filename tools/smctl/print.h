@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Output: each field is printed once, with its key, and appears as text or as JSON. Filters use the
- * same keys: an object that does not match all filters is not printed.
+ * Output: the caller prints each field by one call, with the key of the field, and it appears as
+ * text or as JSON. Filters use the same keys: an object that does not match all filters is not
+ * printed.
  */
 #ifndef SMCTL_PRINT_H
 #define SMCTL_PRINT_H

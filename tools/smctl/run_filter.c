@@ -29,7 +29,7 @@
 /* Indices into the filter below. */
 enum { SOCKET = 7, OPTION = 16, ALLOW = 21, NOTIFY = 22 };
 
-/* The lower 32 bits of an argument, the part that the kernel uses of an int. */
+/* The offset of the lower 32 bits of an argument; of an int, the kernel uses only these. */
 #define ARGUMENT(n)	(offsetof(struct seccomp_data, args[n]) + \
 			 (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0))
 #define LOAD(offset)	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset)

@@ -72,7 +72,7 @@ static bool read_caller(struct call *call)
 	snprintf(call->proc, sizeof(call->proc), "/proc/%u", call->notif->pid);
 	snprintf(path, sizeof(path), "%s/status", call->proc);
 	file = fopen(path, "re");
-	/* the whole file: the capabilities follow a line of up to 65,536 groups */
+	/* read the whole file, since the capabilities follow a line of up to 65,536 groups */
 	read = file && getdelim(&text, &size, '\0', file) > 0 &&
 	       status_word(text, "\nTgid:", 0, 10, &process) &&
 	       status_word(text, "\nUid:", 3, 10, &uid) &&
@@ -132,7 +132,7 @@ static int socket_as(const struct call *call, int family, int type, int protocol
 	return fd;
 }
 
-/* Prints one line, if AFRDMA_PRELOAD_DEBUG is set. */
+/* Prints a message if AFRDMA_PRELOAD_DEBUG is set, but only the first time. */
 static void report_tcp_once(void)
 {
 	static bool done;
@@ -195,7 +195,7 @@ static int take_fd(const struct call *call, int fd)
 	return taken;
 }
 
-/* Opens the memory of the caller. A kernel may be built without process_vm_readv(). */
+/* Opens the memory of the caller in /proc, since a kernel may lack process_vm_readv(). */
 static int open_memory(const struct call *call)
 {
 	char path[64];

@@ -26,8 +26,8 @@ struct supervised {
 };
 
 /*
- * Sends a descriptor by SCM_RIGHTS, or only a byte if @fd is -1: the program has no filter of its
- * own, since another supervisor serves it.
+ * Sends the descriptor @fd by SCM_RIGHTS. If @fd is -1, sends only a byte: another supervisor
+ * already serves the program, so it has no filter of its own.
  */
 static int send_fd(int to, int fd)
 {
@@ -147,7 +147,10 @@ static void serve(struct supervised *it, int listener, int signals, const struct
 	}
 }
 
-/* Ends with the status of the program, or by the signal that has ended it, as a shell expects. */
+/*
+ * Returns the exit status of the program. If a signal has ended the program, ends smctl by the
+ * same signal, as a shell expects.
+ */
 static int exit_like(const struct supervised *it)
 {
 	const struct rlimit no_core = { 0, 0 };
@@ -221,7 +224,10 @@ int supervise(char **argv, const struct rules *rules)
 	signals = block_signals_fd(&before);
 	signal(SIGCHLD, SIG_DFL);	/* if it were ignored, waitpid() would get no status */
 	unsetenv(RULES_VARIABLE);
-	/* Orphans of the program become children of smctl, which may inspect and reap them. */
+	/*
+	 * Orphans of the program become children of smctl, so that it can reap them, and read
+	 * their memory where Yama allows that only for descendants.
+	 */
 	if (signals < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
 		perror("smctl: cannot supervise");

@@ -25,7 +25,7 @@
 #define AFRDMA_PROTO_INET	0	/* struct sockaddr_in; IPPROTO_TCP means the same */
 #define AFRDMA_PROTO_INET6	1	/* struct sockaddr_in6 */
 
-/* The protocol for the family of an address, AF_INET or AF_INET6, such as ai_family. */
+/* The protocol for an address family, AF_INET or AF_INET6, for example that in ai_family. */
 #define AFRDMA_PROTOCOL(family) \
 	((family) == AF_INET6 ? AFRDMA_PROTO_INET6 : AFRDMA_PROTO_INET)
 
@@ -39,10 +39,11 @@
 #define AFRDMA_RCVRING		4	/* int: receive ring size; set before connect, listen */
 #define AFRDMA_BUSY_POLL	5	/* int: microseconds that recv() polls before it sleeps */
 
-/* Values of AFRDMA_RDMA. It can be set at any time; accepted sockets inherit it. */
+/* Values of the option AFRDMA_RDMA, which can be set at any time; accepted sockets inherit it. */
 enum afrdma_rdma {
 	AFRDMA_RDMA_AUTO,	/* RDMA after upgrade_bytes or upgrade_msgs (sysctls) */
-	AFRDMA_RDMA_NEVER,	/* no RDMA; set before connect, listen: AF_RDMA is not negotiated */
+	/* No RDMA. If it is set before connect() or listen(), AF_RDMA is not even negotiated. */
+	AFRDMA_RDMA_NEVER,
 	AFRDMA_RDMA_ALWAYS,	/* client: RDMA as soon as the connection is established */
 };
 
@@ -59,7 +60,7 @@ enum afrdma_mode {
 enum afrdma_path {
 	AFRDMA_PATH_TCP,	/* the TCP connection */
 	AFRDMA_PATH_RDMA,	/* RDMA writes into the peer's ring */
-	AFRDMA_PATH_WAIT,	/* the link was left: sends nothing until the peer's RESUME */
+	AFRDMA_PATH_WAIT,	/* tx_path only: left the link, waits for the peer's RESUME */
 };
 
 struct afrdma_info {

@@ -185,7 +185,10 @@ static int fault_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
 	return real.post_recv(qp, wr, bad);
 }
 
-/* The parameter kill, by the driver's own call: posts to these queue pairs can still fail. */
+/*
+ * A write to the parameter kill. It calls the driver, not fault_modify_qp(), so that posts to
+ * these queue pairs are not taken for those of a drain, and can still be made to fail.
+ */
 static int kill_set(const char *value, const struct kernel_param *param)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
