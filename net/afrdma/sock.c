@@ -5,6 +5,7 @@
 #include <linux/module.h>
 #include <linux/security.h>
 #include <linux/net.h>
+#include <net/inet_common.h>
 #include <net/tcp.h>
 #include <uapi/linux/af_rdma.h>
 
@@ -349,40 +350,79 @@ static void settled(struct afr_handshake *offer, struct sock *tcp_sk, enum afr_r
 	sk->sk_state_change(sk);
 }
 
-/* Prepares to offer AF_RDMA in the SYN, or sets the reason why the connection falls back. */
-static void offer(struct sock *sk)
+/*
+ * Prepares the TCP socket for a connection that may be framed. Returns the reason why AF_RDMA
+ * cannot be offered to the peer.
+ */
+static enum afr_reason prepare_offer(struct sock *sk)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+
+	if (inet_sk_state_load(conn->tcp->sk) != TCP_CLOSE)
+		return AFR_REASON_NONE;		/* offer() will do nothing */
+	afr_tcp_settings_reset_late(sk);
+	if (READ_ONCE(conn->policy) == AFRDMA_RDMA_NEVER)
+		return AFR_REASON_SOCKET_OPTION;
+	if (!afr_netns_enabled(conn->an))
+		return AFR_REASON_FAMILY_OFF;
+	if (afr_handshake_hook_use(sock_net(sk)))
+		return AFR_REASON_NO_NETFILTER;
+	return AFR_REASON_NONE;
+}
+
+/*
+ * Offers AF_RDMA in the SYN, or sets the reason why the connection falls back. Called with the TCP
+ * socket locked, which stays locked until TCP begins to connect: while there is an offer, the
+ * socket cannot become a listener, whose children would inherit the sk_state_change of the offer.
+ */
+static void offer(struct sock *sk, enum afr_reason reason)
 {
 	struct afr_sock *as = afr_sk(sk);
 	struct afr_conn *conn = as->conn;
 	struct sock *tcp_sk = conn->tcp->sk;
-	enum afr_reason reason = AFR_REASON_NONE;
 
-	if (inet_sk_state_load(tcp_sk) != TCP_CLOSE)
+	sock_owned_by_me(tcp_sk);
+	/* TCP_CLOSE may mean that a framed connection has ended */
+	if (tcp_sk->sk_state != TCP_CLOSE || test_bit(AFR_F_STARTED, &conn->flags) ||
+	    afr_conn_tx_mode(conn) != AFR_MODE_NONE)
 		return;
-	if (READ_ONCE(conn->policy) == AFRDMA_RDMA_NEVER)
-		reason = AFR_REASON_SOCKET_OPTION;
-	else if (!afr_netns_enabled(conn->an))
-		reason = AFR_REASON_FAMILY_OFF;
-	else if (afr_handshake_hook_use(sock_net(sk)))
-		reason = AFR_REASON_NO_NETFILTER;
 	as->offer.settled = settled;
-	afr_tcp_settings_reset_late(sk);
-	lock_sock(tcp_sk);
-	/* check again under the lock; TCP_CLOSE may mean that a framed connection has ended */
-	if (tcp_sk->sk_state == TCP_CLOSE && !test_bit(AFR_F_STARTED, &conn->flags) &&
-	    afr_conn_tx_mode(conn) == AFR_MODE_NONE) {	/* no concurrent call has made an offer */
-		if (!afr_handshake_arm(&as->offer, tcp_sk, reason))
-			set_modes(conn, AFR_MODE_UNDECIDED, AFR_MODE_UNDECIDED);
-		else
-			afr_fallback_set(conn, reason ?: AFR_REASON_NO_NETFILTER);
+	if (!afr_handshake_arm(&as->offer, tcp_sk, reason))
+		set_modes(conn, AFR_MODE_UNDECIDED, AFR_MODE_UNDECIDED);
+	else
+		afr_fallback_set(conn, reason ?: AFR_REASON_NO_NETFILTER);
+}
+
+/*
+ * Handles the state CLOSE after a call of TCP's connect(): it has failed, maybe before a SYN was
+ * sent, or was for AF_UNSPEC. Called before the TCP socket is unlocked.
+ */
+static void not_connected(struct sock *sk)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+
+	unlisten(sk);
+	afr_handshake_disarm(&afr_sk(sk)->offer, conn->tcp->sk);
+	if (test_bit(AFR_F_STARTED, &conn->flags)) {
+		/* this connection was the only one of the socket: listen() must fail, too */
+		if (conn->tcp->state == SS_UNCONNECTED)
+			conn->tcp->state = SS_DISCONNECTING;
+		return;
 	}
-	release_sock(tcp_sk);
+	/* let the next connect() start over */
+	conn->server = false;	/* it may have been an accepted connection */
+	WRITE_ONCE(sk->sk_shutdown, 0);
+	clear_bit(AFR_F_FIN_WANTED, &conn->flags);
+	clear_bit(AFR_F_RX_REFUSED, &conn->flags);
+	set_modes(conn, AFR_MODE_NONE, AFR_MODE_NONE);
+	sk->sk_state_change(sk);	/* TCP called it before the modes changed */
 }
 
 static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int flags)
 {
 	struct sock *sk = sock->sk;
 	struct afr_conn *conn = afr_sk(sk)->conn;
+	enum afr_reason reason = AFR_REASON_NONE;
 	int err, failed = 0;
 	bool unspec;
 
@@ -407,7 +447,8 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 	if (unspec && test_bit(AFR_F_STARTED, &conn->flags))
 		return -EOPNOTSUPP;
 	if (!unspec && test_bit(AFR_F_STARTED, &conn->flags) &&
-	    READ_ONCE(conn->tcp->state) == SS_UNCONNECTED)
+	    (READ_ONCE(conn->tcp->state) == SS_UNCONNECTED ||
+	     READ_ONCE(conn->tcp->state) == SS_DISCONNECTING))
 		return -EISCONN;
 	if (test_bit(AFR_F_ABORTED, &conn->flags) || test_bit(AFR_F_FINISHED, &conn->flags))
 		return -EISCONN;
@@ -421,27 +462,21 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 		release_sock(conn->tcp->sk);
 	}
 	if (!unspec)
-		offer(sk);
-
-	WRITE_ONCE(afr_sk(sk)->blocking_connect, !(flags & O_NONBLOCK));
-	err = kernel_connect(conn->tcp, addr, len, flags);
-	WRITE_ONCE(afr_sk(sk)->blocking_connect, false);
+		reason = prepare_offer(sk);
 
 	lock_sock(conn->tcp->sk);
-	sk->sk_bound_dev_if = conn->tcp->sk->sk_bound_dev_if;	/* a link-local address sets it */
-	if (conn->tcp->sk->sk_state == TCP_CLOSE) {
-		unlisten(sk);
-		/* connect() has failed, maybe before a SYN was sent, or was for AF_UNSPEC */
-		afr_handshake_disarm(&afr_sk(sk)->offer, conn->tcp->sk);
-		/* let the next connect() start over, unless this was a started connection */
-		if (!test_bit(AFR_F_STARTED, &conn->flags)) {
-			conn->server = false;	/* it may have been an accepted connection */
-			WRITE_ONCE(sk->sk_shutdown, 0);
-			clear_bit(AFR_F_FIN_WANTED, &conn->flags);
-			set_modes(conn, AFR_MODE_NONE, AFR_MODE_NONE);
-			sk->sk_state_change(sk);	/* TCP called it before the modes changed */
-		}
+	if (unspec && test_bit(AFR_F_STARTED, &conn->flags)) {	/* since the check above */
+		release_sock(conn->tcp->sk);
+		return -EOPNOTSUPP;
 	}
+	if (!unspec)
+		offer(sk, reason);
+	WRITE_ONCE(afr_sk(sk)->blocking_connect, !(flags & O_NONBLOCK));
+	err = __inet_stream_connect(conn->tcp, addr, len, flags, 0);
+	WRITE_ONCE(afr_sk(sk)->blocking_connect, false);
+	sk->sk_bound_dev_if = conn->tcp->sk->sk_bound_dev_if;	/* a link-local address sets it */
+	if (conn->tcp->sk->sk_state == TCP_CLOSE)
+		not_connected(sk);
 	release_sock(conn->tcp->sk);
 	/* poll() may have moved the error to the AF_RDMA socket meanwhile */
 	if (err == -ECONNABORTED)

@@ -50,7 +50,8 @@ struct load_options {
 
 extern struct load_options opt;
 extern struct conn *conns[SLOTS];
-extern bool ending;		/* "end" was read: begin no connections, end those without limit */
+/* The command "end" was read: begin no connections, and end those that have no --limit. */
+extern bool ending;
 extern int begun;		/* connections begun so far */
 extern pthread_mutex_t lock;	/* protects conns, sums, and members of a conn that threads share */
 

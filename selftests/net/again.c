@@ -111,10 +111,84 @@ static void listen_again_client(void)
 	exchange(connect_port(server_port()));
 }
 
+/* ---- listen() beside connect() ---- */
+
+struct beside {
+	int fd;
+	unsigned int delay;	/* rounds of a loop, between the start and listen() */
+	volatile bool start;
+};
+
+static void *listens(void *arg)
+{
+	struct beside *beside = arg;
+
+	while (!beside->start)
+		;
+	for (volatile unsigned int i = 0; i < beside->delay; i++)
+		;
+	listen(beside->fd, 1);
+	return NULL;
+}
+
+/* Connects to a listener of this host: if it is a copy of a socket with an offer, the kernel fails. */
+static void try_listener(int fd, int family)
+{
+	union addr addr;
+	socklen_t len = sizeof(addr);
+	int client = SYS(socket(family, SOCK_STREAM | SOCK_NONBLOCK, 0));
+
+	SYS(getsockname(fd, &addr.sa, &len));
+	addr.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (connect(client, &addr.sa, len))
+		WANT_EQ(errno, EINPROGRESS);
+	poll_one(client, POLLOUT, 1000);
+	SYS(close(client));
+}
+
+/* One of the two calls wins: the socket connects or listens, but never does both. */
+static void listen_beside_connect(void)
+{
+	union addr addr, any;
+	socklen_t len = addr_server(&addr, server_port());
+
+	run.inet6 = false;
+	for (size_t i = 0; i < amount(2000, 50); i++) {
+		struct beside beside = { .fd = new_socket(0), .delay = 10 * i % 10000 };
+		pthread_t thread;
+		int err;
+
+		SYS(bind(beside.fd, &any.sa, addr_any(&any, 0)));
+		thread = thread_start(listens, &beside);
+		poll(NULL, 0, 1);
+		beside.start = true;
+		err = connect(beside.fd, &addr.sa, len) ? errno : 0;
+		pthread_join(thread, NULL);
+		want_listening(beside.fd, err != 0);
+		if (err) {
+			WANT_EQ(err, EISCONN);
+			try_listener(beside.fd, AF_INET);
+			try_listener(beside.fd, AF_RDMA);
+		}
+		SYS(close(beside.fd));
+	}
+	barrier("done");
+}
+
+static void is_connected_to(void)
+{
+	int listener = open_listener(4000);
+
+	barrier("done");
+	SYS(close(listener));
+}
+
 const struct row again_rows[] = {
 	{ "unspec", unspec, unspec_server, ON_PLAIN },
 	{ "unspec_unread", unspec_unread, unspec_server, ON_PLAIN | QUICK },
 	{ "unspec_framed", unspec_framed, accept_exchange, ON_RDMA | ON_COLD | ONLY_RDMA | QUICK },
 	{ "listen_again", listen_again_client, listen_again, ON_COLD | QUICK | UNFRAMED },
+	{ "listen_beside_connect", listen_beside_connect, is_connected_to,
+	  ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
 	{ }
 };

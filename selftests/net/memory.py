@@ -87,7 +87,7 @@ def echo(port, reason, count):
     listener = listen(port, count)
     for number in range(count):
         conn, _ = listener.accept()
-        if number:              # the ring has fewer pages: recv() must not wait for so many bytes
+        if number:      # poll() must not wait for CHUNK bytes: the ring has pages for 16 KiB only
             conn.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, CHUNK)
         poll = select.poll()
         poll.register(conn, select.POLLIN)
