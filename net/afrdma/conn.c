@@ -57,22 +57,19 @@ static bool try_lock_run(struct afr_conn *conn)
  * hostile: steps to and from a link wait for acknowledgements of the peer (afrdma_attached), and a
  * direction in fallback mode waits for calls that hold lock_sock() of the TCP socket
  * (afrdma_fallback). Each kind can exhaust the workers of its own queue only. The work items of
- * the third queue (afrdma) must wait for neither. They read what a connection with a link receives
- * over TCP; but if run_link_work() holds the mutex, they return, and are queued again when the
- * mutex is unlocked.
+ * the third queue (afrdma), which read what connections receive over TCP, must wait for neither. If
+ * the mutex is taken, by run_link_work() or by a thread of a program that runs the worker inline
+ * and may get no processor time, they return, and are queued again when the mutex is unlocked.
  */
 static void run_work(struct work_struct *work)
 {
 	struct afr_conn *conn = container_of(work, struct afr_conn, worker.work);
 
-	if (!READ_ONCE(conn->worker.on_link))
-		mutex_lock(&conn->worker.mutex);
-	else if (!try_lock_run(conn))
-		goto busy;
-	if (test_bit(AFR_F_ACTIVE, &conn->flags))
-		worker_fn(conn);
-	afr_conn_worker_unlock(conn);
-busy:
+	if (try_lock_run(conn)) {
+		if (test_bit(AFR_F_ACTIVE, &conn->flags))
+			worker_fn(conn);
+		afr_conn_worker_unlock(conn);
+	}
 	afr_conn_put(conn);	/* taken by afr_conn_schedule() */
 }
 
@@ -324,7 +321,7 @@ void afr_conn_run_wait(struct afr_conn *conn)
 	AFR_CHECK(!conn->worker.on_link);
 	if (test_bit(AFR_F_ACTIVE, &conn->flags))
 		worker_fn(conn);
-	mutex_unlock(&conn->worker.mutex);
+	afr_conn_worker_unlock(conn);
 }
 
 /**

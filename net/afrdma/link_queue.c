@@ -556,7 +556,7 @@ static int try_run(struct afr_link *link, struct ib_send_wr *wr, struct afr_link
 }
 
 #define RUN_IDLE_CHECKS	4	/* checks without a completion until the link is lost */
-#define RUN_MAX_CHECKS	16	/* checks in all, even if a few requests complete */
+#define RUN_MAX_CHECKS	16	/* checks until it is lost even though other requests complete */
 
 /*
  * Decides after each half of link_timeout_ms whether afr_link_queue_run() waits as long again. If

@@ -387,10 +387,13 @@ static int recv_fallback(struct sock *sk, struct msghdr *msg, int flags)
 		afr_tcp_settings_apply_late(sk);
 	if (shut)
 		flags |= MSG_DONTWAIT;
+	if (!afr_sock_begin_call(afr_sk(sk), afr_conn_rx_mode))
+		return -ENOTCONN;
 	if (afr_conn_uses_tcp(afr_sk(sk)->conn))
 		ret = recv_bounced(tcp, msg, flags);
 	else
 		ret = sock_recvmsg(tcp, msg, flags);
+	afr_sock_end_call(afr_sk(sk));
 	if (shut && ret == -EAGAIN)
 		ret = 0;
 	if (READ_ONCE(sk->sk_peek_off) >= 0)	/* getsockopt() reads sk's offset */

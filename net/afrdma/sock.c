@@ -387,9 +387,11 @@ static void offer(struct sock *sk, enum afr_reason reason)
 	    afr_conn_tx_mode(conn) != AFR_MODE_NONE)
 		return;
 	as->offer.settled = settled;
-	if (!afr_handshake_arm(&as->offer, tcp_sk, reason))
-		set_modes(conn, AFR_MODE_UNDECIDED, AFR_MODE_UNDECIDED);
-	else
+	set_modes(conn, AFR_MODE_UNDECIDED, AFR_MODE_UNDECIDED);
+	smp_mb();	/* modes are set before the count is read; see afr_sock_begin_call() */
+	if (!reason && atomic_read(&as->tcp_calls))
+		reason = AFR_REASON_CALL_RUNNING;
+	if (afr_handshake_arm(&as->offer, tcp_sk, reason))
 		afr_fallback_set(conn, reason ?: AFR_REASON_NO_NETFILTER);
 }
 

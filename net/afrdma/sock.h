@@ -19,6 +19,7 @@ struct afr_sock {
 	struct afr_conn		*conn;	/* holds a reference; never NULL */
 	struct afr_handshake	offer;	/* client: in use while connecting */
 	struct afr_listen_override *override;	/* of a listener, or NULL */
+	atomic_t		tcp_calls;	/* see afr_sock_begin_call() */
 	bool			blocking_connect;	/* connect() waits and reports the error */
 	u8			nodelay, cork;	/* options as set by the program */
 	u8			recverr;	/* AFR_RECVERR_* that are set; under lock_sock() */
@@ -39,6 +40,28 @@ static inline struct afr_sock *afr_sk(const struct sock *sk)
 static inline struct socket *afr_tcp(const struct sock *sk)
 {
 	return afr_sk(sk)->conn->tcp;
+}
+
+/*
+ * Counts a call that is about to send or receive on the TCP socket, in a direction that is in
+ * fallback mode. Returns false if it no longer is: another thread has called connect(AF_UNSPEC).
+ * While calls are counted, a new connection does not become framed, since they would read or write
+ * among its frames (I13).
+ */
+static inline bool afr_sock_begin_call(struct afr_sock *as,
+				       enum afr_mode (*mode)(const struct afr_conn *conn))
+{
+	atomic_inc(&as->tcp_calls);
+	smp_mb__after_atomic();		/* count before reading the mode; pairs with offer() */
+	if (mode(as->conn) == AFR_MODE_FALLBACK)
+		return true;
+	atomic_dec(&as->tcp_calls);
+	return false;
+}
+
+static inline void afr_sock_end_call(struct afr_sock *as)
+{
+	atomic_dec(&as->tcp_calls);
 }
 
 /* Size of the largest piece that is copied between program and TCP through a kernel buffer. */

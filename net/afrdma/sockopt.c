@@ -67,12 +67,15 @@ static enum what find_rule(int level, int name)
 static int set_tcp_hidden(struct sock *sk, int level, int name, sockptr_t value, unsigned int len)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
+	bool installed;
 	int err;
 
 	lock_sock(sk);
-	afr_tcp_sock_settings(conn, false);
+	installed = afr_tcp_sock_settings(conn, false);
 	err = afr_tcp_settings_pass(conn->tcp, level, name, value, len);
-	afr_tcp_sock_settings(conn, true);
+	/* if the connection has fallen back meanwhile, the saved value was restored */
+	if (!afr_tcp_sock_settings(conn, true) && installed)
+		err = afr_tcp_settings_pass(conn->tcp, level, name, value, len);
 	release_sock(sk);
 	/* with SO_RCVLOWAT in effect, TCP may not have reported bytes that came meanwhile */
 	if (level == SOL_SOCKET || conn->saved.rcvlowat > 1)

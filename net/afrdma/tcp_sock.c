@@ -231,19 +231,23 @@ void afr_tcp_sock_install(struct afr_conn *conn)
  * connection worker if events may have been missed.
  *
  * Context: Process, one caller at a time, TCP socket unlocked.
+ * Return: true if the TCP callbacks are installed.
  */
-void afr_tcp_sock_settings(struct afr_conn *conn, bool hide)
+bool afr_tcp_sock_settings(struct afr_conn *conn, bool hide)
 {
 	struct sock *tcp_sk = conn->tcp->sk;
+	bool installed;
 
 	lock_sock(tcp_sk);
 	read_lock_bh(&tcp_sk->sk_callback_lock);
-	if (callbacks_installed(tcp_sk) && hide)
+	installed = callbacks_installed(tcp_sk);
+	if (installed && hide)
 		hide_settings(conn, tcp_sk);
-	else if (callbacks_installed(tcp_sk))
+	else if (installed)
 		restore_settings(conn, tcp_sk);
 	read_unlock_bh(&tcp_sk->sk_callback_lock);
 	release_sock(tcp_sk);
+	return installed;
 }
 
 /**

@@ -16,7 +16,7 @@ void afr_tcp_sock_take_error(struct socket *tcp, struct sock *sk);
 
 void afr_tcp_sock_install(struct afr_conn *conn);
 void afr_tcp_sock_open_window(struct afr_conn *conn);
-void afr_tcp_sock_settings(struct afr_conn *conn, bool hide);
+bool afr_tcp_sock_settings(struct afr_conn *conn, bool hide);
 bool afr_tcp_sock_ended(const struct afr_conn *conn);
 bool afr_tcp_sock_idle(const struct afr_conn *conn);
 void afr_tcp_sock_remove(struct afr_conn *conn);

@@ -342,7 +342,10 @@ static void change_once(const struct change *c)
 	c->off();
 }
 
-/* Are both ends on this host? Their packets then use lo, to which IPsec policies do not apply. */
+/*
+ * Are both ends on this host? Their packets then use lo, to which IPv4 applies no IPsec policies.
+ * IPv6 does apply them, but those changes are skipped all the same.
+ */
 static bool to_itself(int fd)
 {
 	union addr own, peer;

@@ -624,7 +624,10 @@ static void sockmap_client(void)
 
 /* ---- SO_SNDBUF and SO_RCVBUF ---- */
 
-/* Both options return twice the size of a ring, as TCP doubles the value set. */
+/*
+ * On a connection that has not set them, both options return twice the size of the ring. After
+ * setsockopt() they return twice the value set, as with TCP.
+ */
 static void buffers_told(void)
 {
 	int fd = open_conn(), set = new_socket(0);
