@@ -106,9 +106,9 @@ void afr_recv_consume(struct afr_conn *conn, size_t len)
  * afr_recv_refuse() - refuse further bytes, because the program has shut down both directions
  * @conn: connection
  *
- * Bytes in the receive ring stay readable. Bytes that come into the ring later reset the connection.
- * Unlike with TCP, these include bytes that TCP had received before this call, but that the worker
- * had not read.
+ * Bytes in the receive ring stay readable. Bytes that come into the ring later reset the
+ * connection. Unlike with TCP, these include bytes that TCP had received before this call, but that
+ * the worker had not read.
  *
  * Context: process.
  */

@@ -311,9 +311,10 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 }
 
 /*
- * Reads the error queue: notifications of sendmsg() on the AF_RDMA socket, then, on a fallback
- * connection, those of the TCP socket. While the worker uses the TCP socket, that socket's error
- * queue may contain packets of frames, with their time stamps, which the program must not see.
+ * Reads the error queue: notifications of sendmsg() on the AF_RDMA socket, then those of the TCP
+ * socket, unless the connection worker uses that socket, or may soon (afr_conn_uses_tcp()). The
+ * program must not see packets of frames there. Normally there are none, because time stamp options
+ * are set on the TCP socket only in fallback mode.
  */
 static int recv_errqueue(struct sock *sk, struct msghdr *msg, size_t len, int flags)
 {
@@ -382,13 +383,13 @@ static int recv_fallback(struct sock *sk, struct msghdr *msg, int flags)
 	bool shut = READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN;	/* TCP's flag may be unset */
 	int ret;
 
+	if (!afr_sock_begin_call(afr_sk(sk), afr_conn_rx_mode))
+		return -ENOTCONN;
 	afr_tcp_settings_sync(sk);
 	if (READ_ONCE(afr_sk(sk)->late))
 		afr_tcp_settings_apply_late(sk);
 	if (shut)
 		flags |= MSG_DONTWAIT;
-	if (!afr_sock_begin_call(afr_sk(sk), afr_conn_rx_mode))
-		return -ENOTCONN;
 	if (afr_conn_uses_tcp(afr_sk(sk)->conn))
 		ret = recv_bounced(tcp, msg, flags);
 	else

@@ -159,11 +159,11 @@ static int send_fallback(struct sock *sk, struct msghdr *msg)
 	/* one-way: the worker may not have shut down the TCP socket yet */
 	if (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN)
 		return send_error(sk, flags);
+	if (!afr_sock_begin_call(as, afr_conn_tx_mode))
+		return send_error(sk, flags);
 	afr_tcp_settings_sync(sk);
 	if (READ_ONCE(as->late) && afr_conn_rx_mode(as->conn) == AFR_MODE_FALLBACK)
 		afr_tcp_settings_apply_late(sk);
-	if (!afr_sock_begin_call(as, afr_conn_tx_mode))
-		return send_error(sk, flags);
 	msg->msg_flags |= MSG_NOSIGNAL;
 	ret = afr_conn_uses_tcp(as->conn) ? send_bounced(sk, msg) : sock_sendmsg(afr_tcp(sk), msg);
 	msg->msg_flags = flags;

@@ -115,7 +115,8 @@ def memory(lab, column, state):
     if column == "smc" and state != "idle":
         return [], ""           # SMC allocates buffers at connect(), and keeps them at close()
 
-    def look():     # a connection on RDMA has a link
+    def look():
+        """Memory, and how many connections are on RDMA: smctl shows a link for each of these."""
         size = steady_memory()
         return size, lab.local([SMCTL, "conn"]).count(" link ") if column == "rdma" else 0
 

@@ -5,8 +5,9 @@
  * A row is a pair of functions that run in two processes, one on each host. The
  * runner forks a new process for each row on each side, so a row owns its file
  * descriptors, signals and memory, and the state of the run is one global variable.
- * The two sides synchronize only through the control channel; neither sleeps in
- * order to wait for the other.
+ * The two sides synchronize only through the control channel. A few rows also sleep,
+ * so that a call has time to block or a move has time to begin; a correct module
+ * passes without these sleeps, too.
  *
  * With --family rdma a row runs once in each variant that its flags allow:
  *	rdma		the connection is moved to RDMA before the row begins; then

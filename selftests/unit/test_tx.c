@@ -335,7 +335,7 @@ TEST(tx_open__not_on_hold)
 	EXPECT_EQ(afr_tx_open(&tx), 2);
 }
 
-TEST(tx_may_move__needs_an_open_epoch_and_nothing_promised)
+TEST(tx_may_move__needs_an_open_epoch_and_all_data_taken_by_tcp)
 {
 	struct afr_tx tx = tx_of(RING, RING, 10, 4);
 
