@@ -142,7 +142,7 @@ struct afr_conn_worker {
 	struct mutex		mutex;		/* held by the worker; guards the worker's data */
 	struct work_struct	work;		/* on queue afrdma or afrdma_fallback */
 	struct work_struct	link_work;	/* on queue afrdma_attached: may wait for devices */
-	bool			on_link;	/* @mutex may be held for long; written under it */
+	bool			on_link;	/* attached, or nearly; written under @mutex */
 	struct timer_list	timer;		/* expires at the earliest of @due, or before */
 	unsigned long		due[AFR_TIMERS];	/* jiffies, 0 = off; under @mutex */
 	atomic_t		readers;	/* calls that wait to read, or for HELLO */

@@ -264,7 +264,7 @@ void afr_hello_rx_step(struct afr_conn *conn)
 		if (ended && seen > 0)
 			afr_close_refuse(conn, AFR_REASON_HELLO_CUT);
 		else if (ended && !err && !conn->server)
-			rx_fallback(conn, AFR_REASON_NO_HELLO);	/* after its hello_timeout_ms */
+			rx_fallback(conn, AFR_REASON_NO_HELLO);	/* the server has fallen back */
 		else if (ended && afr_conn_tx_mode(conn) == AFR_MODE_FRAMED)
 			afr_close_tcp_eof(conn, err);
 		else if (ended)

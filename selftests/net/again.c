@@ -131,7 +131,7 @@ static void *listens(void *arg)
 	return NULL;
 }
 
-/* Connects to a listener of this host: if it is a copy of a socket with an offer, the kernel fails. */
+/* Connects to a listener of this host, whose child would crash the kernel if it inherited an offer. */
 static void try_listener(int fd, int family)
 {
 	union addr addr;
@@ -153,8 +153,8 @@ static void listen_beside_connect(void)
 	socklen_t len = addr_server(&addr, server_port());
 
 	run.inet6 = false;
-	for (size_t i = 0; i < amount(2000, 50); i++) {
-		struct beside beside = { .fd = new_socket(0), .delay = 10 * i % 10000 };
+	for (size_t i = 0; i < amount(2000, 200); i++) {
+		struct beside beside = { .fd = new_socket(0), .delay = 50 * i % 10000 };
 		pthread_t thread;
 		int err;
 
