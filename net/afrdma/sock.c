@@ -452,7 +452,9 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 	    (READ_ONCE(conn->tcp->state) == SS_UNCONNECTED ||
 	     READ_ONCE(conn->tcp->state) == SS_DISCONNECTING))
 		return -EISCONN;
-	if (test_bit(AFR_F_ABORTED, &conn->flags) || test_bit(AFR_F_FINISHED, &conn->flags))
+	/* in state SS_CONNECTING, TCP reports how the first connect() ended */
+	if ((test_bit(AFR_F_ABORTED, &conn->flags) || test_bit(AFR_F_FINISHED, &conn->flags)) &&
+	    READ_ONCE(conn->tcp->state) != SS_CONNECTING)
 		return -EISCONN;
 	/* no new offer before connect(AF_UNSPEC), even if the connection has ended */
 	if (!unspec && READ_ONCE(conn->tcp->state) == SS_CONNECTED)

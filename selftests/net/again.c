@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Sockets that connect or listen again, after a connection or a listener has ended. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "proto/reason.h"
 #include "test.h"
 
 #define LEN	20000
@@ -73,6 +77,86 @@ static void unspec_framed(void)
 static void accept_exchange(void)
 {
 	exchange(accept_conn(open_listener(8)));
+}
+
+struct reader {
+	int fd;
+	volatile pid_t tid;	/* 0 until the thread runs */
+};
+
+/* Waits in recv(). Other than its creator it has no real-time priority. */
+static void *reads(void *arg)
+{
+	struct reader *reader = arg;
+	char byte;
+
+	SYS(sched_setscheduler(0, SCHED_OTHER, &(struct sched_param) { 0 }));
+	reader->tid = syscall(SYS_gettid);
+	recv(reader->fd, &byte, 1, 0);
+	return NULL;
+}
+
+/* Does thread @tid of this process sleep? */
+static bool sleeps(pid_t tid)
+{
+	char path[64], state = '?';
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	WANT(fscanf(file, "%*d %*s %c", &state) == 1);
+	fclose(file);
+	return state == 'S';
+}
+
+/* Makes this thread, and those that it starts, run on the first CPU, ahead of other processes. */
+static void take_cpu(void)
+{
+	cpu_set_t first;
+
+	CPU_ZERO(&first);
+	CPU_SET(0, &first);
+	SYS(sched_setaffinity(0, sizeof(first), &first));
+	SYS(sched_setscheduler(0, SCHED_FIFO, &(struct sched_param) { .sched_priority = 1 }));
+}
+
+/*
+ * While a thread is still in recv() on the former connection of the socket, the next connection
+ * does not become framed, since that call would read frames. The disconnect wakes the thread, but
+ * it cannot run before this one sleeps.
+ */
+static void call_running(void)
+{
+	int port = server_port();
+	struct reader reader = { .fd = new_socket(0) };
+	union addr addr;
+	socklen_t len = addr_server(&addr, port);
+	pthread_t thread;
+
+	SYS(close(connect_port(port)));	/* the first offer sleeps to register netfilter hooks */
+	set_int(reader.fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
+	SYS(connect(reader.fd, &addr.sa, len));
+	set_int(reader.fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_AUTO);
+	take_cpu();
+	thread = thread_start(reads, &reader);
+	EVENTUALLY(reader.tid && sleeps(reader.tid));
+	nonblocking(reader.fd, true);
+	SYS(connect(reader.fd, &none, sizeof(none)));
+	SYS_ERRNO(connect(reader.fd, &addr.sa, len), EINPROGRESS);
+	await(reader.fd, POLLOUT);
+	WANT_EQ(path_info(reader.fd).mode, AFRDMA_MODE_PLAIN);
+	WANT_EQ(path_info(reader.fd).reason, AFR_REASON_CALL_RUNNING);
+	SYS(shutdown(reader.fd, SHUT_RDWR));
+	pthread_join(thread, NULL);
+	barrier("done");
+}
+
+static void accept_nothing(void)
+{
+	open_listener(8);
+	barrier("done");
 }
 
 /* ---- listen() ---- */
@@ -175,6 +259,38 @@ static void listen_beside_connect(void)
 	barrier("done");
 }
 
+/*
+ * A connection carries bytes and is reset before connect() has returned its success. The socket
+ * can have no other connection, so it cannot listen either.
+ */
+static void listen_after_reset(void)
+{
+	union addr addr;
+	socklen_t len = addr_server(&addr, server_port());
+	int fd = new_socket(SOCK_NONBLOCK);
+
+	SYS_ERRNO(connect(fd, &addr.sa, len), EINPROGRESS);
+	await(fd, POLLOUT);
+	nonblocking(fd, false);
+	exchange(fd);
+	WANT_EQ(path_info(fd).mode, AFRDMA_MODE_FRAMED);
+	barrier("exchanged");
+	await(fd, POLLHUP);
+	SYS_ERRNO(connect(fd, &addr.sa, len), ECONNRESET);
+	SYS_ERRNO(listen(fd, 1), EINVAL);
+	want_listening(fd, 0);
+}
+
+static void resets(void)
+{
+	int fd = accept_conn(open_listener(8));
+
+	exchange(fd);
+	barrier("exchanged");
+	set_linger(fd, 0);
+	SYS(close(fd));
+}
+
 static void is_connected_to(void)
 {
 	int listener = open_listener(4000);
@@ -187,6 +303,9 @@ const struct row again_rows[] = {
 	{ "unspec", unspec, unspec_server, ON_PLAIN },
 	{ "unspec_unread", unspec_unread, unspec_server, ON_PLAIN | QUICK },
 	{ "unspec_framed", unspec_framed, accept_exchange, ON_RDMA | ON_COLD | ONLY_RDMA | QUICK },
+	{ "call_running", call_running, accept_nothing, ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
+	{ "listen_after_reset", listen_after_reset, resets,
+	  ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
 	{ "listen_again", listen_again_client, listen_again, ON_COLD | QUICK | UNFRAMED },
 	{ "listen_beside_connect", listen_beside_connect, is_connected_to,
 	  ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
