@@ -13,11 +13,11 @@
 # first.
 kinds_of_parts() {
 	cat <<-'END'
-	table_uml	2	400	10	uml	all rows of the socket table
-	byzantine_uml	4	150	10	uml	injections of a Byzantine peer, both roles
+	table_uml	2	600	10	uml	all rows of the socket table
+	byzantine_uml	4	120	10	uml	injections of a Byzantine peer, both roles
 	faults		10	280	10	uml uml-debug vm-6.12	all faults, at both ends
 	forged_uml	1	600	10	uml	10,000 bad handshakes per role, 10^5 cursors
-	mutations	6	450	50	uml-debug	does a test find each of these bugs?
+	mutations	6	600	50	uml-debug	does a test find each of these bugs?
 	programs	3	420	50	uml	third-party programs: TCP, AF_SMC, AF_RDMA
 	rogue_uml	1	400	50	uml	a hostile peer without RDMA, all rows
 	table_vm-6.12	10	400	100	vm-6.12	socket table, two CPUs, Debian's 6.12
@@ -27,17 +27,17 @@ kinds_of_parts() {
 	table_siw	2	400	50	uml	socket table over iWARP
 	rogue_uml-debug	1	900	-	uml-debug	a hostile peer, no RDMA; with KASAN
 	scripts_uml	1	450	50	uml	smctl, failing devices, limits, pacing, ...
-	scripts_uml-debug	1	900	-	uml-debug	the same with KASAN
-	scripts_vm-6.12	1	900	-	vm-6.12	the same in VMs
+	scripts_uml-debug	1	1200	-	uml-debug	the same with KASAN
+	scripts_vm-6.12	1	1600	-	vm-6.12	the same in VMs
 	scripts_vm-6.1	1	900	-	vm-6.1	the same on 6.1
 	suite_python	1	450	50	uml	Python's socket tests, compared with TCP
 	suite_redis	1	400	50	uml	test suite of redis
-	suite_memcached	1	600	50	uml	test suite of memcached
-	suite_libuv	1	300	50	uml	test suite of libuv
-	suite_socat	1	600	50	uml	test suite of socat
-	suite_stress-ng	1	300	50	uml	socket stressors of stress-ng
-	suite_vsock	1	300	50	uml	the kernel's AF_VSOCK suite, on TCP
-	fuzz_option	1	120	50	-	the TCP option: 35 million executions
+	suite_memcached	1	1000	50	uml	test suite of memcached
+	suite_libuv	1	80	50	uml	test suite of libuv
+	suite_socat	1	1200	50	uml	test suite of socat
+	suite_stress-ng	1	80	50	uml	socket stressors of stress-ng
+	suite_vsock	1	60	50	uml	the kernel's AF_VSOCK suite, on TCP
+	fuzz_option	1	60	50	-	the TCP option: 35 million executions
 	fuzz_hello	1	360	50	-	HELLO: 35 million executions
 	fuzz_frame	2	350	50	-	frames: 35 million executions in all
 	oracle		2	60	50	-	all rows of the socket table over TCP

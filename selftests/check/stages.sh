@@ -239,7 +239,6 @@ stage_vm_6.12() {
 	in_guests vm-6.12 1500 selftests/check/one-way.sh \
 		quick -- full --no-rogue --only "$many"
 	in_guests vm-6.12 800 selftests/net/death.sh
-	in_guests vm-6.12 400 selftests/net/pace.sh
 	return "$failures"
 }
 
