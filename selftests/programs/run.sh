@@ -193,6 +193,7 @@ judge() {
 	if [ "$family" = rdma ] && [ "$verdict" = pass ] && ((
 		into_a < $(field "$row" 3) << 10 || into_b < $(field "$row" 4) << 10)); then
 		verdict="too-little-by-RDMA"
+		echo "received by RDMA: a $((into_a >> 10)) KiB, b $((into_b >> 10)) KiB" >>"$log"
 	fi
 	printf '%-10s %-5s %-10s %9d %9d %7d.%d\n' "$row" "$family" "$verdict" \
 		$((into_a >> 10)) $((into_b >> 10)) $((took / 1000)) $((took / 100 % 10)) |
