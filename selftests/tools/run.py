@@ -110,6 +110,9 @@ def by_process(folder):
     rules = ["use tcp program sshd port 5", "use rdma program sshd", "use tcp"]
     assert answers(folder, rules, *asked, PROC=str(proc)) == ["tcp", "rdma"]
     assert answers(folder, rules, *asked, PROC="/no/such") == ["tcp", "tcp"]
+    (proc / "exe").unlink()
+    (proc / "exe").symlink_to("/srv/old (deleted)/sshd")
+    assert answers(folder, rules, *asked, PROC=str(proc)) == ["tcp", "rdma"]
 
 
 def bad_rules(folder):
@@ -145,6 +148,7 @@ def too_many_rules(folder):
     assert done.returncode == 1 and "more rules" in done.stdout, done
     done = run(folder / "rules", *["use tcp program " + "x" * 200] * 50)
     assert done.returncode == 1 and "more rules" in done.stdout, done
+    fails(run(SMCTL, "run", "--use", "tcp" + " " * 8190 + "port 22", "true"), 1, "more rules")
 
 
 def rules_are_passed_on(_):

@@ -38,6 +38,8 @@ static void path_of(char path[static 64], const char *proc, const char *file)
 /* Finds the name of the process's executable file. */
 static void look_program(struct who *who, const char *proc)
 {
+	static const char deleted[] = " (deleted)";	/* the kernel appends it */
+	const size_t suffix = sizeof(deleted) - 1;
 	char *link = who->cgroup, *name, path[64];
 	ssize_t len;
 
@@ -46,9 +48,8 @@ static void look_program(struct who *who, const char *proc)
 	if (len <= 0 || len == sizeof(who->cgroup) - 1)
 		return;
 	link[len] = '\0';
-	name = strstr(link, " (deleted)");
-	if (name)
-		*name = '\0';
+	if ((size_t)len > suffix && !strcmp(link + len - suffix, deleted))
+		link[len - suffix] = '\0';
 	name = strrchr(link, '/');
 	if (name && strlen(name + 1) < sizeof(who->program))
 		strcpy(who->program, name + 1);

@@ -96,15 +96,6 @@ static enum via choose(const char *program)
 	return means[kind].via;
 }
 
-/* Adds the rule of --use. */
-static int use(struct run_rules *rules, const char *rule)
-{
-	char line[RULES_TEXT];
-
-	snprintf(line, sizeof(line), "use %s", rule);
-	return run_rules_line(rules, "--use", 0, line);
-}
-
 static int take_via(struct run *run, const char *word)
 {
 	if (!strcmp(word, "preload"))
@@ -141,7 +132,7 @@ static int take(struct run *run, int option, const char *word)
 	case 'v':
 		return take_via(run, word);
 	case 'u':
-		return use(&run->rules, word);
+		return run_rules_option(&run->rules, "--use", "use", word);
 	case 'p':
 		return run_rules_ports(&run->rules, word);
 	case 'r':

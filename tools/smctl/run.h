@@ -31,6 +31,8 @@ struct run_rules {
 
 int run_rules_line(struct run_rules *to, const char *source, unsigned int number,
 		   const char *line);
+int run_rules_option(struct run_rules *to, const char *source, const char *words,
+		     const char *argument);
 int run_rules_ports(struct run_rules *to, const char *ports);
 int run_rules_file(struct run_rules *to, const char *path, bool must);
 

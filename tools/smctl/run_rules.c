@@ -36,13 +36,29 @@ int run_rules_line(struct run_rules *to, const char *source, unsigned int number
 	return -1;
 }
 
+/*
+ * Adds the rule that consists of @words and the argument of option @source. Returns 0, or -1 after
+ * an error message.
+ */
+int run_rules_option(struct run_rules *to, const char *source, const char *words,
+		     const char *argument)
+{
+	char *line;
+	int ret;
+
+	if (asprintf(&line, "%s %s", words, argument) < 0) {
+		perror("smctl");
+		return -1;
+	}
+	ret = run_rules_line(to, source, 0, line);
+	free(line);
+	return ret;
+}
+
 /* Adds the rules of --port: RDMA for these ports, and TCP for all others. */
 int run_rules_ports(struct run_rules *to, const char *ports)
 {
-	char line[RULES_TEXT];
-
-	snprintf(line, sizeof(line), "use rdma port %s", ports);
-	if (run_rules_line(to, "--port", 0, line))
+	if (run_rules_option(to, "--port", "use rdma port", ports))
 		return -1;
 	return run_rules_line(to, "--port", 0, "use tcp");
 }
