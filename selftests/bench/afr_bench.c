@@ -122,7 +122,7 @@ static void dial_all(void)
 	}
 }
 
-/* Ends a line, on AF_RDMA with the share of RDMA in the bytes of all connections since warm-up. */
+/* Ends a line; on AF_RDMA adds which share of the bytes of conns[] since warm-up went by RDMA. */
 static void print_by_rdma(void)
 {
 	uint64_t rdma = 0, tcp = 0;
@@ -267,7 +267,7 @@ static void rtt(void)
 	print_by_rdma();
 }
 
-/* Connect, send a byte and receive it back, close. */
+/* Repeats until the end: connects, sends a byte, receives it back, and closes. */
 static void *run_connects(void *arg)
 {
 	struct conn *c = arg;

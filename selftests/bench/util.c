@@ -126,7 +126,7 @@ uint64_t send_messages(int fd, size_t size, uint64_t most, const volatile bool *
 	return n * size;
 }
 
-/* If the driver does not support an offload, it is off, and the error is ignored. */
+/* Turns the offloads of eth0 on or off, except those that the driver does not support. */
 void set_offloads(bool on)
 {
 	static const uint32_t commands[] = { ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO };

@@ -2,10 +2,10 @@
 # shellcheck shell=bash
 #
 # The parts of "make check-full", sourced by check.sh after the stages: all tests that the stages
-# leave out, in parts of at most about a quarter of an hour that can be run one by one.
+# leave out, in parts of at most about half an hour that can be run one by one.
 #
-# The name of a part is KIND_ARGUMENT..., with _IofN if the kind is split: it runs part_KIND with
-# these arguments and the slice I/N, which is 1/1 if the kind is not split.
+# The name of a part is KIND_ARGUMENT..., with _IofN if the kind is split. To run a part, part_KIND
+# is called with these arguments and the slice I/N, which is 1/1 if the kind is not split.
 : "${src:?}" "${check:?}"	# from check.sh
 
 # Name, number of slices, seconds of each on two cores without KVM, period of "rotate" (N: the part
@@ -51,7 +51,7 @@ kinds_of_parts() {
 	END
 }
 
-# Parts that "make check-full" leaves out, since other parts run the same rows with KASAN, lockdep
+# Parts that "make check-full" leaves out, since other parts run the same tests with KASAN, lockdep
 # and kmemleak.
 covered='table_uml rogue_uml scripts_uml'
 
@@ -146,8 +146,8 @@ run_part_named() {
 ### The functions
 
 # shellcheck disable=SC2034 # rdma and cpus are read by in_guests()
-# on GUEST: set guest and its options; "siw" is uml with the other type of device. Guests of 6.12
-# get two CPUs.
+# on GUEST: set guest and its options; "siw" is uml with a siw device instead of rxe. Guests of
+# vm-6.12 get two CPUs.
 on() {
 	guest=$1
 	case $1 in

@@ -46,7 +46,7 @@ else
 	failed=1
 fi
 
-# Look in README.md for what is in backquotes and is a path of the tree or "make TARGET".
+# Print the paths and make targets in backquotes in README.md that do not exist.
 # shellcheck disable=SC2016 # backquotes of Markdown
 {
 	grep -oE '`[A-Za-z._]+/[A-Za-z0-9._/-]*`' README.md | tr -d '`' | grep -v '^build/' |

@@ -39,7 +39,7 @@ quick="deps unit-quick build-quick lint-quick kernels uml"
 
 stage_deps() { "$lab/deps.sh"; }
 
-# step COMMAND...: record a failure and continue; returns 1 if any step so far has failed.
+# step COMMAND...: run COMMAND and record a failure; returns 1 if any step so far has failed.
 failures=0
 step() {
 	"$@" || failures=1
@@ -132,7 +132,7 @@ stage_lint_quick() {
 	step selftests/demo/selfcheck.sh
 }
 
-# sparse is not run here but in the stage "build", since it compiles the whole module.
+# sparse.sh compiles the whole module, so it is run in the stage "build" and not here.
 stage_lint() {
 	step selftests/lint/lint.sh style symbols circles planted
 	step selftests/check/packages.sh

@@ -8,7 +8,7 @@
  *	status	print the status line only
  *	end	begin no more connections; without --limit, also end those that are open: shut
  *		down the send direction, and close when the peer's direction has ended, too
- *	quit	end the program, also if connections are open
+ *	quit	end the program, also if connections are open; the end of the input does the same
  * Lines on standard output: "listening", "status KEY=VALUE...". The last line is "result
  * KEY=VALUE...", or "FAIL why" if a byte is wrong or the program itself fails.
  */
@@ -119,7 +119,10 @@ static void *rx_thread(void *arg)
 	return thread_end(c);
 }
 
-/* The first thread of a connection: connects, exchanges the header, and becomes the sender. */
+/*
+ * The first thread of a connection: a client's connects and sends the header, a server's receives
+ * the header. Then it starts the receiver, and becomes the sender.
+ */
 static void *first_thread(void *arg)
 {
 	struct conn *c = arg;

@@ -33,8 +33,8 @@ power_off() {
 	mv "$AFR_OUT/exit.tmp" "$AFR_OUT/exit"
 	sync
 	echo o >/proc/sysrq-trigger
-	# UML cannot power off by sysrq; reboot(2) works in both. A VM is powering off already, and
-	# may be unable to read busybox: hide that error.
+	# sysrq does not power off UML, but reboot(2) does. A VM is powering off already, and may be
+	# unable to read busybox: hide that error.
 	"$run/busybox" poweroff -f 2>/dev/null
 	while :; do sleep 1; done
 }

@@ -233,7 +233,7 @@ fetch_image() {
 
 headers_entry() { echo "$cache/linux-headers-$(vm_release "$1")"; }
 
-# The headers of a kernel, and those of their dependencies that belong to the kernel.
+# Print the package of the headers of kernel $1, and the packages of this kernel that it needs.
 headers_packages() {
 	local pkg
 	pkg=linux-headers-$(vm_release "$1")

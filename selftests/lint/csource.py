@@ -73,7 +73,8 @@ def definitions(text):
     """Yield (line, name) of each function and variable that other files can use."""
     lines = quiet(text).split("\n")
     for function in functions(text):
-        if not function.static and not function.name.isupper():    # TEST(...) and the like
+        # "TEST(...) {" and the like are macros with names in capitals, not functions.
+        if not function.static and not function.name.isupper():
             yield function.head, function.name
         for number in range(function.head - 1, function.last):
             lines[number] = ""

@@ -67,7 +67,8 @@ def check_functions(sources, docs):
         for word in sorted(set(re.findall(r"\bafr_\w+", text))):
             if word not in sources.words:
                 yield f"{name}: {word} does not exist"
-    # Not in afrdma.rst, which also names functions of programs and of libc.
+    # afrdma.rst also names functions of programs and of libc, so this looks up only those of
+    # afrdma-internals.rst.
     for word in sorted(set(re.findall(r"\b(\w+)\(\)", docs[ENGINEERS]))):
         if word not in sources.words and word not in CALLS:
             yield f"{ENGINEERS}: nothing defines or calls {word}()"

@@ -4,7 +4,7 @@
 # Functions for the scripts of this folder and others: KTAP lines, and the scripts of the kernel.
 # Sets src, the source tree, and tmp, a folder that is deleted at exit.
 #
-# ok NAME, not_ok NAME [FILE], skip NAME WHY	print one line; FILE contains the errors
+# ok NAME, not_ok NAME [FILE], skip NAME WHY	print one line, and below it the errors in FILE
 # judge NAME FILE	ok if FILE is empty, otherwise not_ok
 # finish		print the plan and return the exit status
 # kernel_scripts	print a folder with checkpatch.pl and kernel-doc, or return 1

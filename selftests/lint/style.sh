@@ -33,7 +33,7 @@ excused() {
 	# sk_err is positive.
 	close.c | wait.c | sendmsg.c)	echo USE_NEGATIVE_ERRNO ;;
 	esac
-	# These files are also compiled in user space, without the macros of the kernel.
+	# The files in proto/ are also compiled in user space, without the macros of the kernel.
 	[[ $1 != */proto/* ]] ||
 		echo BIT_MACRO ARRAY_SIZE MINMAX STRING_FRAGMENTS PREFER_KERNEL_TYPES \
 			PREFER_DEFINED_ATTRIBUTE_MACRO CAMELCASE CONSTANT_COMPARISON MACRO_ARG_REUSE

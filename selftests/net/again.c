@@ -84,7 +84,7 @@ struct reader {
 	volatile pid_t tid;	/* 0 until the thread runs */
 };
 
-/* Waits in recv(). Other than its creator it has no real-time priority. */
+/* Thread: waits in recv(). Unlike the thread that created it, it has no real-time priority. */
 static void *reads(void *arg)
 {
 	struct reader *reader = arg;
@@ -135,7 +135,8 @@ static void call_running(void)
 	socklen_t len = addr_server(&addr, port);
 	pthread_t thread;
 
-	SYS(close(connect_port(port)));	/* the first offer sleeps to register netfilter hooks */
+	/* The first connect() with an offer registers netfilter hooks and may sleep: do it now. */
+	SYS(close(connect_port(port)));
 	set_int(reader.fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
 	SYS(connect(reader.fd, &addr.sa, len));
 	set_int(reader.fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_AUTO);
@@ -215,7 +216,10 @@ static void *listens(void *arg)
 	return NULL;
 }
 
-/* Connects to a listener of this host, whose child would crash the kernel if it inherited an offer. */
+/*
+ * Connects to the listener @fd of this host. If the child inherited an offer, the kernel would
+ * crash.
+ */
 static void try_listener(int fd, int family)
 {
 	union addr addr;

@@ -67,8 +67,8 @@ int open_tcp_conn(void)
 
 /*
  * Connects @fd to a TCP listener of this host, so that the connection falls back, and disconnects
- * it. The recv() in between sets those options on the TCP socket that are set there only in
- * fallback mode.
+ * it. The recv() in between sets on the TCP socket the options that the AF_RDMA socket only stores
+ * before the fallback.
  */
 void fall_back_once(int fd)
 {

@@ -292,7 +292,7 @@ static void connect_waiter_first(void)
 	exchange(fd);
 }
 
-/* send() and recv() on a blocking socket wait for a connect in progress. */
+/* send() on a blocking socket waits for a connect in progress. */
 static void connect_then_blocking(void)
 {
 	union addr addr;

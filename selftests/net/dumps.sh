@@ -12,8 +12,9 @@ set -uo pipefail
 smctl=$AFR_SRC/build/tools/smctl
 rows='random_ends.cold,close_hard_in_flight*,close_at_once.cold,cycles.rdma'
 
-# Dumps until /tmp/enough exists. Writes four numbers to /tmp/dumps: the dumps made, and in all of
-# them together the connections, those on RDMA, and the links; or the error found in a dump.
+# Dumps until /tmp/enough exists. Writes four numbers to /tmp/dumps: how many dumps were made, and
+# how many connections, connections on RDMA, and links they listed in total. If a dump is wrong,
+# writes the error instead.
 dump() {
 	python3 -c '
 import json, os, subprocess, sys

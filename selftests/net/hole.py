@@ -101,7 +101,8 @@ def again(conn, smctl):
     subprocess.run(["nft", SILENT], check=True)
     try:
         set_rdma(conn, ALWAYS)
-        time.sleep(2.2)         # the second connect request is lost, the third follows after 3 s
+        # Connect requests are sent at 0, 1.5 and 3 s: the second one is lost, the third is not.
+        time.sleep(2.2)
     finally:
         subprocess.run(["nft", "delete table inet hole"], check=True)
     warm(conn, lambda: transfer(conn, 1 << 15))

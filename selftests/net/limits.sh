@@ -80,7 +80,8 @@ no_orphans() {
 	fi
 }
 
-# The limit for the whole machine, a module parameter, applies to a new namespace as well.
+# The module parameter orphans_max limits the orphans of all namespaces of the machine together,
+# those of a new namespace included.
 no_orphans_anywhere() {
 	local most=/sys/module/afrdma/parameters/orphans_max old
 	if [ "$AFR_ROLE" = a ]; then
@@ -98,8 +99,8 @@ no_orphans_anywhere() {
 	barrier "no orphans anywhere"
 }
 
-# Closed connections that have delivered all bytes do not count towards orphans_max, even while the
-# peer keeps its ends open.
+# Closed connections that have delivered all bytes do not use up the limit orphans_max of those that
+# still deliver, even while the peer keeps its ends open.
 kept_open() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then

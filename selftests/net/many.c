@@ -73,8 +73,8 @@ static void check_all(const int *fds, uint64_t bytes)
 static unsigned int eagains, false_pollouts;
 
 /*
- * A small guest cannot back all rings at once. So a send() after POLLOUT may fail with EAGAIN in
- * the variants with AF_RDMA, but not in variant tcp. Returns 0 then.
+ * Calls send(), which must not fail, except that in the variants with AF_RDMA it may fail with
+ * EAGAIN even after POLLOUT: a small guest cannot back all rings at once. Returns 0 in that case.
  */
 static ssize_t try_send(int fd, const void *buf, size_t len)
 {

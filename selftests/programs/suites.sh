@@ -133,8 +133,8 @@ suite_stress_ng() {
 }
 
 needs_vsock() { [ -e "$sources/vsock/.built" ]; }
-# The inner shell puts vsock.so in front of the other libraries in LD_PRELOAD: it must be the first,
-# and it is loaded by the program alone, not by smctl, which has started the shell.
+# vsock.so must be the first library in LD_PRELOAD, also in front of the one that smctl run adds,
+# and only the program may load it. So an inner shell adds it, just before it starts the program.
 vsock_end() {
 	local mode=$1 program=$2
 	shift 2
@@ -148,7 +148,7 @@ vsock_end() {
 vsock_pair() {
 	local client=0 server=0
 	port=$((port + 3))
-	: >server.out		# without the output of the previous pair
+	: >server.out		# or grep would find the output of the previous pair
 	vsock_end server "$@" >server.out 2>&1 &
 	wait_for 20 grep -q listening server.out
 	vsock_end client "$@" >client.out 2>&1 || client=$?
@@ -156,8 +156,8 @@ vsock_pair() {
 	grep -v 'skipped$' server.out client.out
 	return $((client > server ? client : server))
 }
-# Tests of SOCK_STREAM run one at a time. The tests of io_uring all run at once; their results are
-# in the output of both ends.
+# For each test of SOCK_STREAM, a pair of vsock_test runs that test alone. For io_uring, one pair of
+# vsock_uring_test runs all tests, whose results are read from the output of both ends.
 suite_vsock() {
 	local number name skip status=0 port=20000
 	cp "$sources"/vsock/vsock_*test . && ./vsock_test --list | grep '^[0-9]' >names

@@ -55,7 +55,7 @@ check "counters" json stats -- 'len(x) > 30 and [s["id"] for s in x] == list(ran
 check "an ordinary user may read" \
 	sh -c "setpriv --reuid 65534 --clear-groups $smctl stats >/dev/null"
 
-# Many more connections than fit into one message of a dump.
+# Many more connections than fit into one buffer of a dump.
 start many idle 127.0.0.1 $port 150
 check "many connections" wait_for 60 is_ready many
 check "a long dump contains each connection once, in order" json conn sport $port -- \

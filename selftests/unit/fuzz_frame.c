@@ -35,7 +35,7 @@ static void check_frame(const u8 *head, int used, const struct afr_frame *f)
 	MUST(afr_frame_name(f->type));
 }
 
-/* Parses the header bytes read so far as a frame. */
+/* Parses a frame header from the bytes in r->head. */
 static void take_frame(struct reader *r)
 {
 	struct afr_frame f;
@@ -61,7 +61,7 @@ static void take_frame(struct reader *r)
 	}
 }
 
-/* Parses the bytes read so far as HELLO. */
+/* Parses HELLO from the bytes in r->head. */
 static void take_hello(struct reader *r)
 {
 	struct afr_hello hello;

@@ -26,7 +26,7 @@ void model_check(bool holds, const char *expression);
 #define LINKS		6	/* limit for one run, which makes them one after another */
 #define CHANNELS	2	/* few, so that channel ids are reused soon */
 #define CHANNEL_NOISE	9	/* channel id of another connection */
-#define MESSAGES	64	/* limit for one link and direction */
+#define MESSAGES	64	/* space in a message queue: more than the credits allow */
 #define TCP_MAX		(1 << 17)
 
 /* Rules that are known to be wrong. Each can be enabled, and the model must then fail. */
@@ -105,7 +105,7 @@ enum mutation {
 struct message {
 	u32	imm;
 	u32	len;
-	u32	epoch;		/* model only: epoch of the channel when it was posted */
+	u32	epoch;		/* model only: the sender's epoch when the message was posted */
 	u64	offset;		/* of the first byte in the direction of the sender */
 };
 

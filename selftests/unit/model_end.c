@@ -200,9 +200,9 @@ void end_close(struct end *e, u32 reason)
 		reached[REACH_TWICE]++;
 	end_channel_free(e);
 	/*
-	 * If DETACH had closed the epoch before the link was lost, and the peer's RESUME has not
-	 * come, the peer may still wait for the DETACH of this end, which is now lost. So a second
-	 * RESUME reports the loss.
+	 * If the peer's DETACH closed the epoch before the link was lost, and the peer's RESUME
+	 * has not come, the peer may still wait for the DETACH of this end, which may never
+	 * arrive. So a second RESUME reports the loss.
 	 */
 	if (!e->rx.open && (e->resume_came || mutation == MUT_QUIET))
 		return;

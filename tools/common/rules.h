@@ -44,7 +44,10 @@ struct rules {
 	const char	*word;		/* the word that rules_add() was parsing */
 };
 
-/* Adds a rule. Returns NULL, or a message about rules->word, or about the line if that is NULL. */
+/*
+ * Adds a rule. Returns NULL, or a message: about rules->word, or about the whole line if
+ * rules->word is NULL.
+ */
 const char *rules_add(struct rules *rules, const char *line);
 
 /*

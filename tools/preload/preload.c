@@ -5,7 +5,7 @@
  *
  * A program may call socket() in a signal handler, between fork() and exec(), or in many threads.
  * So nothing here locks or allocates, and the only state is the rules, the addresses of the
- * functions that those below replace, and whether a message was printed.
+ * functions that this library replaces, and whether a message was printed.
  */
 #include <dlfcn.h>
 #include <errno.h>

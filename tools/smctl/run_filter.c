@@ -40,7 +40,7 @@ static int install(const struct sock_fprog *program)
 {
 	/*
 	 * The Go runtime often signals its threads. Once smctl has received a call, only a fatal
-	 * signal may interrupt it; otherwise each signal would make the thread repeat the call.
+	 * signal may interrupt that call; otherwise the thread would repeat it after each signal.
 	 */
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
 		       SECCOMP_FILTER_FLAG_NEW_LISTENER |

@@ -124,7 +124,10 @@ static bool read_interpreter(int fd, char path[static PATH_MAX])
 	return *word;
 }
 
-/* Returns the kind of the file @path. For a script, @path becomes the path of its interpreter. */
+/*
+ * Returns the kind of the file @path. For a script, sets *@script, and @path becomes the path of
+ * its interpreter, whose kind the caller must find out.
+ */
 static enum program_kind file_kind(char path[static PATH_MAX], bool *script)
 {
 	enum program_kind kind = PROGRAM_UNKNOWN;

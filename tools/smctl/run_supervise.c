@@ -26,8 +26,8 @@ struct supervised {
 };
 
 /*
- * Sends the descriptor @fd by SCM_RIGHTS. If @fd is -1, sends only a byte: another supervisor
- * already serves the program, so it has no filter of its own.
+ * Sends the descriptor @fd by SCM_RIGHTS. If @fd is -1, sends only a byte: no filter was
+ * installed, because another supervisor already serves the program.
  */
 static int send_fd(int to, int fd)
 {
@@ -110,9 +110,9 @@ static bool reap(struct supervised *it)
 }
 
 /*
- * Handles a signal. Passes it on to the program, unless it comes from the kernel, for example from
- * the terminal: then the program, which is in the same process group, has received it, too. Returns
- * false if no child is left.
+ * Handles a signal. Passes it on to the program, unless it comes from the kernel: a signal of the
+ * terminal has also reached the program, which is in the same process group, and other signals of
+ * the kernel concern only smctl. Returns false if no child is left.
  */
 static bool handle_signal(struct supervised *it, int signals)
 {
