@@ -8,7 +8,7 @@
 #   deps.sh --plan		print the size of the download, if any: "PACKAGES BYTES"
 #
 # If one of the packages would change what this machine boots, none is installed, and deps.sh fails.
-# No package is removed.
+# No package is removed, and no service is started.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -45,7 +45,21 @@ apt() {
 }
 
 tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+policy=/usr/sbin/policy-rc.d
+ours=		# set while the policy is ours
+clean_up() {
+	rm -rf "$tmp"
+	[ -z "$ours" ] || as_root rm -f "$policy"
+}
+trap clean_up EXIT
+
+# The package of a server starts the server when it is installed, unless a policy forbids that.
+start_no_service() {
+	[ ! -e "$policy" ] || return 0
+	printf '#!/bin/sh\nexit 101\n' >"$tmp/policy"
+	ours=yes
+	as_root install -m 755 "$tmp/policy" "$policy"
+}
 
 command -v apt-get >/dev/null || {
 	say "no apt-get: install these by hand: $(wanted | xargs)"
@@ -103,6 +117,7 @@ if [ "$what" = plan ]; then
 fi
 
 install() { apt "${options[@]}" "${need[@]}"; }
+start_no_service
 install >&2 || { apt update >&2 && simulate && spare_the_boot && install >&2; } || {
 	say "apt-get could not install: ${need[*]}"
 	exit 1

@@ -302,6 +302,29 @@ static void connect_then_blocking(void)
 	exchange(fd);
 }
 
+/* recv() on a blocking socket waits for a connect in progress, too. */
+static void connect_then_recv(void)
+{
+	struct flow in = flow_in(0), out = flow_out(0);
+	union addr addr;
+	int fd = start_connect(server_port(), &addr);
+
+	nonblocking(fd, false);
+	flow_recv(fd, &in, LEN, LEN);
+	flow_send(fd, &out, LEN, LEN);
+	path_check(fd, LEN, LEN);
+}
+
+static void sends_first(void)
+{
+	struct flow in = flow_in(0), out = flow_out(0);
+	int fd = accept_conn(open_listener(8));
+
+	flow_send(fd, &out, LEN, LEN);
+	flow_recv(fd, &in, LEN, LEN);
+	path_check(fd, LEN, LEN);
+}
+
 /* ---- a connect that stays in progress because the server's backlog is full ---- */
 
 /* The backlog is full until the client has seen how calls behave meanwhile. */
@@ -628,6 +651,7 @@ const struct row connect_rows[] = {
 	{ "connect_epoll_edge", connect_edge, SERVED, ON_COLD | ON_PLAIN | QUICK },
 	{ "connect_waiter_first", connect_waiter_first, SERVED, ON_COLD | ON_PLAIN | QUICK },
 	{ "connect_then_blocking", connect_then_blocking, SERVED, ON_COLD | ON_PLAIN },
+	{ "connect_then_recv", connect_then_recv, sends_first, ON_COLD | ON_PLAIN | QUICK },
 	{ "connect_pending", connect_pending, full_backlog_server, ON_COLD | ON_PLAIN },
 	{ "connect_timeout", connect_timeout, full_backlog_server, ON_COLD | ON_PLAIN },
 	{ "shut_before_accept", shut_before_accept, shut_before_accept_server,

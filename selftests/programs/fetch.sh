@@ -17,10 +17,8 @@ lab=$here/../lab
 cache=${AFRDMA_CACHE:-$HOME/.cache/afrdma}/programs
 say() { echo "fetch: $*" >&2; }
 
-# The package of a server starts the server when it is installed. If this script runs as root, a
-# temporary policy-rc.d prevents that.
 packages() {
-	local policy=/usr/sbin/policy-rc.d rc=0 names
+	local names
 	mapfile -t names < <(awk -v rows="$*" '
 		/^#/ || !NF { next }
 		rows == "" { print $1; next }
@@ -33,14 +31,7 @@ packages() {
 					next
 				}
 		}' "$here/packages.txt")
-	if [ "$(id -u)" -eq 0 ] && [ ! -e $policy ]; then
-		printf '#!/bin/sh\nexit 101\n' >$policy
-		chmod 755 $policy
-		# shellcheck disable=SC2064 # expand the name now
-		trap "rm -f $policy" EXIT
-	fi
-	"$lab/deps.sh" "${names[@]}" || rc=$?
-	return $rc
+	"$lab/deps.sh" "${names[@]}"
 }
 
 # apt-get with package lists of its own, which contain the source packages of the archives that this
