@@ -116,9 +116,9 @@ if [ "$what" = plan ]; then
 	exit
 fi
 
-install() { apt "${options[@]}" "${need[@]}"; }
+install_all() { apt "${options[@]}" "${need[@]}"; }
 start_no_service
-install >&2 || { apt update >&2 && simulate && spare_the_boot && install >&2; } || {
+install_all >&2 || { apt update >&2 && simulate && spare_the_boot && install_all >&2; } || {
 	say "apt-get could not install: ${need[*]}"
 	exit 1
 }

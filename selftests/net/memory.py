@@ -87,7 +87,8 @@ def echo(port, reason, count):
     listener = listen(port, count)
     for number in range(count):
         conn, _ = listener.accept()
-        if number:      # poll() must not wait for CHUNK bytes: the ring has pages for 16 KiB only
+        # The ring has pages for 16 KiB only; poll() must report these even if SO_RCVLOWAT is CHUNK.
+        if number:
             conn.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, CHUNK)
         poll = select.poll()
         poll.register(conn, select.POLLIN)

@@ -229,7 +229,7 @@ static void policy_client(void)
 {
 	int port = server_port(), fd;
 
-	/* ALWAYS: 64 bytes start an upgrade: upgrade_bytes and upgrade_msgs do not matter */
+	/* ALWAYS: the upgrade does not wait for upgrade_bytes or upgrade_msgs */
 	fd = connect_with_policy(port, AFRDMA_RDMA_ALWAYS);
 	echo(fd, true);
 	EVENTUALLY(path_on_rdma(fd));
@@ -365,9 +365,10 @@ static double cpu_of_waits(int fd, int busy_us)
 }
 
 /*
- * Checks that a recv() with busy polling uses processor time: at least a fifth of BUSY_MS. It need
- * not be all of it, since polling stops when another task needs the processor: on a host with one
- * processor, the runner of the rows needs it every 10 ms.
+ * Checks that a recv() uses more processor time with busy polling than without, on average by a
+ * fifth of BUSY_MS or more. The difference may be less than BUSY_MS: polling stops when another
+ * task needs the processor, as the runner of the rows does every 10 ms on a host with one
+ * processor.
  */
 static void polls_before_it_sleeps(int fd)
 {
@@ -390,9 +391,9 @@ static void busy_poll(void)
 
 	if (speaks_rdma()) {
 		/*
-		 * Only the client checks this: its recv() times out, since the server only answers
-		 * requests. If the server uses a TCP socket, the client's recv() is that of TCP,
-		 * which ignores AFRDMA_BUSY_POLL.
+		 * Only the client checks that recv() polls before it sleeps: its recv() times out,
+		 * since the server only answers requests. If the server uses a TCP socket, the
+		 * client's recv() is that of TCP, which ignores AFRDMA_BUSY_POLL.
 		 */
 		if (!run.server && run.variant != VAR_TO_TCP)
 			polls_before_it_sleeps(fd);

@@ -61,7 +61,7 @@ check "rings: smaller when much is promised" timeout 60 python3 "$pace" many 4
 # peer gets at most half of the memory that rings on RDMA may have.
 echo 60000 | tee "$module" >"$space"
 barrier "rings seen"
-# Connections share one link until there are many; a link is removed as soon as it is idle.
+# Connections share one link until they are many; a link that no connection uses goes at once.
 echo 1 >/proc/sys/net/afrdma/links_per_group
 echo 0 >/proc/sys/net/afrdma/link_linger_ms
 if [ "$AFR_ROLE" = b ]; then

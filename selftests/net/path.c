@@ -110,7 +110,7 @@ static void take_base(int fd)
 	bases[fd].tx_tcp = info.tx_bytes_tcp;
 	bases[fd].tx_rdma = info.tx_bytes_rdma;
 	bases[fd].rx_tcp = info.rx_bytes_tcp;
-	/* the module already counts unread bytes, but they belong to the row */
+	/* the module counts unread bytes, too; if there are any, they belong to the row */
 	SYS(ioctl(fd, FIONREAD, &unread));
 	bases[fd].rx_rdma = info.rx_bytes_rdma - unread;
 }

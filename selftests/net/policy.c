@@ -242,13 +242,13 @@ static void block_off(void)
 /*
  * Adds an IPsec policy that blocks the stream, and one of higher priority that exempts the stream
  * from it. The kernel refuses a second policy with the same selector, so the one that blocks also
- * selects by the source address.
+ * selects by the source address, with prefixes that contain the lab's addresses, but not all.
  */
 static void except_on(void)
 {
 	run_command("for v in -4 -6; do ip $v xfrm policy add dir out proto tcp dport %d "
 		    "action allow priority 1 || exit 1; done", change_port);
-	run_command("for src in 0.0.0.0/1 8000::/1; do ip xfrm policy add dir out src $src "
+	run_command("for src in 0.0.0.0/1 128.0.0.0/1 ::/1 8000::/1; do ip xfrm policy add dir out src $src "
 		    "proto tcp dport %d action block priority 2 || exit 1; done", change_port);
 }
 
@@ -326,7 +326,7 @@ static void change_once(const struct change *c)
 	by_rdma = path_info(change_fd).tx_bytes_rdma;
 	EVENTUALLY(path_info(change_fd).tx_bytes_rdma > by_rdma);	/* the stream flows */
 	c->on();
-	begin = now();	/* starts after the change: "ip" may take seconds on an emulated guest */
+	begin = now();	/* not before c->on(): "ip" may take seconds on an emulated guest */
 	do {
 		info = path_info(change_fd);
 		reported = info.reason == c->reason;
@@ -344,7 +344,7 @@ static void change_once(const struct change *c)
 
 /*
  * Are both ends on this host? Their packets then use lo, to which IPv4 applies no IPsec policies.
- * IPv6 does apply them, but those changes are skipped all the same.
+ * changes_client() then skips the changes by IPsec policy, even with IPv6, which does apply them.
  */
 static bool to_itself(int fd)
 {

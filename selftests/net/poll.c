@@ -194,7 +194,7 @@ static void run_situation(const struct situation *s, bool watcher)
 	int fd = open_conn();
 
 	at(__FILE__, __LINE__, s->name);
-	if (speaks_rdma())	/* a reset before the peer's HELLO would force fallback mode */
+	if (speaks_rdma())	/* at a server, a reset before HELLO would force fallback mode */
 		EVENTUALLY(path_info(fd).mode != AFRDMA_MODE_UNDECIDED);
 	barrier("connected");	/* an earlier reset could make connect() fail, on TCP too */
 	(watcher ? watch : act)(s, fd);
@@ -505,7 +505,10 @@ static void lowat_lowered(void)
 	barrier("end");
 }
 
-/* Other end of edge_late() and of lowat_lowered() to fioasync(): sends bytes, later the end. */
+/*
+ * Other end of edge_late(), lowat_lowered(), oneshot(), sigio(), sigio_end() and fioasync(): sends
+ * bytes, later the end.
+ */
 static void edge_late_peer(void)
 {
 	int fd = open_conn();

@@ -226,7 +226,7 @@ class UnmodifiedEnd:
         self.packets = 0
         for name, value in SETTINGS.items():
             set_sysctl(name, value)
-            # No timeout of the Byzantine end may end the link: see BYZANTINE_SETTINGS.
+            # The detach timeout of the Byzantine end must not end the link: see BYZANTINE_SETTINGS.
             control.ask("sysctl", name=name, value=BYZANTINE_SETTINGS.get(name, value))
         rs.echo_server(rs.new_listener(True, LOOP), rs.L_IN)
         self.near = rs.Bystander("in this host", True, (me, LOOP), rs.L_OUT, rs.L_IN)
@@ -406,18 +406,22 @@ class UnmodifiedEnd:
     def run(self, role, row):
         """Run a row. Returns why it failed, or None, and details."""
         for _ in range(ATTEMPTS):
-            why, note, made = self.attempt(role, row)
-            if made or not row.injections:
+            why, note, complete = self.attempt(role, row)
+            if complete or not row.injections:
                 break
-            # No injection was made: the previous row had ended the link, and this row's stream was
-            # complete before there was a new link. So run the row again.
+            # No injection was made: either prepare() failed, or this row's stream was complete
+            # before there was a link, for example because the previous row had ended the link. Run
+            # the row again.
         return why, note
 
     def attempt(self, role, row):
-        """Run a row once. Returns why it failed, or None; details; the number of injections."""
+        """
+        Run a row once. Returns why it failed, or None; details; and False if it has shown nothing,
+        because no injection was made and no byte was wrong.
+        """
         why = self.prepare(role, row)
         if why:
-            return why, "", 0
+            return why, "", False
         outcome, text = self.inject(role, row)
         self.wait_for(lambda: self.reasons_come(row), 3 + self.detach_ms(row) / 1000)
         time.sleep(0.1)
@@ -433,7 +437,7 @@ class UnmodifiedEnd:
             why = why or f"{came} packets were received, not {made}"
         if row.fresh:
             self.same.open()
-        return why or self.judge_bystanders(row), note, made
+        return why or self.judge_bystanders(row), note, made or outcome in ("bent", "foreign")
 
     def close(self):
         for one in self.bystanders():

@@ -59,7 +59,7 @@ static int exchange_timer(const char *path, int value)
 /* The two ends of the bystander connection, both in this process. */
 static int bystander[2] = { -1, -1 };
 
-/* Opens the bystander connection, from this host to @host, an address of its own. */
+/* Opens the bystander connection, from this host to its own address @host. */
 static void bystander_open(const char *host)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET };

@@ -74,7 +74,8 @@ struct tcb {
 	u16 port, peer_port;
 	u32 snd_una, snd_nxt, rcv_nxt;
 	u32 peer_window;
-	unsigned int peer_scale;	/* window scale; 0, as rogue never offers scaling */
+	/* Always 0. The peer scales its windows only in echoed(), where they appear too small. */
+	unsigned int peer_scale;
 	bool established;
 	bool peer_fin;			/* FIN was received, in order */
 	bool fin_sent;

@@ -195,7 +195,7 @@ ROW(random_list)
 
 /* ---- rows in which rogue is always the server ---- */
 
-/* Acts like a middlebox that copies unknown options of the SYN into the SYN-ACK. */
+/* Acts like a middlebox that copies all options of the SYN into the SYN-ACK. */
 static void echoed(struct peer *p, unsigned int i)
 {
 	(void)i;

@@ -38,7 +38,7 @@ void peer_raw(struct peer *p, const void *data, size_t len, size_t chunk)
 	tcp_send(&p->tcb, data, len, chunk);
 }
 
-/* Sends @len bytes of rogue's stream without framing. */
+/* Sends the first @len bytes of rogue's stream without framing. */
 void peer_raw_bytes(struct peer *p, size_t len)
 {
 	u8 *buf = malloc(len);
@@ -436,7 +436,7 @@ static void judge(struct peer *p)
 	switch (p->row->expect) {
 	case EXPECT_PLAIN:
 		want_all(p, p->raw, p->raw_len, "unframed");
-		/* Otherwise the victim is a client with an accepted offer, and sends frames. */
+		/* A victim whose offer rogue has accepted sends frames instead. */
 		if (p->as_client || p->row->flags & OPEN_SELF)
 			want_victim_bytes(p);
 		break;

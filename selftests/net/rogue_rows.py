@@ -37,7 +37,7 @@ class Row:
     abort: str = ""         # "": no abort; "*": only FAULTS; else: one of these is required
     down: str = ""          # as abort, but for lost links
     may_down: str = ""      # additional reasons for which a link may be lost
-    early: bool = False     # inject before the connection is made, not once it is on RDMA
+    early: bool = False     # inject before the connection is made, else when it is on RDMA
     tcp: bool = False       # the connection stays on TCP
     fresh: bool = False     # no link exists yet
     before: bool = False    # open and close a connection on the link first
@@ -168,8 +168,8 @@ ROWS = [
     Row("attach_epoch arg 0xffffffffffffffff", "error", "FRAME_BAD", **EARLY),
     Row("attach_epoch arg 5", "error stall", "*", "*", roles=(SERVER,), **EARLY),
     Row("attach_epoch arg 5", "error", "ATTACH_BAD", roles=(CLIENT,), **EARLY),
-    # The server has accepted, but the client reads a refusal. The client must not try again during
-    # the row: for the server, a second ATTACH is a violation.
+    # The server has accepted, but the client reads a refusal. Because of retry_ms, the client does
+    # not try again during the row: for the server, a second ATTACH would be a violation.
     Row("attach_reason arg 32", "whole stall", "*", "*", roles=(CLIENT,), retry_ms=60000, **EARLY),
     Row("attach_reason arg 32", "error", "FRAME_BAD", roles=(SERVER,), **EARLY),
     Row("attach_link arg 1", "error", "ATTACH_BAD", roles=(CLIENT,), **EARLY),

@@ -34,7 +34,10 @@ static void data_replayed(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
-/* Returns the size of the victim's receive ring, from its HELLO; 0 if none comes. */
+/*
+ * Returns the size of the victim's receive ring, from its HELLO, or 0 if no HELLO comes. With
+ * --family tcp there is neither, and the result is 16 KiB.
+ */
 static u32 victim_ring(struct peer *p)
 {
 	if (!rogue.rdma)
@@ -92,7 +95,7 @@ static void fin_ahead(struct peer *p, unsigned int i)
 	peer_data(p, BYTES);
 }
 
-/* Sends FIN before the last bytes of the stream, and then one byte beyond the end in this FIN. */
+/* Sends FIN before the last bytes of the stream, then these bytes and one beyond the end. */
 static void past_fin_ahead(struct peer *p, unsigned int i)
 {
 	(void)i;
@@ -162,8 +165,9 @@ static void no_credit(struct peer *p, unsigned int i)
 	double end = now() + 0.5;
 
 	(void)i;
+	/* the victim sends no URGENT, so peer_await_frame() only receives */
 	while (rogue.rdma && now() < end)
-		peer_await_frame(p, AFR_FRAME_URGENT, 1, 0.05);	/* only receives: no URGENT comes */
+		peer_await_frame(p, AFR_FRAME_URGENT, 1, 0.05);
 	if (p->heard > 256 * 1024)
 		wrong(p, "the victim sent %llu bytes into a window of 262144",
 		      (unsigned long long)p->heard);

@@ -20,7 +20,7 @@ SOL_AFRDMA, AFRDMA_INFO = 427, 1
 PATH_RDMA = 1
 CHUNK = 32768
 # A round: one end sends this many bytes, the other end answers with as many. Bystanders transfer
-# all their data in rounds, the victim connection that of its warm-up.
+# all data in rounds, the victim connection only the data of its warm-up.
 ROUND = 4096
 PATTERN = 1 << 20 | 1   # odd, so that bytes differ after each lap of a ring
 # Tags: victim connection (V), bystanders to the other host (S), in this host (L) and over TCP (T);

@@ -129,7 +129,7 @@ static bool is_ours(const struct tcb *tcb, const struct segment *seg)
 	return !tcb->peer_port || seg->sport == tcb->peer_port;
 }
 
-/* Receives a segment, for @ms at most, and processes it. Returns false if none arrives. */
+/* Receives a segment and processes or refuses it. Returns false if no packet arrives for @ms. */
 bool tcp_turn(struct tcb *tcb, int ms)
 {
 	u8 buf[PACKET_MAX];

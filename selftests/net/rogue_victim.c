@@ -87,11 +87,11 @@ struct sender {
 	int err;
 	unsigned int sends;
 	bool urgent;
-	/* set for an accepted socket: begins with FIRST bytes, one by one with MSG_DONTWAIT */
+	/* sends the first FIRST bytes one by one, with MSG_DONTWAIT; set for accepted sockets */
 	bool at_once;
 };
 
-/* Thread: sends the victim's stream, up to the first error. */
+/* Sends the victim's stream, up to the first error; a thread unless the victim lingers. */
 static void *send_stream(void *arg)
 {
 	struct sender *s = arg;

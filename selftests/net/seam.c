@@ -367,7 +367,7 @@ static struct {
 	int started, entered;
 } stall;
 
-#define STALLED_LEN	256	/* bytes: enough for every option, so that its value is read */
+#define STALLED_LEN	256	/* bytes; a shorter value might be refused unread */
 
 static void stall_start(void *(*body)(void *), const void *arg)
 {

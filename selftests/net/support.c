@@ -88,8 +88,8 @@ static void option_table(void)
 /* ---- options that need more than the value 1 ---- */
 
 /*
- * With TCP_DEFER_ACCEPT, accept() returns an AF_RDMA client when its HELLO has arrived, which
- * counts as data, and a TCP client when it has sent some bytes.
+ * With TCP_DEFER_ACCEPT, accept() returns a connection when the client has sent data. If both ends
+ * use AF_RDMA, the client's HELLO counts as data.
  */
 static void defer_accept_server(void)
 {

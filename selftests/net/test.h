@@ -97,7 +97,7 @@ extern const struct row again_rows[];
 /* The row that this process runs, and its parameters. */
 struct run {
 	const struct row *row;
-	const struct row *const *tables;	/* NULL-terminated list of all tables, or NULL */
+	const struct row *const *tables;	/* NULL-terminated list of all tables */
 	enum variant variant;
 	bool server;
 	bool inet6;		/* data connections use IPv6 */

@@ -249,7 +249,10 @@ static size_t ending(unsigned int i)
 	return mix(run.seed + i) % (32 * upgrade_bytes());
 }
 
-/* Number of connections of a row, which end before, during or after the upgrade. */
+/*
+ * Number of connections of a row, which end before, during or after the upgrade. The row
+ * upgrade_half_close has a quarter of them.
+ */
 static unsigned int endings(void)
 {
 	return amount(200, 20);

@@ -127,8 +127,8 @@ static size_t rounds(void)
 }
 
 /*
- * A new urgent byte would replace an unread one, so before the next one the sender waits until the
- * reader has read or passed this one.
+ * An urgent byte would replace an earlier one that is still unread. So before the next round, the
+ * sender waits until the reader has read the urgent byte or bytes behind it.
  */
 static void stream_send(void)
 {
@@ -179,7 +179,7 @@ static void stream_recv(void)
 
 /* ---- an urgent byte at the end of the stream ---- */
 
-/* The urgent byte is the last one of the stream. */
+/* Nothing follows the urgent byte but the end of the stream. */
 static void end_send(void)
 {
 	int fd = open_conn();
@@ -212,7 +212,7 @@ static void lowat_send(void)
 	path_check(fd, 1011, 0);
 }
 
-/* poll() counts the bytes behind the urgent one for SO_RCVLOWAT, although a read stops there. */
+/* For SO_RCVLOWAT, poll() also counts bytes behind the urgent offset, at which a read stops. */
 static void lowat_recv(void)
 {
 	int fd = open_conn();

@@ -163,8 +163,8 @@ int ask_int(int fd, unsigned long request)
 }
 
 /*
- * Is the kernel older than 6.8? Such kernels, 6.1 among them, need not pass SOL_SOCKET options to
- * the family.
+ * Is the kernel older than 6.8? Such kernels, 6.1 among them, may handle SOL_SOCKET options
+ * without calling the family.
  */
 bool old_kernel(void)
 {

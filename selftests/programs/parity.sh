@@ -52,8 +52,8 @@ under() {
 	[ "$1" != rdma ] || under+=("$smctl" run --)
 }
 
-# Print the progress every half minute, if there is any: a run without output for minutes is
-# considered stalled.
+# Every half minute, print how many tests have ended, unless nothing has happened since. Without
+# this output, a run that takes minutes would look stalled.
 show_progress() {
 	local before='' now
 	while sleep 30; do
@@ -80,7 +80,7 @@ on() {
 }
 
 # difference SUITE FAMILY LISTED: write tests that pass on TCP but not on FAMILY to
-# SUITE.FAMILY.delta
+# SUITE.FAMILY.delta, those that the file LISTED names as comments
 difference() {
 	awk -v suite="$1" -v listed="$3" -f "$here/compare.awk" "$AFR_OUT/$1.tcp" \
 		"$AFR_OUT/$1.$2" >"$AFR_OUT/$1.$2.delta"

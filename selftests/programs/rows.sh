@@ -165,7 +165,7 @@ nginx_at() {
 	END
 	"${under[@]}" nginx -p "$PWD" -e stderr -c "$PWD/nginx.conf"
 }
-# get_files URL CURL-OPTION...: get all files, over one connection by default
+# get_files URL CURL-OPTION...: get the three larger files, over one connection by default
 get_files() {
 	local url=$1 files=() file
 	shift
@@ -336,7 +336,7 @@ fetch_client() { bulk fetch; }
 
 ### Message passing
 
-# ssh starts the two processes; it is not part of the test.
+# mpirun in guest b starts the process in guest a by ssh, which is not part of the test.
 mpi_server() { sshd_at; }
 mpi_run() {
 	local words
