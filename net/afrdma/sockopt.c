@@ -305,9 +305,11 @@ static void set_late(struct sock *sk)
 
 	smp_wmb();	/* the value is visible before as->late */
 	WRITE_ONCE(as->late, true);
-	smp_mb();	/* set as->late before reading the mode */
-	if (afr_conn_rx_mode(as->conn) == AFR_MODE_FALLBACK)
-		afr_tcp_settings_apply_late(sk);
+	/* as->late is visible before the mode is read: afr_sock_begin_call() has a barrier */
+	if (!afr_sock_begin_call(as, afr_conn_rx_mode))
+		return;
+	afr_tcp_settings_apply_late(sk);
+	afr_sock_end_call(as);
 }
 
 /* IP_RECVERR, IPV6_RECVERR: if set on the TCP socket, ICMP errors would end framed connections. */
