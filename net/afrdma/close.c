@@ -444,7 +444,7 @@ void afr_close_run(struct afr_conn *conn)
  * The real TCP connection stays ESTABLISHED until both directions have ended, but programs detect a
  * half-close by TCP_INFO (RFC 9293, 3.3.2).
  *
- * Context: any.
+ * Context: any but hard irq.
  * Return: TCP_ESTABLISHED, TCP_FIN_WAIT1, ...
  */
 u8 afr_close_tcp_state(struct afr_conn *conn)

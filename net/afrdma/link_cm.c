@@ -295,8 +295,8 @@ static void established(struct afr_link *link, const struct rdma_conn_param *par
 }
 
 /*
- * The connect request was rejected: starts again if a stale connection was the cause, else takes
- * the link down.
+ * The peer has rejected this end's connect request or, at a passive end, the reply. An active end
+ * starts again if a stale connection was the cause; in all other cases the link is taken down.
  */
 static void rejected(struct afr_link *link, struct rdma_cm_event *event)
 {
@@ -553,7 +553,7 @@ void afr_link_cm_accept(struct afr_link *link)
  * @link: new link
  * @id: rdma_cm id
  *
- * Context: process, before the link worker is queued for the first time.
+ * Context: process, not the handler of @id, before the link worker is queued for the first time.
  */
 void afr_link_cm_take(struct afr_link *link, struct rdma_cm_id *id)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The queue pair of a link and its rdma_cm handshake: steps of the link worker. Only link.c
- * includes this, and cm_listener.c for afr_link_cm_reject().
+ * The queue pair of a link and its rdma_cm handshake. All functions except afr_link_cm_take() and
+ * afr_link_cm_reject() are steps of the link worker. Only link.c includes this, and cm_listener.c
+ * for afr_link_cm_reject().
  */
 #ifndef AFR_LINK_CM_H
 #define AFR_LINK_CM_H
@@ -25,7 +26,7 @@ void afr_link_cm_close(struct afr_link *link);
 bool afr_link_cm_may_send(struct afr_link *link);
 void afr_link_cm_end(struct afr_link *link);
 
-/* for a connect request that is refused before a link is created */
+/* passive; also for a connect request that is refused before a link is created */
 void afr_link_cm_reject(struct rdma_cm_id *id, enum afr_reason reason);
 
 #endif /* AFR_LINK_CM_H */

@@ -22,7 +22,7 @@ static void restart_timer(struct afr_link *link)
 }
 
 /**
- * afr_link_keepalive_start() - start to check a link, which its first channel has joined
+ * afr_link_keepalive_start() - start to check a link that has just got its only channel
  * @link: link, up
  *
  * Context: process or softirq, link->lock held.

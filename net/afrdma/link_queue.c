@@ -214,9 +214,10 @@ int afr_link_queue_post(struct afr_link *link, struct ib_rdma_wr *wr, u32 imm,
 }
 
 /*
- * Announces reposted receives to the peer (PC8) if that is due, or if one end has requested it of
- * the other. Returns false if nothing was posted. An announcement that is not due might not give
- * the peer any credit, so it must not use the reserved credit.
+ * Announces reposted receives to the peer (PC8) if that is due, if the peer has requested it, or
+ * in order to request an announcement of the peer. Returns false if nothing was posted. An
+ * announcement that is not due might not give the peer any credit, so it must not use the
+ * reserved credit.
  */
 static bool announce(struct afr_link *link)
 {

@@ -14,7 +14,7 @@
  * afr_recv_readable() - how many bytes can be read now
  * @conn: connection
  *
- * Context: any.
+ * Context: any but hard irq.
  * Return: bytes.
  */
 u32 afr_recv_readable(struct afr_conn *conn)
@@ -31,7 +31,7 @@ u32 afr_recv_readable(struct afr_conn *conn)
  * afr_recv_fin() - has the peer's FIN come, and every byte before it?
  * @conn: connection
  *
- * Context: any.
+ * Context: any but hard irq.
  * Return: true if so; the bytes need not have been read yet.
  */
 bool afr_recv_fin(struct afr_conn *conn)

@@ -242,7 +242,7 @@ void afr_send_fin(struct afr_conn *conn)
  * afr_send_has_space() - is there enough space and memory to wake a sleeping writer?
  * @conn: connection
  *
- * Context: any.
+ * Context: any but hard irq.
  * Return: true if so.
  */
 bool afr_send_has_space(struct afr_conn *conn)
@@ -296,7 +296,7 @@ static u64 queued_on_link(const struct afr_tx *tx)
  *
  * On TCP these are the bytes that TCP has not taken yet; otherwise see queued_on_link().
  *
- * Context: any.
+ * Context: any but hard irq.
  * Return: bytes.
  */
 u64 afr_send_queued(struct afr_conn *conn, u64 *unsent)
@@ -315,7 +315,7 @@ u64 afr_send_queued(struct afr_conn *conn, u64 *unsent)
  * afr_send_done() - has the peer received everything up to the local FIN?
  * @conn: connection
  *
- * Context: any.
+ * Context: any but hard irq.
  * Return: true if so.
  */
 bool afr_send_done(struct afr_conn *conn)

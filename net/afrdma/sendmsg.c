@@ -288,7 +288,10 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	/* with MSG_ZEROCOPY, wait: the mode decides which socket creates the notification */
 	early = conn->server && !(msg->msg_flags & MSG_ZEROCOPY);
 	if (mode == AFR_MODE_UNDECIDED && !early) {
-		/* tells afr_send_has_deferred() of this call; a poll() that saw space did not */
+		/*
+		 * Tells afr_send_has_deferred() that a sender waits. A poll() before this call has
+		 * not set the flag if it found space.
+		 */
 		set_bit(AFR_F_NOSPACE, &conn->flags);
 		smp_mb__after_atomic();		/* the flag is set before the mode is read */
 		mode = afr_wait_mode(sk, afr_conn_tx_mode, 0, &timeo);

@@ -66,7 +66,10 @@ int afr_shutdown(struct socket *sock, int how)
 
 	lock_sock(sk);
 	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | (how + 1));
-	/* set sk_shutdown before the checks: sk_changed(), sk_fallback() take no lock_sock() */
+	/*
+	 * Set sk_shutdown before reading whether the connection was aborted, and the modes:
+	 * sk_changed() and sk_fallback() take no lock_sock() and may run at the same time.
+	 */
 	smp_mb();
 	if (afr_conn_aborted(conn))
 		WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
@@ -77,7 +80,7 @@ int afr_shutdown(struct socket *sock, int how)
 		set_bit(AFR_F_FIN_WANTED, &conn->flags);
 		if (tx == AFR_MODE_FRAMED)
 			afr_send_fin(conn);
-		afr_conn_schedule(conn);	/* if it is not framed, close.c ends the stream */
+		afr_conn_schedule(conn);	/* close.c ends a stream that is not framed */
 	}
 	rx = afr_conn_rx_mode(conn);
 	if (afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK && rx == AFR_MODE_FALLBACK)

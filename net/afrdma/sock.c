@@ -230,7 +230,7 @@ static void unlisten(struct sock *sk)
 		WRITE_ONCE(sk->sk_state, TCP_CLOSE);
 }
 
-/* First step of close(): lingers, or resets the connection, as SO_LINGER requests. */
+/* Part of close(): lingers, or resets the connection, as SO_LINGER requests. */
 static void release_connection(struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
@@ -307,7 +307,10 @@ static void set_modes(struct afr_conn *conn, enum afr_mode tx, enum afr_mode rx)
 	afr_conn_set_rx_mode(conn, rx);
 }
 
-/* Unless the program has set them, SO_SNDBUF and SO_RCVBUF are twice the ring, as with TCP. */
+/*
+ * Unless the program has set them, SO_SNDBUF and SO_RCVBUF report twice the ring size, because
+ * programs expect that the kernel has doubled the value (socket(7)).
+ */
 static void report_ring_sizes(struct sock *sk)
 {
 	const struct afr_conn *conn = afr_sk(sk)->conn;
@@ -406,7 +409,7 @@ static void not_connected(struct sock *sk)
 	unlisten(sk);
 	afr_handshake_disarm(&afr_sk(sk)->offer, conn->tcp->sk);
 	if (test_bit(AFR_F_STARTED, &conn->flags)) {
-		/* this connection was the only one of the socket: listen() must fail, too */
+		/* the socket gets no other connection: listen() must fail, as connect() does */
 		if (conn->tcp->state == SS_UNCONNECTED)
 			conn->tcp->state = SS_DISCONNECTING;
 		return;
@@ -462,7 +465,7 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 	if (!unspec && READ_ONCE(afr_sk(sk)->override)) {
 		lock_sock(conn->tcp->sk);
 		if (conn->tcp->sk->sk_state == TCP_CLOSE)
-			unlisten(sk);	/* shutdown() has stopped TCP from listening */
+			unlisten(sk);	/* after shutdown(), or a listen() that failed */
 		release_sock(conn->tcp->sk);
 	}
 	if (!unspec)
@@ -623,7 +626,7 @@ static const struct proto_ops afr_ops = {
 	.getname	= afr_getname,
 	.poll		= afr_poll,
 	.ioctl		= afr_poll_ioctl,
-	/* as TCP: not available on kernels that do not pass SOL_SOCKET to the protocol */
+	/* EOPNOTSUPP, as with TCP, on kernels such as 6.1 that do not pass SO_PEEK_OFF on */
 	.set_peek_off	= AFR_HAVE_CUSTOM_SOCKOPT ? sk_set_peek_off : NULL,
 	.set_rcvlowat	= afr_set_rcvlowat,
 	.gettstamp	= sock_gettstamp,

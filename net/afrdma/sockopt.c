@@ -73,7 +73,7 @@ static int set_tcp_hidden(struct sock *sk, int level, int name, sockptr_t value,
 	lock_sock(sk);
 	installed = afr_tcp_sock_settings(conn, false);
 	err = afr_tcp_settings_pass(conn->tcp, level, name, value, len);
-	/* if the connection has fallen back meanwhile, the saved value was restored */
+	/* a fallback meanwhile has restored the old value: set the new one again */
 	if (!afr_tcp_sock_settings(conn, true) && installed)
 		err = afr_tcp_settings_pass(conn->tcp, level, name, value, len);
 	release_sock(sk);

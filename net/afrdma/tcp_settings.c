@@ -108,7 +108,7 @@ int afr_tcp_settings_filter(struct socket *sock, int name, sockptr_t value, unsi
 	share_filter(sk, tcp_sk);
 	release_sock(tcp_sk);
 	release_sock(sk);
-	afr_conn_schedule(afr_sk(sk)->conn);	/* leaves RDMA if there is a filter now */
+	afr_conn_schedule(afr_sk(sk)->conn);	/* worker: leaves RDMA if a filter is set */
 	return 0;
 }
 
@@ -178,10 +178,11 @@ static void apply_recverr(struct afr_sock *as, u8 recverr)
 
 /**
  * afr_tcp_settings_reset_late() - reset the LATE options on the TCP socket
- * @sk: AF_RDMA socket that is about to connect, perhaps after it had fallen back to TCP
+ * @sk: AF_RDMA socket that is about to connect or to listen, perhaps after it had fallen back to
+ *	TCP
  *
- * The new connection may be framed, so this function undoes afr_tcp_settings_apply_late(); only
- * SO_BUSY_POLL stays set.
+ * The new connection, or one that the listener accepts, may be framed, so this function undoes
+ * afr_tcp_settings_apply_late(); only SO_BUSY_POLL stays set.
  *
  * Context: Process, both sockets unlocked.
  */

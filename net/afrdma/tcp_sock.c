@@ -201,7 +201,7 @@ static void restore_settings(struct afr_conn *conn, struct sock *tcp_sk)
  * Earlier events are not reported again: if there may be any, the caller schedules the worker
  * afterwards.
  *
- * Context: Any but hard irq; the TCP socket is locked, or not yet reachable by others.
+ * Context: Any but hard irq; the TCP socket is locked.
  */
 void afr_tcp_sock_install(struct afr_conn *conn)
 {

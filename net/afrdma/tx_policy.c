@@ -87,7 +87,7 @@ void afr_tx_policy_note_more(struct afr_conn *conn, bool more)
  * byte, or for 200 ms, as tcp(7) documents. While they wait, the worker is scheduled for the end of
  * that time.
  *
- * Context: any.
+ * Context: any but hard irq.
  * Return: true if they should wait.
  */
 bool afr_tx_policy_holds_back(struct afr_conn *conn, u32 ready)

@@ -61,7 +61,7 @@ int afr_urgent_rx_ack(struct afr_conn *conn, const struct afr_frame *frame)
  * afr_urgent_offset() - get the urgent offset, at which the reader has to stop
  * @conn: connection, receive direction framed
  *
- * Context: any.
+ * Context: any but hard irq.
  * Return: offset of the urgent byte, even if recv(MSG_OOB) has read it; AFR_NO_URGENT if there is
  * none, or the consumer cursor is past it.
  */
@@ -94,7 +94,7 @@ static bool arrived(struct afr_conn *conn, u64 urgent)
  * afr_urgent_readable() - has an urgent byte arrived that was not read yet?
  * @conn: connection
  *
- * Context: any.
+ * Context: any but hard irq.
  * Return: true if so; poll reports EPOLLPRI.
  */
 bool afr_urgent_readable(struct afr_conn *conn)

@@ -69,7 +69,7 @@ static void sk_urgent(struct sock *sk)
  * afr_wait_report_abort() - set the error of an aborted connection on its AF_RDMA socket, once
  * @sk: AF_RDMA socket
  *
- * Context: any.
+ * Context: any but hard irq.
  * Return: true if this call has set it; false if it was set before, or nothing was aborted.
  */
 bool afr_wait_report_abort(struct sock *sk)

@@ -44,7 +44,8 @@ int afr_link_credit_init(struct afr_link_credit *c, u16 depth, u16 peer_depth)
 /**
  * afr_link_credit_available() - count the messages that may be sent now
  * @c: credits of the link
- * @reserve: credits to keep: 0 for an announcement that is due, else AFR_LINK_CREDIT_RESERVE
+ * @reserve: credits not counted: AFR_LINK_CREDIT_RESERVE for messages that must leave them to
+ *	announcements that are due; else 0
  *
  * Context: any, link->lock held.
  * Return: messages, at most the peer's depth.

@@ -21,7 +21,8 @@ struct afr_injection {
 			      u8 *out, unsigned int len);
 	bool more;		/* invent frames of @type */
 	u8 cm;			/* size of the private data that it changes */
-	u8 type, type2;		/* frame types; 0: all; AFR_BYZANTINE_HELLO: only HELLO */
+	/* frame types, or AFR_BYZANTINE_HELLO; @type 0: all frames, but not HELLO */
+	u8 type, type2;
 	u8 offset, size;	/* of the field that is changed */
 };
 
@@ -44,7 +45,8 @@ struct afr_byzantine_state {
 	u64			first;		/* connections with lower ids are exempt */
 	u64			chances, done;	/* opportunities, and injections done */
 	u64			seed;
-	u64			drop;		/* break the queue pair at this write, 0 = never */
+	/* writes with bytes left, up to the one that breaks the queue pair; 0 = never */
+	u64			drop;
 	struct afr_inject_seen	last;		/* last message for a channel that is not exempt */
 	struct afr_inject_seen	ended;		/* last channel that posted DETACH */
 };
