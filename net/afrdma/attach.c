@@ -141,8 +141,7 @@ static enum afr_reason reason_of(const struct afr_conn *conn, int err)
 	case -EOPNOTSUPP:	return AFR_REASON_DMA_SYNC;
 	case -ENOSPC:		return AFR_REASON_NO_SLOT;
 	case -ENOTCONN:		return AFR_REASON_LINK_BUSY;
-	case -EPERM:
-		return conn->route.reason ?: AFR_REASON_XFRM_POLICY;
+	case -EPERM:		return conn->attach.link_reason;
 	default:		return AFR_REASON_MR_FAILED;
 	}
 }
@@ -238,7 +237,8 @@ static int attach_begin(struct afr_conn *conn, struct afr_link *link)
 	afr_link_put(link);	/* the channel has its own reference */
 	if (err)
 		return err;
-	if (afr_route_denied(conn))	/* the route may have changed since the link was made */
+	conn->attach.link_reason = afr_route_denied(conn);
+	if (conn->attach.link_reason)	/* the route may have changed since the link was made */
 		return -EPERM;
 	err = afr_conn_rings_pin(conn) ?: register_rings(conn);
 	if (err)

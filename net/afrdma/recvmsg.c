@@ -26,15 +26,16 @@
 #include "wait.h"
 
 /**
- * afr_recvmsg_target() - how many bytes a read has to wait for
+ * afr_recvmsg_target() - how many bytes a read or a poll has to wait for
  * @sk: AF_RDMA socket
  * @len: bytes that the read requests
  * @flags: MSG_WAITALL
  *
  * This is SO_RCVLOWAT, or @len with MSG_WAITALL, with two limits. It is at most
- * afr_rx_lowat_max(): a read that waits for more could wait forever, because the sender's ring
- * (PM6) and rounded cursors (PC5) limit how many bytes can be unread. And it is 1 while further
- * bytes wait for space or pages, which reading may free.
+ * afr_rx_lowat_max(): a peek or a poll that waits for more could wait forever, because the
+ * sender's ring (PM6) and rounded cursors (PC5) limit how many bytes can be unread. And it is 1
+ * while further bytes wait for space or pages, which reading may free. A read with MSG_WAITALL
+ * that is no peek ignores the result: it consumes bytes while it waits for all @len bytes.
  *
  * Context: any.
  * Return: bytes.
@@ -142,10 +143,10 @@ static u64 bytes_to_urgent(struct sock *sk, size_t seen, size_t done, bool *skip
  * @over: true: count the bytes behind the urgent byte as well (poll); false: only those before it
  *	(FIONREAD, TCP_INQ)
  *
- * Unless SO_OOBINLINE is set, the urgent byte and the byte of a replaced urgent offset are left out
- * if they are the next to be read.
+ * With SO_OOBINLINE, all unread bytes are counted, whatever @over is. Otherwise the urgent byte
+ * and the byte of a replaced urgent offset are left out if they are the next to be read.
  *
- * Context: any.
+ * Context: any but hard irq.
  * Return: bytes.
  */
 u32 afr_recvmsg_readable(struct sock *sk, bool over)
@@ -366,7 +367,8 @@ static int recv_bounced(struct socket *tcp, struct msghdr *msg, int flags)
 	buf = kvmalloc(room + 1, GFP_KERNEL);
 	if (!buf)
 		return -ENOMEM;
-	do {	/* a short part means an end, an error or a timeout, which the next call reports */
+	/* a short part means an end, an error, a timeout or the like: return what has come */
+	do {
 		part = min(room, left);
 		ret = recv_part(tcp, msg, buf, part, flags);
 		done += max(ret, 0);

@@ -99,7 +99,8 @@ static unsigned long spare(const atomic_long_t *promised, unsigned long most)
 /**
  * afr_ring_mem_default_size() - choose the size of a ring for a socket that sets none itself
  * @an: namespace
- * @wanted: bytes, net.afrdma.sndbuf or rcvbuf; at most AFR_RING_MAX
+ * @wanted: bytes, net.afrdma.sndbuf or rcvbuf, or less if a device limits the size of rings; at
+ *	most AFR_RING_MAX
  *
  * A larger ring makes a single stream faster, but many streams share the capacity of the path, so
  * rings get smaller with every RING_CONNS connections that have rings. Also, a ring gets at most
@@ -369,8 +370,8 @@ void afr_ring_mem_release(struct afr_ring_mem *mem, u64 from, u64 to, u64 end)
 	struct afr_ring_pages gone = afr_ring_unused(to, end, mem->size, PAGE_SHIFT);
 
 	/*
-	 * Limits @gone to the pages of [from, to), which it numbers one lap higher. The other
-	 * unused pages were freed before, or stay until the ring is empty or trimmed.
+	 * Limits @gone to the pages of [from, to); their numbers in @gone are one lap higher. The
+	 * other unused pages were freed before, or stay until the ring is empty or trimmed.
 	 */
 	if (to != end)
 		gone.first = max(gone.first, (from >> PAGE_SHIFT) + afr_ring_mem_pages(mem));
@@ -383,8 +384,8 @@ void afr_ring_mem_release(struct afr_ring_mem *mem, u64 from, u64 to, u64 end)
  * @from: consumer's cursor
  * @end: producer's cursor
  *
- * Context: process or softirq, under the lock of the sequence state; no producer is active, except
- * the caller itself.
+ * Context: process or softirq, under the lock of the sequence state, unless nothing else uses the
+ * ring; no producer is active, except the caller itself.
  */
 void afr_ring_mem_trim(struct afr_ring_mem *mem, u64 from, u64 end)
 {

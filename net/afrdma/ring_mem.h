@@ -54,7 +54,8 @@ u32 afr_ring_mem_default_size(struct afr_net *an, u32 wanted);
 unsigned long afr_ring_mem_available(const struct afr_net *an, unsigned long pinned);
 
 #define AFR_RING_MEM_RETRY_MS	10	/* delay before a retry after -ENOMEM */
-#define AFR_RING_MEM_LIMIT_MS	500	/* delay before a retry after -EDQUOT */
+/* Delay before a retry after -EDQUOT; for a receive ring only: a sender waits to be woken. */
+#define AFR_RING_MEM_LIMIT_MS	500
 
 int afr_ring_mem_populate(struct afr_ring_mem *mem, u64 offset, u32 len);
 bool afr_ring_mem_starved(const struct afr_ring_mem *mem, u64 offset);

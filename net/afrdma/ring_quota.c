@@ -126,7 +126,10 @@ static void put_holder(struct afr_holder *h)
 		kfree(h);
 }
 
-/* May rings of @pages pages be pinned, of which @more are not allocated yet? */
+/*
+ * Checks whether rings of @pages pages, of which @more are not allocated yet, may be pinned.
+ * Returns 0, -EDQUOT or the error of the holder whose share is used up.
+ */
 static int check_quota(const struct afr_ring_quota *share, struct afr_net *an, unsigned long pages,
 		       unsigned long more)
 {
@@ -176,9 +179,9 @@ static void put_holders(struct afr_ring_quota *share)
  * @rcv: receive ring
  *
  * Context: process.
- * Return: 0, and the caller has to call afr_ring_quota_uncharge() later. On failure nothing is
- * charged: -EDQUOT: there is not enough memory; -ENOBUFS: the peer has used up its share; -EUSERS:
- * the user has used up the user's share; -ENOMEM.
+ * Return: 0, and the caller has to call afr_ring_quota_uncharge() later; or an error, and nothing
+ * is charged: -EDQUOT (not enough ring memory is left for RDMA), -ENOBUFS (the peer has used up
+ * its share), -EUSERS (the user has used up the user's share) or -ENOMEM.
  */
 int afr_ring_quota_charge(struct afr_ring_quota *share, struct afr_net *an,
 			  const struct sockaddr_storage *remote, kuid_t uid,

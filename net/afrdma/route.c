@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Decides whether the route of a TCP connection permits RDMA. Each TCP packet is subject to routes
- * and IPsec policies; RDMA bypasses them. So the route of the TCP connection is looked up when it
- * attaches, and again when something has changed while it is attached. The module is not notified
+ * and IPsec policies; RDMA bypasses them. So the route is looked up when a connection attaches,
+ * and again when routes or policies have changed while it is attached. The module is not notified
  * of changes, so a work item looks for them twice a second. Nothing is done per message.
  */
 #include "route.h"
@@ -173,8 +173,9 @@ static bool bypasses(const struct afr_conn *conn, enum afr_reason reason)
  * afr_route_denied() - does the route or an IPsec policy of the TCP connection deny RDMA?
  * @conn: connection whose TCP connection is established
  *
- * Looks up the route only if generation() has changed, if afr_route_invalidate() was called, or if
- * the last lookup has found a reason to deny RDMA.
+ * If the socket itself has no IPsec policy, the route decides. It is looked up in the first call;
+ * later only if generation() has changed, if afr_route_invalidate() was called, or if the last
+ * lookup has found a reason to deny RDMA.
  *
  * Context: connection worker.
  * Return: AFR_REASON_NONE, AFR_REASON_XFRM_POLICY or AFR_REASON_TUNNEL.
@@ -200,10 +201,9 @@ enum afr_reason afr_route_denied(struct afr_conn *conn)
 }
 
 /**
- * afr_route_invalidate() - look up the route again, as the program has changed what it depends on
- * @conn: connection; its mark, device or IPsec policy was set
- *
- * The connection worker does the lookup.
+ * afr_route_invalidate() - let the connection worker look up the route again
+ * @conn: connection; the program has set its mark or device, or an option of IP, such as an IPsec
+ *	policy
  *
  * Context: process.
  */
@@ -243,8 +243,8 @@ static void look(struct work_struct *work)
 }
 
 /**
- * afr_route_watch() - count the connections on links, and look for changes while there are any
- * @on: true: a connection has attached; false: it has detached
+ * afr_route_watch() - count connections on links; changes are looked for while there are some
+ * @on: true: a connection has attached; false: a connection has detached
  *
  * Context: any.
  */

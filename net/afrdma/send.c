@@ -265,7 +265,7 @@ bool afr_send_has_space(struct afr_conn *conn)
  * program that always finds space gets no EPOLLOUT edges. Call this function again after each
  * wake-up.
  *
- * Context: any.
+ * Context: any but hard irq.
  * Return: true if there is space; false: afr_conn_writable() will wake the caller.
  */
 bool afr_send_await_space(struct afr_conn *conn)
@@ -278,13 +278,13 @@ bool afr_send_await_space(struct afr_conn *conn)
 }
 
 /*
- * On a link, the peer may report its reader's cursor as late as when half of its ring was read. So
- * up to half a window of the bytes in the send ring may have been read already; that many are not
+ * On a link, the peer may report its reader's cursor as late as when half of the smaller ring was
+ * read. So up to that many of the bytes in the send ring may have been read already, and are not
  * counted.
  */
 static u64 queued_on_link(const struct afr_tx *tx)
 {
-	u64 held = tx->written - tx->una, unreported = tx->window / 2;
+	u64 held = tx->written - tx->una, unreported = min(tx->ring, tx->window) / 2;
 
 	return max(tx->written - tx->sent, held > unreported ? held - unreported : 0);
 }

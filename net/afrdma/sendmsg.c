@@ -24,7 +24,7 @@ static int send_error(struct sock *sk, int flags)
 {
 	int err;
 
-	smp_rmb();	/* the caller has read sk_shutdown; sk_err is read after it */
+	smp_rmb();	/* if the caller has read sk_shutdown, sk_err is read after it */
 	err = sock_error(sk) ?: -EPIPE;
 	if (err == -EPIPE && !(flags & MSG_NOSIGNAL))
 		send_sig(SIGPIPE, current, 0);

@@ -278,7 +278,7 @@
 #define AFR_SUPPORT_IOCTLS \
 	AFR_IOCTL(SIOCINQ, "yes", "yes", "yes", "inq", "FIONREAD is the same") \
 	AFR_IOCTL(SIOCOUTQ, "yes", "yes", "yes", "outq", \
-		"on TCP what TCP has not accepted; on RDMA what was not posted, or is unread beyond half of the peer's ring") \
+		"on TCP what TCP has not accepted; on RDMA what was not posted, or is unread beyond half of the smaller ring") \
 	AFR_IOCTL(SIOCOUTQNSD, "yes", "yes", "yes", "outq", \
 		"bytes that were not passed to the path") \
 	AFR_IOCTL(SIOCATMARK, "yes", "yes", "yes", "urgent", "") \

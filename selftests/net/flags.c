@@ -578,10 +578,10 @@ static void inq_recv(void)
 }
 
 /* SIOCOUTQ is at most what was sent, at least SIOCOUTQNSD, and 0 when all bytes are read. */
-static void outq_send(void)
+static void outq_send_of(const struct sizes *sizes)
 {
 	struct flow out = flow_out(0);
-	int fd = open_conn();
+	int fd = open_conn_sized(sizes);
 	uint64_t sent;
 
 	WANT_EQ(ask_int(fd, SIOCOUTQ), 0);
@@ -596,10 +596,10 @@ static void outq_send(void)
 	barrier("queue empty");
 }
 
-static void outq_recv(void)
+static void outq_recv_of(const struct sizes *sizes)
 {
 	struct flow in = flow_in(0);
-	int fd = open_conn();
+	int fd = open_conn_sized(sizes);
 	uint64_t sent;
 
 	barrier("empty");
@@ -608,6 +608,13 @@ static void outq_recv(void)
 	path_check(fd, 0, sent);
 	barrier("queue empty");
 }
+
+static void outq_send(void) { outq_send_of(&(struct sizes) { 0 }); }
+static void outq_recv(void) { outq_recv_of(&(struct sizes) { 0 }); }
+
+/* The sender's ring is less than half as large as the receiver's. */
+static void outq_small_send(void) { outq_send_of(&(struct sizes) { .sndbuf = 64 * KIB }); }
+static void outq_small_recv(void) { outq_recv_of(&(struct sizes) { .rcvbuf = 512 * KIB }); }
 
 const struct row flags_rows[] = {
 	{ "sendfile", sendfile_send, file_recv, ON_ALL | QUICK },
@@ -630,5 +637,6 @@ const struct row flags_rows[] = {
 	{ "fault_recv", simple_send, fault_recv, ON_ALL | QUICK },
 	{ "inq", dontwait_send, inq_recv, ON_ALL | QUICK },
 	{ "outq", outq_send, outq_recv, ON_ALL | QUICK },
+	{ "outq_small", outq_small_send, outq_small_recv, ON_RDMA | QUICK },
 	{ }
 };

@@ -112,7 +112,7 @@ void afr_rx_open(struct afr_rx *rx, u32 epoch)
 /**
  * afr_rx_write_received() - account for a write of the peer into the ring
  * @rx: receive sequence state
- * @epoch: epoch of the channel in the immediate
+ * @epoch: epoch for which the peer was sent the channel id in the immediate
  * @len: bytes of the write; 0 if it carries only a cursor
  *
  * A completion contains only a length. The offset follows from S and from the bytes that were
@@ -170,7 +170,10 @@ int afr_rx_move(struct afr_rx *rx, u32 epoch, u64 start)
 	return 0;
 }
 
-/* Counts @cursor as reported to the sender, if it is news; that answers an earlier BLOCKED. */
+/*
+ * Counts @cursor as reported to the sender, if it is above the last cursor reported. The report
+ * also answers an earlier BLOCKED.
+ */
 static void mark_reported(struct afr_rx *rx, u64 cursor)
 {
 	if (cursor <= rx->reported)

@@ -182,10 +182,10 @@ bool afr_tx_writable(const struct afr_tx *tx)
  * @tx: send sequence state
  *
  * While this is true, the caller sends BLOCKED, but only once until the peer reports its cursor
- * again. The caller checks after every post and after every cursor received. Without BLOCKED the
- * peer reports nothing until half of the smaller ring has been read, while its reader may wait for
- * more bytes than have arrived (PC6). On a link, a full send ring blocks the direction, too,
- * because only the peer's cursor frees it (PM6).
+ * again. The caller checks after every post and after every cursor received. Without BLOCKED, a
+ * peer that sends no data reports nothing until half of the smaller ring has been read, while its
+ * reader may wait for more bytes than have arrived (PC6). On a link, a full send ring blocks the
+ * direction, too, because only the peer's cursor frees it (PM6).
  *
  * Context: any, conn->tx.lock held.
  * Return: true if nothing may be sent, and either bytes wait for the window, or the direction is
