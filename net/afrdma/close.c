@@ -250,9 +250,23 @@ static void orphan_delivered(struct afr_conn *conn)
 		afr_conn_abort(conn, AFR_REASON_ORPHAN_LIMIT);
 }
 
+/**
+ * afr_close_one_way_done() - has the peer of a one-way connection received everything?
+ * @conn: connection
+ *
+ * Context: any.
+ * Return: true if it has acknowledged TCP's FIN, or if TCP has ended.
+ */
+bool afr_close_one_way_done(const struct afr_conn *conn)
+{
+	return test_bit(AFR_F_TCP_SHUT, &conn->flags) &&
+	       (1 << inet_sk_state_load(conn->tcp->sk)) &
+	       (TCPF_FIN_WAIT2 | TCPF_TIME_WAIT | TCPF_CLOSE);
+}
+
 /*
- * Takes the steps of an orphan: ends the send direction, or aborts the connection if it has
- * received bytes that no program will read (PE7), or if its time is over.
+ * Checks an orphan: aborts the connection if it has received bytes that no program will read (PE7),
+ * or if its time is over.
  */
 static void run_orphan(struct afr_conn *conn)
 {
@@ -265,10 +279,8 @@ static void run_orphan(struct afr_conn *conn)
 	spin_unlock_bh(&conn->rx.lock);
 	if (unread)
 		afr_conn_abort(conn, AFR_REASON_CLOSED_UNREAD);
-	else if (afr_conn_tx_mode(conn) == AFR_MODE_FRAMED && !test_bit(AFR_F_ABORT, &conn->flags))
-		afr_send_fin(conn);	/* no FIN before an abort: it would mean a clean end */
-	if (test_bit(AFR_F_ORPHAN_COUNTED, &conn->flags) && afr_send_done(conn) &&
-	    !afr_recv_fin(conn))
+	if (test_bit(AFR_F_ORPHAN_COUNTED, &conn->flags) && !afr_recv_fin(conn) &&
+	    (afr_send_done(conn) || afr_close_one_way_done(conn)))
 		orphan_delivered(conn);
 	if (afr_conn_timer_due(conn, AFR_T_ORPHAN) && !renew_orphan_timer(conn)) {
 		if (afr_conn_tx_mode(conn) == AFR_MODE_UNDECIDED)
@@ -378,7 +390,11 @@ static void run_framed(struct afr_conn *conn)
 		finish(conn);
 }
 
-/* One-way: no FINACK can acknowledge FIN, so the FINs of TCP end such a connection. */
+/*
+ * One-way: no FINACK can acknowledge FIN, so the FINs of TCP end such a connection. An orphan goes
+ * on reading HELLO and frames until the peer has ended TCP, because TCP, once released, would
+ * answer them with a reset (E1).
+ */
 static void run_one_way(struct afr_conn *conn)
 {
 	if (afr_conn_tx_mode(conn) == AFR_MODE_FRAMED && conn->tx.seq.fin != AFR_NO_FIN &&
@@ -386,13 +402,12 @@ static void run_one_way(struct afr_conn *conn)
 		kernel_sock_shutdown(conn->tcp, SHUT_WR);
 		set_bit(AFR_F_TCP_SHUT, &conn->flags);
 	}
-	if (!test_bit(AFR_F_ORPHAN, &conn->flags))
-		return;
-	if (afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK || test_bit(AFR_F_TCP_SHUT, &conn->flags))
+	if (test_bit(AFR_F_ORPHAN, &conn->flags) && test_bit(AFR_F_TCP_SHUT, &conn->flags) &&
+	    (afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK || test_bit(AFR_F_TCP_EOF, &conn->flags)))
 		finish(conn);
 }
 
-/* Applies shutdown(SHUT_WR), which may have been called while the send direction was undecided. */
+/* Applies shutdown(SHUT_WR) or close(), as soon as the mode of the send direction is decided. */
 static void end_output(struct afr_conn *conn)
 {
 	if (afr_conn_tx_mode(conn) == AFR_MODE_FRAMED)
@@ -428,7 +443,8 @@ void afr_close_run(struct afr_conn *conn)
 			finish(conn);
 		return;
 	}
-	if (test_bit(AFR_F_FIN_WANTED, &conn->flags))
+	/* not before an abort: FIN would mean a clean end */
+	if (test_bit(AFR_F_FIN_WANTED, &conn->flags) || test_bit(AFR_F_ORPHAN, &conn->flags))
 		end_output(conn);
 	if (afr_conn_negotiated(conn))
 		run_framed(conn);

@@ -9,6 +9,7 @@
 #include <net/tcp.h>
 #include <uapi/linux/af_rdma.h>
 
+#include "close.h"
 #include "cm_listener.h"
 #include "compat.h"
 #include "fallback.h"
@@ -144,14 +145,6 @@ static int afr_create(struct net *net, struct socket *sock, int protocol, int ke
 
 /* --- release ------------------------------------------------------------ */
 
-/* One-way: has the peer acknowledged TCP's FIN, and so received everything, or has TCP ended? */
-static bool one_way_done(const struct afr_conn *conn)
-{
-	return test_bit(AFR_F_TCP_SHUT, &conn->flags) &&
-	       (1 << inet_sk_state_load(conn->tcp->sk)) &
-	       (TCPF_FIN_WAIT2 | TCPF_TIME_WAIT | TCPF_CLOSE);
-}
-
 static bool one_way(const struct afr_conn *conn)
 {
 	return (afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK) !=
@@ -169,7 +162,7 @@ static bool lingers(struct afr_conn *conn)
 	    test_bit(AFR_F_FINISHED, &conn->flags))
 		return false;
 	if (one_way(conn))
-		return !one_way_done(conn);
+		return !afr_close_one_way_done(conn);
 	return afr_conn_tx_mode(conn) != AFR_MODE_FALLBACK;
 }
 

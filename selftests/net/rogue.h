@@ -129,6 +129,7 @@ struct victim_plan {
 	bool times_out;		/* the victim sets SO_RCVTIMEO when it is connected */
 	bool oob_early;		/* the victim calls recv(MSG_OOB) when it is connected */
 	bool lingers;		/* the victim closes with SO_LINGER after its last byte */
+	bool closes;		/* the victim closes after its last byte, and does not read */
 	unsigned int sends;	/* number of bytes that the victim sends */
 	u16 port;
 };
@@ -162,6 +163,7 @@ enum expect {
 #define TIMES_OUT	0x400	/* the victim sets SO_RCVTIMEO after connect() or accept() */
 #define OOB_EARLY	0x800	/* the victim's recv(MSG_OOB) fails at once, before HELLO has come */
 #define URGENT_FIRST	0x200	/* the victim's first bytes end with an urgent byte */
+#define CLOSES		0x1000	/* the victim closes after its last byte, and does not read */
 #define RAW_BACK	0x80	/* the victim sends in fallback mode, rogue sends frames */
 
 struct peer;

@@ -257,6 +257,18 @@ static void late_to_silent(struct peer *p, unsigned int i)
 		wrong(p, "no HELLO from a victim that has sent nothing");
 }
 
+/* Checks that all bytes of the victim have arrived, and without framing. */
+static bool all_unframed(struct peer *p)
+{
+	for (unsigned int n = 0; n < p->row->sends; n++)
+		if (n >= p->tcb.in_len || p->tcb.in[n] != victim_byte(n)) {
+			wrong(p, "the victim did not send in fallback mode: byte %u of %zu", n,
+			      p->tcb.in_len);
+			return false;
+		}
+	return true;
+}
+
 /* Sends HELLO after hello_timeout_ms, when the victim has sent its bytes in fallback mode. */
 static void late(struct peer *p, unsigned int i)
 {
@@ -265,12 +277,8 @@ static void late(struct peer *p, unsigned int i)
 	(void)i;
 	while (rogue.rdma && p->tcb.in_len < p->row->sends && now() < end)
 		tcp_turn(&p->tcb, 10);
-	for (unsigned int n = 0; rogue.rdma && n < p->row->sends; n++)
-		if (n >= p->tcb.in_len || p->tcb.in[n] != victim_byte(n)) {
-			wrong(p, "the victim did not send in fallback mode: byte %u of %zu", n,
-			      p->tcb.in_len);
-			return;
-		}
+	if (rogue.rdma && !all_unframed(p))
+		return;
 	if (rogue.rdma && p->row->flags & URGENT_FIRST && !p->tcb.urgent)
 		wrong(p, "the urgent byte was received without URG");
 	peer_hello(p);
@@ -286,6 +294,42 @@ static void late_and_plain(struct peer *p, unsigned int i)
 	while (rogue.rdma && p->tcb.in_len < p->row->sends && now() < end)
 		tcp_turn(&p->tcb, 10);
 	peer_raw_bytes(p, BYTES);
+}
+
+static bool closed(const struct peer *p)
+{
+	return __atomic_load_n(&p->victim.report->state, __ATOMIC_ACQUIRE) == VICTIM_ENDED;
+}
+
+/*
+ * The victim sends its bytes in fallback mode after hello_timeout_ms, and closes. HELLO comes after
+ * that (@i < 3), followed by FIN or DATA. Only DATA may reset the connection: a reset because of
+ * HELLO or FIN would destroy the bytes that the victim's TCP has not sent yet, which is more than
+ * the initial congestion window lets it send before the close.
+ */
+static void late_to_closed(struct peer *p, unsigned int i)
+{
+	double end = now() + rogue.patience;
+
+	while (!p->tcb.in_len && now() < end)
+		tcp_turn(&p->tcb, 10);
+	while (!closed(p) && now() < end)
+		poll(NULL, 0, 1);		/* acknowledges nothing */
+	if (!closed(p) || p->tcb.peer_fin)
+		wrong(p, "the victim has not closed, or has no unsent bytes");
+	if (rogue.rdma && i < 3)
+		peer_hello(p);
+	if (rogue.rdma && i == 0)
+		peer_fin(p);
+	if (rogue.rdma && i == 1)
+		peer_data(p, BYTES);
+	while (!p->tcb.peer_fin && !p->tcb.reset && now() < end)
+		tcp_turn(&p->tcb, 10);
+	if (p->tcb.reset != (rogue.rdma && i == 1))
+		wrong(p, "%s after the close: %zu of %u bytes arrived",
+		      p->tcb.reset ? "reset" : "no reset", p->tcb.in_len, p->row->sends);
+	else if (!p->tcb.reset)
+		all_unframed(p);
 }
 
 /* Sends two HELLOs. */
@@ -392,6 +436,8 @@ const struct rogue_row hello_rows[] = {
 	  EXPECT_STREAM, 0, 0 },
 	{ "hello_late_and_plain", AS_CLIENT | OWN | SHORT_TIMERS, late_and_plain, 1,
 	  EXPECT_PLAIN, 0, 100 },
+	{ "hello_late_to_closed", AS_CLIENT | OWN | SHORT_TIMERS | RAW_BACK | CLOSES, late_to_closed,
+	  4, EXPECT_SURVIVE, 0, 20000 },
 	{ "hello_foreign_proof_long", AS_CLIENT | OWN, foreign_proof, 1, EXPECT_PLAIN, 0, 200000 },
 	{ "hello_twice", AS_BOTH | OWN, twice, 1, EXPECT_ERROR, AFR_REASON_FRAME_BAD, 0 },
 	{ "hello_unframed_after_answer", AS_SERVER | OWN, unframed_after_answer, 1, EXPECT_PLAIN, 0, 0 },

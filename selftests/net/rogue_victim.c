@@ -212,6 +212,11 @@ static void run_victim(const struct tun *tun, const struct victim_plan *plan, in
 		close_lingering(&sender, r);
 		return;
 	}
+	if (plan->closes) {
+		send_stream(&sender);
+		close(sender.fd);
+		return;
+	}
 	if (plan->sends && pthread_create(&thread, NULL, send_stream, &sender))
 		_exit(1);
 	while (plan->sleepy && !__atomic_load_n(&r->read_now, __ATOMIC_ACQUIRE))
