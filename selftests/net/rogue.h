@@ -112,6 +112,7 @@ struct victim_report {
 	u32 mode, reason;	/* AFRDMA_INFO at the end of the connection */
 	double ended;		/* when the connection ended, by now() */
 	double lingered;	/* seconds in close() of a victim with @lingers */
+	int readable;		/* FIONREAD of a victim with @shuts, before shutdown() */
 	size_t heard_len;
 	u8 heard[HEAR_MAX];
 };
@@ -129,6 +130,7 @@ struct victim_plan {
 	bool times_out;		/* the victim sets SO_RCVTIMEO when it is connected */
 	bool oob_early;		/* the victim calls recv(MSG_OOB) when it is connected */
 	bool lingers;		/* the victim closes with SO_LINGER after its last byte */
+	bool shuts;		/* the victim calls shutdown(SHUT_RDWR) before it reads */
 	bool closes;		/* the victim closes after its last byte, and does not read */
 	unsigned int sends;	/* number of bytes that the victim sends */
 	u16 port;
@@ -164,6 +166,8 @@ enum expect {
 #define OOB_EARLY	0x800	/* the victim's recv(MSG_OOB) fails at once, before HELLO has come */
 #define URGENT_FIRST	0x200	/* the victim's first bytes end with an urgent byte */
 #define CLOSES		0x1000	/* the victim closes after its last byte, and does not read */
+#define SHUTS		0x2000	/* the victim calls shutdown(SHUT_RDWR) before it reads */
+#define NO_PAGES	0x4000	/* mem_max is 0: the victim's ring gets only its first pages */
 #define RAW_BACK	0x80	/* the victim sends in fallback mode, rogue sends frames */
 
 struct peer;

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -221,6 +222,9 @@ static void run_victim(const struct tun *tun, const struct victim_plan *plan, in
 		_exit(1);
 	while (plan->sleepy && !__atomic_load_n(&r->read_now, __ATOMIC_ACQUIRE))
 		poll(NULL, 0, 1);
+	if (plan->shuts && (ioctl(sender.fd, FIONREAD, &r->readable) ||
+			    shutdown(sender.fd, SHUT_RDWR)))
+		_exit(1);
 	read_stream(sender.fd, r);
 	get_info(sender.fd, r);
 	if (plan->sends)
