@@ -471,7 +471,7 @@ bool afr_frame_tx_drain_early(struct afr_conn *conn)
 {
 	struct sock *tcp_sk = conn->tcp->sk;
 	int ret = 0, had = READ_ONCE(tcp_sk->sk_err);
-	bool busy, left;
+	bool more;
 
 	mutex_lock(&conn->out.mutex);
 	while (!ret && next_early(conn))
@@ -483,15 +483,10 @@ bool afr_frame_tx_drain_early(struct afr_conn *conn)
 	if (ret && (ret != -EPIPE || had == EPIPE))
 		WRITE_ONCE(tcp_sk->sk_err, -ret);
 	spin_lock_bh(&conn->tx.lock);
-	busy = conn->tx.busy;
-	left = conn->tx.seq.una != conn->tx.seq.written;
+	/* a sender that still copies bytes, or has just added some, schedules the worker */
+	more = conn->tx.busy || (conn->tx.seq.una != conn->tx.seq.written && !ret);
 	spin_unlock_bh(&conn->tx.lock);
-	if (busy || (left && !ret)) {
-		/* in a jiffy, a sender that is still copying bytes should be done */
-		afr_conn_schedule_delayed(conn, 1);
-		return false;
-	}
-	return true;
+	return !more;
 }
 
 /**

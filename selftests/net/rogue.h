@@ -101,6 +101,7 @@ void tcp_rst(struct tcb *tcb);
 /* ---- the victim (rogue_victim.c) ---- */
 
 #define SAY_MAX		(256 * 1024)
+#define FIRST		500	/* bytes that an accepting victim sends one by one */
 #define HEAR_MAX	(4 * 1024 * 1024)
 
 enum victim_state { VICTIM_STARTING, VICTIM_CONNECTED, VICTIM_ENDED };
@@ -112,6 +113,7 @@ struct victim_report {
 	u32 mode, reason;	/* AFRDMA_INFO at the end of the connection */
 	double ended;		/* when the connection ended, by now() */
 	double lingered;	/* seconds in close() of a victim with @lingers */
+	bool stalled;		/* a victim with @stalls has userfaultfd */
 	int readable;		/* FIONREAD of a victim with @shuts, before shutdown() */
 	size_t heard_len;
 	u8 heard[HEAR_MAX];
@@ -130,6 +132,7 @@ struct victim_plan {
 	bool times_out;		/* the victim sets SO_RCVTIMEO when it is connected */
 	bool oob_early;		/* the victim calls recv(MSG_OOB) when it is connected */
 	bool lingers;		/* the victim closes with SO_LINGER after its last byte */
+	bool stalls;		/* send() faults on memory that is missing until read_now is set */
 	bool shuts;		/* the victim calls shutdown(SHUT_RDWR) before it reads */
 	bool closes;		/* the victim closes after its last byte, and does not read */
 	unsigned int sends;	/* number of bytes that the victim sends */
@@ -168,6 +171,7 @@ enum expect {
 #define CLOSES		0x1000	/* the victim closes after its last byte, and does not read */
 #define SHUTS		0x2000	/* the victim calls shutdown(SHUT_RDWR) before it reads */
 #define NO_PAGES	0x4000	/* mem_max is 0: the victim's ring gets only its first pages */
+#define STALLS		0x8000	/* after FIRST bytes, send() faults until read_now is set */
 #define RAW_BACK	0x80	/* the victim sends in fallback mode, rogue sends frames */
 
 struct peer;

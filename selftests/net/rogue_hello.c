@@ -3,7 +3,10 @@
 #define _GNU_SOURCE
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "rogue.h"
 
@@ -296,6 +299,62 @@ static void late_and_plain(struct peer *p, unsigned int i)
 	peer_raw_bytes(p, BYTES);
 }
 
+#define TRACING	"/sys/kernel/tracing/instances/rogue_stall"
+
+/* Counts how often a workqueue has run the connection worker of any connection in @seconds. */
+static unsigned int worker_runs(struct peer *p, double seconds)
+{
+	double end = now() + seconds;
+	unsigned int runs = 0;
+	char line[512];
+	FILE *trace;
+	int fd;
+
+	mkdir(TRACING, 0700);
+	fd = open(TRACING "/events/workqueue/workqueue_execute_start/enable", O_WRONLY);
+	if (fd < 0 || write(fd, "1", 1) != 1)
+		printf("# no trace events: runs of the worker are not counted\n");
+	close(fd);
+	while (now() < end)
+		tcp_turn(&p->tcb, 10);
+	trace = fopen(TRACING "/trace", "r");
+	while (trace && fgets(line, sizeof(line), trace))
+		runs += !!strstr(line, "function run_work [afrdma]");
+	if (trace)
+		fclose(trace);
+	rmdir(TRACING);
+	return runs;
+}
+
+/*
+ * The victim's send direction falls back while its send() is stalled in a page fault. The worker
+ * must not run each jiffy to see whether send() is done: a run of it waits for TCP, a timer or the
+ * end of send(). When send() goes on, all bytes arrive, and the connection has fallen back.
+ */
+static void late_stalled(struct peer *p, unsigned int i)
+{
+	double end = now() + rogue.patience;
+	unsigned int runs;
+
+	(void)i;
+	while (rogue.rdma && p->tcb.in_len < FIRST && now() < end)
+		tcp_turn(&p->tcb, 10);
+	if (!p->victim.report->stalled)
+		printf("# no userfaultfd: send() does not stall\n");
+	else if (rogue.rdma && p->tcb.in_len != FIRST)
+		wrong(p, "%zu bytes arrived before the page fault", p->tcb.in_len);
+	runs = worker_runs(p, 0.5);
+	if (runs > 10)
+		wrong(p, "the connection worker has run %u times during a page fault", runs);
+	__atomic_store_n(&p->victim.report->read_now, 1, __ATOMIC_RELEASE);
+	end = now() + rogue.patience;
+	while (p->tcb.in_len < p->row->sends && now() < end)
+		tcp_turn(&p->tcb, 10);
+	if (rogue.rdma)
+		all_unframed(p);
+	peer_raw_bytes(p, BYTES);
+}
+
 static bool closed(const struct peer *p)
 {
 	return __atomic_load_n(&p->victim.report->state, __ATOMIC_ACQUIRE) == VICTIM_ENDED;
@@ -438,6 +497,8 @@ const struct rogue_row hello_rows[] = {
 	  EXPECT_PLAIN, 0, 100 },
 	{ "hello_late_to_closed", AS_CLIENT | OWN | SHORT_TIMERS | RAW_BACK | CLOSES, late_to_closed,
 	  4, EXPECT_SURVIVE, 0, 20000 },
+	{ "hello_late_stalled", AS_CLIENT | OWN | SHORT_TIMERS | SLEEPY | STALLS, late_stalled, 1,
+	  EXPECT_PLAIN, 0, 1000 },
 	{ "hello_foreign_proof_long", AS_CLIENT | OWN, foreign_proof, 1, EXPECT_PLAIN, 0, 200000 },
 	{ "hello_twice", AS_BOTH | OWN, twice, 1, EXPECT_ERROR, AFR_REASON_FRAME_BAD, 0 },
 	{ "hello_unframed_after_answer", AS_SERVER | OWN, unframed_after_answer, 1, EXPECT_PLAIN, 0, 0 },

@@ -2,12 +2,15 @@
 /* The victim: a program on an AF_RDMA or TCP socket, which reports how its connection ended. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -80,12 +83,13 @@ static int open_listener(const struct tun *tun, const struct victim_plan *plan)
 	return fd;
 }
 
-#define FIRST	500	/* number of bytes that are sent one by one with @at_once */
 #define LINGER_SECONDS	20
+#define PAGE	4096
 
 struct sender {
 	int fd;
 	int err;
+	u8 *buf;
 	unsigned int sends;
 	bool urgent;
 	/* sends the first FIRST bytes one by one, with MSG_DONTWAIT; set for accepted sockets */
@@ -96,12 +100,9 @@ struct sender {
 static void *send_stream(void *arg)
 {
 	struct sender *s = arg;
-	u8 *buf = malloc(s->sends);
 	unsigned int done = 0;
 	ssize_t ret = 0;
 
-	for (unsigned int i = 0; i < s->sends; i++)
-		buf[i] = victim_byte(i);
 	while (done < s->sends && ret >= 0) {
 		unsigned int len = s->sends - done;
 		int flags = MSG_NOSIGNAL;
@@ -114,13 +115,55 @@ static void *send_stream(void *arg)
 			flags |= MSG_OOB;
 			len = 50;
 		}
-		ret = send(s->fd, buf + done, len, flags);
+		ret = send(s->fd, s->buf + done, len, flags);
 		done += ret > 0 ? ret : 0;
 	}
 	if (ret < 0)
 		s->err = errno;
-	free(buf);
 	return NULL;
+}
+
+static u8 *stream_bytes(unsigned int from, unsigned int len)
+{
+	u8 *buf = malloc(len);
+
+	for (unsigned int i = 0; i < len; i++)
+		buf[i] = victim_byte(from + i);
+	return buf;
+}
+
+/*
+ * Returns a buffer with the first FIRST bytes of the stream; the others belong to a page that is
+ * missing until end_stall(). Returns NULL without userfaultfd, which UML does not have.
+ */
+static u8 *stalling_buffer(int *uffd)
+{
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	struct uffdio_api api = { .api = UFFD_API };
+	u8 *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	*uffd = syscall(SYS_userfaultfd, O_CLOEXEC);
+	if (*uffd < 0)
+		return NULL;
+	reg.range.start = (unsigned long)pages + PAGE;
+	reg.range.len = PAGE;
+	if (ioctl(*uffd, UFFDIO_API, &api) || ioctl(*uffd, UFFDIO_REGISTER, &reg))
+		_exit(1);
+	for (unsigned int i = 0; i < FIRST; i++)
+		pages[PAGE - FIRST + i] = victim_byte(i);
+	return pages + PAGE - FIRST;
+}
+
+/* Fills the missing page of stalling_buffer() with the bytes behind the first FIRST ones. */
+static void end_stall(int uffd, u8 *buf)
+{
+	struct uffdio_copy copy = {
+		.dst = (unsigned long)buf + FIRST, .len = PAGE,
+		.src = (unsigned long)stream_bytes(FIRST, PAGE),
+	};
+
+	if (ioctl(uffd, UFFDIO_COPY, &copy))
+		_exit(1);
 }
 
 /* Reads to the end of the stream or an error; fills in what was read, the error and the time. */
@@ -195,7 +238,13 @@ static void run_victim(const struct tun *tun, const struct victim_plan *plan, in
 				 .at_once = plan->listens };
 	struct timeval timeout = { .tv_usec = 400000 };
 	pthread_t thread;
+	int uffd = -1;
 
+	if (plan->stalls)
+		sender.buf = stalling_buffer(&uffd);
+	r->stalled = sender.buf;
+	if (!sender.buf)
+		sender.buf = stream_bytes(0, plan->sends);
 	sender.fd = open_conn(tun, plan, listener);
 	if (sender.fd < 0) {
 		r->err = errno;
@@ -222,6 +271,8 @@ static void run_victim(const struct tun *tun, const struct victim_plan *plan, in
 		_exit(1);
 	while (plan->sleepy && !__atomic_load_n(&r->read_now, __ATOMIC_ACQUIRE))
 		poll(NULL, 0, 1);
+	if (r->stalled)
+		end_stall(uffd, sender.buf);
 	if (plan->shuts && (ioctl(sender.fd, FIONREAD, &r->readable) ||
 			    shutdown(sender.fd, SHUT_RDWR)))
 		_exit(1);
