@@ -12,8 +12,12 @@
 #include "sock.h"
 #include "wait.h"
 
-/* Like TCP, shutdown() while the connection is being established cancels connect(). */
-static bool cancel_connect(struct sock *sk, int *ret)
+/*
+ * Does what inet_shutdown() does while the connection is being established. In SYN-SENT it cancels
+ * connect(); returns true then. In SYN-RECEIVED, that is in a simultaneous open, TCP applies the
+ * shutdown when the connection is established, and has fallen back.
+ */
+static bool cancel_connect(struct sock *sk, int how, int *ret)
 {
 	struct socket *tcp = afr_tcp(sk);
 	struct sock *tcp_sk = tcp->sk;
@@ -26,6 +30,11 @@ static bool cancel_connect(struct sock *sk, int *ret)
 		*ret = tcp_sk->sk_prot->disconnect(tcp_sk, O_NONBLOCK);
 		tcp->state = *ret ? SS_DISCONNECTING : SS_UNCONNECTED;
 		tcp_sk->sk_state_change(tcp_sk);
+	} else if (tcp_sk->sk_state == TCP_SYN_RECV) {
+		if (tcp->state == SS_CONNECTING)
+			tcp->state = SS_DISCONNECTING;
+		WRITE_ONCE(tcp_sk->sk_shutdown, tcp_sk->sk_shutdown | (how + 1));
+		tcp_sk->sk_prot->shutdown(tcp_sk, how + 1);
 	}
 	release_sock(tcp_sk);
 	return on_its_way;
@@ -52,7 +61,7 @@ int afr_shutdown(struct socket *sock, int how)
 
 	if (how < SHUT_RD || how > SHUT_RDWR)
 		return -EINVAL;
-	if (tx == AFR_MODE_UNDECIDED && cancel_connect(sk, &ret))
+	if (tx == AFR_MODE_UNDECIDED && cancel_connect(sk, how, &ret))
 		return ret;
 	if (tx == AFR_MODE_NONE || (tx == AFR_MODE_FALLBACK && rx == AFR_MODE_FALLBACK)) {
 		ret = READ_ONCE(conn->tcp->ops)->shutdown(conn->tcp, how);

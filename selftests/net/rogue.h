@@ -93,6 +93,7 @@ void tcp_init(struct tcb *tcb, struct tun *tun, u16 port, u16 peer_port);
 bool tcp_connect(struct tcb *tcb, const u8 *options, unsigned int len);
 bool tcp_await_syn(struct tcb *tcb);
 bool tcp_answer_syn(struct tcb *tcb, const u8 *options, unsigned int len);
+void tcp_cross_syn(struct tcb *tcb);
 bool tcp_turn(struct tcb *tcb, int ms);
 bool tcp_send(struct tcb *tcb, const void *data, size_t len, size_t chunk);
 void tcp_fin(struct tcb *tcb);
@@ -132,6 +133,7 @@ struct victim_plan {
 	bool times_out;		/* the victim sets SO_RCVTIMEO when it is connected */
 	bool oob_early;		/* the victim calls recv(MSG_OOB) when it is connected */
 	bool lingers;		/* the victim closes with SO_LINGER after its last byte */
+	bool crosses;		/* in SYN-RECEIVED, the victim calls shutdown(SHUT_WR) */
 	bool stalls;		/* send() faults on memory that is missing until read_now is set */
 	bool shuts;		/* the victim calls shutdown(SHUT_RDWR) before it reads */
 	bool closes;		/* the victim closes after its last byte, and does not read */
@@ -172,6 +174,7 @@ enum expect {
 #define SHUTS		0x2000	/* the victim calls shutdown(SHUT_RDWR) before it reads */
 #define NO_PAGES	0x4000	/* mem_max is 0: the victim's ring gets only its first pages */
 #define STALLS		0x8000	/* after FIRST bytes, send() faults until read_now is set */
+#define CROSSES		0x10000	/* in SYN-RECEIVED, the victim calls shutdown(SHUT_WR) */
 #define RAW_BACK	0x80	/* the victim sends in fallback mode, rogue sends frames */
 
 struct peer;

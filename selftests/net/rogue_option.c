@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Wrong TCP options: the connection falls back to TCP, and no byte is lost. */
 #define _GNU_SOURCE
+#include <poll.h>
+
 #include "rogue.h"
 
 #define BYTES	3000
@@ -247,6 +249,31 @@ static void first_syns_lost(struct peer *p, unsigned int i)
 		send_unframed(p);
 }
 
+/*
+ * Simultaneous open: the victim is in SYN-RECEIVED when it calls shutdown(SHUT_WR). TCP sends FIN
+ * as soon as the connection is established, and the victim still reads all bytes.
+ */
+static void shut_crossing(struct peer *p, unsigned int i)
+{
+	double end = now() + rogue.patience;
+
+	(void)i;
+	if (!tcp_await_syn(&p->tcb)) {
+		wrong(p, "the victim does not connect");
+		return;
+	}
+	tcp_cross_syn(&p->tcb);
+	while (__atomic_load_n(&p->victim.report->state, __ATOMIC_ACQUIRE) == VICTIM_STARTING &&
+	       now() < end)
+		poll(NULL, 0, 1);		/* does not acknowledge the SYN-ACK */
+	while (!p->tcb.peer_fin && now() < end)
+		tcp_turn(&p->tcb, 10);
+	if (!p->tcb.established || !p->tcb.peer_fin)
+		wrong(p, "%s after shutdown(SHUT_WR) in SYN-RECEIVED",
+		      p->tcb.established ? "no FIN" : "not established");
+	send_unframed(p);
+}
+
 /* ---- rows in which rogue is always the client ---- */
 
 /* Sends SYNs with the option and abandons their handshakes, then opens a valid connection. */
@@ -311,6 +338,7 @@ const struct rogue_row option_rows[] = {
 	{ "echoed", AS_SERVER | OPEN_SELF, echoed, 1, EXPECT_PLAIN, 0, 500 },
 	{ "wrong_nonce", AS_SERVER | OPEN_SELF, wrong_nonce, 10, EXPECT_PLAIN, 0, 500 },
 	{ "first_syns_lost", AS_SERVER | OPEN_SELF, first_syns_lost, 1, EXPECT_PLAIN, 0, 500 },
+	{ "shut_crossing", AS_SERVER | OPEN_SELF | CROSSES, shut_crossing, 1, EXPECT_PLAIN, 0, 0 },
 	{ "half_open", AS_CLIENT | OPEN_SELF, half_open, 1, EXPECT_STREAM, 0, 500 },
 	{ "consent_lost", AS_CLIENT | NO_HELLO, consent_lost, 1, EXPECT_PLAIN, 0, 500 },
 	{ "reset_early", AS_BOTH | NO_HELLO, reset_early, 1, EXPECT_SURVIVE, 0, 500 },

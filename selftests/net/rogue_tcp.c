@@ -200,6 +200,13 @@ bool tcp_answer_syn(struct tcb *tcb, const u8 *options, unsigned int len)
 	return false;
 }
 
+/* Simultaneous open: sends a SYN after the peer's. tcp_turn() will acknowledge its SYN-ACK. */
+void tcp_cross_syn(struct tcb *tcb)
+{
+	emit_syn(tcb, TCP_SYN, NULL, 0);
+	tcb->snd_nxt = tcb->snd_una + 1;
+}
+
 static bool await_ack(struct tcb *tcb, u32 seq, double seconds)
 {
 	double end = now() + seconds;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -55,6 +56,27 @@ static socklen_t set_port(union tun_addr *addr, const struct tun *tun, u16 port)
 	return sizeof(addr->in);
 }
 
+/* Begins to connect @fd, and calls shutdown(SHUT_WR) in SYN-RECEIVED. Returns -1 on an error. */
+static int connect_crossing(int fd, const union tun_addr *addr, socklen_t len)
+{
+	double end = now() + rogue.patience;
+	struct tcp_info info = { 0 };
+	socklen_t size = sizeof(info);
+
+	if (fcntl(fd, F_SETFL, O_NONBLOCK) || !connect(fd, &addr->sa, len) || errno != EINPROGRESS)
+		return -1;
+	while (info.tcpi_state != TCP_SYN_RECV && now() < end) {
+		poll(NULL, 0, 1);
+		if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size))
+			return -1;
+	}
+	if (info.tcpi_state != TCP_SYN_RECV)
+		errno = ETIMEDOUT;
+	else if (!shutdown(fd, SHUT_WR) && !fcntl(fd, F_SETFL, 0))
+		return fd;
+	return -1;
+}
+
 /* Accepts from @listener, or connects to rogue, as @plan says. Returns -1 on an error. */
 static int open_conn(const struct tun *tun, const struct victim_plan *plan, int listener)
 {
@@ -65,6 +87,8 @@ static int open_conn(const struct tun *tun, const struct victim_plan *plan, int 
 	if (plan->listens)
 		return accept(listener, NULL, NULL);
 	fd = open_socket(tun, plan->rdma);
+	if (plan->crosses)
+		return connect_crossing(fd, &addr, len);
 	return connect(fd, &addr.sa, len) ? -1 : fd;
 }
 
