@@ -67,9 +67,9 @@ static bool early_waits(const struct afr_conn *conn)
  * afr_close_abort_deferred() - does an abort wait for the answer to ATTACH or the client's HELLO?
  * @conn: connection
  *
- * Without the answer the peer's channel id is unknown, so DETACH cannot be sent, and the whole link
- * would have to be closed. For HELLO see early_waits(). An abort that this end decided on can
- * wait; one because of a protocol violation or a dead TCP connection cannot.
+ * Without the answer the peer's channel id is unknown, so DETACH cannot be sent, and the peer would
+ * wait for it in vain. For HELLO see early_waits(). An abort that this end decided on can wait; one
+ * because of a protocol violation or a dead TCP connection cannot.
  *
  * Context: connection worker.
  * Return: true while the abort has to wait; the worker still reads HELLO and frames then.

@@ -79,7 +79,7 @@ enum afr_conn_flag {
 	AFR_F_REFUSED,		/* client: the server refused ATTACH, see attach.link_reason */
 	AFR_F_LINK_DOWN,	/* down() of the channel was called */
 	AFR_F_PEER_DETACHED,	/* the peer's DETACH was polled, or is not waited for any longer */
-	AFR_F_DETACHED,		/* the local DETACH has completed */
+	AFR_F_DETACHED,		/* the local DETACH has completed, or cannot be posted */
 	AFR_F_ABORT,		/* the connection has to end with abort_reason */
 	AFR_F_ABORTED,		/* aborted: no frame is sent and no data posted any more */
 	AFR_F_ABORT_REPORTED,	/* the AF_RDMA socket has got the error of the abort */
@@ -119,7 +119,7 @@ enum afr_attach_state {
 	AFR_REQUESTED,		/* server: ATTACH came, and is not answered yet */
 	AFR_ATTACHING,		/* client: ATTACH is pending or sent */
 	AFR_ATTACHED,
-	AFR_LEAVING,		/* DETACH is posted or due */
+	AFR_LEAVING,		/* DETACH is posted or due, or cannot be posted */
 };
 
 /* Timers of the worker. Each comment says what it means that the timer has expired. */
@@ -227,7 +227,7 @@ struct afr_conn_attach {
 	u8			tries;		/* failures in a row, for the back-off */
 	bool			counted;	/* against attaches_max */
 	bool			detach_due;	/* DETACH is to be posted; under tx.lock */
-	bool			detach_posted;	/* under tx.lock */
+	bool			detach_posted;	/* or cannot be posted; under tx.lock */
 	bool			may_post;	/* between ATTACHED and leaving; under tx.lock */
 	unsigned long		since;		/* when AFR_ATTACHED was reached (jiffies) */
 	struct afr_join		join;

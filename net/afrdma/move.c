@@ -172,6 +172,24 @@ static void check_leave(struct afr_conn *conn)
 	afr_move_detach(conn);
 }
 
+/*
+ * Client: gives up waiting for the answer to ATTACH. This end has posted nothing, and cannot post
+ * DETACH, because it does not know the peer's channel id. It only waits for the peer's DETACH, or
+ * until a correct peer has stopped writing to the receive ring: all bytes were acknowledged, or TCP
+ * was reset or is about to be.
+ */
+static void leave_unanswered(struct afr_conn *conn)
+{
+	afr_attach_close_epoch(conn, false);	/* ignores ATTACHED and bytes that still come */
+	spin_lock_bh(&conn->tx.lock);
+	conn->attach.detach_posted = true;
+	spin_unlock_bh(&conn->tx.lock);
+	set_bit(AFR_F_DETACHED, &conn->flags);
+	afr_attach_set_state(conn, AFR_LEAVING);
+	afr_conn_timer(conn, AFR_T_DETACH, READ_ONCE(conn->an->set.detach_timeout_ms));
+	afr_conn_schedule(conn);		/* the peer's DETACH may have come already */
+}
+
 /**
  * afr_move_detach() - take the next step towards leaving the link
  * @conn: connection: both directions have ended, it is aborted, or it has to continue on TCP
@@ -193,6 +211,8 @@ void afr_move_detach(struct afr_conn *conn)
 		afr_attach_withdraw(conn);
 		if (conn->attach.state == AFR_DETACHED)
 			return;
+		if (afr_conn_aborted(conn))	/* no frame is read any more */
+			leave_unanswered(conn);
 		break;
 	case AFR_ATTACHED:
 		afr_attach_set_state(conn, AFR_LEAVING);
@@ -209,15 +229,23 @@ void afr_move_detach(struct afr_conn *conn)
 }
 
 /*
- * Called when a detach was not completed in time. A connection that has ended and whose own DETACH
- * has completed gives up waiting for the peer's, to keep the link for the others: afr_attach_end()
- * invalidates the key before it unpins the ring (PE5), and the channel id is not used again. If the
- * peer writes nevertheless, the key is refused and the link is lost. In all other cases the link
- * is taken down: a connection that continues on TCP, for example, has to know what has landed.
+ * Called when a detach was not completed in time. A connection that has ended, and from whose send
+ * ring the device reads no more, gives up waiting for the peer, to keep the link for the others. A
+ * client that waits for the answer to ATTACH does that in two steps: first it gives up the answer,
+ * which lets a deferred abort reset TCP, then the peer's DETACH. afr_attach_end() invalidates the
+ * key before it unpins the ring (PE5), and the channel id is not used again. If the peer writes
+ * nevertheless, the key is refused and the link is lost.
+ *
+ * The link is taken down if the local DETACH has not completed, or if the connection continues on
+ * TCP and has to know what has landed.
  */
 static void detach_overdue(struct afr_conn *conn)
 {
-	if (conn->attach.state != AFR_LEAVING || test_bit(AFR_F_LEAVE_LINK, &conn->flags) ||
+	if (conn->attach.state == AFR_ATTACHING) {
+		leave_unanswered(conn);
+		return;
+	}
+	if ((test_bit(AFR_F_LEAVE_LINK, &conn->flags) && !afr_conn_aborted(conn)) ||
 	    !test_bit(AFR_F_DETACHED, &conn->flags)) {
 		afr_link_fail(conn->attach.channel.link, AFR_REASON_LINK_DETACH_TIMEOUT);
 		return;

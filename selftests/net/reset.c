@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include <sys/ioctl.h>
 
+#include <linux/tcp.h>
+
 #include "test.h"
 
 /* ---- threads that sleep in calls ---- */
@@ -234,6 +236,107 @@ static void reads_behind_reset(void)
 	barrier("noticed");
 }
 
+/* ---- a reset during an attach that pacing of TCP delays ---- */
+
+#define OTHERS	4
+
+/* Returns how many bytes pacing keeps in the TCP socket: nothing else holds them back. */
+static unsigned int unsent(int fd)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	SYS(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len));
+	WANT(len >= offsetof(struct tcp_info, tcpi_notsent_bytes) + sizeof(uint32_t));
+	return info.tcpi_unacked ? 0 : info.tcpi_notsent_bytes;
+}
+
+/* Opens a connection that stays on TCP; if @paced, this end's TCP sends one byte per second. */
+static int open_held(int end, bool paced)
+{
+	union addr addr;
+	socklen_t len;
+	int fd;
+
+	if (run.server) {
+		if (paced)	/* before accept(): on Linux 6.1, a later rate does not reach TCP */
+			set_int(end, SOL_SOCKET, SO_MAX_PACING_RATE, 1);
+		barrier("paced");
+		return SYS(accept(end, NULL, NULL));
+	}
+	fd = new_socket(0);
+	len = addr_server(&addr, end);
+	if (paced)
+		set_int(fd, SOL_SOCKET, SO_MAX_PACING_RATE, 1);
+	barrier("paced");
+	SYS(connect(fd, &addr.sa, len));
+	set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
+	return fd;
+}
+
+/* Has one of the connections @other left its link? */
+static bool any_left(const int *other, const uint64_t *link)
+{
+	for (int i = 0; i < OTHERS; i++)
+		if (path_info(other[i]).link != link[i])
+			return true;
+	return false;
+}
+
+/*
+ * Pacing keeps the last frame of an attach in the TCP socket of one end: ATTACH at the client, or
+ * ATTACHED at the server. When a program then resets the connection, the client cannot learn
+ * whether the server has attached. The end with the frame leaves after detach_timeout_ms, and the
+ * link must stay up for other connections.
+ */
+static void held(bool paced, bool resets)
+{
+	int end = run.server ? open_listener(OTHERS + 1) : server_port(), other[OTHERS], fd;
+	uint64_t link[OTHERS], before[STAT_COUNT], after[STAT_COUNT];
+	long timeout = path_sysctl("detach_timeout_ms");
+	struct flow out = flow_out(OTHERS);
+	int ends = paced ? STAT_DETACH_LATE : STAT_CONN_FINISHED;
+	unsigned int waits = 0;
+
+	for (int i = 0; i < OTHERS; i++) {	/* they use all links between the hosts */
+		other[i] = run.server ? accept_conn(end) : connect_conn(end);
+		link[i] = path_info(other[i]).link;
+	}
+	path_set_sysctl("detach_timeout_ms", 300);
+	stats_read(before);
+	fd = open_held(end, paced);
+	if (paced) {	/* TCP does not pace the first segments */
+		EVENTUALLY((flow_send(fd, &out, KIB, KIB), unsent(fd)));
+		waits = unsent(fd);
+	}
+	barrier("full");
+	if (!run.server)
+		set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_ALWAYS);
+	if (paced)
+		EVENTUALLY(unsent(fd) > waits);
+	barrier("attaching");
+	if (resets) {
+		set_linger(fd, 0);
+		SYS(close(fd));
+	} else {
+		await(fd, POLLERR);
+	}
+	EVENTUALLY((stats_read(after), after[ends] > before[ends] || any_left(other, link)));
+	if (paced)
+		WANT(after[STAT_UPGRADE_TRIED] > before[STAT_UPGRADE_TRIED]);
+	barrier("left");
+	WANT(!any_left(other, link));
+	for (int i = 0; i < OTHERS; i++)
+		path_exchange(other[i], KIB);
+	path_set_sysctl("detach_timeout_ms", timeout);
+	barrier("seen");
+}
+
+static void held_resets(void) { held(true, true); }
+static void held_is_reset(void) { held(true, false); }
+static void resets_held(void) { held(false, true); }
+static void waits_for_held(void) { held(false, false); }
+
 const struct row reset_rows[] = {
 	BOTH("shutdown_wakes_recv", wakes_recv, stays_quiet, ON_ALL | QUICK),
 	BOTH("shutdown_wakes_send", wakes_send, stays_quiet, ON_ALL),
@@ -244,5 +347,9 @@ const struct row reset_rows[] = {
 	BOTH("close_hard_in_flight", closes_hard_in_flight, is_closed_hard_in_flight, ON_ALL),
 	BOTH("write_to_closed", closes_in_order, writes_to_closed, ON_ALL),
 	BOTH("end_behind_reset", reads_behind_reset, closes_in_order, ON_ALL | QUICK),
+	{ "reset_held_attach", held_resets, waits_for_held, ON_RDMA | ONLY_RDMA | QUICK },
+	{ "reset_held_attach_back", held_is_reset, resets_held, ON_RDMA | ONLY_RDMA },
+	{ "reset_held_answer", resets_held, held_is_reset, ON_RDMA | ONLY_RDMA | QUICK },
+	{ "reset_held_answer_back", waits_for_held, held_resets, ON_RDMA | ONLY_RDMA },
 	{ }
 };

@@ -190,7 +190,7 @@ ROWS = [
     # Without HELLO, the frames of the Byzantine peer are data for the program.
     Row("mute_hello", "foreign error", "*", **EARLY),
     Row("mute_attach", "whole", "", "*", roles=(SERVER,), **EARLY),
-    Row("mute_attached", "whole", "", "*", roles=(CLIENT,), **EARLY),
+    Row("mute_attached", "whole", roles=(CLIENT,), counts="conn_finished", stays=True, **EARLY),
     Row("mute_attached", "error", "CLOSED_UNREAD", "*", roles=(CLIENT,), then="frame_type",
         quick=True, **EARLY),
     Row("mute_move", "stall whole", "*", "*", **EARLY),
