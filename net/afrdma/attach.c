@@ -93,17 +93,15 @@ static void release_quota(struct afr_conn *conn)
  */
 void afr_attach_set_state(struct afr_conn *conn, enum afr_attach_state state)
 {
-	lockdep_assert_held(&conn->worker.mutex);	/* protects worker.on_link, too */
+	lockdep_assert_held(&conn->worker.mutex);
 	if (!pending(state))
 		release_quota(conn);
-	if (state != AFR_DETACHED)
-		WRITE_ONCE(conn->worker.on_link, true);	/* run_link_work() clears it */
 	if (pending(state))
 		trace_afrdma_conn_upgrade(conn->id, state == AFR_JOINING ? AFR_STEP_JOIN :
 					  AFR_STEP_ATTACH, AFR_REASON_NONE);
 	conn->attach.state = state;
 	if (conn->route.watched != (state == AFR_ATTACHED || state == AFR_LEAVING)) {
-		conn->route.watched = !conn->route.watched;
+		WRITE_ONCE(conn->route.watched, !conn->route.watched);
 		afr_route_watch(conn->route.watched);
 	}
 }

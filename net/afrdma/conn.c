@@ -40,16 +40,22 @@ static void upcall(struct afr_conn *conn, void (*event)(struct sock *sk))
 }
 
 /*
- * Tries to lock worker.mutex. If that fails, its holder will schedule the worker again when it
- * unlocks the mutex, because it may have missed the event for which the caller wants to run.
+ * Runs the worker, unless worker.mutex is taken. Then its holder will schedule the work item again
+ * when it unlocks the mutex, because it may have missed the event for which this one was queued;
+ * @again is the request for that.
  */
-static bool try_lock_run(struct afr_conn *conn)
+static void try_run(struct afr_conn *conn, enum afr_conn_flag again)
 {
-	if (mutex_trylock(&conn->worker.mutex))
-		return true;
-	set_bit(AFR_F_RESCHEDULE, &conn->flags);
-	smp_mb__after_atomic();	/* set before trying again; pairs with afr_conn_worker_unlock() */
-	return mutex_trylock(&conn->worker.mutex);
+	if (!mutex_trylock(&conn->worker.mutex)) {
+		set_bit(again, &conn->flags);
+		/* set before trying again; pairs with afr_conn_worker_unlock() */
+		smp_mb__after_atomic();
+		if (!mutex_trylock(&conn->worker.mutex))
+			return;
+	}
+	if (test_bit(AFR_F_ACTIVE, &conn->flags))
+		worker_fn(conn);
+	afr_conn_worker_unlock(conn);
 }
 
 /*
@@ -57,19 +63,15 @@ static bool try_lock_run(struct afr_conn *conn)
  * hostile: steps to and from a link wait for acknowledgements of the peer (afrdma_attached), and a
  * direction in fallback mode waits for calls that hold lock_sock() of the TCP socket
  * (afrdma_fallback). Each kind can exhaust the workers of its own queue only. The work items of
- * the third queue (afrdma), which read what connections receive over TCP, must wait for neither. If
- * the mutex is taken, by run_link_work() or by a thread of a program that runs the worker inline
- * and may get no processor time, they return, and are queued again when the mutex is unlocked.
+ * the third queue (afrdma), which read what connections receive over TCP, must wait for neither.
+ * None of them waits for the mutex, which may be held by the other work item of the connection or
+ * by a thread of a program that runs the worker inline and gets no processor time.
  */
 static void run_work(struct work_struct *work)
 {
 	struct afr_conn *conn = container_of(work, struct afr_conn, worker.work);
 
-	if (try_lock_run(conn)) {
-		if (test_bit(AFR_F_ACTIVE, &conn->flags))
-			worker_fn(conn);
-		afr_conn_worker_unlock(conn);
-	}
+	try_run(conn, AFR_F_RESCHEDULE);
 	afr_conn_put(conn);	/* taken by afr_conn_schedule() */
 }
 
@@ -77,11 +79,7 @@ static void run_link_work(struct work_struct *work)
 {
 	struct afr_conn *conn = container_of(work, struct afr_conn, worker.link_work);
 
-	mutex_lock(&conn->worker.mutex);
-	if (test_bit(AFR_F_ACTIVE, &conn->flags))
-		worker_fn(conn);
-	WRITE_ONCE(conn->worker.on_link, conn->attach.state != AFR_DETACHED);
-	afr_conn_worker_unlock(conn);
+	try_run(conn, AFR_F_RESCHEDULE_LINK);
 	afr_conn_put(conn);	/* taken by afr_conn_schedule_link() */
 }
 
@@ -289,12 +287,23 @@ void afr_conn_schedule_link(struct afr_conn *conn)
 		afr_conn_put(conn);
 }
 
+/*
+ * Has link_work released worker.mutex to register the rings? It will lock the mutex again, and must
+ * not wait for a thread of a program then.
+ */
+static bool registering(const struct afr_conn *conn)
+{
+	lockdep_assert_held(&conn->worker.mutex);
+	return conn->attach.rcv_mr && conn->attach.state < AFR_ATTACHING;
+}
+
 /**
  * afr_conn_run() - run the worker inline, unless it already runs
  * @conn: connection, the caller holds a reference
  *
  * If the connection is not detached, an inline run leaves the steps to and from the link, which
- * could take long, to a work item. If the worker already runs, a work item is scheduled instead.
+ * could take long, to a work item. If the worker already runs, or registers the rings, a work item
+ * is scheduled instead.
  *
  * Context: process, without any lock.
  */
@@ -304,7 +313,9 @@ void afr_conn_run(struct afr_conn *conn)
 		afr_conn_schedule(conn);
 		return;
 	}
-	if (test_bit(AFR_F_ACTIVE, &conn->flags))
+	if (registering(conn))
+		set_bit(AFR_F_RESCHEDULE, &conn->flags);
+	else if (test_bit(AFR_F_ACTIVE, &conn->flags))
 		worker_fn(conn);
 	afr_conn_worker_unlock(conn);
 }
@@ -318,7 +329,7 @@ void afr_conn_run(struct afr_conn *conn)
 void afr_conn_run_wait(struct afr_conn *conn)
 {
 	mutex_lock(&conn->worker.mutex);
-	AFR_CHECK(!conn->worker.on_link);
+	AFR_CHECK(conn->attach.state == AFR_DETACHED);
 	if (test_bit(AFR_F_ACTIVE, &conn->flags))
 		worker_fn(conn);
 	afr_conn_worker_unlock(conn);

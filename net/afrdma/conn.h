@@ -101,7 +101,8 @@ enum afr_conn_flag {
 	AFR_F_STALLED,		/* no space or page in the receive ring: a read runs the worker */
 	AFR_F_FLUSH,		/* send pending frames that wait to be piggybacked, too */
 	AFR_F_TCP_FULL,		/* a frame waits for sk_write_space */
-	AFR_F_RESCHEDULE,	/* a work item found worker.mutex taken: schedule it again */
+	AFR_F_RESCHEDULE,	/* worker.work found worker.mutex taken: schedule it again */
+	AFR_F_RESCHEDULE_LINK,	/* the same for worker.link_work, or a run left steps to it */
 	AFR_F_RUN_INLINE,	/* a call counted in worker.readers has to run the worker */
 	AFR_F_NO_PAGES,		/* senders wait: there was no page for the send ring */
 	AFR_F_NOSPACE,		/* a sender or poller found no space: wake it when there is some */
@@ -142,7 +143,6 @@ struct afr_conn_worker {
 	struct mutex		mutex;		/* held by the worker; guards the worker's data */
 	struct work_struct	work;		/* on queue afrdma or afrdma_fallback */
 	struct work_struct	link_work;	/* on queue afrdma_attached: may wait for devices */
-	bool			on_link;	/* attached, or nearly; written under @mutex */
 	struct timer_list	timer;		/* expires at the earliest of @due, or before */
 	unsigned long		due[AFR_TIMERS];	/* jiffies, 0 = off; under @mutex */
 	atomic_t		readers;	/* calls that wait to read, or for HELLO */
@@ -318,16 +318,19 @@ void afr_conn_schedule_link(struct afr_conn *conn);
 void afr_conn_run_wait(struct afr_conn *conn);
 
 /*
- * Connection worker: releases worker.mutex, and schedules the worker again if a work item has found
- * the mutex taken.
+ * Connection worker: releases worker.mutex, and schedules the work items for which that was
+ * requested meanwhile.
  */
 static inline void afr_conn_worker_unlock(struct afr_conn *conn)
 {
 	mutex_unlock(&conn->worker.mutex);
-	smp_mb();	/* unlock before testing the bit; pairs with try_lock_run() */
+	smp_mb();	/* unlock before testing the bits; pairs with try_run() */
 	if (test_bit(AFR_F_RESCHEDULE, &conn->flags) &&
 	    test_and_clear_bit(AFR_F_RESCHEDULE, &conn->flags))
 		afr_conn_schedule(conn);
+	if (test_bit(AFR_F_RESCHEDULE_LINK, &conn->flags) &&
+	    test_and_clear_bit(AFR_F_RESCHEDULE_LINK, &conn->flags))
+		afr_conn_schedule_link(conn);
 }
 
 /*

@@ -222,7 +222,7 @@ static void schedule_all(void)
 
 	while ((conn = afr_conn_next(NULL, id))) {
 		id = conn->id + 1;
-		if (READ_ONCE(conn->worker.on_link))
+		if (READ_ONCE(conn->route.watched))
 			afr_conn_schedule(conn);
 		afr_conn_put(conn);
 		cond_resched();

@@ -11,7 +11,7 @@
  *   It may have to wait for calls that hold lock_sock() of the TCP socket.
  * - workqueue afrdma_attached: steps to and from a link, which may wait for the device and the
  *   peer. In any other context, the worker of a connection that is not detached only reads frames
- *   and sends, and leaves the steps to this one (afr_conn_schedule_link()).
+ *   and sends, and leaves the steps to this one (AFR_F_RESCHEDULE_LINK).
  * - inline in a call of the program, which saves the switch to a work item and back: in a call that
  *   waits to read or for HELLO, when TCP has bytes (afr_conn_incoming(), afr_conn_wait_end()); in
  *   close() (afr_conn_orphan()); in a non-blocking send while the send direction falls back
@@ -52,7 +52,7 @@ static void run(struct afr_conn *conn)
 	}
 	steps = conn->attach.state == AFR_DETACHED || afr_conn_in_link_work(conn);
 	if (!steps) {
-		afr_conn_schedule_link(conn);	/* the steps may wait for the peer */
+		set_bit(AFR_F_RESCHEDULE_LINK, &conn->flags);	/* they may wait for the peer */
 	} else if (afr_conn_negotiated(conn)) {
 		afr_move_check_upgrade(conn);
 		afr_move_run(conn);
