@@ -429,14 +429,18 @@ static void attached(struct afr_conn *conn, const struct afr_frame *frame)
  * afr_attach_answer() - server: answer ATTACH, or try again later if the link is not up yet
  * @conn: connection, requested
  *
- * The server's end of the link may come up a moment later than the client's. The worker tries again
- * every LINK_POLL_MS until that end is up, AFR_T_ATTACH expires, the client leaves the epoch, or
- * the connection or its send direction ends.
+ * The client's end of the link is up, so this host at least knows the link, and ATTACH for another
+ * one is refused at once: a peer could send it on any number of connections, which would all count
+ * against attaches_max. If this host has accepted the link, but its end is not up yet, ATTACH
+ * completes the handshake, except on iWARP. Otherwise this end may come up a moment later than the
+ * client's: the worker tries again every LINK_POLL_MS until it is up, AFR_T_ATTACH expires, the
+ * client leaves the epoch, or the connection or its send direction ends.
  *
  * Context: connection worker.
  */
 void afr_attach_answer(struct afr_conn *conn)
 {
+	enum afr_reason reason = no_new_attach(conn) ? AFR_REASON_CLOSING : AFR_REASON_UNKNOWN_LINK;
 	const struct afr_frame *req = &conn->attach.request;
 	/* the client has already left this epoch: do not wait for the link */
 	bool left = test_bit(AFR_F_PEER_LEFT, &conn->flags);
@@ -446,17 +450,16 @@ void afr_attach_answer(struct afr_conn *conn)
 
 	link = afr_group_find_link(conn->an, &conn->peer, req->attach.link,
 				   req->attach.flags & AFR_ATTACH_ACTIVE);
-	if (link && left) {
-		afr_link_put(link);
-		link = NULL;
-	}
-	if (!link && !late && !no_new_attach(conn)) {
-		afr_conn_timer(conn, AFR_T_RETRY, LINK_POLL_MS);
+	if (!link) {
+		afr_attach_refuse(conn, reason);
 		return;
 	}
-	if (!link) {
-		afr_attach_refuse(conn, no_new_attach(conn) ? AFR_REASON_CLOSING :
-							      AFR_REASON_UNKNOWN_LINK);
+	if (left || !afr_link_confirm(link)) {
+		afr_link_put(link);
+		if (late || no_new_attach(conn))
+			afr_attach_refuse(conn, reason);
+		else
+			afr_conn_timer(conn, AFR_T_RETRY, LINK_POLL_MS);
 		return;
 	}
 	err = attach_begin(conn, link);

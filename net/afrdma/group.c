@@ -516,12 +516,8 @@ static struct afr_link *find_member(struct afr_group *g, u64 id, bool active)
  * @id: id of the link
  * @peer_active: true if the peer connected the link, false if this host did
  *
- * The peer's ATTACH shows that the peer's end of the link is up. So if this host has accepted the
- * link but its end is not up yet, this function completes the handshake, except on iWARP, and does
- * not wait for the message of rdma_cm.
- *
  * Context: process.
- * Return: the link with a reference if it is up and belongs to @peer; else NULL.
+ * Return: the link with a reference, if it belongs to @peer and is not dead; else NULL.
  */
 struct afr_link *afr_group_find_link(struct afr_net *an, const struct afr_peer *peer, u64 id,
 				     bool peer_active)
@@ -537,10 +533,6 @@ struct afr_link *afr_group_find_link(struct afr_net *an, const struct afr_peer *
 		return NULL;
 	link = find_member(g, id, !peer_active);
 	afr_group_table_put(g);
-	if (link && !afr_link_confirm(link)) {
-		afr_link_put(link);
-		return NULL;
-	}
 	return link;
 }
 
