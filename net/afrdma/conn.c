@@ -155,6 +155,7 @@ static void release_closed(struct kref *ref)
 	xa_erase(&conns, conn->id);
 	afr_ring_mem_destroy(&conn->tx.mem);
 	afr_ring_mem_destroy(&conn->rx.mem);
+	afr_ring_quota_uncharge(&conn->attach.quota);
 	if (conn->tcp) {
 		sock_release(conn->tcp);
 		trace_afrdma_conn_destroy(conn->id);

@@ -99,6 +99,7 @@ enum afr_conn_flag {
 	AFR_F_RETRY_NOW,	/* the administrator or the program requests an attach now */
 	AFR_F_LEAVE_LINK,	/* leaving a link that stays up, to continue on TCP */
 	AFR_F_STALLED,		/* no space or page in the receive ring: a read runs the worker */
+	AFR_F_RINGS_CHARGED,	/* unpinned, but not uncharged yet: a read runs the worker */
 	AFR_F_FLUSH,		/* send pending frames that wait to be piggybacked, too */
 	AFR_F_TCP_FULL,		/* a frame waits for sk_write_space */
 	AFR_F_RESCHEDULE,	/* worker.work found worker.mutex taken: schedule it again */

@@ -150,6 +150,7 @@ int afr_conn_rings_pin(struct afr_conn *conn)
 				    sock_i_uid(conn->tcp->sk), &conn->tx.mem, &conn->rx.mem);
 	if (err)
 		return err;
+	clear_bit(AFR_F_RINGS_CHARGED, &conn->flags);
 	spin_lock_bh(&conn->tx.lock);
 	conn->tx.mem.pinned = true;
 	spin_lock(&conn->rx.lock);
@@ -164,16 +165,35 @@ int afr_conn_rings_pin(struct afr_conn *conn)
 }
 
 /**
+ * afr_conn_rings_uncharge() - uncharge unpinned rings, if the pages charged for RDMA are free
+ * @conn: connection; nothing happens unless its rings were unpinned
+ *
+ * Called when the rings are unpinned, and in each run of the worker.
+ *
+ * Context: connection worker.
+ */
+void afr_conn_rings_uncharge(struct afr_conn *conn)
+{
+	if (!test_bit(AFR_F_RINGS_CHARGED, &conn->flags) ||
+	    afr_ring_mem_on_rdma(&conn->tx.mem) || afr_ring_mem_on_rdma(&conn->rx.mem))
+		return;
+	clear_bit(AFR_F_RINGS_CHARGED, &conn->flags);
+	afr_ring_quota_uncharge(&conn->attach.quota);
+}
+
+/**
  * afr_conn_rings_unpin() - unpin the rings, and free the pages that hold no bytes
  * @conn: connection; no device writes to its receive ring or reads its send ring any more
  *
  * An idle connection keeps no page. If a sender is active, the path frees the pages when it has
- * sent what the sender wrote.
+ * sent what the sender wrote. Rings that keep pages stay charged, see afr_conn_rings_uncharge().
  *
  * Context: connection worker.
  */
 void afr_conn_rings_unpin(struct afr_conn *conn)
 {
+	/* before the locks: a program that reads the last byte after them runs the worker */
+	set_bit(AFR_F_RINGS_CHARGED, &conn->flags);
 	spin_lock_bh(&conn->tx.lock);
 	afr_ring_mem_unpin(&conn->tx.mem);
 	if (!conn->tx.busy)
@@ -183,6 +203,6 @@ void afr_conn_rings_unpin(struct afr_conn *conn)
 	afr_ring_mem_trim(&conn->rx.mem, conn->rx.seq.consumed, conn->rx.seq.visible);
 	spin_unlock(&conn->rx.lock);
 	spin_unlock_bh(&conn->tx.lock);
-	afr_ring_quota_uncharge(&conn->attach.quota);
+	afr_conn_rings_uncharge(conn);
 	afr_conn_rings_wake_sender(conn);
 }

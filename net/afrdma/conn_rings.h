@@ -14,6 +14,7 @@ int afr_conn_rings_back_rcv(struct afr_conn *conn, u32 n);
 void afr_conn_rings_wake_sender(struct afr_conn *conn);
 
 int afr_conn_rings_pin(struct afr_conn *conn);
+void afr_conn_rings_uncharge(struct afr_conn *conn);
 void afr_conn_rings_unpin(struct afr_conn *conn);
 
 #endif /* AFR_CONN_RINGS_H */

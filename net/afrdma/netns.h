@@ -114,6 +114,7 @@ struct afr_net {
 	u8 instance[16];		/* identifies this namespace to peers, random */
 	siphash_key_t secret_key;	/* for afr_netns_secret() */
 	atomic_long_t ring_pages;	/* ring pages allocated now */
+	atomic_long_t ring_tcp;		/* those of them that count as pages of rings on TCP */
 	atomic_long_t ring_promised;	/* pages of all rings if they were allocated completely */
 	atomic_t rings;			/* number of rings, two per connection */
 	atomic_t sockets;		/* AF_RDMA sockets, without orphans */

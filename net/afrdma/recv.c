@@ -99,7 +99,7 @@ void afr_recv_consume(struct afr_conn *conn, size_t len)
 		afr_frame_tx_request(conn, AFR_FRAME_CREDIT);
 		afr_frame_tx_push(conn);
 	}
-	if (test_bit(AFR_F_STALLED, &conn->flags))
+	if (test_bit(AFR_F_STALLED, &conn->flags) || test_bit(AFR_F_RINGS_CHARGED, &conn->flags))
 		afr_conn_schedule(conn);
 }
 

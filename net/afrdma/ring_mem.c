@@ -10,11 +10,14 @@
  * kept until the ring is empty or trimmed, because the producer may already have written bytes of
  * the next lap to the start of the page.
  *
- * Limits: all rings together have at most mem_max pages, per namespace and per host. But except
- * for pinning, no limit refuses a ring its first pages, AFR_RING_MEM_MIN bytes in all; TCP
- * likewise grants tcp_rmem[0] to each socket. So a ring that is refused another page has at least
- * these pages, and can fill them again when their bytes have left: no ring waits for another one
- * to free memory.
+ * Limits: rings on RDMA have at most three quarters of mem_max pages, and rings on TCP a quarter,
+ * per namespace and per host. Neither can use the part of the other one: idle connections on RDMA
+ * keep their pages, and connections on TCP keep unread bytes, so each could block the other for
+ * ever. ring_quota.c charges rings before they are pinned, and here each page of a ring that is not
+ * pinned is counted as a page of a ring on TCP. But no limit refuses such a ring its first pages,
+ * AFR_RING_MEM_MIN bytes in all; TCP likewise grants tcp_rmem[0] to each socket. So a ring that is
+ * refused another page has at least these pages, and can fill them again when their bytes have
+ * left: no ring waits for another one to free memory.
  */
 #include <linux/bvec.h>
 #include <linux/gfp.h>
@@ -42,49 +45,57 @@ module_param(mem_max, ulong, 0644);
 MODULE_PARM_DESC(mem_max,
 		 "maximum number of pages of ring memory, in all network namespaces together (default: a quarter of memory)");
 
-static atomic_long_t all_pages = ATOMIC_LONG_INIT(0);
+static atomic_long_t all_tcp = ATOMIC_LONG_INIT(0);
 static atomic_long_t all_promised = ATOMIC_LONG_INIT(0);
 
-static void uncharge_page(struct afr_ring_mem *mem)
-{
-	atomic_dec(&mem->held);
-	atomic_long_dec(&all_pages);
-	atomic_long_dec(&mem->an->ring_pages);
-}
-
-/*
- * Returns how many of @most pages the rings on RDMA may have. A ring on RDMA keeps its pages while
- * it is attached, a ring on TCP only briefly. So a quarter is reserved for rings on TCP: otherwise
- * idle connections on RDMA could block others for ever.
- */
+/* Returns how many of @most pages the rings on RDMA may have. */
 static unsigned long rdma_share(unsigned long most)
 {
 	return most - most / 4;
 }
 
-/* Is a total of @pages pages within the limit @most (with @pin: within rdma_share() of it)? */
-static bool within(long pages, unsigned long most, bool pin)
+static bool fits_tcp(const atomic_long_t *pages, unsigned long most)
 {
-	return pages <= (pin ? rdma_share(most) : most);
+	return atomic_long_read(pages) <= most - rdma_share(most);
+}
+
+static void count_tcp(struct afr_net *an, int pages)
+{
+	atomic_long_add(pages, &an->ring_tcp);
+	atomic_long_add(pages, &all_tcp);
+}
+
+/* @tcp: the page is counted as one of a ring on TCP; otherwise ring_quota.c has charged it. */
+static void uncharge_page(struct afr_ring_mem *mem, bool tcp)
+{
+	if (tcp)
+		count_tcp(mem->an, -1);
+	else
+		atomic_dec(&mem->rdma);
+	atomic_dec(&mem->held);
+	atomic_long_dec(&mem->an->ring_pages);
 }
 
 /*
- * Counts one more page; returns false if the namespace or the host is at its limit. The limits do
- * not apply to the first pages of a ring, except when it is pinned: then it needs all its pages,
- * and the first ones would be useless without the others.
+ * Counts one more page. With @tcp, returns false if the rings on TCP of the namespace or the host
+ * are at their limit; the limit does not apply to the first pages of a ring.
  */
-static bool charge_page(struct afr_ring_mem *mem, bool pin)
+static bool charge_page(struct afr_ring_mem *mem, bool tcp)
 {
 	struct afr_net *an = mem->an;
-	bool fits;
+	bool first = atomic_inc_return(&mem->held) <= LEAST_PAGES;
 
-	fits = within(atomic_long_inc_return(&an->ring_pages), READ_ONCE(an->set.mem_max), pin);
-	fits &= within(atomic_long_inc_return(&all_pages), READ_ONCE(mem_max), pin);
-	fits |= !pin && atomic_read(&mem->held) < LEAST_PAGES;
-	atomic_inc(&mem->held);
-	if (!fits)
-		uncharge_page(mem);
-	return fits;
+	atomic_long_inc(&an->ring_pages);
+	if (!tcp) {
+		atomic_inc(&mem->rdma);
+		return true;
+	}
+	count_tcp(an, 1);
+	if (first || (fits_tcp(&an->ring_tcp, READ_ONCE(an->set.mem_max)) &&
+		      fits_tcp(&all_tcp, READ_ONCE(mem_max))))
+		return true;
+	uncharge_page(mem, true);
+	return false;
 }
 
 /* Returns the share of rings on RDMA in @most pages, less the pages @promised to existing rings. */
@@ -124,19 +135,16 @@ u32 afr_ring_mem_default_size(struct afr_net *an, u32 wanted)
 /**
  * afr_ring_mem_available() - how many more pages may rings on RDMA have?
  * @an: namespace
- * @pinned: pages that rings on RDMA have, or are about to allocate
+ * @charged: pages that were charged for rings on RDMA, on this host
  *
  * Context: any.
  * Return: pages.
  */
-unsigned long afr_ring_mem_available(const struct afr_net *an, unsigned long pinned)
+unsigned long afr_ring_mem_available(const struct afr_net *an, unsigned long charged)
 {
-	unsigned long ours = rdma_share(READ_ONCE(an->set.mem_max));
-	unsigned long all = rdma_share(READ_ONCE(mem_max));
+	unsigned long most = rdma_share(min(READ_ONCE(an->set.mem_max), READ_ONCE(mem_max)));
 
-	ours -= min(ours, max_t(unsigned long, atomic_long_read(&an->ring_pages), pinned));
-	all -= min(all, max_t(unsigned long, atomic_long_read(&all_pages), pinned));
-	return min(ours, all);
+	return most - min(most, charged);
 }
 
 static unsigned long ring_index(const struct afr_ring_mem *mem, u64 offset)
@@ -174,6 +182,7 @@ void afr_ring_mem_init(struct afr_ring_mem *mem, struct afr_net *an, u32 size,
 	mem->pages = NULL;
 	mem->size = size;
 	atomic_set(&mem->held, 0);
+	atomic_set(&mem->rdma, 0);
 	mem->pinned = false;
 	mem->an = an;
 	mem->memcg = memcg;
@@ -188,8 +197,8 @@ static void drop_page(struct afr_ring_mem *mem, unsigned long i)
 		return;
 	AFR_CHECK(!mem->pinned);	/* a device may use pinned pages (I9) */
 	mem->pages[i] = NULL;
+	uncharge_page(mem, page_private(page));
 	__free_page(page);
-	uncharge_page(mem);
 }
 
 static void drop_pages(struct afr_ring_mem *mem, struct afr_ring_pages gone)
@@ -219,30 +228,32 @@ void afr_ring_mem_destroy(struct afr_ring_mem *mem)
 	mem->pages = NULL;
 }
 
-static int populate_page(struct afr_ring_mem *mem, unsigned long i, bool pin)
+static int populate_page(struct afr_ring_mem *mem, unsigned long i)
 {
+	bool tcp = !READ_ONCE(mem->pinned);
 	struct page *page;
 
 	if (mem->pages[i])
 		return 0;
-	if (!charge_page(mem, pin))
+	if (!charge_page(mem, tcp))
 		return -EDQUOT;
 	page = alloc_page(ring_gfp(mem) | __GFP_ZERO);
 	if (!page) {
-		uncharge_page(mem);
+		uncharge_page(mem, tcp);
 		return -ENOMEM;
 	}
+	set_page_private(page, tcp);	/* for uncharge_page() */
 	/* a sender and a worker that pins the ring may both find no page here */
 	if (cmpxchg(&mem->pages[i], NULL, page)) {
 		__free_page(page);
-		uncharge_page(mem);
+		uncharge_page(mem, tcp);
 		return 0;
 	}
 	afr_netns_count(mem->an->net, AFR_STAT_RING_PAGES);
 	return 0;
 }
 
-static int populate_range(struct afr_ring_mem *mem, u64 offset, u32 len, bool pin)
+static int populate_range(struct afr_ring_mem *mem, u64 offset, u32 len)
 {
 	u32 done = 0;
 	int err = 0;
@@ -257,7 +268,7 @@ static int populate_range(struct afr_ring_mem *mem, u64 offset, u32 len, bool pi
 			kvfree(pages);
 	}
 	while (done < len) {
-		err = populate_page(mem, ring_index(mem, offset + done), pin);
+		err = populate_page(mem, ring_index(mem, offset + done));
 		if (err)
 			break;
 		done += min_t(u32, len - done, PAGE_SIZE - offset_in_page(offset + done));
@@ -266,14 +277,14 @@ static int populate_range(struct afr_ring_mem *mem, u64 offset, u32 len, bool pi
 }
 
 /* Allocates pages by populate_range(), charged to the memory cgroup of the ring. */
-static int back(struct afr_ring_mem *mem, u64 offset, u32 len, bool pin)
+static int back(struct afr_ring_mem *mem, u64 offset, u32 len)
 {
 	struct mem_cgroup *old;
 	int ret;
 
 	/* without this, allocations in a worker would not be charged (T18) */
 	old = set_active_memcg(mem->memcg);
-	ret = populate_range(mem, offset, len, pin);
+	ret = populate_range(mem, offset, len);
 	set_active_memcg(old);
 	if (ret < 0)
 		afr_netns_count(mem->an->net, AFR_STAT_RING_NO_MEMORY);
@@ -291,11 +302,12 @@ static int back(struct afr_ring_mem *mem, u64 offset, u32 len, bool pin)
  *
  * Context: process, the producer. May sleep.
  * Return: number of bytes from @offset on that have pages. If there are none: -ENOMEM; or -EDQUOT
- * if the namespace or the host is at mem_max and the ring has AFR_RING_MEM_MIN bytes of pages.
+ * if the rings on TCP of the namespace or the host are at their limit and the ring has
+ * AFR_RING_MEM_MIN bytes of pages.
  */
 int afr_ring_mem_populate(struct afr_ring_mem *mem, u64 offset, u32 len)
 {
-	return len ? back(mem, offset, len, false) : 0;
+	return len ? back(mem, offset, len) : 0;
 }
 
 /**
@@ -306,7 +318,7 @@ int afr_ring_mem_populate(struct afr_ring_mem *mem, u64 offset, u32 len)
  * Context: any, holding the lock that the consumer holds in afr_ring_mem_release(); after
  * afr_ring_mem_trim().
  * Return: false if the page of @offset has been allocated meanwhile, or the ring has so few pages
- * that afr_ring_mem_populate() would allocate one in spite of mem_max.
+ * that afr_ring_mem_populate() would allocate one beyond all limits.
  */
 bool afr_ring_mem_starved(const struct afr_ring_mem *mem, u64 offset)
 {
@@ -316,27 +328,47 @@ bool afr_ring_mem_starved(const struct afr_ring_mem *mem, u64 offset)
 
 /**
  * afr_ring_mem_pin() - allocate all pages of a ring, and keep them until afr_ring_mem_unpin()
- * @mem: ring, to be registered with a device
+ * @mem: ring, to be registered with a device; charged by afr_ring_quota_charge()
  *
  * Context: process. No release may run concurrently, unless the caller has set @mem->pinned under
  * the consumer's lock before.
- * Return: 0, -ENOMEM or -EDQUOT; on failure the ring is not pinned.
+ * Return: 0 or -ENOMEM; then the ring is not pinned.
  */
 int afr_ring_mem_pin(struct afr_ring_mem *mem)
 {
+	unsigned long i;
 	u32 done;
 	int ret;
 
 	/* first, so that no release frees the pages that are allocated here */
 	mem->pinned = true;
 	for (done = 0; done < mem->size; done += ret) {
-		ret = back(mem, done, mem->size - done, true);
+		ret = back(mem, done, mem->size - done);
 		if (ret < 0) {
 			mem->pinned = false;
 			return ret;
 		}
 	}
+	for (i = 0; i < afr_ring_mem_pages(mem); i++) {
+		if (!page_private(mem->pages[i]))
+			continue;
+		set_page_private(mem->pages[i], false);
+		count_tcp(mem->an, -1);
+		atomic_inc(&mem->rdma);
+	}
 	return 0;
+}
+
+/**
+ * afr_ring_mem_on_rdma() - has a ring pages that were charged for RDMA?
+ * @mem: ring
+ *
+ * Context: any.
+ * Return: true while the ring is pinned, and afterwards until those pages are freed.
+ */
+bool afr_ring_mem_on_rdma(const struct afr_ring_mem *mem)
+{
+	return mem->pinned || atomic_read(&mem->rdma);
 }
 
 /**

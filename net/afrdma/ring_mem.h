@@ -35,6 +35,7 @@ struct afr_ring_mem {
 	struct page	**pages;	/* NULL until the first page is needed */
 	u32		size;		/* bytes, a power of two >= AFR_RING_MEM_MIN */
 	atomic_t	held;		/* number of pages allocated */
+	atomic_t	rdma;		/* how many of them were charged for RDMA (ring_quota.c) */
 	bool		pinned;		/* for a device: pages stay until afr_ring_mem_unpin() */
 	struct afr_net	*an;
 	struct mem_cgroup *memcg;	/* charged for the pages; may be NULL */
@@ -51,7 +52,7 @@ void afr_ring_mem_destroy(struct afr_ring_mem *mem);
 void afr_ring_mem_setup(void);
 
 u32 afr_ring_mem_default_size(struct afr_net *an, u32 wanted);
-unsigned long afr_ring_mem_available(const struct afr_net *an, unsigned long pinned);
+unsigned long afr_ring_mem_available(const struct afr_net *an, unsigned long charged);
 
 #define AFR_RING_MEM_RETRY_MS	10	/* delay before a retry after -ENOMEM */
 /* Delay before a retry after -EDQUOT; for a receive ring only: a sender waits to be woken. */
@@ -61,6 +62,7 @@ int afr_ring_mem_populate(struct afr_ring_mem *mem, u64 offset, u32 len);
 bool afr_ring_mem_starved(const struct afr_ring_mem *mem, u64 offset);
 int afr_ring_mem_pin(struct afr_ring_mem *mem);
 void afr_ring_mem_unpin(struct afr_ring_mem *mem);
+bool afr_ring_mem_on_rdma(const struct afr_ring_mem *mem);
 void afr_ring_mem_release(struct afr_ring_mem *mem, u64 from, u64 to, u64 end);
 void afr_ring_mem_trim(struct afr_ring_mem *mem, u64 from, u64 end);
 

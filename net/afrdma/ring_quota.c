@@ -9,6 +9,9 @@
  * program may have many peers, and one user must not lock out the others. A holder that has nothing
  * yet may always have one connection if there is memory for it.
  *
+ * An attach stays charged after its rings were unpinned, until all pages that they had then are
+ * free: otherwise a holder could get more memory by leaving RDMA with unread bytes.
+ *
  * Peers are identified by address, because a host can invent any number of instances. An IPv6 host
  * may use every address of its /64, so an IPv6 peer is identified by that prefix.
  */
@@ -127,17 +130,16 @@ static void put_holder(struct afr_holder *h)
 }
 
 /*
- * Checks whether rings of @pages pages, of which @more are not allocated yet, may be pinned.
- * Returns 0, -EDQUOT or the error of the holder whose share is used up.
+ * Checks whether rings of @pages pages may be pinned. Returns 0, -EDQUOT or the error of the holder
+ * whose share is used up.
  */
-static int check_quota(const struct afr_ring_quota *share, struct afr_net *an, unsigned long pages,
-		       unsigned long more)
+static int check_quota(const struct afr_ring_quota *share, struct afr_net *an, unsigned long pages)
 {
 	unsigned long free = afr_ring_mem_available(an, all_pages), held;
 	unsigned int kind;
 
 	lockdep_assert_held(&holders_lock);
-	if (more > free)
+	if (pages > free)
 		return -EDQUOT;
 	for (kind = 0; kind < AFR_QUOTAS; kind++) {
 		held = share->of[kind]->pages;
@@ -171,7 +173,7 @@ static void put_holders(struct afr_ring_quota *share)
 
 /**
  * afr_ring_quota_charge() - charge the pages of both rings to the peer and the user, before pinning
- * @share: quota of the attach, all zero
+ * @share: quota of the attach; nothing happens if the rings are still charged
  * @an: namespace
  * @remote: address of the peer
  * @uid: owner of the socket
@@ -188,14 +190,15 @@ int afr_ring_quota_charge(struct afr_ring_quota *share, struct afr_net *an,
 			  const struct afr_ring_mem *snd, const struct afr_ring_mem *rcv)
 {
 	unsigned long pages = afr_ring_mem_pages(snd) + afr_ring_mem_pages(rcv);
-	unsigned long there = atomic_read(&snd->held) + atomic_read(&rcv->held);
 	int err = -ENOMEM;
 
+	if (share->pages)
+		return 0;
 	share->of[AFR_QUOTA_PEER] = get_holder(key_of_peer(remote));
 	share->of[AFR_QUOTA_USER] = get_holder(key_of_user(uid));
 	if (share->of[AFR_QUOTA_PEER] && share->of[AFR_QUOTA_USER]) {
 		spin_lock(&holders_lock);
-		err = check_quota(share, an, pages, pages - min(there, pages));
+		err = check_quota(share, an, pages);
 		if (!err)
 			add(share, pages);
 		spin_unlock(&holders_lock);
@@ -210,7 +213,7 @@ int afr_ring_quota_charge(struct afr_ring_quota *share, struct afr_net *an,
 }
 
 /**
- * afr_ring_quota_uncharge() - uncharge the rings of an attach, after unpinning
+ * afr_ring_quota_uncharge() - uncharge the rings of an attach, when !afr_ring_mem_on_rdma()
  * @share: quota of the attach; nothing happens if nothing was charged
  *
  * Context: process.

@@ -169,8 +169,9 @@ static const struct ctl_table afr_settings_table[] = {
 	 */
 	SETTING_INT(unprivileged, 0, 1),
 	/*
-	 * Maximum number of pages of ring memory in this network namespace. Each ring may exceed
-	 * it by its first 16 KiB.
+	 * Maximum number of pages of ring memory in this network namespace: three quarters for
+	 * connections on RDMA, a quarter for those on TCP. Each ring on TCP may exceed it by its
+	 * first 16 KiB.
 	 */
 	SETTING_PAGES(mem_max),
 };

@@ -64,6 +64,7 @@ static void run(struct afr_conn *conn)
 	if (afr_conn_tx_mode(conn) == AFR_MODE_FRAMED)
 		afr_send_blocked(conn);
 	afr_frame_tx_push(conn);
+	afr_conn_rings_uncharge(conn);
 	if (!test_bit(AFR_F_ACTIVE, &conn->flags))
 		return;		/* finished */
 	if (READ_ONCE(conn->out.pending) & AFR_PENDING_PIGGYBACK &&

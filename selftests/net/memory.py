@@ -5,19 +5,24 @@
     memory.py deaf PORT UID COUNT
                         accept COUNT connections and read nothing until a line comes on stdin
     memory.py stuff HOST PORT UID COUNT
-                        fill COUNT connections, and keep them open until a line comes on stdin
+                        fill COUNT connections that use AF_RDMA but stay on TCP, and keep them open
+                        until a line comes on stdin
     memory.py echo PORT UID REASON COUNT
                         echo on COUNT connections, one after the other, all but the first with
-                        SO_RCVLOWAT; each must be on TCP for REASON when it ends
+                        SO_RCVLOWAT; each must have REASON when it ends
     memory.py stream HOST PORT UID REASON
-                        check an echo until AFRDMA_INFO shows a final reason, then an echo of
-                        1 MiB more; TCP must carry all bytes, and the reason must be REASON
+                        check an echo until the connection is on RDMA or AFRDMA_INFO shows a final
+                        reason, then an echo of 1 MiB more. If REASON is 0, RDMA must carry bytes in
+                        both directions; else TCP must carry all, and the reason must be REASON
     memory.py keep PORT UID
-                        accept connections and keep them open until a line comes on stdin
-    memory.py hold HOST PORT UID LOCAL COUNT RDMA REASON
+                        accept connections and keep them open until a line comes on stdin; if that
+                        is "read", first read what has come on each, and wait for another line
+    memory.py hold HOST PORT UID LOCAL COUNT RDMA REASON BYTES
                         open COUNT connections from the address LOCAL, of which RDMA must be on
-                        RDMA and the others on TCP for REASON; keep them until a line comes on stdin
+                        RDMA and the others on TCP for REASON; send BYTES bytes on each, and keep
+                        them until a line comes on stdin
 """
+import contextlib
 import os
 import random
 import select
@@ -29,7 +34,7 @@ import time
 
 from death import SOL_AFRDMA, info, rdma_socket
 
-AFRDMA_RDMA, ALWAYS = 2, 2
+AFRDMA_RDMA, NEVER, ALWAYS = 2, 1, 2
 NOT_YET, UPGRADING = 20, 47
 MIB, CHUNK = 1 << 20, 1 << 16
 
@@ -49,7 +54,11 @@ def wait(conns):
     After an orderly close() each connection would stay until the peer closes its end.
     """
     print("ready", flush=True)
-    sys.stdin.readline()
+    while sys.stdin.readline() == "read\n":
+        for conn in conns:
+            with contextlib.suppress(ConnectionResetError):
+                while select.select([conn], [], [], 0)[0] and conn.recv(MIB):
+                    pass
     for conn in conns:
         conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
@@ -69,6 +78,7 @@ def stuff(host, port, count):
     for _ in range(count):
         conns.append(rdma_socket())
         conns[-1].connect((host, port))
+        conns[-1].setsockopt(SOL_AFRDMA, AFRDMA_RDMA, struct.pack("i", NEVER))
         conns[-1].setblocking(False)
     sent, last = 0, time.monotonic()
     while time.monotonic() - last < 1:
@@ -126,8 +136,10 @@ def stream(host, port, reason):
             sys.exit("after 30 s there is no reason why it is not on RDMA")
     now = info(conn)
     print(f"{total} bytes each way in {time.monotonic() - start:.2f} s: {now}")
-    if now["tx_rdma"] or now["rx_rdma"] or now["reason"] != reason:
-        sys.exit(f"expected TCP for reason {reason}")
+    if now["reason"] != reason:
+        sys.exit(f"expected reason {reason}")
+    if (bool(now["tx_rdma"]), bool(now["rx_rdma"])) != (not reason, not reason):
+        sys.exit("the bytes were on the wrong path")
 
 
 def keep(port):
@@ -148,7 +160,7 @@ def decided(conn):
     return now["link"] or now["reason"] not in (0, NOT_YET, UPGRADING)
 
 
-def hold(host, port, local, count, rdma, reason):
+def hold(host, port, local, count, rdma, reason, size):
     """Open the connections one by one, so that the quota refuses a known number of them."""
     conns = []
     for number in range(count):
@@ -163,6 +175,7 @@ def hold(host, port, local, count, rdma, reason):
             if time.monotonic() > end:
                 sys.exit(f"connection {number}: neither RDMA nor a reason: {info(conn)}")
             time.sleep(0.005)
+        conn.sendall(bytes(size))
         conns.append(conn)
     there = [conn for conn in conns if info(conn)["link"]]
     reasons = {info(conn)["reason"] for conn in conns if conn not in there}

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # For the lab (selftests/lab/run), in both guests: a user or peer that fills ring memory does
-# not stop others. When unread data of one user fills the memory, other users' streams continue
-# on TCP, and both ends report the reason. No single peer or user gets all the memory that pinned
-# rings may use. Connections that have left RDMA, or have ended, hold no pages.
+# not stop others. When unread data of one user fills the memory of connections on TCP, other users
+# still get RDMA; and when there is no memory for RDMA, their streams continue on TCP, and both ends
+# report the reason. No single peer or user gets all the memory that pinned rings may use, nor by
+# leaving RDMA with unread bytes. Connections that have left RDMA, or have ended, hold no pages.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -51,23 +52,43 @@ end() {
 ready() { printed "$1" ready || ! kill -0 "${pid[$1]}" 2>/dev/null; }
 is_ready() { wait_for 60 ready "$1"; printed "$1" ready; }
 
-# User 1 fills b's ring memory with bytes that its server does not read; the streams of user 2
-# continue.
+# echo_at PORT REASON COUNT: at b, start a server of user 2 for "stream_to PORT REASON" at a
+echo_at() {
+	timeout 120 python3 "$memory" echo "$1" 2 "$(reason "$2")" "$3" >"$work/echo.$1" 2>&1 &
+	server=$!
+	wait_for 20 printed "echo.$1" listening
+}
+echoed() {
+	check "unread: the server reports $2" wait "$server"
+	sed 's/^/# /' "$work/echo.$1"
+}
+stream_to() {
+	check "unread: a stream of another user, $3" timeout 60 python3 "$memory" stream \
+		"$AFR_PEER" "$1" 2 "$(reason "$2")" >"$work/stream" 2>&1
+	sed 's/^/# /' "$work/stream"
+}
+
+# User 1 fills the quarter of b's ring memory that is for connections on TCP, with bytes that its
+# server does not read. Another user still gets RDMA. With the limit so low that RDMA has less than
+# one connection needs, the streams of that user continue on TCP.
 unread() {
+	local server
 	if [ "$AFR_ROLE" = b ]; then
 		echo 2000 >"$mem_max"
 		begin deaf deaf 7300 1 50
 		wait_for 20 printed deaf listening
-		timeout 120 python3 "$memory" echo 7301 2 "$(reason RING_LIMIT)" 2 \
-			>"$work/echo" 2>&1 &
-		local server=$!
-		wait_for 20 printed echo listening
+		echo_at 7301 NONE 1
 		barrier "unread: listens"
 		barrier "unread: full" 240
-		check "unread: ring memory is full" more_than pages 1999
+		check "unread: the memory for TCP is full" more_than pages 499
+		check "unread: no connection of user 1 is on RDMA" none on_rdma
+		barrier "unread: on RDMA"
+		echoed 7301 NONE
+		echo 160 >"$mem_max"
+		echo_at 7302 RING_LIMIT 2
+		barrier "unread: no memory"
 		barrier "unread: streamed"
-		check "unread: the server reports RING_LIMIT" wait "$server"
-		sed 's/^/# /' "$work/echo"
+		echoed 7302 RING_LIMIT
 		end deaf
 		check "unread: all pages are freed" wait_for 10 none pages
 		echo "$before" >"$mem_max"
@@ -76,12 +97,10 @@ unread() {
 		begin stuff stuff "$AFR_PEER" 7300 1 50
 		check "unread: all buffers are full" is_ready stuff
 		barrier "unread: full" 240
-		for i in 1 2; do
-			check "unread: stream $i of another user, on TCP for RING_LIMIT" \
-				timeout 60 python3 "$memory" stream "$AFR_PEER" 7301 2 \
-				"$(reason RING_LIMIT)" >"$work/stream" 2>&1
-			sed 's/^/# /' "$work/stream"
-		done
+		stream_to 7301 NONE "on RDMA"
+		barrier "unread: on RDMA"
+		barrier "unread: no memory"
+		for i in 1 2; do stream_to 7302 RING_LIMIT "on TCP for RING_LIMIT, $i"; done
 		barrier "unread: streamed"
 		end stuff
 		check "unread: all pages are freed" wait_for 20 none pages
@@ -89,11 +108,12 @@ unread() {
 	barrier "unread: over"
 }
 
-# hold NAME ADDRESS PORT COUNT RDMA REASON: at a, open COUNT connections from ADDRESS to b. The
-# number RDMA says how many of them must be on RDMA; the others must be on TCP for REASON.
+# hold NAME ADDRESS PORT COUNT RDMA REASON [BYTES]: at a, open COUNT connections from ADDRESS to b,
+# and send BYTES bytes on each. The number RDMA says how many of them must be on RDMA; the others
+# must be on TCP for REASON.
 hold() {
-	begin "$1" hold "$AFR_PEER" "$3" 3 "$2" "$4" "$5" "$(reason "$6")"
-	check "shares: $1: $5 of $4 on RDMA, the others on TCP for $6" is_ready "$1"
+	begin "$1" hold "$AFR_PEER" "$3" 3 "$2" "$4" "$5" "$(reason "$6")" "${7:-0}"
+	check "$1: $5 of $4 on RDMA, the others on TCP for $6" is_ready "$1"
 }
 
 # RDMA may use 3072 pages of b, and each connection takes 128 of them. The first address gets half
@@ -165,13 +185,53 @@ left() {
 	barrier "left: over"
 }
 
+# Connections that have left RDMA with unread bytes count towards the share of their peer, until the
+# bytes are read: the peer cannot get more memory in this way. RDMA may use 3072 pages of b, so a
+# peer gets 12 connections of 128 pages.
+unread_left() {
+	if [ "$AFR_ROLE" = b ]; then
+		echo 4096 >"$mem_max"
+		begin user1 keep 7330 1
+		wait_for 20 printed user1 listening
+		barrier "unread_left: listens"
+		barrier "unread_left: moved" 240
+		check "unread_left: all have left RDMA" wait_for 10 none on_rdma
+		check "unread_left: unread bytes" more_than pages 299
+		barrier "unread_left: left"
+		barrier "unread_left: refused" 240
+		echo read >&"${fd[user1]}"
+		check "unread_left: no page is held" wait_for 10 none pages
+		barrier "unread_left: read"
+		barrier "unread_left: end"
+		end user1
+		check "unread_left: all pages are freed" wait_for 10 none pages
+		echo "$before" >"$mem_max"
+	else
+		barrier "unread_left: listens"
+		hold movers "$AFR_ME" 7330 12 12 NONE 100000
+		for id in $(smctl -j conn path rdma | json '*[c["id"] for c in x], sep=" "'); do
+			smctl conn move "$id" tcp
+		done
+		barrier "unread_left: moved" 240
+		barrier "unread_left: left"
+		hold refused "$AFR_ME" 7330 2 0 PEER_SHARE
+		end refused
+		barrier "unread_left: refused" 240
+		barrier "unread_left: read"
+		hold granted "$AFR_ME" 7330 12 12 NONE
+		end movers; end granted
+		barrier "unread_left: end"
+	fi
+	barrier "unread_left: over"
+}
+
 barrier begin
 # Only b's limits are tested, so a gets enough memory for all connections.
 if [ "$AFR_ROLE" = a ]; then
 	echo 1000000 >$mem_max
 	echo 1000000 >/sys/module/afrdma/parameters/mem_max
 fi
-[ $# -gt 0 ] || set -- unread shares left
+[ $# -gt 0 ] || set -- unread shares left unread_left
 for part; do "$part"; done
 barrier end
 rm -rf "$work"
