@@ -197,7 +197,7 @@ static u64 delivered(struct afr_conn *conn)
 
 /*
  * The socket was just closed: keeps the connection so that it delivers its bytes, or aborts it if
- * orphans_max is reached (E3).
+ * orphans_max or the share of its user is reached (E3).
  */
 static void new_orphan(struct afr_conn *conn)
 {
@@ -206,7 +206,7 @@ static void new_orphan(struct afr_conn *conn)
 	afr_netns_count(an->net, AFR_STAT_CONN_ORPHANED);
 	conn->orphan_sum = delivered(conn);
 	afr_conn_timer(conn, AFR_T_ORPHAN, READ_ONCE(an->set.orphan_timeout_ms));
-	if (afr_netns_charge_orphan(an, &an->orphans))
+	if (afr_netns_charge_orphan(an, &an->orphans, sock_i_uid(conn->tcp->sk)))
 		set_bit(AFR_F_ORPHAN_COUNTED, &conn->flags);
 	else
 		afr_conn_abort(conn, AFR_REASON_ORPHAN_LIMIT);
@@ -239,12 +239,13 @@ static void orphan_delivered(struct afr_conn *conn)
 {
 	struct afr_net *an = conn->an;
 	int fin = max(tcp_fin_time(conn->tcp->sk), 1);	/* a few RTOs if TCP_LINGER2 is -1 */
+	kuid_t uid = sock_i_uid(conn->tcp->sk);
 
 	afr_conn_timer(conn, AFR_T_ORPHAN, min_t(unsigned int, jiffies_to_msecs(fin),
 						 READ_ONCE(an->set.orphan_timeout_ms)));
 	clear_bit(AFR_F_ORPHAN_COUNTED, &conn->flags);
-	afr_netns_uncharge_orphan(&an->orphans);
-	if (afr_netns_charge_orphan(an, &an->orphans_done))
+	afr_netns_uncharge_orphan(&an->orphans, uid);
+	if (afr_netns_charge_orphan(an, &an->orphans_done, uid))
 		set_bit(AFR_F_ORPHAN_DONE, &conn->flags);
 	else
 		afr_conn_abort(conn, AFR_REASON_ORPHAN_LIMIT);

@@ -461,9 +461,9 @@ void afr_conn_finish(struct afr_conn *conn)
 		return;
 	timer_delete_sync(&conn->worker.timer);
 	if (test_bit(AFR_F_ORPHAN_COUNTED, &conn->flags))
-		afr_netns_uncharge_orphan(&conn->an->orphans);
+		afr_netns_uncharge_orphan(&conn->an->orphans, sock_i_uid(conn->tcp->sk));
 	if (test_bit(AFR_F_ORPHAN_DONE, &conn->flags))
-		afr_netns_uncharge_orphan(&conn->an->orphans_done);
+		afr_netns_uncharge_orphan(&conn->an->orphans_done, sock_i_uid(conn->tcp->sk));
 	set_bit(AFR_F_FINISHED, &conn->flags);
 	afr_conn_put(conn);
 	/*

@@ -29,6 +29,11 @@ MODULE_PARM_DESC(orphans_max,
 
 static atomic_t all_orphans = ATOMIC_INIT(0);
 
+/* Orphans by user, in all namespaces; users whose ids are equal modulo USERS share an element. */
+#define USERS	4096
+static atomic_t orphans_of[USERS];
+#define USER_WEIGHT	4LL	/* as for ring memory, ring_quota.c */
+
 /* sysctl.c has the bounds and descriptions. */
 static const struct afr_settings afr_settings_default = {
 	.enabled		= 1,
@@ -204,31 +209,43 @@ bool afr_netns_charge(struct afr_net *an, atomic_t *count, int most)
  * afr_netns_charge_orphan() - count one more closed connection
  * @an: namespace of the connection
  * @count: @an->orphans if the connection still delivers bytes, else @an->orphans_done
+ * @uid: owner of the socket
  *
  * Orphans are also limited for the whole host, so that a user cannot get more of them by creating
- * namespaces. Undone by afr_netns_uncharge_orphan().
+ * namespaces. And a user may have at most USER_WEIGHT times as many orphans as can then still be
+ * added, but always one, so that no user can use up the limits for all others. Undone by
+ * afr_netns_uncharge_orphan().
  *
  * Context: any.
  * Return: as afr_netns_charge().
  */
-bool afr_netns_charge_orphan(struct afr_net *an, atomic_t *count)
+bool afr_netns_charge_orphan(struct afr_net *an, atomic_t *count, kuid_t uid)
 {
-	if (!afr_netns_charge(an, &all_orphans, READ_ONCE(orphans_max)))
+	s64 left = min(READ_ONCE(orphans_max) - atomic_read(&all_orphans),
+		       READ_ONCE(an->set.orphans_max) - atomic_read(count)) - 1;
+	atomic_t *users = &orphans_of[__kuid_val(uid) % USERS];
+
+	if (!afr_netns_charge(an, users, clamp_t(s64, USER_WEIGHT * left, 1, INT_MAX)))
 		return false;
-	if (afr_netns_charge(an, count, READ_ONCE(an->set.orphans_max)))
-		return true;
-	atomic_dec(&all_orphans);
+	if (afr_netns_charge(an, &all_orphans, READ_ONCE(orphans_max))) {
+		if (afr_netns_charge(an, count, READ_ONCE(an->set.orphans_max)))
+			return true;
+		atomic_dec(&all_orphans);
+	}
+	atomic_dec(users);
 	return false;
 }
 
 /**
  * afr_netns_uncharge_orphan() - uncount a closed connection that is gone or changes its counter
  * @count: as given to afr_netns_charge_orphan()
+ * @uid: the same
  *
  * Context: any.
  */
-void afr_netns_uncharge_orphan(atomic_t *count)
+void afr_netns_uncharge_orphan(atomic_t *count, kuid_t uid)
 {
+	atomic_dec(&orphans_of[__kuid_val(uid) % USERS]);
 	atomic_dec(count);
 	atomic_dec(&all_orphans);
 }

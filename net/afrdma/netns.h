@@ -65,6 +65,7 @@
 #include <linux/siphash.h>
 #include <linux/socket.h>
 #include <linux/types.h>
+#include <linux/uidgid.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
 
@@ -151,8 +152,8 @@ const char *afr_netns_counter_name(enum afr_stat stat);
 const char *afr_netns_counter_text(enum afr_stat stat);
 
 bool afr_netns_charge(struct afr_net *an, atomic_t *count, int most);
-bool afr_netns_charge_orphan(struct afr_net *an, atomic_t *count);
-void afr_netns_uncharge_orphan(atomic_t *count);
+bool afr_netns_charge_orphan(struct afr_net *an, atomic_t *count, kuid_t uid);
+void afr_netns_uncharge_orphan(atomic_t *count, kuid_t uid);
 
 void afr_netns_secret(struct afr_net *an, const u8 instance[16],
 		      const struct sockaddr_storage *local, const struct sockaddr_storage *remote,

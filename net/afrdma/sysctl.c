@@ -131,8 +131,9 @@ static const struct ctl_table afr_settings_table[] = {
 	SETTING_INT(attaches_max, 0, INT_MAX),
 	/*
 	 * Maximum number of closed connections that still deliver bytes, and also of those that
-	 * have delivered them and wait for the end of the peer. A further one is reset. The
-	 * module parameter orphans_max limits all network namespaces together.
+	 * have delivered them and wait for the end of the peer. A further one is reset. One
+	 * user may have at most four fifths. The module parameter orphans_max limits all network
+	 * namespaces together.
 	 */
 	SETTING_INT(orphans_max, 0, INT_MAX),
 	/*

@@ -33,6 +33,12 @@
     death.py keep PORT COUNT     read COUNT connections to their ends, one by one, and close none
     death.py leave HOST PORT COUNT
                                  open COUNT connections, one by one, send on each and close it
+    death.py lazy PORT MARK      listen on PORT and PORT + 1, and accept nothing until the file MARK
+                                 exists; then accept one connection on PORT + 1, which must be
+                                 framed and end after one byte
+    death.py drop HOST PORT COUNT UID
+                                 as user UID, open COUNT connections, one by one, send a byte on
+                                 each and close it, whether or not the peer has accepted it
     death.py hold                keep one socket open until the end of stdin
 """
 import ctypes
@@ -50,6 +56,7 @@ import time
 AF_RDMA = int(os.environ.get("AFR_FAMILY", "27"))
 PROTO_INET6 = 1         # AFRDMA_PROTO_INET6
 SOL_AFRDMA, AFRDMA_INFO = 427, 1
+FRAMED = 4              # AFRDMA_MODE_FRAMED
 PATH_RDMA = 1
 CHUNK = 1 << 15
 LEFT = 100000                   # bytes that "leave" sends on each connection
@@ -381,6 +388,32 @@ def leave(host, port, count):
         time.sleep(0.2)         # until "keep" has sent FINACK, which may wait to be piggybacked
 
 
+def lazy(port, mark):
+    listeners = [rdma_socket(), rdma_socket()]
+    for number, listener in enumerate(listeners):
+        listener.bind(("", port + number))
+        listener.listen(100)
+    print("listening", flush=True)
+    while not mark.exists():
+        time.sleep(0.1)
+    try:
+        conn, _ = listeners[1].accept()
+        got = conn.recv(1 << 16) + conn.recv(1 << 16)
+    except OSError as err:
+        sys.exit(f"the connection has ended with an error: {err}")
+    print(f"received {got}, {info(conn)}")
+    if got != b"!" or info(conn)["mode"] != FRAMED:
+        sys.exit("expected one byte and the end of a framed connection")
+
+
+def drop(host, port, count, uid):
+    os.setuid(uid)
+    for _ in range(count):
+        with rdma_socket() as conn:
+            conn.connect((host, port))
+            conn.sendall(b"!")
+
+
 def hold():
     with rdma_socket():
         print("open", flush=True)
@@ -413,6 +446,10 @@ if __name__ == "__main__":
         deaf(int(args[0]))
     elif what == "stuffed":
         stuffed(args[0], int(args[1]))
+    elif what == "lazy":
+        lazy(int(args[0]), pathlib.Path(args[1]))
+    elif what == "drop":
+        drop(args[0], int(args[1]), int(args[2]), int(args[3]))
     elif what == "hold":
         hold()
     else:

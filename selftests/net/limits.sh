@@ -54,6 +54,7 @@ refused() {
 	barrier "restored $port"
 }
 
+orphans() { [ "$(smctl -j conn orphan true | grep -o '"id"' | wc -l)" -eq "$1" ]; }
 more_than() { [ "$(counted "$1")" -gt "$2" ]; }
 
 # With orphans_max 0, close() with undelivered bytes resets the connection.
@@ -118,6 +119,38 @@ kept_open() {
 	fi
 	barrier "over $port"
 	[ "$AFR_ROLE" = b ] || echo 8192 >/proc/sys/net/afrdma/orphans_max
+}
+
+# User 1 closes connections that the server never accepts, so that nothing acknowledges their end.
+# They get at most four times as many orphans as they leave free, 8 of 10. A connection that user 2
+# closes is delivered nevertheless, though its server accepts it only later.
+dropped() {
+	port=$((port + 1))
+	if [ "$AFR_ROLE" = b ]; then
+		timeout 120 python3 "$death" lazy $port "$work/accept" >"$work/serve.$port" 2>&1 &
+		server=$!
+		wait_for 20 listening
+		barrier "listens $port"
+		barrier "dropped $port"
+		touch "$work/accept"
+		check "orphans_max: the connection of another user is delivered" wait "$server"
+		sed 's/^/# /' "$work/serve.$port"
+	else
+		barrier "listens $port"
+		wait_for 20 orphans 0
+		echo 10 >/proc/sys/net/afrdma/orphans_max
+		check "orphans_max: user 1 has closed" timeout 60 python3 "$death" drop \
+			"$AFR_PEER" $port 30 1
+		check "orphans_max: user 1 has a share" wait_for 10 orphans 8
+		check "orphans_max: user 2 has closed" timeout 60 python3 "$death" drop \
+			"$AFR_PEER" $((port + 1)) 1 2
+		check "orphans_max: user 2 has one" wait_for 10 orphans 9
+		barrier "dropped $port"
+		check "orphans_max: all have ended" wait_for 20 orphans 0
+		echo 8192 >/proc/sys/net/afrdma/orphans_max
+	fi
+	port=$((port + 1))
+	barrier "over $port"
 }
 
 # With mem_max 0 each ring gets only the few pages that are exempt from all limits.
@@ -208,6 +241,7 @@ unread read "there are pages and the peer reads"
 no_orphans
 no_orphans_anywhere
 kept_open
+dropped
 barrier end
 rm -rf "$work"
 exit 0

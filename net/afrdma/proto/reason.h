@@ -81,7 +81,7 @@
 	AFR_REASON(85, ORPHAN_DATA, "data arrived after the program had closed the socket or shut down both directions, so the connection was reset, as with TCP") \
 	AFR_REASON(86, ORPHAN_TIMEOUT, "after the program had closed the socket, the peer took nothing for orphan_timeout_ms, or did not end in time, so the connection was reset") \
 	AFR_REASON(87, PEER_ERROR, "the peer aborted the connection with an ERROR frame after a protocol violation: its trace event afrdma_conn_abort has the reason") \
-	AFR_REASON(88, ORPHAN_LIMIT, "the program closed the socket while too many closed connections still delivered, so the connection was reset: raise sysctl net.afrdma.orphans_max and orphans_max of the module") \
+	AFR_REASON(88, ORPHAN_LIMIT, "the program closed the socket while too many closed connections, of all users or of its user, still delivered, so the connection was reset: raise sysctl net.afrdma.orphans_max and orphans_max of the module") \
 	AFR_REASON(89, HELLO_BAD, "protocol violation by the peer: a HELLO with the right proof and a wrong length, version, ring size or reserved field") \
 	AFR_REASON(90, HELLO_CUT, "the connection ended, or hello_timeout_ms expired, in the middle of the HELLO of the peer") \
 	AFR_REASON(91, FRAME_BAD, "protocol violation by the peer: a frame with an impossible type, length, flag or field") \
