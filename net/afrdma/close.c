@@ -154,9 +154,9 @@ void afr_close_tcp_eof(struct afr_conn *conn, int err)
  *	from TCP
  *
  * The worker notices a reset only after it has read all frames that arrived before the reset, which
- * it cannot while the receive ring gets no page and the program does not read. If the send window
- * is closed as well, nothing is written to TCP, so no write returns the error, and send() would
- * sleep for ever.
+ * it cannot while the receive ring gets no page and the program does not read. If the send
+ * direction is suspended or its window is closed as well, nothing is written to TCP, so no write
+ * returns the error, and send() would sleep for ever.
  *
  * Context: connection worker.
  */
@@ -291,8 +291,8 @@ static void run_orphan(struct afr_conn *conn)
 }
 
 /*
- * Called when the program has shut down both directions: aborts the connection if the peer has
- * sent more bytes since, which cannot be delivered (RFC 9293, 3.10.7.4).
+ * Called after the program has shut down both directions: aborts the connection if more bytes have
+ * come into the receive ring since, which cannot be delivered (RFC 9293, 3.10.7.4).
  */
 static void run_rx_refused(struct afr_conn *conn)
 {
@@ -337,7 +337,8 @@ static void finish(struct afr_conn *conn)
  * Shuts down TCP for writing, and resets it if it has dropped its FIN. tcp_send_fin() drops a FIN
  * for which it cannot allocate a packet and never retries, so both ends would keep the connection
  * until the orphan timeout. Both streams are complete here, so the reset loses no byte of them; a
- * peer that has not received the last FINACK yet gets EPIPE instead of an orderly end.
+ * peer that has not received the last FINACK yet sees a reset (ECONNRESET) instead of an orderly
+ * end.
  */
 static void send_tcp_fin(struct afr_conn *conn)
 {

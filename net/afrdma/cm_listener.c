@@ -34,7 +34,7 @@
 struct afr_cm_listener {
 	struct afr_net		*an;
 	unsigned int		users;
-	/* set by afr_cm_listener_port(): a host with only clients needs no listener */
+	/* set by afr_cm_listener_port(), which only servers call: clients need no listener */
 	struct workqueue_struct	*wq;		/* runs request_work() */
 	struct rdma_cm_id	*id4, *id6;	/* id6 is NULL without IPv6 */
 	u16			port;
@@ -190,7 +190,10 @@ static int try_listen(struct afr_cm_listener *s)
 	struct rdma_cm_id *id;
 	__be16 port;
 
-	/* siw and erdma create a socket in the current task's namespace: it must be a worker */
+	/*
+	 * siw and erdma create a socket in the namespace of the current task. For a worker of a
+	 * workqueue that is the initial namespace, as it has to be.
+	 */
 	AFR_CHECK(current->flags & PF_WQ_WORKER);
 	if (!s->wq)
 		s->wq = alloc_workqueue("afrdma_service", WQ_UNBOUND, 0);
@@ -224,8 +227,8 @@ static int any_usable(const struct afr_device_info *info, void *arg)
  * @family: address family of the socket; unused, as the port is the same for both
  *
  * Context: process; unless afr_cm_listener_started() is true, only in a workqueue worker.
- * Return: the port in host order; 0 without a listener: @an is not the initial namespace, there is
- * no usable RDMA device, @an has no AF_RDMA socket (only orphans), or an error occurred.
+ * Return: the port in host order; 0 if @an is not the initial namespace, there is no usable RDMA
+ * device, @an has no AF_RDMA socket (only orphans), or the listener could not be created.
  */
 u16 afr_cm_listener_port(struct afr_net *an, sa_family_t family)
 {

@@ -130,7 +130,7 @@ struct afr_conn *afr_conn_alloc(struct afr_net *an, struct sock *sk,
 }
 
 /**
- * afr_conn_create() - set the TCP socket of a new connection, and enter it in the table
+ * afr_conn_create() - add a new connection, with its TCP socket, to the table
  * @conn: from afr_conn_alloc()
  * @tcp: TCP socket, owned by the connection from now on
  *
@@ -215,7 +215,7 @@ void afr_conn_set_worker(void (*run)(struct afr_conn *conn))
 }
 
 /**
- * afr_conn_start() - make a connection ready for frames, on which the handshake has agreed
+ * afr_conn_start() - prepare a connection for frames, after a handshake that agreed on them
  * @conn: connection, not started before
  * @server: this end accepted the connection
  * @nonce: nonce of the client's SYN
@@ -477,7 +477,8 @@ void afr_conn_finish(struct afr_conn *conn)
  * afr_conn_orphan() - stop upcalls to the AF_RDMA socket, which is closed, and run the worker
  * @conn: connection
  *
- * Context: process, without any lock. conn->sk must stay valid for one more RCU grace period.
+ * Context: process, without any lock. The AF_RDMA socket must stay valid for one more RCU grace
+ * period.
  */
 void afr_conn_orphan(struct afr_conn *conn)
 {
@@ -523,8 +524,8 @@ void afr_conn_urgent(struct afr_conn *conn)
  * afr_conn_decided() - notify the AF_RDMA socket of the peer's HELLO
  * @conn: connection
  *
- * This wakes sleeping calls, but only those pollers that sk_decided() names: the others wait for
- * bytes or the end of the stream, which HELLO does not bring.
+ * This wakes all sleeping calls, but of the pollers only those described at sk_decided(): the
+ * others wait for bytes or the end of the stream, which HELLO does not bring.
  *
  * Context: any but hard irq.
  */

@@ -357,7 +357,7 @@ static inline bool afr_conn_in_work_item(const struct afr_conn *conn)
 	return current_work() == &conn->worker.work || afr_conn_in_link_work(conn);
 }
 
-/* Must a call that waits to read, or for HELLO, wake up and run the worker? */
+/* Must a call that waits for bytes or for HELLO wake up and run the worker? */
 static inline bool afr_conn_must_run_inline(const struct afr_conn *conn)
 {
 	return test_bit(AFR_F_RUN_INLINE, &conn->flags);

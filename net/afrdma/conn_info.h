@@ -12,7 +12,7 @@ struct afr_conn_info {
 	u8	tx_path, rx_path;	/* enum afrdma_path */
 	u8	tcp_state;	/* of the TCP socket */
 	bool	server, orphan;
-	bool	reason_peer;	/* the peer reported @reason, which applies to its end */
+	bool	reason_peer;	/* the peer reported @reason, which applies to the peer's end */
 	u32	reason;		/* enum afr_reason */
 	u32	abort_reason;
 	u32	uid;

@@ -2,11 +2,12 @@
 /*
  * Pages of the rings of a connection.
  *
- * Except when a ring is pinned, limits refuse a page only to a ring that already has
+ * Except while a ring is being pinned, limits refuse a page only to a ring that already has
  * AFR_RING_MEM_MIN bytes of pages. The producer (the sender or the worker) then frees the empty
- * pages of its ring and tries again. If no page is empty, a page becomes free only when bytes of
- * the ring are consumed: the path consumes the bytes of the send ring, and the program those of the
- * receive ring.
+ * pages of its ring and tries again. If no page is empty, a page of this ring becomes free only
+ * when bytes are consumed: the path consumes the bytes of the send ring, and the program those of
+ * the receive ring. The worker also tries again every AFR_RING_MEM_LIMIT_MS, in case other rings
+ * have freed pages.
  */
 #include "conn_rings.h"
 

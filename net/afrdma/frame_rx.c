@@ -128,7 +128,8 @@ static int on_frame(struct afr_conn *conn, const struct afr_frame *frame)
 	afr_netns_count(conn->an->net, AFR_STAT_FRAMES_RECEIVED);
 	if (frame->type < ARRAY_SIZE(handlers) && handlers[frame->type])
 		return handlers[frame->type](conn, frame);
-	conn->in.skip = frame->length;	/* optional: the parser refuses other unknown frames */
+	/* an unknown optional frame: the parser has refused all other unknown frames */
+	conn->in.skip = frame->length;
 	return 0;
 }
 

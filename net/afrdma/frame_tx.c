@@ -431,9 +431,10 @@ static int send_frame(struct afr_conn *conn)
 }
 
 /*
- * Prepares the next early bytes, which are sent without a frame header. An urgent byte is sent by
- * itself: TCP may take only a part of a longer write, and would mark the end of that part as
- * urgent. Only the TCP window limits early bytes. Returns false when none is left.
+ * Prepares the next early bytes, which a server's program wrote while the send direction was
+ * undecided. As the direction falls back, they are sent without a frame header. An urgent byte is
+ * sent by itself: TCP may take only a part of a longer write, and would mark the end of that part
+ * as urgent. Only the TCP window limits early bytes. Returns false when none is left.
  */
 static bool next_early(struct afr_conn *conn)
 {

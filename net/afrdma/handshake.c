@@ -197,7 +197,7 @@ static void client_syn(struct net *net, struct sock *sk, struct sk_buff *skb, u8
 	 * which the check below detects. An offer that ends after it was read here stays readable,
 	 * because RCU delays the freeing of the AF_RDMA socket that contains it.
 	 */
-	smp_rmb();	/* pairs with rcu_assign_sk_user_data() in afr_tcp_sock_install() */
+	smp_rmb();	/* pairs with the store to sk_user_data in afr_tcp_sock_install() */
 	if (!offer || READ_ONCE(sk->sk_state_change) != offer_state_change)
 		return;
 	opts = afr_syn_segment_options(skb, &len);

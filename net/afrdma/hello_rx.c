@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Receives HELLO. The first bytes of the peer decide whether the receive direction is framed or in
- * fallback mode. On a server it also falls back if the client ends its stream without sending a
- * byte. If the send direction is still undecided, it gets the same mode, unless it has already
- * begun to fall back.
+ * fallback mode. That direction also falls back if the peer ends its stream without sending a byte
+ * or, on a server, if TCP fails before a byte has arrived. If the send direction is still
+ * undecided, it gets the same mode, unless it has already begun to fall back.
  */
 #include <linux/log2.h>
 #include <linux/net.h>
