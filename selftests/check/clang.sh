@@ -18,5 +18,5 @@ for arg; do
 	*)	args+=("$arg") ;;
 	esac
 done
-# Since 6.10 per-CPU data has an address space, which clang before 17 calls a duplicate specifier.
+# The headers of 6.12 can name the address space of per-CPU data twice, and clang warns of that.
 exec "${CLANG:-clang}" "${args[@]}" -Wno-duplicate-decl-specifier -Wno-gnu

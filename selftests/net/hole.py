@@ -101,7 +101,8 @@ def again(conn, smctl):
     subprocess.run(["nft", SILENT], check=True)
     try:
         set_rdma(conn, ALWAYS)
-        # Connect requests are sent at 0, 1.5 and 3 s: the second one is lost, the third is not.
+        # Connect requests are sent at 0, 1.5 and 3 s. This guest drops the reply to the first one,
+        # the peer drops the second one (first_only() of hole.sh), and the third one is answered.
         time.sleep(2.2)
     finally:
         subprocess.run(["nft", "delete table inet hole"], check=True)

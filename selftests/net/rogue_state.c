@@ -397,9 +397,10 @@ static void data_to_orphan(struct peer *p, unsigned int i)
 }
 
 /*
- * The victim calls shutdown(SHUT_RDWR) when its TCP has received all DATA, most of which is still
- * in TCP, as the receive ring gets only its first pages (NO_PAGES). DATA that had arrived before
- * the call does not reset the connection, and the victim reads all of it. FIN follows if @i is 1.
+ * If @i is 1, FIN follows the DATA. The victim calls shutdown(SHUT_RDWR) when its TCP has received
+ * all of that, most of which is still in TCP, as the receive ring gets only its first pages
+ * (NO_PAGES). DATA that had arrived before the call does not reset the connection, and the victim
+ * reads all of it.
  */
 static void data_before_shutdown(struct peer *p, unsigned int i)
 {

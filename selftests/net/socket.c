@@ -134,7 +134,7 @@ int open_listener(int backlog)
 	return open_listener_sized(backlog, NULL);
 }
 
-/* Client: receives the port of open_listener(). */
+/* Client: receives the port that the server sends as PORT, for example by open_listener(). */
 int server_port(void)
 {
 	return control_get_number("PORT");
