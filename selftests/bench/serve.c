@@ -20,6 +20,7 @@ struct listener {
 };
 
 struct writer {
+	pthread_t thread;
 	int fd;
 	size_t size;
 	volatile bool stop;
@@ -33,18 +34,29 @@ static void *write_back(void *arg)
 	return NULL;
 }
 
+/* Also called if the thread that reads has lost the connection: then the writer fails, too. */
+static void end_writer(void *arg)
+{
+	struct writer *w = arg;
+
+	w->stop = true;
+	pthread_join(w->thread, NULL);
+}
+
 /* Reads a stream to its end; if the client wants both directions, sends one at the same time. */
 static void stream(int fd, const struct request *r)
 {
 	struct writer w = { .fd = fd, .size = r->size };
-	pthread_t thread;
 
-	if (r->back && pthread_create(&thread, NULL, write_back, &w))
+	if (!r->back) {
+		recv_to_end(fd);
+		return;
+	}
+	if (pthread_create(&w.thread, NULL, write_back, &w))
 		errx(1, "no thread");
+	pthread_cleanup_push(end_writer, &w);
 	recv_to_end(fd);
-	w.stop = true;
-	if (r->back)
-		pthread_join(thread, NULL);
+	pthread_cleanup_pop(1);
 }
 
 static void echo(int fd, const struct request *r)
@@ -79,6 +91,11 @@ static void serve_connection(int fd)
 	}
 }
 
+static void close_fd(void *fd)
+{
+	close(*(int *)fd);
+}
+
 static void one_more(struct listener *l);
 
 /* Thread: serves one connection after another; sees to it that a thread waits in accept(). */
@@ -94,8 +111,9 @@ static void *serve_listener(void *arg)
 		if (atomic_fetch_sub(&l->idle, 1) == 1)
 			one_more(l);
 		set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+		pthread_cleanup_push(close_fd, &fd);
 		serve_connection(fd);
-		close(fd);
+		pthread_cleanup_pop(1);
 		atomic_fetch_add(&l->idle, 1);
 	}
 	return NULL;

@@ -28,13 +28,16 @@ const struct family families[3] = {
 
 bool serving;
 
-/* A connection has failed: a client exits, a server ends only the connection and its thread. */
+/*
+ * A connection has failed: a client exits, a server ends only the connection and its thread. Other
+ * threads may still use @fd, so serve_listener() closes it.
+ */
 static void __attribute__((noreturn)) lost(int fd, const char *what)
 {
 	if (!serving)
 		err(1, "%s", what);
 	warn("%s", what);
-	close(fd);
+	shutdown(fd, SHUT_RDWR);
 	pthread_exit(NULL);
 }
 
