@@ -235,6 +235,7 @@ struct afr_conn_attach {
 	struct afr_link		*link;		/* result of @join; valid with AFR_F_JOINED */
 	/* why there is no link, or why the server refused ATTACH; in the format of conn->reason */
 	u32			link_reason;
+	u32			frame_seq;	/* TCP sequence number of ATTACH or ATTACHED */
 	struct afr_channel	channel;	/* see channel.h */
 	struct afr_mr		*snd_mr, *rcv_mr;
 	struct afr_ring_quota	quota;		/* charge for the pages of both rings */

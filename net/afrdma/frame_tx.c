@@ -70,6 +70,7 @@ static void fill_attach(struct afr_conn *conn, struct afr_frame *frame)
 	frame->attach.span = view->span;
 	frame->attach.channel = conn->attach.channel.id;
 	frame->attach.flags = afr_link_active(conn->attach.channel.link) ? AFR_ATTACH_ACTIVE : 0;
+	conn->attach.frame_seq = READ_ONCE(tcp_sk(conn->tcp->sk)->write_seq);
 	spin_lock(&conn->rx.lock);
 	frame->attach.consumed = afr_rx_report(&conn->rx.seq);
 	spin_unlock(&conn->rx.lock);

@@ -6,6 +6,7 @@
  */
 #include "move.h"
 
+#include <net/tcp.h>
 #include <uapi/linux/af_rdma.h>
 
 #include "attach.h"
@@ -229,29 +230,51 @@ void afr_move_detach(struct afr_conn *conn)
 }
 
 /*
+ * Was the connection aborted before TCP had sent anything of ATTACH or ATTACHED? Then the peer has
+ * learned neither the key nor the channel id.
+ */
+static bool never_told(const struct afr_conn *conn)
+{
+	return afr_conn_aborted(conn) &&
+	       !after(READ_ONCE(tcp_sk(conn->tcp->sk)->snd_nxt), conn->attach.frame_seq);
+}
+
+/*
  * Called when a detach was not completed in time. A connection that has ended, and from whose send
  * ring the device reads no more, gives up waiting for the peer, to keep the link for the others. A
  * client that waits for the answer to ATTACH does that in two steps: first it gives up the answer,
  * which lets a deferred abort reset TCP, then the peer's DETACH. afr_attach_end() invalidates the
- * key before it unpins the ring (PE5), and the channel id is not used again. If the peer writes
- * nevertheless, the key is refused and the link is lost.
+ * key before it unpins the ring (PE5), and the channel id is not used again, unless the peer has
+ * never learned it. If the peer writes nevertheless, the key is refused and the link is lost.
  *
- * The link is taken down if the local DETACH has not completed, or if the connection continues on
- * TCP and has to know what has landed.
+ * A connection that continues on TCP has to know what has landed, so it does not give up. If its
+ * TCP socket has bytes that the peer has not acknowledged, ATTACHED may be among them: then it is
+ * not the peer that hangs, and the connection waits again.
+ *
+ * In all other cases the link is taken down.
  */
 static void detach_overdue(struct afr_conn *conn)
 {
+	const struct tcp_sock *tp = tcp_sk(conn->tcp->sk);
+	bool detached = test_bit(AFR_F_DETACHED, &conn->flags);
+	bool continues = test_bit(AFR_F_LEAVE_LINK, &conn->flags) && !afr_conn_aborted(conn);
+
 	if (conn->attach.state == AFR_ATTACHING) {
 		leave_unanswered(conn);
 		return;
 	}
-	if ((test_bit(AFR_F_LEAVE_LINK, &conn->flags) && !afr_conn_aborted(conn)) ||
-	    !test_bit(AFR_F_DETACHED, &conn->flags)) {
+	if (detached && continues && READ_ONCE(tp->snd_una) != READ_ONCE(tp->write_seq)) {
+		afr_conn_timer(conn, AFR_T_DETACH, READ_ONCE(conn->an->set.detach_timeout_ms));
+		return;
+	}
+	if (!detached || continues) {
 		afr_link_fail(conn->attach.channel.link, AFR_REASON_LINK_DETACH_TIMEOUT);
 		return;
 	}
-	afr_netns_count(conn->an->net, AFR_STAT_DETACH_LATE);
-	conn->attach.channel.id_retired = true;
+	if (!never_told(conn)) {
+		afr_netns_count(conn->an->net, AFR_STAT_DETACH_LATE);
+		conn->attach.channel.id_retired = true;
+	}
 	set_bit(AFR_F_PEER_DETACHED, &conn->flags);
 }
 

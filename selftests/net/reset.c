@@ -287,15 +287,16 @@ static bool any_left(const int *other, const uint64_t *link)
  * Pacing keeps the last frame of an attach in the TCP socket of one end: ATTACH at the client, or
  * ATTACHED at the server. When a program then resets the connection, the client cannot learn
  * whether the server has attached. The end with the frame leaves after detach_timeout_ms, and the
- * link must stay up for other connections.
+ * link must stay up for other connections. It can use the channel id again, which the other end has
+ * not learned: a program could use up the ids otherwise. The link must also stay up if the server is to leave the link
+ * (@leaves), which it cannot before the client has read ATTACHED.
  */
-static void held(bool paced, bool resets)
+static void held(bool paced, bool resets, bool leaves)
 {
 	int end = run.server ? open_listener(OTHERS + 1) : server_port(), other[OTHERS], fd;
 	uint64_t link[OTHERS], before[STAT_COUNT], after[STAT_COUNT];
 	long timeout = path_sysctl("detach_timeout_ms");
 	struct flow out = flow_out(OTHERS);
-	int ends = paced ? STAT_DETACH_LATE : STAT_CONN_FINISHED;
 	unsigned int waits = 0;
 
 	for (int i = 0; i < OTHERS; i++) {	/* they use all links between the hosts */
@@ -315,15 +316,22 @@ static void held(bool paced, bool resets)
 	if (paced)
 		EVENTUALLY(unsent(fd) > waits);
 	barrier("attaching");
+	if (leaves) {
+		set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
+		poll(NULL, 0, 1500);	/* several times detach_timeout_ms */
+		WANT(!any_left(other, link));
+	}
 	if (resets) {
 		set_linger(fd, 0);
 		SYS(close(fd));
 	} else {
 		await(fd, POLLERR);
 	}
-	EVENTUALLY((stats_read(after), after[ends] > before[ends] || any_left(other, link)));
+	EVENTUALLY((stats_read(after), any_left(other, link) ||
+		    after[STAT_CONN_FINISHED] > before[STAT_CONN_FINISHED]));
 	if (paced)
 		WANT(after[STAT_UPGRADE_TRIED] > before[STAT_UPGRADE_TRIED]);
+	WANT_EQ(after[STAT_DETACH_LATE], before[STAT_DETACH_LATE]);
 	barrier("left");
 	WANT(!any_left(other, link));
 	for (int i = 0; i < OTHERS; i++)
@@ -332,10 +340,11 @@ static void held(bool paced, bool resets)
 	barrier("seen");
 }
 
-static void held_resets(void) { held(true, true); }
-static void held_is_reset(void) { held(true, false); }
-static void resets_held(void) { held(false, true); }
-static void waits_for_held(void) { held(false, false); }
+static void held_resets(void) { held(true, true, false); }
+static void held_leaves(void) { held(true, true, true); }
+static void held_is_reset(void) { held(true, false, false); }
+static void resets_held(void) { held(false, true, false); }
+static void waits_for_held(void) { held(false, false, false); }
 
 const struct row reset_rows[] = {
 	BOTH("shutdown_wakes_recv", wakes_recv, stays_quiet, ON_ALL | QUICK),
@@ -351,5 +360,6 @@ const struct row reset_rows[] = {
 	{ "reset_held_attach_back", held_is_reset, resets_held, ON_RDMA | ONLY_RDMA },
 	{ "reset_held_answer", resets_held, held_is_reset, ON_RDMA | ONLY_RDMA | QUICK },
 	{ "reset_held_answer_back", waits_for_held, held_resets, ON_RDMA | ONLY_RDMA },
+	{ "leave_held_answer", waits_for_held, held_leaves, ON_RDMA | ONLY_RDMA | QUICK },
 	{ }
 };
