@@ -19,6 +19,7 @@ says how. The other end is "pace.py serve PORT".
 """
 import contextlib
 import json
+import pathlib
 import subprocess
 import sys
 import time
@@ -28,9 +29,9 @@ from pace import BYE, ECHO, SINK, connected, counter, send_data, send_size, tran
 
 AFRDMA_RDMA, NEVER, ALWAYS = 2, 1, 2
 LINK_SHORT = 64
-# Connections that try to upgrade: more than the 256 work items that a workqueue executes at the
-# same time in the lab's kernels.
-CALLERS = 300
+# How many work items a workqueue executes at the same time by default, 256 or more: the number of
+# this workqueue of the kernel, which has the default.
+MAX_ACTIVE = pathlib.Path("/sys/devices/virtual/workqueue/writeback/max_active")
 SILENT = """add table inet hole; add chain inet hole in { type filter hook input priority 0; }
             add rule inet hole in udp dport 4791 counter drop"""
 MIB = 1 << 20
@@ -118,9 +119,10 @@ def crowd(conn, smctl):
     set_rdma(conn, NEVER)
     transfer(conn, MIB)
     address = conn.getpeername()
+    crowded = int(MAX_ACTIVE.read_text()) + 44      # connections that try to upgrade
     with contextlib.ExitStack() as stack:
         first = stack.enter_context(connected(*address, SINK))
-        callers = [stack.enter_context(connected(*address, ECHO)) for _ in range(CALLERS)]
+        callers = [stack.enter_context(connected(*address, ECHO)) for _ in range(crowded)]
         set_rdma(first, ALWAYS)
         warm(first, lambda: transfer(first, 1 << 15))
         tries = counter(smctl, "upgrade_tried")
@@ -136,7 +138,7 @@ def crowd(conn, smctl):
         tries = counter(smctl, "upgrade_tried") - tries
         send_data(first, MIB)
         print(f"{tries} connections tried to upgrade")
-        if tries < CALLERS or stalled > 1:
+        if tries < crowded or stalled > 1:
             sys.exit("too few tried, or the stream on TCP stalled as well")
 
 
