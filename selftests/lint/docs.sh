@@ -9,12 +9,13 @@ set -uo pipefail
 
 cd "$src" || exit 1
 mapfile -t pages < <(git ls-files --cached --others --exclude-standard '*.rst')
+[ ${#pages[@]} -gt 0 ] || exit 1
 for page in "${pages[@]}"; do
 	if ! command -v rst2html >/dev/null; then
 		skip "$page" "package python3-docutils is not installed"
 		continue
 	fi
-	rst2html --report=2 "$page" 2>"$tmp/wrong" >/dev/null
+	run "$tmp/wrong" rst2html --report=2 "$page" /dev/null
 	judge "$page" "$tmp/wrong"
 done
 
@@ -23,7 +24,7 @@ for page in Documentation/man/*.[1-9]; do
 		skip "$page" "package groff-base is not installed"
 		continue
 	fi
-	groff -man -Tutf8 -ww -z "$page" >"$tmp/wrong" 2>&1
+	run "$tmp/wrong" groff -man -Tutf8 -ww -z "$page"
 	judge "$page" "$tmp/wrong"
 done
 

@@ -6,6 +6,7 @@
 #
 # ok NAME, not_ok NAME [FILE], skip NAME WHY	print one line, and below it the errors in FILE
 # judge NAME FILE	ok if FILE is empty, otherwise not_ok
+# run FILE COMMAND...	write all output to FILE; says so there if COMMAND fails without output
 # finish		print the plan and return the exit status
 # kernel_scripts	print a folder with checkpatch.pl and kernel-doc, or return 1
 
@@ -37,6 +38,13 @@ skip() {
 
 judge() {
 	if [ -s "$2" ]; then not_ok "$1" "$2"; else ok "$1"; fi
+}
+
+run() {
+	local file=$1 status=0
+	shift
+	"$@" >"$file" 2>&1 || status=$?
+	[ $status -eq 0 ] || [ -s "$file" ] || echo "$1 failed with $status" >"$file"
 }
 
 finish() {

@@ -17,8 +17,9 @@ scripts() {
 }
 
 mapfile -t files < <(scripts '(ba)?sh\b')
+[ ${#files[@]} -gt 0 ]
 if command -v shellcheck >/dev/null; then
-	shellcheck -x -P SCRIPTDIR -f gcc -e SC1091 "${files[@]}" >"$tmp/shell" || true
+	run "$tmp/shell" shellcheck -x -P SCRIPTDIR -f gcc -e SC1091 "${files[@]}"
 	judge "shell: shellcheck over ${#files[@]} scripts" "$tmp/shell"
 else
 	skip "shell: shellcheck" "no shellcheck"
@@ -29,7 +30,8 @@ mapfile -t files < <(git ls-files -co --exclude-standard | while IFS= read -r fi
 		grep -q '^#!.*python' && echo "$file"
 	case $file in *.py) echo "$file" ;; esac
 done | sort -u)
-python3 - "${files[@]}" >"$tmp/python" 2>&1 <<'END' || true
+[ ${#files[@]} -gt 0 ]
+run "$tmp/python" python3 - "${files[@]}" <<'END'
 import ast, sys
 for name in sys.argv[1:]:
     try:

@@ -44,8 +44,9 @@ check_patch() {
 	shift
 	for file in "$@"; do
 		types=$(excused "$file" | tr -s ' \n' ',')
-		"$scripts/checkpatch.pl" --strict --no-tree --no-summary --terse \
-			--show-types --ignore "${types%,}" -f "$file" || true
+		run "$tmp/file" "$scripts/checkpatch.pl" --strict --no-tree --no-summary --terse \
+			--show-types --ignore "${types%,}" -f "$file"
+		cat "$tmp/file"
 	done
 }
 
@@ -55,13 +56,14 @@ else
 	# Files that git knows, and new files that git does not ignore.
 	mapfile -t c_files < <(git ls-files -co --exclude-standard \
 		'net/afrdma/*.[ch]' 'include/uapi/linux/af_rdma.h')
+	[ ${#c_files[@]} -gt 0 ]
 fi
 
 if scripts=$(kernel_scripts); then
 	check_patch "$scripts" "${c_files[@]}" >"$tmp/checkpatch"
 	judge "style: checkpatch --strict" "$tmp/checkpatch"
 	# Check the kernel-doc comments that exist; functions.py checks that none is missing.
-	"$scripts/kernel-doc" -none -Wreturn "${c_files[@]}" >"$tmp/kernel-doc" 2>&1 || true
+	run "$tmp/kernel-doc" "$scripts/kernel-doc" -none -Wreturn "${c_files[@]}"
 	judge "style: kernel-doc" "$tmp/kernel-doc"
 else
 	skip "style: checkpatch --strict" "no kernel source (package linux-source-6.12)"
@@ -70,7 +72,8 @@ fi
 
 [ $# -gt 0 ] || mapfile -t -O ${#c_files[@]} c_files < <(git ls-files -co --exclude-standard \
 	'tools/*.[ch]' 'selftests/*.[ch]')
-python3 "$src/selftests/lint/functions.py" "${c_files[@]}" >"$tmp/functions" || true
+run "$tmp/functions" python3 "$src/selftests/lint/functions.py" "${c_files[@]}"
+grep -qE '^(not )?ok ' "$tmp/functions" || not_ok "style: functions.py runs" "$tmp/functions"
 while IFS= read -r line; do
 	case $line in
 	"ok "*)		ok "${line#ok [0-9]* }" ;;
@@ -82,7 +85,7 @@ done <"$tmp/functions"
 # No bit-fields in the module: two contexts must not write bit-fields of the same word at once.
 type='(bool|u8|u16|u32|u64|int|unsigned( int| long)?)'
 git grep -nE "^[[:space:]]+${type}[[:space:]]+\w+[[:space:]]*:[[:space:]]*[0-9]" \
-	-- 'net/afrdma/*.[ch]' >"$tmp/bit-fields" || true
+	-- 'net/afrdma/*.[ch]' >"$tmp/bit-fields" || [ $? -eq 1 ]	# 1: no match
 judge "style: no bit-fields" "$tmp/bit-fields"
 
 # Files with these names have a comment syntax, and must name their license in the first three
@@ -99,11 +102,11 @@ done >"$tmp/spdx"
 judge "style: SPDX lines" "$tmp/spdx"
 
 # The brackets keep the pattern from matching itself.
-git ls-files -co --exclude-standard | grep -v -e '^COPYING$' | tr '\n' '\0' |
-	xargs -0 grep -nIE \
+git ls-files -co --exclude-standard | grep -v -e '^COPYING$' | tr '\n' '\0' >"$tmp/names"
+xargs -0 grep -nIE \
 	-e '\b(TO[D]O|FIX[M]E|XX[X]|HA[C]K)\b|\b(white|black)[l]ist|\bBUG_O[N]\b' \
 	-e '(^|[[:space:]"=:(])/(root|wor[k]|home)/[a-z]' \
-	>"$tmp/words" || true
+	<"$tmp/names" >"$tmp/words" || [ $? -eq 123 ]	# grep: no match
 judge "style: no open tasks, local paths or banned words" "$tmp/words"
 
 finish

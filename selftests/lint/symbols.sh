@@ -14,7 +14,8 @@ set -euo pipefail
 missing() {
 	nm -u "$1" | awk '{ print $NF }' | sort -u >"$tmp/undefined"
 	cut -f 2 "$2" | sort -u >"$tmp/exported"
-	comm -23 "$tmp/undefined" "$tmp/exported" | grep -vx '_GLOBAL_OFFSET_TABLE_' || true
+	comm -23 "$tmp/undefined" "$tmp/exported" >"$tmp/unknown"
+	grep -vx '_GLOBAL_OFFSET_TABLE_' "$tmp/unknown" || [ $? -eq 1 ]
 }
 
 if [ $# -eq 2 ]; then

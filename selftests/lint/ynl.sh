@@ -58,7 +58,7 @@ elif ! generate "$kernel"; then
 else
 	[ "${1:-}" != --write ] || cp "$tmp/header.h" "$src/$header"
 	# If they differ, run ynl.sh --write and commit the result.
-	diff -u "$src/$header" "$tmp/header.h" >"$tmp/wrong"
+	run "$tmp/wrong" diff -u "$src/$header" "$tmp/header.h"
 	judge "$name" "$tmp/wrong"
 fi
 finish
