@@ -303,8 +303,6 @@ static void run_rx_refused(struct afr_conn *conn)
 	spin_unlock_bh(&conn->rx.lock);
 	if (more)
 		afr_conn_abort(conn, AFR_REASON_ORPHAN_DATA);
-	else
-		afr_conn_changed(conn);		/* afr_recv_pending() may have changed */
 }
 
 /*

@@ -201,9 +201,7 @@ struct afr_conn_rx {
 	struct afr_ring_mem	mem;
 	bool			busy;	/* the worker is filling the ring from seq.visible on */
 	u64			bytes[2];	/* by enum afr_where */
-	/* with AFR_F_RX_REFUSED: first offset refused; TCP's rcv_nxt when the flag was set */
-	u64			refused_from;
-	u32			refused_seq;
+	u64			refused_from;	/* with AFR_F_RX_REFUSED: first offset refused */
 	u64			urgent;		/* urgent offset, or AFR_NO_URGENT */
 	u64			urgent_ack;	/* offset for the next URGENTACK */
 	u64			urgent_skip;	/* older urgent byte's offset; next read skips it */

@@ -7,7 +7,6 @@
 #include <linux/mm.h>
 #include <linux/net.h>
 #include <linux/uio.h>
-#include <net/tcp.h>
 
 #include "attach.h"
 #include "close.h"
@@ -206,9 +205,6 @@ static void data_end(struct afr_conn *conn, int got)
 	if (got > 0) {
 		afr_rx_data_received(&conn->rx.seq, got);
 		conn->rx.bytes[AFR_ON_TCP] += got;
-		/* they had arrived before afr_recv_refuse(), if that was called */
-		if (!after(tcp_sk(conn->tcp->sk)->copied_seq, conn->rx.refused_seq))
-			conn->rx.refused_from = conn->rx.seq.visible;
 	}
 	all = conn->rx.seq.visible == conn->rx.seq.fin;
 	spin_unlock_bh(&conn->rx.lock);

@@ -6,7 +6,6 @@
 #include "recv.h"
 
 #include <linux/uio.h>
-#include <net/tcp.h>
 
 #include "frame_tx.h"
 #include "rdma_tx.h"
@@ -107,38 +106,16 @@ void afr_recv_consume(struct afr_conn *conn, size_t len)
  * afr_recv_refuse() - refuse further bytes, because the program has shut down both directions
  * @conn: connection
  *
- * As with TCP, bytes that have arrived, in the receive ring or in TCP, stay readable, and bytes
- * that arrive later reset the connection.
+ * Bytes in the receive ring stay readable. Bytes that come into the ring later reset the
+ * connection. Unlike with TCP, these include bytes that TCP had received before this call, but that
+ * the worker had not read.
  *
  * Context: process.
  */
 void afr_recv_refuse(struct afr_conn *conn)
 {
 	spin_lock_bh(&conn->rx.lock);
-	if (!test_and_set_bit(AFR_F_RX_REFUSED, &conn->flags)) {
+	if (!test_and_set_bit(AFR_F_RX_REFUSED, &conn->flags))
 		conn->rx.refused_from = conn->rx.seq.visible;
-		conn->rx.refused_seq = READ_ONCE(tcp_sk(conn->tcp->sk)->rcv_nxt);
-	}
 	spin_unlock_bh(&conn->rx.lock);
-}
-
-/**
- * afr_recv_pending() - has TCP still bytes that had arrived before afr_recv_refuse()?
- * @conn: connection
- *
- * They may be bytes of the stream or of other frames. The worker wakes waiting calls when it has
- * read them.
- *
- * Context: any.
- * Return: true if so; false also after an abort.
- */
-bool afr_recv_pending(struct afr_conn *conn)
-{
-	bool pending;
-
-	spin_lock_bh(&conn->rx.lock);
-	pending = test_bit(AFR_F_RX_REFUSED, &conn->flags) && !afr_conn_aborted(conn) &&
-		  before(READ_ONCE(tcp_sk(conn->tcp->sk)->copied_seq), conn->rx.refused_seq);
-	spin_unlock_bh(&conn->rx.lock);
-	return pending;
 }

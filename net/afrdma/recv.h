@@ -10,7 +10,6 @@ struct iov_iter;
 ssize_t afr_recv_copy(struct afr_conn *conn, u64 skip, struct iov_iter *iter, size_t len);
 void afr_recv_consume(struct afr_conn *conn, size_t len);
 void afr_recv_refuse(struct afr_conn *conn);
-bool afr_recv_pending(struct afr_conn *conn);
 u32 afr_recv_readable(struct afr_conn *conn);
 bool afr_recv_fin(struct afr_conn *conn);
 

@@ -56,12 +56,6 @@ static bool recv_over(struct afr_conn *conn, size_t seen)
 	return afr_recv_fin(conn) && afr_recv_readable(conn) <= seen;
 }
 
-/* Has the program shut down reading, and has every byte come that had arrived before? */
-static bool recv_shut(struct sock *sk)
-{
-	return READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN && !afr_recv_pending(afr_sk(sk)->conn);
-}
-
 /* Sets @end if no more bytes will come, and returns the error, or 0 at the end of the stream. */
 static int recv_end(struct sock *sk, size_t seen, bool *end)
 {
@@ -71,7 +65,7 @@ static int recv_end(struct sock *sk, size_t seen, bool *end)
 	/* as with TCP, a reset after the end of the stream is an error for writes, not for reads */
 	if (recv_over(conn, seen) && READ_ONCE(conn->abort_reason) == AFR_REASON_RESET)
 		return 0;
-	if (recv_over(conn, seen) || recv_shut(sk)) {
+	if (recv_over(conn, seen) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN) {
 		/* sk_shutdown is read before sk_err; pairs with afr_wait_report_abort() */
 		smp_rmb();
 		return afr_conn_aborted(conn) ? sock_error(sk) : 0;
@@ -276,7 +270,7 @@ static int read_wait(struct framed_read *r)
 			      (peek && r->done &&
 			       r->done >= afr_recvmsg_target(sk, r->len, r->flags)) ||
 			      recv_over(conn, r->seen) || READ_ONCE(sk->sk_err) ||
-			      recv_shut(sk));
+			      READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
 	lock_sock(sk);
 	if (!ret)	/* AFR_F_STALLED, which lowers the target, may have changed */
 		r->target = afr_recvmsg_target(sk, r->len, r->flags);

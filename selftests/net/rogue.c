@@ -36,10 +36,10 @@ static const char usage[] =
 	"  --role ROLE         run rogue only as client or only as server\n"
 	"  --list              print the rows and stop\n";
 
-/* ---- settings ---- */
+/* ---- timers ---- */
 
-/* Changes a setting and returns its previous value, or 0 if net.afrdma does not exist. */
-static int exchange_setting(const char *path, int value)
+/* Sets a timer and returns its previous value, or 0 if net.afrdma does not exist. */
+static int exchange_timer(const char *path, int value)
 {
 	FILE *file = fopen(path, "r+");
 	int old = 0;
@@ -150,27 +150,23 @@ static const char *run_cases(const struct rogue_row *row, bool as_client)
 	return NULL;
 }
 
-/* run_cases() with the settings that the row requires; restores them. */
+/* run_cases() with the timers that the row requires; restores the timers. */
 static const char *run_timed(const struct rogue_row *row, bool as_client)
 {
 	static const char *const timers[] = {
 		SYSCTL "hello_timeout_ms", SYSCTL "attach_timeout_ms",
 	};
 	int value = row->flags & SHORT_TIMERS ? SHORT_TIMER : LONG_TIMER;
-	int old[ARRAY_SIZE(timers)], mem_max = 0;
+	int old[ARRAY_SIZE(timers)];
 	const char *why;
 
 	if (!rogue.rdma)
 		return run_cases(row, as_client);
 	for (size_t i = 0; i < ARRAY_SIZE(timers); i++)
-		old[i] = exchange_setting(timers[i], value);
-	if (row->flags & NO_PAGES)
-		mem_max = exchange_setting(SYSCTL "mem_max", 0);
+		old[i] = exchange_timer(timers[i], value);
 	why = run_cases(row, as_client);
-	if (row->flags & NO_PAGES)
-		exchange_setting(SYSCTL "mem_max", mem_max);
 	for (size_t i = 0; i < ARRAY_SIZE(timers); i++)
-		exchange_setting(timers[i], old[i]);
+		exchange_timer(timers[i], old[i]);
 	return why;
 }
 

@@ -115,7 +115,6 @@ struct victim_report {
 	double ended;		/* when the connection ended, by now() */
 	double lingered;	/* seconds in close() of a victim with @lingers */
 	bool stalled;		/* a victim with @stalls has userfaultfd */
-	int readable;		/* FIONREAD of a victim with @shuts, before shutdown() */
 	size_t heard_len;
 	u8 heard[HEAR_MAX];
 };
@@ -135,7 +134,6 @@ struct victim_plan {
 	bool lingers;		/* the victim closes with SO_LINGER after its last byte */
 	bool crosses;		/* in SYN-RECEIVED, the victim calls shutdown(SHUT_WR) */
 	bool stalls;		/* send() faults on memory that is missing until read_now is set */
-	bool shuts;		/* the victim calls shutdown(SHUT_RDWR) before it reads */
 	bool closes;		/* the victim closes after its last byte, and does not read */
 	unsigned int sends;	/* number of bytes that the victim sends */
 	u16 port;
@@ -171,8 +169,6 @@ enum expect {
 #define OOB_EARLY	0x800	/* the victim's recv(MSG_OOB) fails at once, before HELLO has come */
 #define URGENT_FIRST	0x200	/* the victim's first bytes end with an urgent byte */
 #define CLOSES		0x1000	/* the victim closes after its last byte, and does not read */
-#define SHUTS		0x2000	/* the victim calls shutdown(SHUT_RDWR) before it reads */
-#define NO_PAGES	0x4000	/* mem_max is 0: the victim's ring gets only its first pages */
 #define STALLS		0x8000	/* after FIRST bytes, send() faults until read_now is set */
 #define CROSSES		0x10000	/* in SYN-RECEIVED, the victim calls shutdown(SHUT_WR) */
 #define RAW_BACK	0x80	/* the victim sends in fallback mode, rogue sends frames */

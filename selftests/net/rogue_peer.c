@@ -545,7 +545,7 @@ const char *peer_run(const struct rogue_row *row, unsigned int i, bool as_client
 		.sleepy = row->flags & SLEEPY, .urgent = row->flags & URGENT_FIRST,
 		.lingers = row->flags & LINGERS, .times_out = row->flags & TIMES_OUT,
 		.oob_early = row->flags & OOB_EARLY, .closes = row->flags & CLOSES,
-		.shuts = row->flags & SHUTS, .stalls = row->flags & STALLS,
+		.stalls = row->flags & STALLS,
 		.crosses = row->flags & CROSSES,
 		.port = as_client ? VICTIM_PORT : ROGUE_PORT,
 	};

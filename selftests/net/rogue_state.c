@@ -396,31 +396,6 @@ static void data_to_orphan(struct peer *p, unsigned int i)
 		peer_data_at(p, p->offset, 1000);
 }
 
-/*
- * If @i is 1, FIN follows the DATA. The victim calls shutdown(SHUT_RDWR) when its TCP has received
- * all of that, most of which is still in TCP, as the receive ring gets only its first pages
- * (NO_PAGES). DATA that had arrived before the call does not reset the connection, and the victim
- * reads all of it.
- */
-static void data_before_shutdown(struct peer *p, unsigned int i)
-{
-	struct victim_report *r = p->victim.report;
-	double end = now() + rogue.patience;
-
-	while (rogue.rdma && p->row->flags & RAW_BACK && !p->tcb.in_len && now() < end)
-		tcp_turn(&p->tcb, 10);
-	if (p->row->flags & RAW_BACK)
-		peer_hello(p);
-	for (int n = 0; n < 30; n++)
-		peer_data(p, BYTES);
-	if (i)
-		peer_fin(p);
-	__atomic_store_n(&r->read_now, 1, __ATOMIC_RELEASE);
-	peer_settle(p, rogue.patience);
-	if (rogue.rdma && (!r->readable || r->readable == 30 * BYTES))
-		wrong(p, "%d bytes were in the ring before shutdown()", r->readable);
-}
-
 #define VIOLATION(why)	EXPECT_ERROR, AFR_REASON_##why
 
 const struct rogue_row state_rows[] = {
@@ -449,10 +424,6 @@ const struct rogue_row state_rows[] = {
 	  VIOLATION(ATTACH_BAD), 100 },
 	{ "data_after_fin_one_way", AS_CLIENT | NO_HELLO | SHORT_TIMERS | RAW_BACK | SLEEPY,
 	  data_after_fin_one_way, 2, VIOLATION(DATA_AFTER_FIN), 100 },
-	{ "data_before_shutdown", AS_BOTH | SLEEPY | SHUTS | NO_PAGES, data_before_shutdown, 2,
-	  EXPECT_STREAM, 0, 0 },
-	{ "data_before_shutdown_one_way", AS_CLIENT | NO_HELLO | SHORT_TIMERS | RAW_BACK | SLEEPY |
-	  SHUTS | NO_PAGES, data_before_shutdown, 2, EXPECT_STREAM, 0, 100 },
 	{ "attach_by_server", AS_SERVER, attach_by_server, 1, VIOLATION(ATTACH_BAD), 0 },
 	{ "attached_unasked", AS_BOTH, attached_unasked, 2, VIOLATION(ATTACH_BAD), 0 },
 	{ "move_unattached", AS_BOTH, move_unattached, 3, EXPECT_EITHER, 0, 0 },

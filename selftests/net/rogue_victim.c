@@ -297,9 +297,6 @@ static void run_victim(const struct tun *tun, const struct victim_plan *plan, in
 		poll(NULL, 0, 1);
 	if (r->stalled)
 		end_stall(uffd, sender.buf);
-	if (plan->shuts && (ioctl(sender.fd, FIONREAD, &r->readable) ||
-			    shutdown(sender.fd, SHUT_RDWR)))
-		_exit(1);
 	read_stream(sender.fd, r);
 	get_info(sender.fd, r);
 	if (plan->sends)
