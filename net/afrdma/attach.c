@@ -251,6 +251,7 @@ static void epoch_open(struct afr_conn *conn)
 	u32 epoch;
 
 	clear_bit(AFR_F_PEER_LEFT, &conn->flags);
+	WRITE_ONCE(conn->attach.frame_step, AFR_FRAME_UNBUILT);
 	spin_lock_bh(&conn->tx.lock);
 	epoch = afr_tx_open(&conn->tx.seq);
 	spin_lock(&conn->rx.lock);
@@ -413,6 +414,8 @@ void afr_attach_refuse(struct afr_conn *conn, enum afr_reason reason)
 static void attached(struct afr_conn *conn, const struct afr_frame *frame)
 {
 	afr_attach_set_state(conn, AFR_ATTACHED);
+	/* it may have limited the wait for ATTACHED; a detach has all of detach_timeout_ms */
+	afr_conn_timer(conn, AFR_T_DETACH, 0);
 	conn->attach.since = jiffies;
 	conn->attach.channel.peer_id = frame->attach.channel;
 	conn->attach.peer_addr = frame->attach.addr;

@@ -99,7 +99,8 @@ static bool down_runs(struct afr_link *link, const struct afr_channel *channel)
  * The id may be reused at once, unless the caller has set channel->id_retired: then it is not
  * reused as long as the link exists, and messages of the peer for that id are ignored. The caller
  * must set this unless the peer's DETACH was polled, down() was called, the peer has refused the
- * attach, or the id was never sent to the peer (PE5).
+ * attach, or the id was never sent to the peer (PE5). When half of all ids are gone, the link is
+ * taken down, and a new one takes its place.
  *
  * After return, no upcall runs or will be made, except for a down() that called this function.
  *
@@ -123,6 +124,8 @@ void afr_channel_leave(struct afr_channel *channel)
 	AFR_CHECK(link->members.count);		/* one leave per join (I8) */
 	if (!--link->members.count)
 		afr_link_keepalive_idle(link);
+	if (channel->id_retired && ++link->members.retired > AFR_CHANNEL_MAX / 2)
+		afr_link_queue_fail(link, AFR_REASON_LINK_DETACH_TIMEOUT);
 	spin_unlock_bh(&link->lock);
 	if (channel->id_retired)	/* replaces an entry, so needs no memory */
 		xa_store(&link->members.ids, channel->id, xa_mk_value(0), GFP_KERNEL);

@@ -265,9 +265,20 @@ bool afr_close_one_way_done(const struct afr_conn *conn)
 	       (TCPF_FIN_WAIT2 | TCPF_TIME_WAIT | TCPF_CLOSE);
 }
 
+static void finish(struct afr_conn *conn)
+{
+	if (test_bit(AFR_F_FINISHED, &conn->flags))
+		return;
+	afr_netns_count(conn->an->net, AFR_STAT_CONN_FINISHED);
+	afr_tcp_sock_remove(conn);	/* the TCP socket may outlive the connection */
+	afr_conn_finish(conn);
+	afr_conn_changed(conn);
+}
+
 /*
- * Checks an orphan: aborts the connection if it has received bytes that no program will read (PE7),
- * or if its time is over.
+ * Takes the steps of an orphan: counts it, and aborts the connection if it has received bytes that
+ * no program will read (PE7), or if its time is over. If only the end of the peer's TCP is missing
+ * then, it finishes without a reset, as TCP leaves FIN-WAIT-2.
  */
 static void run_orphan(struct afr_conn *conn)
 {
@@ -284,6 +295,10 @@ static void run_orphan(struct afr_conn *conn)
 	    (afr_send_done(conn) || afr_close_one_way_done(conn)))
 		orphan_delivered(conn);
 	if (afr_conn_timer_due(conn, AFR_T_ORPHAN) && !renew_orphan_timer(conn)) {
+		if (afr_close_one_way_done(conn)) {
+			finish(conn);
+			return;
+		}
 		if (afr_conn_tx_mode(conn) == AFR_MODE_UNDECIDED)
 			set_bit(AFR_F_NO_EARLY_TX, &conn->flags);	/* do not wait for HELLO */
 		afr_conn_abort(conn, AFR_REASON_ORPHAN_TIMEOUT);
@@ -319,16 +334,6 @@ static bool both_complete(struct afr_conn *conn)
 	finack_requested = conn->rx.seq.finack_requested;
 	spin_unlock_bh(&conn->rx.lock);
 	return finack_requested && afr_send_done(conn);
-}
-
-static void finish(struct afr_conn *conn)
-{
-	if (test_bit(AFR_F_FINISHED, &conn->flags))
-		return;
-	afr_netns_count(conn->an->net, AFR_STAT_CONN_FINISHED);
-	afr_tcp_sock_remove(conn);	/* the TCP socket may outlive the connection */
-	afr_conn_finish(conn);
-	afr_conn_changed(conn);
 }
 
 /*

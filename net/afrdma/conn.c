@@ -40,9 +40,8 @@ static void upcall(struct afr_conn *conn, void (*event)(struct sock *sk))
 }
 
 /*
- * Runs the worker, unless worker.mutex is taken. Then its holder will schedule the work item again
- * when it unlocks the mutex, because it may have missed the event for which this one was queued;
- * @again is the request for that.
+ * Runs the worker. If worker.mutex is taken, its holder may have missed the event for which the
+ * work item was queued: @again makes the holder queue the item again when it unlocks the mutex.
  */
 static void try_run(struct afr_conn *conn, enum afr_conn_flag again)
 {
@@ -63,9 +62,10 @@ static void try_run(struct afr_conn *conn, enum afr_conn_flag again)
  * hostile: steps to and from a link wait for acknowledgements of the peer (afrdma_attached), and a
  * direction in fallback mode waits for calls that hold lock_sock() of the TCP socket
  * (afrdma_fallback). Each kind can exhaust the workers of its own queue only. The work items of
- * the third queue (afrdma), which read what connections receive over TCP, must wait for neither.
- * None of them waits for the mutex, which may be held by the other work item of the connection or
- * by a thread of a program that runs the worker inline and gets no processor time.
+ * the third queue (afrdma), which read what connections receive over TCP, must wait for neither. A
+ * work item that finds the mutex taken returns: its holder may be the other work item, or a thread
+ * of a program that runs the worker inline and gets no processor time. Only link_work waits for
+ * it, after a registration; no thread of a program holds it then, see afr_conn_run().
  */
 static void run_work(struct work_struct *work)
 {
@@ -288,23 +288,13 @@ void afr_conn_schedule_link(struct afr_conn *conn)
 		afr_conn_put(conn);
 }
 
-/*
- * Has link_work released worker.mutex to register the rings? It will lock the mutex again, and must
- * not wait for a thread of a program then.
- */
-static bool registering(const struct afr_conn *conn)
-{
-	lockdep_assert_held(&conn->worker.mutex);
-	return conn->attach.rcv_mr && conn->attach.state < AFR_ATTACHING;
-}
-
 /**
  * afr_conn_run() - run the worker inline, unless it already runs
  * @conn: connection, the caller holds a reference
  *
- * If the connection is not detached, an inline run leaves the steps to and from the link, which
- * could take long, to a work item. If the worker already runs, or registers the rings, a work item
- * is scheduled instead.
+ * If the worker already runs, or the connection is not detached, a work item is scheduled instead.
+ * A thread of a program that holds worker.mutex may get no processor time, and then nothing could
+ * answer a peer that leaves the link.
  *
  * Context: process, without any lock.
  */
@@ -314,7 +304,7 @@ void afr_conn_run(struct afr_conn *conn)
 		afr_conn_schedule(conn);
 		return;
 	}
-	if (registering(conn))
+	if (conn->attach.state != AFR_DETACHED)
 		set_bit(AFR_F_RESCHEDULE, &conn->flags);
 	else if (test_bit(AFR_F_ACTIVE, &conn->flags))
 		worker_fn(conn);
@@ -465,6 +455,8 @@ void afr_conn_finish(struct afr_conn *conn)
 	if (test_bit(AFR_F_ORPHAN_DONE, &conn->flags))
 		afr_netns_uncharge_orphan(&conn->an->orphans_done, sock_i_uid(conn->tcp->sk));
 	set_bit(AFR_F_FINISHED, &conn->flags);
+	/* before the last afr_conn_rings_uncharge() of this run; pairs with afr_recv_consume() */
+	smp_mb__after_atomic();
 	afr_conn_put(conn);
 	/*
 	 * The module stays until this run has returned: afr_conn_exit() waits for work items, and

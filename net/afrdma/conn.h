@@ -124,6 +124,14 @@ enum afr_attach_state {
 	AFR_LEAVING,		/* DETACH is posted or due, or cannot be posted */
 };
 
+/* How far the ATTACH or ATTACHED of an attach has come. */
+enum afr_frame_step {
+	AFR_FRAME_UNBUILT,
+	AFR_FRAME_BUILT,	/* given to TCP, or about to be */
+	AFR_FRAME_SENT,		/* TCP has sent all of it: the peer may know key and channel id */
+	AFR_FRAME_ACKED,	/* the peer's TCP has received it */
+};
+
 /* Timers of the worker. Each comment says what it means that the timer has expired. */
 enum afr_timer {
 	AFR_T_HELLO,		/* server: the client has sent no HELLO in time */
@@ -231,9 +239,13 @@ struct afr_conn_attach {
 	unsigned long		since;		/* when AFR_ATTACHED was reached (jiffies) */
 	struct afr_join		join;
 	struct afr_link		*link;		/* result of @join; valid with AFR_F_JOINED */
-	/* why there is no link, or why the server refused ATTACH; in the format of conn->reason */
+	/*
+	 * Why there is no link, why the route denied the attach, or why the server refused ATTACH;
+	 * in the format of conn->reason.
+	 */
 	u32			link_reason;
-	u32			frame_seq;	/* TCP sequence number of ATTACH or ATTACHED */
+	u32			frame_end;	/* TCP sequence number behind ATTACH or ATTACHED */
+	u8			frame_step;	/* enum afr_frame_step of that frame */
 	struct afr_channel	channel;	/* see channel.h */
 	struct afr_mr		*snd_mr, *rcv_mr;
 	struct afr_ring_quota	quota;		/* charge for the pages of both rings */

@@ -2,8 +2,8 @@
 /*
  * Pages of the rings of a connection.
  *
- * Except while a ring is being pinned, limits refuse a page only to a ring that already has
- * AFR_RING_MEM_MIN bytes of pages. The producer (the sender or the worker) then frees the empty
+ * Limits refuse a page only to a ring that is not pinned and already has AFR_RING_MEM_MIN bytes of
+ * pages. The producer (the sender or the worker) then frees the empty
  * pages of its ring and tries again. If no page is empty, a page of this ring becomes free only
  * when bytes are consumed: the path consumes the bytes of the send ring, and the program those of
  * the receive ring. The worker also tries again every AFR_RING_MEM_LIMIT_MS, in case other rings
@@ -169,25 +169,31 @@ int afr_conn_rings_pin(struct afr_conn *conn)
  * afr_conn_rings_uncharge() - uncharge unpinned rings, if the pages charged for RDMA are free
  * @conn: connection; nothing happens unless its rings were unpinned
  *
- * Called when the rings are unpinned, and in each run of the worker.
+ * Called when the rings are unpinned, in each run of the worker, and by the reader once no worker
+ * runs any more.
  *
- * Context: connection worker.
+ * Context: process, without any lock but worker.mutex.
  */
 void afr_conn_rings_uncharge(struct afr_conn *conn)
 {
-	if (!test_bit(AFR_F_RINGS_CHARGED, &conn->flags) ||
-	    afr_ring_mem_on_rdma(&conn->tx.mem) || afr_ring_mem_on_rdma(&conn->rx.mem))
+	if (!test_bit(AFR_F_RINGS_CHARGED, &conn->flags))
 		return;
-	clear_bit(AFR_F_RINGS_CHARGED, &conn->flags);
-	afr_ring_quota_uncharge(&conn->attach.quota);
+	spin_lock_bh(&conn->tx.lock);
+	/* RESUME and FINACK advance SND.UNA without freeing pages */
+	if (!conn->tx.busy)
+		afr_ring_mem_trim(&conn->tx.mem, conn->tx.seq.una, conn->tx.seq.written);
+	spin_unlock_bh(&conn->tx.lock);
+	if (!afr_ring_mem_on_rdma(&conn->tx.mem) && !afr_ring_mem_on_rdma(&conn->rx.mem) &&
+	    test_and_clear_bit(AFR_F_RINGS_CHARGED, &conn->flags))
+		afr_ring_quota_uncharge(&conn->attach.quota);
 }
 
 /**
  * afr_conn_rings_unpin() - unpin the rings, and free the pages that hold no bytes
  * @conn: connection; no device writes to its receive ring or reads its send ring any more
  *
- * An idle connection keeps no page. If a sender is active, the path frees the pages when it has
- * sent what the sender wrote. Rings that keep pages stay charged, see afr_conn_rings_uncharge().
+ * An idle connection keeps no page. If a sender is active, its pages are freed later, by the path
+ * or by afr_conn_rings_uncharge(). Rings that keep pages stay charged until then.
  *
  * Context: connection worker.
  */

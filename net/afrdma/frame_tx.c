@@ -70,7 +70,6 @@ static void fill_attach(struct afr_conn *conn, struct afr_frame *frame)
 	frame->attach.span = view->span;
 	frame->attach.channel = conn->attach.channel.id;
 	frame->attach.flags = afr_link_active(conn->attach.channel.link) ? AFR_ATTACH_ACTIVE : 0;
-	conn->attach.frame_seq = READ_ONCE(tcp_sk(conn->tcp->sk)->write_seq);
 	spin_lock(&conn->rx.lock);
 	frame->attach.consumed = afr_rx_report(&conn->rx.seq);
 	spin_unlock(&conn->rx.lock);
@@ -248,15 +247,48 @@ static bool build_pending(struct afr_conn *conn, struct afr_frame *frame)
 	return false;
 }
 
+/**
+ * afr_frame_tx_attach_step() - how far have ATTACH or ATTACHED of the current attach come?
+ * @conn: connection
+ *
+ * Called with each frame, too, so that sequence numbers are compared before they can wrap.
+ *
+ * Context: process.
+ * Return: enum afr_frame_step.
+ */
+u8 afr_frame_tx_attach_step(struct afr_conn *conn)
+{
+	const struct tcp_sock *tp = tcp_sk(conn->tcp->sk);
+	u8 step = READ_ONCE(conn->attach.frame_step);
+
+	if (step == AFR_FRAME_BUILT && !before(READ_ONCE(tp->snd_nxt), conn->attach.frame_end))
+		step = AFR_FRAME_SENT;
+	if (step == AFR_FRAME_SENT && !before(READ_ONCE(tp->snd_una), conn->attach.frame_end))
+		step = AFR_FRAME_ACKED;
+	WRITE_ONCE(conn->attach.frame_step, step);
+	return step;
+}
+
+/* Remembers where in the stream of TCP an ATTACH or ATTACHED ends that is to be sent next. */
+static void note_attach(struct afr_conn *conn, const struct afr_frame *frame)
+{
+	if (frame->type != AFR_FRAME_ATTACH && frame->type != AFR_FRAME_ATTACHED)
+		return;
+	conn->attach.frame_end = READ_ONCE(tcp_sk(conn->tcp->sk)->write_seq) + conn->out.len;
+	WRITE_ONCE(conn->attach.frame_step, AFR_FRAME_BUILT);
+}
+
 /*
  * Moves the send direction to the link if possible: only at a frame boundary, when TCP has taken
  * every byte that was put into DATA frames. A pending URGENT is sent before, because the urgent
- * byte could overtake it on the link.
+ * byte could overtake it on the link. A server waits for the client's MOVE, which shows that the
+ * client has read ATTACHED: a client that has not may leave and revoke its key, and if the server
+ * misses the reset, a write to that key would take down the link (leave_unanswered()).
  */
 static void try_move(struct afr_conn *conn)
 {
 	if (!conn->attach.may_post || test_bit(AFR_FRAME_URGENT, &conn->out.pending) ||
-	    !afr_tx_may_move(&conn->tx.seq))
+	    (conn->server && !READ_ONCE(conn->rx.seq.moved)) || !afr_tx_may_move(&conn->tx.seq))
 		return;
 	conn->attach.move_start = afr_tx_move(&conn->tx.seq);
 	conn->moves++;
@@ -327,6 +359,7 @@ static bool next_frame(struct afr_conn *conn)
 	lockdep_assert_held(&conn->out.mutex);
 	conn->out.done = 0;
 	conn->out.len = 0;
+	afr_frame_tx_attach_step(conn);
 	if (!conn->out.more && only_piggyback(conn))
 		return false;
 	if (test_and_clear_bit(AFR_PENDING_HELLO, &conn->out.pending)) {
@@ -347,6 +380,7 @@ static bool next_frame(struct afr_conn *conn)
 	conn->out.more = conn->out.pending || data_ready(conn);
 	conn->out.len = afr_frame_write(conn->out.buf, &frame);
 	conn->out.len = afr_byzantine_frame(conn->id, &frame, conn->out.buf, conn->out.len);
+	note_attach(conn, &frame);
 	afr_netns_count(conn->an->net, AFR_STAT_FRAMES_SENT);
 	return true;
 }
@@ -397,6 +431,8 @@ static void data_taken(struct afr_conn *conn, u32 len)
 	spin_unlock_bh(&conn->tx.lock);
 	if (framed)
 		afr_netns_add(conn->an->net, AFR_STAT_TX_BYTES_TCP, len);
+	if (test_bit(AFR_F_RINGS_CHARGED, &conn->flags))
+		afr_conn_schedule(conn);
 	afr_conn_rings_wake_sender(conn);
 	afr_conn_writable(conn);
 }

@@ -30,5 +30,6 @@ void afr_frame_tx_push(struct afr_conn *conn);
 void afr_frame_tx_flush(struct afr_conn *conn);
 bool afr_frame_tx_drain_early(struct afr_conn *conn);
 bool afr_frame_tx_idle(struct afr_conn *conn);
+u8 afr_frame_tx_attach_step(struct afr_conn *conn);
 
 #endif /* AFR_FRAME_TX_H */

@@ -126,6 +126,7 @@ struct afr_link_keepalive {
 struct afr_link_members {
 	struct list_head list;		/* joined, and down() was not called yet */
 	unsigned int count;		/* joined */
+	unsigned int retired;		/* ids that are not used again */
 	u32 serial;			/* of the last join */
 	struct afr_channel *down_channel;	/* channel whose down() is running ... */
 	struct task_struct *down_task;		/* ... in this task */

@@ -6,7 +6,6 @@
  */
 #include "move.h"
 
-#include <net/tcp.h>
 #include <uapi/linux/af_rdma.h>
 
 #include "attach.h"
@@ -175,9 +174,9 @@ static void check_leave(struct afr_conn *conn)
 
 /*
  * Client: gives up waiting for the answer to ATTACH. This end has posted nothing, and cannot post
- * DETACH, because it does not know the peer's channel id. It only waits for the peer's DETACH, or
- * until a correct peer has stopped writing to the receive ring: all bytes were acknowledged, or TCP
- * was reset or is about to be.
+ * DETACH, because it does not know the peer's channel id. It waits for the peer's DETACH, but not
+ * longer than AFR_T_DETACH. A correct peer writes nothing to the receive ring: without MOVE, it
+ * does not know whether this end has read ATTACHED.
  */
 static void leave_unanswered(struct afr_conn *conn)
 {
@@ -230,16 +229,6 @@ void afr_move_detach(struct afr_conn *conn)
 }
 
 /*
- * Was the connection aborted before TCP had sent anything of ATTACH or ATTACHED? Then the peer has
- * learned neither the key nor the channel id.
- */
-static bool never_told(const struct afr_conn *conn)
-{
-	return afr_conn_aborted(conn) &&
-	       !after(READ_ONCE(tcp_sk(conn->tcp->sk)->snd_nxt), conn->attach.frame_seq);
-}
-
-/*
  * Called when a detach was not completed in time. A connection that has ended, and from whose send
  * ring the device reads no more, gives up waiting for the peer, to keep the link for the others. A
  * client that waits for the answer to ATTACH does that in two steps: first it gives up the answer,
@@ -247,15 +236,14 @@ static bool never_told(const struct afr_conn *conn)
  * key before it unpins the ring (PE5), and the channel id is not used again, unless the peer has
  * never learned it. If the peer writes nevertheless, the key is refused and the link is lost.
  *
- * A connection that continues on TCP has to know what has landed, so it does not give up. If its
- * TCP socket has bytes that the peer has not acknowledged, ATTACHED may be among them: then it is
- * not the peer that hangs, and the connection waits again.
+ * A connection that continues on TCP has to know what has landed, so it does not give up. But a
+ * server waits again as long as the client's TCP has not acknowledged ATTACHED: a client that has
+ * not read it cannot leave.
  *
  * In all other cases the link is taken down.
  */
 static void detach_overdue(struct afr_conn *conn)
 {
-	const struct tcp_sock *tp = tcp_sk(conn->tcp->sk);
 	bool detached = test_bit(AFR_F_DETACHED, &conn->flags);
 	bool continues = test_bit(AFR_F_LEAVE_LINK, &conn->flags) && !afr_conn_aborted(conn);
 
@@ -263,7 +251,8 @@ static void detach_overdue(struct afr_conn *conn)
 		leave_unanswered(conn);
 		return;
 	}
-	if (detached && continues && READ_ONCE(tp->snd_una) != READ_ONCE(tp->write_seq)) {
+	if (detached && continues && conn->server &&
+	    afr_frame_tx_attach_step(conn) < AFR_FRAME_ACKED) {
 		afr_conn_timer(conn, AFR_T_DETACH, READ_ONCE(conn->an->set.detach_timeout_ms));
 		return;
 	}
@@ -271,7 +260,8 @@ static void detach_overdue(struct afr_conn *conn)
 		afr_link_fail(conn->attach.channel.link, AFR_REASON_LINK_DETACH_TIMEOUT);
 		return;
 	}
-	if (!never_told(conn)) {
+	/* no frame is sent after an abort */
+	if (!afr_conn_aborted(conn) || afr_frame_tx_attach_step(conn) >= AFR_FRAME_SENT) {
 		afr_netns_count(conn->an->net, AFR_STAT_DETACH_LATE);
 		conn->attach.channel.id_retired = true;
 	}

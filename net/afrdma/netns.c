@@ -5,9 +5,11 @@
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/init.h>
+#include <linux/jhash.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/net.h>
 #include <linux/percpu.h>
 #include <linux/random.h>
 #include <linux/sizes.h>
@@ -29,9 +31,8 @@ MODULE_PARM_DESC(orphans_max,
 
 static atomic_t all_orphans = ATOMIC_INIT(0);
 
-/* Orphans by user, in all namespaces; users whose ids are equal modulo USERS share an element. */
-#define USERS	4096
-static atomic_t orphans_of[USERS];
+/* Orphans by user and limit, see share_of(). Users with the same hash share an element. */
+static atomic_t orphan_shares[4096];
 #define USER_WEIGHT	4LL	/* as for ring memory, ring_quota.c */
 
 /* sysctl.c has the bounds and descriptions. */
@@ -205,6 +206,40 @@ bool afr_netns_charge(struct afr_net *an, atomic_t *count, int most)
 	return false;
 }
 
+/* Returns the element that counts the orphans of user @uid among those in @count. */
+static atomic_t *share_of(const atomic_t *count, kuid_t uid)
+{
+	static u32 seed __read_mostly;
+	u64 address = (unsigned long)count;
+
+	net_get_random_once(&seed, sizeof(seed));
+	return &orphan_shares[jhash_3words(address, address >> 32, __kuid_val(uid), seed) %
+			      ARRAY_SIZE(orphan_shares)];
+}
+
+/*
+ * Adds one to @count, but not beyond @most, and not if user @uid would then have more than
+ * USER_WEIGHT times as many as can still be added. A user may always have one.
+ */
+static bool charge_both(struct afr_net *an, atomic_t *count, int most, kuid_t uid)
+{
+	atomic_t *share = share_of(count, uid);
+	s64 left = (s64)most - atomic_read(count) - 1;
+
+	if (!afr_netns_charge(an, share, clamp_t(s64, USER_WEIGHT * left, 1, INT_MAX)))
+		return false;
+	if (afr_netns_charge(an, count, most))
+		return true;
+	atomic_dec(share);
+	return false;
+}
+
+static void uncharge_both(atomic_t *count, kuid_t uid)
+{
+	atomic_dec(share_of(count, uid));
+	atomic_dec(count);
+}
+
 /**
  * afr_netns_charge_orphan() - count one more closed connection
  * @an: namespace of the connection
@@ -212,27 +247,19 @@ bool afr_netns_charge(struct afr_net *an, atomic_t *count, int most)
  * @uid: owner of the socket
  *
  * Orphans are also limited for the whole host, so that a user cannot get more of them by creating
- * namespaces. And a user may have at most USER_WEIGHT times as many orphans as can then still be
- * added, but always one, so that no user can use up the limits for all others. Undone by
- * afr_netns_uncharge_orphan().
+ * namespaces. Of each limit, a user may have only a share, so that no user can use it up for all
+ * others. Undone by afr_netns_uncharge_orphan().
  *
- * Context: any.
+ * Context: process.
  * Return: as afr_netns_charge().
  */
 bool afr_netns_charge_orphan(struct afr_net *an, atomic_t *count, kuid_t uid)
 {
-	s64 left = min(READ_ONCE(orphans_max) - atomic_read(&all_orphans),
-		       READ_ONCE(an->set.orphans_max) - atomic_read(count)) - 1;
-	atomic_t *users = &orphans_of[__kuid_val(uid) % USERS];
-
-	if (!afr_netns_charge(an, users, clamp_t(s64, USER_WEIGHT * left, 1, INT_MAX)))
+	if (!charge_both(an, &all_orphans, READ_ONCE(orphans_max), uid))
 		return false;
-	if (afr_netns_charge(an, &all_orphans, READ_ONCE(orphans_max))) {
-		if (afr_netns_charge(an, count, READ_ONCE(an->set.orphans_max)))
-			return true;
-		atomic_dec(&all_orphans);
-	}
-	atomic_dec(users);
+	if (charge_both(an, count, READ_ONCE(an->set.orphans_max), uid))
+		return true;
+	uncharge_both(&all_orphans, uid);
 	return false;
 }
 
@@ -245,9 +272,8 @@ bool afr_netns_charge_orphan(struct afr_net *an, atomic_t *count, kuid_t uid)
  */
 void afr_netns_uncharge_orphan(atomic_t *count, kuid_t uid)
 {
-	atomic_dec(&orphans_of[__kuid_val(uid) % USERS]);
-	atomic_dec(count);
-	atomic_dec(&all_orphans);
+	uncharge_both(count, uid);
+	uncharge_both(&all_orphans, uid);
 }
 
 static int __net_init netns_begin(struct net *net)

@@ -55,7 +55,7 @@
 	AFR_STAT(WAKES_WRITE, "times a program that waited was woken to write") \
 	AFR_STAT(LINK_PACED, "times bulk waited, to leave space for short messages of other connections on its link") \
 	AFR_STAT(LINK_TAIL, "probes sent behind a last message, so that the device notices its loss; link_probe counts them, too") \
-	AFR_STAT(DETACH_LATE, "ended connections that left their link after detach_timeout_ms without the peer's DETACH")
+	AFR_STAT(DETACH_LATE, "ended connections that left their link after detach_timeout_ms without the peer's DETACH, and whose channel id is not used again")
 
 #ifndef AFR_NETNS_H
 #define AFR_NETNS_H

@@ -7,6 +7,7 @@
 
 #include <linux/uio.h>
 
+#include "conn_rings.h"
 #include "frame_tx.h"
 #include "rdma_tx.h"
 
@@ -98,8 +99,14 @@ void afr_recv_consume(struct afr_conn *conn, size_t len)
 		afr_frame_tx_request(conn, AFR_FRAME_CREDIT);
 		afr_frame_tx_push(conn);
 	}
-	if (test_bit(AFR_F_STALLED, &conn->flags) || test_bit(AFR_F_RINGS_CHARGED, &conn->flags))
+	if (test_bit(AFR_F_STALLED, &conn->flags))
 		afr_conn_schedule(conn);
+	if (test_bit(AFR_F_RINGS_CHARGED, &conn->flags)) {
+		afr_conn_schedule(conn);
+		smp_mb();	/* free pages before this test; pairs with afr_conn_finish() */
+		if (test_bit(AFR_F_FINISHED, &conn->flags))
+			afr_conn_rings_uncharge(conn);	/* no worker will do it */
+	}
 }
 
 /**
@@ -107,8 +114,8 @@ void afr_recv_consume(struct afr_conn *conn, size_t len)
  * @conn: connection
  *
  * Bytes in the receive ring stay readable. Bytes that come into the ring later reset the
- * connection. Unlike with TCP, these include bytes that TCP had received before this call, but that
- * the worker had not read.
+ * connection. Unlike with TCP, these include bytes that TCP has received already, if there is no
+ * space for them in the ring: afr_shutdown() has let the worker read the others.
  *
  * Context: process.
  */

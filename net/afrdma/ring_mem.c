@@ -11,13 +11,14 @@
  * the next lap to the start of the page.
  *
  * Limits: rings on RDMA have at most three quarters of mem_max pages, and rings on TCP a quarter,
- * per namespace and per host. Neither can use the part of the other one: idle connections on RDMA
- * keep their pages, and connections on TCP keep unread bytes, so each could block the other for
- * ever. ring_quota.c charges rings before they are pinned, and here each page of a ring that is not
- * pinned is counted as a page of a ring on TCP. But no limit refuses such a ring its first pages,
- * AFR_RING_MEM_MIN bytes in all; TCP likewise grants tcp_rmem[0] to each socket. So a ring that is
- * refused another page has at least these pages, and can fill them again when their bytes have
- * left: no ring waits for another one to free memory.
+ * per namespace and per host; in a namespace without RDMA, rings on TCP have all of its mem_max.
+ * Neither can use the part of the other one: idle connections on RDMA keep their pages, and
+ * connections on TCP keep unread bytes, so each could block the other for ever. ring_quota.c
+ * charges rings before they are pinned. Here each page that is allocated for a ring that is not
+ * pinned is counted as a page of a ring on TCP, until it is freed or the ring is pinned. But no
+ * limit refuses such a ring its first pages, AFR_RING_MEM_MIN bytes in all; TCP likewise grants
+ * tcp_rmem[0] to each socket. So a ring that is refused another page has at least these pages, and
+ * can fill them again when their bytes have left: no ring waits for another one to free memory.
  */
 #include <linux/bvec.h>
 #include <linux/gfp.h>
@@ -54,9 +55,14 @@ static unsigned long rdma_share(unsigned long most)
 	return most - most / 4;
 }
 
-static bool fits_tcp(const atomic_long_t *pages, unsigned long most)
+static bool fits_tcp(const struct afr_net *an)
 {
-	return atomic_long_read(pages) <= most - rdma_share(most);
+	unsigned long ours = READ_ONCE(an->set.mem_max), all = READ_ONCE(mem_max);
+
+	if (net_eq(an->net, &init_net))		/* other namespaces do not use RDMA */
+		ours -= rdma_share(ours);
+	return atomic_long_read(&an->ring_tcp) <= ours &&
+	       atomic_long_read(&all_tcp) <= all - rdma_share(all);
 }
 
 static void count_tcp(struct afr_net *an, int pages)
@@ -91,8 +97,7 @@ static bool charge_page(struct afr_ring_mem *mem, bool tcp)
 		return true;
 	}
 	count_tcp(an, 1);
-	if (first || (fits_tcp(&an->ring_tcp, READ_ONCE(an->set.mem_max)) &&
-		      fits_tcp(&all_tcp, READ_ONCE(mem_max))))
+	if (first || fits_tcp(an))
 		return true;
 	uncharge_page(mem, true);
 	return false;
@@ -332,7 +337,7 @@ bool afr_ring_mem_starved(const struct afr_ring_mem *mem, u64 offset)
  *
  * Context: process. No release may run concurrently, unless the caller has set @mem->pinned under
  * the consumer's lock before.
- * Return: 0 or -ENOMEM; then the ring is not pinned.
+ * Return: 0; or -ENOMEM, and the ring is not pinned.
  */
 int afr_ring_mem_pin(struct afr_ring_mem *mem)
 {

@@ -14,8 +14,8 @@
 
 /*
  * Does what inet_shutdown() does while the connection is being established. In SYN-SENT it cancels
- * connect(); returns true then. In SYN-RECEIVED, that is in a simultaneous open, TCP applies the
- * shutdown when the connection is established, and has fallen back.
+ * connect(); returns true then. In SYN-RECEIVED, that is in a simultaneous open, TCP remembers the
+ * shutdown and applies it when the connection is established. Such a connection always falls back.
  */
 static bool cancel_connect(struct sock *sk, int how, int *ret)
 {
@@ -45,7 +45,7 @@ static bool cancel_connect(struct sock *sk, int how, int *ret)
  * @sock: socket
  * @how: SHUT_RD, SHUT_WR, SHUT_RDWR
  *
- * A connect() in progress is cancelled. Otherwise, the program's calls see the shutdown at once.
+ * A connect() in SYN-SENT is cancelled. Otherwise, the program's calls see the shutdown at once.
  * The peer sees SHUT_WR when the send direction is decided: at a client, that is when the TCP
  * handshake is over; at a server, it may be when the client's first bytes arrive.
  *
@@ -73,6 +73,8 @@ int afr_shutdown(struct socket *sock, int how)
 	if (afr_conn_aborted(conn))
 		return -ENOTCONN;
 
+	if ((how + 1) & RCV_SHUTDOWN)
+		afr_conn_run(conn);	/* bytes that TCP has received stay readable */
 	lock_sock(sk);
 	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | (how + 1));
 	/*

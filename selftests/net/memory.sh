@@ -4,7 +4,7 @@
 # For the lab (selftests/lab/run), in both guests: a user or peer that fills ring memory does
 # not stop others. When unread data of one user fills the memory of connections on TCP, other users
 # still get RDMA; and when there is no memory for RDMA, their streams continue on TCP, and both ends
-# report the reason. No single peer or user gets all the memory that pinned rings may use, nor by
+# report the reason. No single peer or user gets all the memory that pinned rings may use, not even by
 # leaving RDMA with unread bytes. Connections that have left RDMA, or have ended, hold no pages.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
@@ -218,6 +218,7 @@ unread_left() {
 		end refused
 		barrier "unread_left: refused" 240
 		barrier "unread_left: read"
+		check "unread_left: no page is held" wait_for 10 none pages
 		hold granted "$AFR_ME" 7330 12 12 NONE
 		end movers; end granted
 		barrier "unread_left: end"

@@ -236,6 +236,69 @@ static void reads_behind_reset(void)
 	barrier("noticed");
 }
 
+/* ---- shutdown() before the connection worker has read what TCP has received ---- */
+
+static uint64_t tcp_received(int fd)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	SYS(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len));
+	WANT(len >= offsetof(struct tcp_info, tcpi_bytes_received) + sizeof(uint64_t));
+	return info.tcpi_bytes_received;
+}
+
+/* Waits without sleeping until TCP has received more than @before, and nothing more for 50 ms. */
+static void spin_until_received(int fd, uint64_t before)
+{
+	double end = now() + patience(), quiet = end;
+	uint64_t last = before, received;
+
+	while (now() < quiet) {
+		received = tcp_received(fd);
+		if (received != last)
+			quiet = now() + 0.05;
+		last = received;
+		WANT(now() < end);
+	}
+}
+
+/*
+ * Bytes that TCP has received before shutdown(SHUT_RDWR) stay readable and reset nothing. With one
+ * CPU, the worker cannot read them before the call, as this thread does not sleep.
+ */
+static void shuts_before_worker(void)
+{
+	struct flow in = flow_in(0), out = flow_out(0);
+	int fd = open_conn();
+	uint64_t before;
+
+	flow_send(fd, &out, KIB, KIB);
+	flow_recv(fd, &in, KIB, KIB);
+	take_cpu();
+	before = tcp_received(fd);
+	barrier("measured");
+	spin_until_received(fd, before);
+	SYS(shutdown(fd, SHUT_RDWR));
+	flow_recv(fd, &in, KIB, KIB);
+	want_eof(fd);
+	barrier("read");
+}
+
+static void sends_before_shutdown(void)
+{
+	struct flow in = flow_in(0), out = flow_out(0);
+	int fd = open_conn();
+
+	flow_send(fd, &out, KIB, KIB);
+	flow_recv(fd, &in, KIB, KIB);
+	barrier("measured");
+	flow_send(fd, &out, KIB, KIB);
+	want_eof(fd);
+	barrier("read");
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_ERROR), 0);
+}
+
 /* ---- a reset during an attach that pacing of TCP delays ---- */
 
 #define OTHERS	4
@@ -286,10 +349,11 @@ static bool any_left(const int *other, const uint64_t *link)
 /*
  * Pacing keeps the last frame of an attach in the TCP socket of one end: ATTACH at the client, or
  * ATTACHED at the server. When a program then resets the connection, the client cannot learn
- * whether the server has attached. The end with the frame leaves after detach_timeout_ms, and the
+ * whether the server has attached. The end with the frame leaves after detach_timeout_ms, or twice
+ * that if it deferred the reset, and the
  * link must stay up for other connections. It can use the channel id again, which the other end has
- * not learned: a program could use up the ids otherwise. The link must also stay up if the server is to leave the link
- * (@leaves), which it cannot before the client has read ATTACHED.
+ * not learned: a program could use up the ids otherwise. The link must also stay up if the server
+ * is to leave the link (@leaves), which it cannot before the client has read ATTACHED.
  */
 static void held(bool paced, bool resets, bool leaves)
 {
@@ -355,6 +419,8 @@ const struct row reset_rows[] = {
 	BOTH("close_hard", closes_hard, is_closed_hard, ON_ALL | QUICK | UNFRAMED),
 	BOTH("close_hard_in_flight", closes_hard_in_flight, is_closed_hard_in_flight, ON_ALL),
 	BOTH("write_to_closed", closes_in_order, writes_to_closed, ON_ALL),
+	BOTH("shut_before_worker", shuts_before_worker, sends_before_shutdown,
+	     ON_COLD | ONLY_RDMA | QUICK),
 	BOTH("end_behind_reset", reads_behind_reset, closes_in_order, ON_ALL | QUICK),
 	{ "reset_held_attach", held_resets, waits_for_held, ON_RDMA | ONLY_RDMA | QUICK },
 	{ "reset_held_attach_back", held_is_reset, resets_held, ON_RDMA | ONLY_RDMA },

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Failures, time, random numbers, and small wrappers of system calls. */
 #define _GNU_SOURCE
+#include <sched.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -257,4 +258,15 @@ pthread_t thread_start(void *(*body)(void *), void *arg)
 	if (err)
 		fail("pthread_create: %s", strerror(err));
 	return thread;
+}
+
+/* Makes this thread, and those that it starts, run on the first CPU, ahead of other processes. */
+void take_cpu(void)
+{
+	cpu_set_t first;
+
+	CPU_ZERO(&first);
+	CPU_SET(0, &first);
+	SYS(sched_setaffinity(0, sizeof(first), &first));
+	SYS(sched_setscheduler(0, SCHED_FIFO, &(struct sched_param) { .sched_priority = 1 }));
 }
