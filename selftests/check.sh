@@ -79,7 +79,7 @@ skipped=0
 jobs=${JOBS:-1}
 export AFRDMA_PAIRS=${AFRDMA_PAIRS:-$jobs}	# pairs of guests that the lab runs at once
 resume=		# if set, stages and parts that have passed are skipped, see holds() in results.py
-always="deps lint kernels"	# except these: they are quick, and lint depends on documents, too
+always="deps lint kernels"	# never skipped: they are quick, and lint reads documents, too
 counted=()
 skips=$logs/tmp.skips
 

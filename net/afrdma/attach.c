@@ -99,7 +99,7 @@ void afr_attach_set_state(struct afr_conn *conn, enum afr_attach_state state)
 	if (pending(state))
 		trace_afrdma_conn_upgrade(conn->id, state == AFR_JOINING ? AFR_STEP_JOIN :
 					  AFR_STEP_ATTACH, AFR_REASON_NONE);
-	conn->attach.state = state;
+	WRITE_ONCE(conn->attach.state, state);
 	if (conn->route.watched != (state == AFR_ATTACHED || state == AFR_LEAVING)) {
 		WRITE_ONCE(conn->route.watched, !conn->route.watched);
 		afr_route_watch(conn->route.watched);
@@ -325,6 +325,10 @@ void afr_attach_start(struct afr_conn *conn)
 	if (conn->tx.seq.where != AFR_ON_TCP || test_bit(AFR_FRAME_RESUME, &conn->out.pending) ||
 	    (conn->tx.seq.epoch && !test_bit(AFR_F_PEER_LEFT, &conn->flags)))
 		return;
+	if (!afr_conn_in_work_item(conn)) {	/* link_work will wait for this run */
+		set_bit(AFR_F_RESCHEDULE, &conn->flags);
+		return;
+	}
 	afr_netns_count(conn->an->net, AFR_STAT_UPGRADE_TRIED);
 	reason = afr_fallback_attach_denied(conn);	/* may look up routes */
 	if (!reason && !conn->peer.port)
@@ -414,7 +418,7 @@ void afr_attach_refuse(struct afr_conn *conn, enum afr_reason reason)
 static void attached(struct afr_conn *conn, const struct afr_frame *frame)
 {
 	afr_attach_set_state(conn, AFR_ATTACHED);
-	/* it may have limited the wait for ATTACHED; a detach has all of detach_timeout_ms */
+	/* AFR_T_DETACH may limit the wait for ATTACHED; a detach gets all of detach_timeout_ms */
 	afr_conn_timer(conn, AFR_T_DETACH, 0);
 	conn->attach.since = jiffies;
 	conn->attach.channel.peer_id = frame->attach.channel;
@@ -432,12 +436,12 @@ static void attached(struct afr_conn *conn, const struct afr_frame *frame)
  * afr_attach_answer() - server: answer ATTACH, or try again later if the link is not up yet
  * @conn: connection, requested
  *
- * The client's end of the link is up, so this host at least knows the link, and ATTACH for another
- * one is refused at once: a peer could send it on any number of connections, which would all count
- * against attaches_max. If this host has accepted the link, but its end is not up yet, ATTACH
- * completes the handshake, except on iWARP. Otherwise this end may come up a moment later than the
- * client's: the worker tries again every LINK_POLL_MS until it is up, AFR_T_ATTACH expires, the
- * client leaves the epoch, or the connection or its send direction ends.
+ * A correct client sends ATTACH when its end of the link is up, and then this host knows the link.
+ * ATTACH for an unknown link is refused at once: if it had to wait, a peer could send it on many
+ * connections and so use up attaches_max. If this host has accepted the link, but its end is not
+ * up yet, ATTACH completes the handshake, except on iWARP. Otherwise this end may come up a moment
+ * later than the client's: the worker tries again every LINK_POLL_MS until this end is up,
+ * AFR_T_ATTACH expires, the client leaves the epoch, or the connection or its send direction ends.
  *
  * Context: connection worker.
  */

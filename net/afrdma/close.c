@@ -277,8 +277,8 @@ static void finish(struct afr_conn *conn)
 
 /*
  * Takes the steps of an orphan: counts it, and aborts the connection if it has received bytes that
- * no program will read (PE7), or if its time is over. If only the end of the peer's TCP is missing
- * then, it finishes without a reset, as TCP leaves FIN-WAIT-2.
+ * no program will read (PE7), or if its time is over. If its time is over and only the end of the
+ * peer's TCP is missing, it finishes without a reset, as TCP leaves FIN-WAIT-2.
  */
 static void run_orphan(struct afr_conn *conn)
 {

@@ -39,22 +39,25 @@ static void upcall(struct afr_conn *conn, void (*event)(struct sock *sk))
 	rcu_read_unlock();
 }
 
-/*
- * Runs the worker. If worker.mutex is taken, its holder may have missed the event for which the
- * work item was queued: @again makes the holder queue the item again when it unlocks the mutex.
- */
-static void try_run(struct afr_conn *conn, enum afr_conn_flag again)
+/* Runs the worker once; the caller has locked worker.mutex. */
+static void run_locked(struct afr_conn *conn)
 {
-	if (!mutex_trylock(&conn->worker.mutex)) {
-		set_bit(again, &conn->flags);
-		/* set before trying again; pairs with afr_conn_worker_unlock() */
-		smp_mb__after_atomic();
-		if (!mutex_trylock(&conn->worker.mutex))
-			return;
-	}
 	if (test_bit(AFR_F_ACTIVE, &conn->flags))
 		worker_fn(conn);
 	afr_conn_worker_unlock(conn);
+}
+
+/*
+ * Tries to lock worker.mutex. If that fails, its holder may have missed the event for which the
+ * caller wants to run, so the holder will schedule the worker when it unlocks the mutex.
+ */
+static bool try_lock_run(struct afr_conn *conn)
+{
+	if (mutex_trylock(&conn->worker.mutex))
+		return true;
+	set_bit(AFR_F_RESCHEDULE, &conn->flags);
+	smp_mb__after_atomic();	/* set before trying again; pairs with afr_conn_worker_unlock() */
+	return mutex_trylock(&conn->worker.mutex);
 }
 
 /*
@@ -62,24 +65,29 @@ static void try_run(struct afr_conn *conn, enum afr_conn_flag again)
  * hostile: steps to and from a link wait for acknowledgements of the peer (afrdma_attached), and a
  * direction in fallback mode waits for calls that hold lock_sock() of the TCP socket
  * (afrdma_fallback). Each kind can exhaust the workers of its own queue only. The work items of
- * the third queue (afrdma), which read what connections receive over TCP, must wait for neither. A
- * work item that finds the mutex taken returns: its holder may be the other work item, or a thread
- * of a program that runs the worker inline and gets no processor time. Only link_work waits for
- * it, after a registration; no thread of a program holds it then, see afr_conn_run().
+ * the third queue (afrdma), which read what connections receive over TCP, must wait for neither. If
+ * the mutex is taken, by run_link_work() or by a thread of a program that runs the worker inline
+ * and may get no processor time, they return, and are queued again when the mutex is unlocked.
  */
 static void run_work(struct work_struct *work)
 {
 	struct afr_conn *conn = container_of(work, struct afr_conn, worker.work);
 
-	try_run(conn, AFR_F_RESCHEDULE);
+	if (try_lock_run(conn))
+		run_locked(conn);
 	afr_conn_put(conn);	/* taken by afr_conn_schedule() */
 }
 
+/*
+ * Waits for the mutex, but not for a thread of a program: such a thread runs the worker only while
+ * the connection is detached (afr_conn_run()), and does not start an attach (afr_attach_start()).
+ */
 static void run_link_work(struct work_struct *work)
 {
 	struct afr_conn *conn = container_of(work, struct afr_conn, worker.link_work);
 
-	try_run(conn, AFR_F_RESCHEDULE_LINK);
+	mutex_lock(&conn->worker.mutex);
+	run_locked(conn);
 	afr_conn_put(conn);	/* taken by afr_conn_schedule_link() */
 }
 
@@ -155,7 +163,7 @@ static void release_closed(struct kref *ref)
 	xa_erase(&conns, conn->id);
 	afr_ring_mem_destroy(&conn->tx.mem);
 	afr_ring_mem_destroy(&conn->rx.mem);
-	afr_ring_quota_uncharge(&conn->attach.quota);
+	afr_ring_quota_uncharge(&conn->attach.quota, 0);
 	if (conn->tcp) {
 		sock_release(conn->tcp);
 		trace_afrdma_conn_destroy(conn->id);
@@ -289,25 +297,26 @@ void afr_conn_schedule_link(struct afr_conn *conn)
 }
 
 /**
- * afr_conn_run() - run the worker inline, unless it already runs
+ * afr_conn_run() - run the worker inline, unless it already runs or the connection is not detached
  * @conn: connection, the caller holds a reference
  *
- * If the worker already runs, or the connection is not detached, a work item is scheduled instead.
- * A thread of a program that holds worker.mutex may get no processor time, and then nothing could
- * answer a peer that leaves the link.
+ * In these cases a work item is scheduled instead. A thread of a program may get no processor time
+ * while it holds worker.mutex, and then nothing could answer a peer that leaves the link.
  *
  * Context: process, without any lock.
  */
 void afr_conn_run(struct afr_conn *conn)
 {
-	if (!mutex_trylock(&conn->worker.mutex)) {
+	if (READ_ONCE(conn->attach.state) != AFR_DETACHED ||
+	    !mutex_trylock(&conn->worker.mutex)) {
 		afr_conn_schedule(conn);
 		return;
 	}
-	if (conn->attach.state != AFR_DETACHED)
-		set_bit(AFR_F_RESCHEDULE, &conn->flags);
-	else if (test_bit(AFR_F_ACTIVE, &conn->flags))
-		worker_fn(conn);
+	if (conn->attach.state == AFR_DETACHED) {
+		run_locked(conn);
+		return;
+	}
+	set_bit(AFR_F_RESCHEDULE, &conn->flags);
 	afr_conn_worker_unlock(conn);
 }
 
@@ -321,23 +330,21 @@ void afr_conn_run_wait(struct afr_conn *conn)
 {
 	mutex_lock(&conn->worker.mutex);
 	AFR_CHECK(conn->attach.state == AFR_DETACHED);
-	if (test_bit(AFR_F_ACTIVE, &conn->flags))
-		worker_fn(conn);
-	afr_conn_worker_unlock(conn);
+	run_locked(conn);
 }
 
 /**
  * afr_conn_incoming() - handle bytes or a state change of the TCP socket
  * @conn: connection
  *
- * If a call of the program waits to read or for HELLO, wakes it, and the call runs the worker
- * inline. Otherwise schedules the worker.
+ * If the connection is detached and a call of the program waits to read or for HELLO, wakes the
+ * call, which runs the worker inline. Otherwise schedules the worker.
  *
  * Context: any but hard irq.
  */
 void afr_conn_incoming(struct afr_conn *conn)
 {
-	if (atomic_read(&conn->worker.readers)) {
+	if (READ_ONCE(conn->attach.state) == AFR_DETACHED && atomic_read(&conn->worker.readers)) {
 		smp_mb__before_atomic();	/* the event is visible before the bit */
 		set_bit(AFR_F_RUN_INLINE, &conn->flags);
 		smp_mb__after_atomic();	/* set the bit before reading readers again */

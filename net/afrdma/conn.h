@@ -99,11 +99,13 @@ enum afr_conn_flag {
 	AFR_F_RETRY_NOW,	/* the administrator or the program requests an attach now */
 	AFR_F_LEAVE_LINK,	/* leaving a link that stays up, to continue on TCP */
 	AFR_F_STALLED,		/* no space or page in the receive ring: a read runs the worker */
-	AFR_F_RINGS_CHARGED,	/* unpinned, but not uncharged yet: a read runs the worker */
+	AFR_F_RINGS_CHARGED,	/* unpinned, but not uncharged yet: reads, sends run the worker */
 	AFR_F_FLUSH,		/* send pending frames that wait to be piggybacked, too */
 	AFR_F_TCP_FULL,		/* a frame waits for sk_write_space */
-	AFR_F_RESCHEDULE,	/* worker.work found worker.mutex taken: schedule it again */
-	AFR_F_RESCHEDULE_LINK,	/* the same for worker.link_work, or a run left steps to it */
+	/* worker.work found worker.mutex taken, or is to replace an inline run: schedule it */
+	AFR_F_RESCHEDULE,
+	/* worker.link_work found worker.mutex taken, or a run left steps to it: schedule it */
+	AFR_F_RESCHEDULE_LINK,
 	AFR_F_RUN_INLINE,	/* a call counted in worker.readers has to run the worker */
 	AFR_F_NO_PAGES,		/* senders wait: there was no page for the send ring */
 	AFR_F_NOSPACE,		/* a sender or poller found no space: wake it when there is some */
@@ -336,7 +338,7 @@ void afr_conn_run_wait(struct afr_conn *conn);
 static inline void afr_conn_worker_unlock(struct afr_conn *conn)
 {
 	mutex_unlock(&conn->worker.mutex);
-	smp_mb();	/* unlock before testing the bits; pairs with try_run() */
+	smp_mb();	/* unlock before testing the bits; pairs with try_lock_run() */
 	if (test_bit(AFR_F_RESCHEDULE, &conn->flags) &&
 	    test_and_clear_bit(AFR_F_RESCHEDULE, &conn->flags))
 		afr_conn_schedule(conn);

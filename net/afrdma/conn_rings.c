@@ -3,11 +3,11 @@
  * Pages of the rings of a connection.
  *
  * Limits refuse a page only to a ring that is not pinned and already has AFR_RING_MEM_MIN bytes of
- * pages. The producer (the sender or the worker) then frees the empty
- * pages of its ring and tries again. If no page is empty, a page of this ring becomes free only
- * when bytes are consumed: the path consumes the bytes of the send ring, and the program those of
- * the receive ring. The worker also tries again every AFR_RING_MEM_LIMIT_MS, in case other rings
- * have freed pages.
+ * pages. The producer (the sender or the worker) then frees the empty pages of its ring and tries
+ * again. If no page is empty, a page of this ring becomes free only when bytes are consumed: the
+ * path consumes the bytes of the send ring, and the program those of the receive ring. For the
+ * receive ring, the worker also tries again after AFR_RING_MEM_LIMIT_MS, in case other rings have
+ * freed pages.
  */
 #include "conn_rings.h"
 
@@ -166,26 +166,41 @@ int afr_conn_rings_pin(struct afr_conn *conn)
 }
 
 /**
- * afr_conn_rings_uncharge() - uncharge unpinned rings, if the pages charged for RDMA are free
+ * afr_conn_rings_uncharge() - uncharge pages of unpinned rings that were charged and are free now
  * @conn: connection; nothing happens unless its rings were unpinned
  *
  * Called when the rings are unpinned, in each run of the worker, and by the reader once no worker
  * runs any more.
  *
- * Context: process, without any lock but worker.mutex.
+ * Context: process, without spinlocks.
  */
 void afr_conn_rings_uncharge(struct afr_conn *conn)
 {
+	unsigned long pages;
+
 	if (!test_bit(AFR_F_RINGS_CHARGED, &conn->flags))
 		return;
 	spin_lock_bh(&conn->tx.lock);
-	/* RESUME and FINACK advance SND.UNA without freeing pages */
+	/* RESUME and FINACK advance SND.UNA without freeing pages; an abort drops unsent bytes */
 	if (!conn->tx.busy)
-		afr_ring_mem_trim(&conn->tx.mem, conn->tx.seq.una, conn->tx.seq.written);
+		afr_ring_mem_trim(&conn->tx.mem, afr_conn_aborted(conn) ? conn->tx.seq.written :
+				  conn->tx.seq.una, conn->tx.seq.written);
 	spin_unlock_bh(&conn->tx.lock);
-	if (!afr_ring_mem_on_rdma(&conn->tx.mem) && !afr_ring_mem_on_rdma(&conn->rx.mem) &&
-	    test_and_clear_bit(AFR_F_RINGS_CHARGED, &conn->flags))
-		afr_ring_quota_uncharge(&conn->attach.quota);
+	pages = afr_ring_mem_on_rdma(&conn->tx.mem) + afr_ring_mem_on_rdma(&conn->rx.mem);
+	if (pages || test_and_clear_bit(AFR_F_RINGS_CHARGED, &conn->flags))
+		afr_ring_quota_uncharge(&conn->attach.quota, pages);
+}
+
+/**
+ * afr_conn_rings_snd_charged() - are pages of the unpinned send ring still charged?
+ * @conn: connection
+ *
+ * Context: any.
+ * Return: true if so: after pages were freed, the worker has to call afr_conn_rings_uncharge().
+ */
+bool afr_conn_rings_snd_charged(const struct afr_conn *conn)
+{
+	return test_bit(AFR_F_RINGS_CHARGED, &conn->flags) && afr_ring_mem_on_rdma(&conn->tx.mem);
 }
 
 /**
@@ -199,7 +214,7 @@ void afr_conn_rings_uncharge(struct afr_conn *conn)
  */
 void afr_conn_rings_unpin(struct afr_conn *conn)
 {
-	/* before the locks: a program that reads the last byte after them runs the worker */
+	/* set first: a read that frees the last pages after the unlock schedules the worker */
 	set_bit(AFR_F_RINGS_CHARGED, &conn->flags);
 	spin_lock_bh(&conn->tx.lock);
 	afr_ring_mem_unpin(&conn->tx.mem);

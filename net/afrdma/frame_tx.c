@@ -248,7 +248,7 @@ static bool build_pending(struct afr_conn *conn, struct afr_frame *frame)
 }
 
 /**
- * afr_frame_tx_attach_step() - how far have ATTACH or ATTACHED of the current attach come?
+ * afr_frame_tx_attach_step() - how far has ATTACH or ATTACHED of the current attach come?
  * @conn: connection
  *
  * Called with each frame, too, so that sequence numbers are compared before they can wrap.
@@ -259,36 +259,37 @@ static bool build_pending(struct afr_conn *conn, struct afr_frame *frame)
 u8 afr_frame_tx_attach_step(struct afr_conn *conn)
 {
 	const struct tcp_sock *tp = tcp_sk(conn->tcp->sk);
-	u8 step = READ_ONCE(conn->attach.frame_step);
+	/* the step is read before frame_end; pairs with note_attach() */
+	u8 was = smp_load_acquire(&conn->attach.frame_step), step = was;
 
 	if (step == AFR_FRAME_BUILT && !before(READ_ONCE(tp->snd_nxt), conn->attach.frame_end))
 		step = AFR_FRAME_SENT;
 	if (step == AFR_FRAME_SENT && !before(READ_ONCE(tp->snd_una), conn->attach.frame_end))
 		step = AFR_FRAME_ACKED;
-	WRITE_ONCE(conn->attach.frame_step, step);
+	if (step != was)	/* not over a change by another thread */
+		cmpxchg(&conn->attach.frame_step, was, step);
 	return step;
 }
 
-/* Remembers where in the stream of TCP an ATTACH or ATTACHED ends that is to be sent next. */
+/* If @frame, which is sent next, is ATTACH or ATTACHED, notes where in TCP's stream it ends. */
 static void note_attach(struct afr_conn *conn, const struct afr_frame *frame)
 {
 	if (frame->type != AFR_FRAME_ATTACH && frame->type != AFR_FRAME_ATTACHED)
 		return;
 	conn->attach.frame_end = READ_ONCE(tcp_sk(conn->tcp->sk)->write_seq) + conn->out.len;
-	WRITE_ONCE(conn->attach.frame_step, AFR_FRAME_BUILT);
+	/* frame_end is visible before the step; pairs with afr_frame_tx_attach_step() */
+	smp_store_release(&conn->attach.frame_step, AFR_FRAME_BUILT);
 }
 
 /*
  * Moves the send direction to the link if possible: only at a frame boundary, when TCP has taken
  * every byte that was put into DATA frames. A pending URGENT is sent before, because the urgent
- * byte could overtake it on the link. A server waits for the client's MOVE, which shows that the
- * client has read ATTACHED: a client that has not may leave and revoke its key, and if the server
- * misses the reset, a write to that key would take down the link (leave_unanswered()).
+ * byte could overtake it on the link.
  */
 static void try_move(struct afr_conn *conn)
 {
 	if (!conn->attach.may_post || test_bit(AFR_FRAME_URGENT, &conn->out.pending) ||
-	    (conn->server && !READ_ONCE(conn->rx.seq.moved)) || !afr_tx_may_move(&conn->tx.seq))
+	    !afr_tx_may_move(&conn->tx.seq))
 		return;
 	conn->attach.move_start = afr_tx_move(&conn->tx.seq);
 	conn->moves++;
@@ -415,6 +416,7 @@ static unsigned int frame_segments(struct afr_conn *conn, struct kvec *vec, u32 
 static void data_taken(struct afr_conn *conn, u32 len)
 {
 	bool framed = afr_conn_tx_mode(conn) == AFR_MODE_FRAMED;
+	bool charged = afr_conn_rings_snd_charged(conn);
 	u64 una = conn->tx.seq.una;
 
 	conn->out.data -= len;
@@ -431,7 +433,7 @@ static void data_taken(struct afr_conn *conn, u32 len)
 	spin_unlock_bh(&conn->tx.lock);
 	if (framed)
 		afr_netns_add(conn->an->net, AFR_STAT_TX_BYTES_TCP, len);
-	if (test_bit(AFR_F_RINGS_CHARGED, &conn->flags))
+	if (charged)
 		afr_conn_schedule(conn);
 	afr_conn_rings_wake_sender(conn);
 	afr_conn_writable(conn);

@@ -175,8 +175,8 @@ static void check_leave(struct afr_conn *conn)
 /*
  * Client: gives up waiting for the answer to ATTACH. This end has posted nothing, and cannot post
  * DETACH, because it does not know the peer's channel id. It waits for the peer's DETACH, but not
- * longer than AFR_T_DETACH. A correct peer writes nothing to the receive ring: without MOVE, it
- * does not know whether this end has read ATTACHED.
+ * longer than AFR_T_DETACH. By then a correct peer that has not missed the reset of TCP writes
+ * nothing to the receive ring any more.
  */
 static void leave_unanswered(struct afr_conn *conn)
 {
@@ -231,10 +231,11 @@ void afr_move_detach(struct afr_conn *conn)
 /*
  * Called when a detach was not completed in time. A connection that has ended, and from whose send
  * ring the device reads no more, gives up waiting for the peer, to keep the link for the others. A
- * client that waits for the answer to ATTACH does that in two steps: first it gives up the answer,
- * which lets a deferred abort reset TCP, then the peer's DETACH. afr_attach_end() invalidates the
- * key before it unpins the ring (PE5), and the channel id is not used again, unless the peer has
- * never learned it. If the peer writes nevertheless, the key is refused and the link is lost.
+ * client without an answer to ATTACH does that in two steps: it stops waiting for the answer,
+ * which lets a deferred abort reset TCP, and one timeout later for the peer's DETACH.
+ * afr_attach_end() invalidates the key before it unpins the ring (PE5), and the channel id is not
+ * used again, unless the peer has never learned it. If the peer writes nevertheless, the key is
+ * refused and the link is lost.
  *
  * A connection that continues on TCP has to know what has landed, so it does not give up. But a
  * server waits again as long as the client's TCP has not acknowledged ATTACHED: a client that has

@@ -114,8 +114,10 @@ void afr_recv_consume(struct afr_conn *conn, size_t len)
  * @conn: connection
  *
  * Bytes in the receive ring stay readable. Bytes that come into the ring later reset the
- * connection. Unlike with TCP, these include bytes that TCP has received already, if there is no
- * space for them in the ring: afr_shutdown() has let the worker read the others.
+ * connection. Unlike with TCP, these can include bytes that TCP has received already. Before this
+ * call, afr_shutdown() runs the worker, which reads them. But it cannot if the worker already runs
+ * or the connection is not detached, and it leaves bytes in TCP for which the ring has no space, or
+ * that exceed the budget of a run.
  *
  * Context: process.
  */

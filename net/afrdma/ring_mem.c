@@ -11,14 +11,14 @@
  * the next lap to the start of the page.
  *
  * Limits: rings on RDMA have at most three quarters of mem_max pages, and rings on TCP a quarter,
- * per namespace and per host; in a namespace without RDMA, rings on TCP have all of its mem_max.
- * Neither can use the part of the other one: idle connections on RDMA keep their pages, and
- * connections on TCP keep unread bytes, so each could block the other for ever. ring_quota.c
- * charges rings before they are pinned. Here each page that is allocated for a ring that is not
- * pinned is counted as a page of a ring on TCP, until it is freed or the ring is pinned. But no
- * limit refuses such a ring its first pages, AFR_RING_MEM_MIN bytes in all; TCP likewise grants
- * tcp_rmem[0] to each socket. So a ring that is refused another page has at least these pages, and
- * can fill them again when their bytes have left: no ring waits for another one to free memory.
+ * per namespace and per host. Neither can use the part of the other one: idle connections on RDMA
+ * keep their pages, and connections on TCP keep unread bytes, so each could block the other for
+ * ever. ring_quota.c charges rings before they are pinned. Here each page that is allocated for a
+ * ring that is not pinned is counted as a page of a ring on TCP, until it is freed or the ring is
+ * pinned. But no limit refuses such a ring its first pages, AFR_RING_MEM_MIN bytes in all; TCP
+ * likewise grants tcp_rmem[0] to each socket. So a ring that is refused another page has at least
+ * these pages, and can fill them again when their bytes have left: no ring waits for another one to
+ * free memory.
  */
 #include <linux/bvec.h>
 #include <linux/gfp.h>
@@ -59,9 +59,7 @@ static bool fits_tcp(const struct afr_net *an)
 {
 	unsigned long ours = READ_ONCE(an->set.mem_max), all = READ_ONCE(mem_max);
 
-	if (net_eq(an->net, &init_net))		/* other namespaces do not use RDMA */
-		ours -= rdma_share(ours);
-	return atomic_long_read(&an->ring_tcp) <= ours &&
+	return atomic_long_read(&an->ring_tcp) <= ours - rdma_share(ours) &&
 	       atomic_long_read(&all_tcp) <= all - rdma_share(all);
 }
 
@@ -365,15 +363,15 @@ int afr_ring_mem_pin(struct afr_ring_mem *mem)
 }
 
 /**
- * afr_ring_mem_on_rdma() - has a ring pages that were charged for RDMA?
+ * afr_ring_mem_on_rdma() - how many pages of a ring are charged for RDMA?
  * @mem: ring
  *
  * Context: any.
- * Return: true while the ring is pinned, and afterwards until those pages are freed.
+ * Return: all pages while the ring is pinned, and afterwards those of them that are not freed yet.
  */
-bool afr_ring_mem_on_rdma(const struct afr_ring_mem *mem)
+unsigned long afr_ring_mem_on_rdma(const struct afr_ring_mem *mem)
 {
-	return mem->pinned || atomic_read(&mem->rdma);
+	return mem->pinned ? afr_ring_mem_pages(mem) : atomic_read(&mem->rdma);
 }
 
 /**

@@ -62,7 +62,7 @@ int afr_ring_mem_populate(struct afr_ring_mem *mem, u64 offset, u32 len);
 bool afr_ring_mem_starved(const struct afr_ring_mem *mem, u64 offset);
 int afr_ring_mem_pin(struct afr_ring_mem *mem);
 void afr_ring_mem_unpin(struct afr_ring_mem *mem);
-bool afr_ring_mem_on_rdma(const struct afr_ring_mem *mem);
+unsigned long afr_ring_mem_on_rdma(const struct afr_ring_mem *mem);
 void afr_ring_mem_release(struct afr_ring_mem *mem, u64 from, u64 to, u64 end);
 void afr_ring_mem_trim(struct afr_ring_mem *mem, u64 from, u64 end);
 

@@ -173,7 +173,7 @@ static void put_holders(struct afr_ring_quota *share)
 
 /**
  * afr_ring_quota_charge() - charge the pages of both rings to the peer and the user, before pinning
- * @share: quota of the attach; nothing happens if the rings are still charged
+ * @share: quota of the attach; pages that it still has from the last attach are not charged again
  * @an: namespace
  * @remote: address of the peer
  * @uid: owner of the socket
@@ -181,21 +181,21 @@ static void put_holders(struct afr_ring_quota *share)
  * @rcv: receive ring
  *
  * Context: process.
- * Return: 0, and the caller has to call afr_ring_quota_uncharge() later; or an error, and nothing
- * is charged: -EDQUOT (not enough ring memory is left for RDMA), -ENOBUFS (the peer has used up
+ * Return: 0, and the caller has to call afr_ring_quota_uncharge() later; or an error, and no page
+ * is added: -EDQUOT (not enough ring memory is left for RDMA), -ENOBUFS (the peer has used up
  * its share), -EUSERS (the user has used up the user's share) or -ENOMEM.
  */
 int afr_ring_quota_charge(struct afr_ring_quota *share, struct afr_net *an,
 			  const struct sockaddr_storage *remote, kuid_t uid,
 			  const struct afr_ring_mem *snd, const struct afr_ring_mem *rcv)
 {
-	unsigned long pages = afr_ring_mem_pages(snd) + afr_ring_mem_pages(rcv);
+	unsigned long pages = afr_ring_mem_pages(snd) + afr_ring_mem_pages(rcv) - share->pages;
 	int err = -ENOMEM;
 
-	if (share->pages)
-		return 0;
-	share->of[AFR_QUOTA_PEER] = get_holder(key_of_peer(remote));
-	share->of[AFR_QUOTA_USER] = get_holder(key_of_user(uid));
+	if (!share->pages) {
+		share->of[AFR_QUOTA_PEER] = get_holder(key_of_peer(remote));
+		share->of[AFR_QUOTA_USER] = get_holder(key_of_user(uid));
+	}
 	if (share->of[AFR_QUOTA_PEER] && share->of[AFR_QUOTA_USER]) {
 		spin_lock(&holders_lock);
 		err = check_quota(share, an, pages);
@@ -205,7 +205,8 @@ int afr_ring_quota_charge(struct afr_ring_quota *share, struct afr_net *an,
 	}
 	if (!err)
 		return 0;
-	put_holders(share);
+	if (!share->pages)
+		put_holders(share);
 	if (err != -ENOMEM)
 		afr_netns_count(an->net, err == -EDQUOT ? AFR_STAT_RING_NO_MEMORY :
 						       AFR_STAT_OVER_LIMIT);
@@ -213,17 +214,21 @@ int afr_ring_quota_charge(struct afr_ring_quota *share, struct afr_net *an,
 }
 
 /**
- * afr_ring_quota_uncharge() - uncharge the rings of an attach, when !afr_ring_mem_on_rdma()
- * @share: quota of the attach; nothing happens if nothing was charged
+ * afr_ring_quota_uncharge() - uncharge the rings of an attach, except for some pages
+ * @share: quota of the attach
+ * @keep: pages that stay charged; nothing happens if no more are charged
  *
  * Context: process.
  */
-void afr_ring_quota_uncharge(struct afr_ring_quota *share)
+void afr_ring_quota_uncharge(struct afr_ring_quota *share, unsigned long keep)
 {
-	if (!share->pages)
-		return;
+	bool last;
+
 	spin_lock(&holders_lock);
-	add(share, -(long)share->pages);
+	last = share->pages && !keep;
+	if (share->pages > keep)
+		add(share, keep - share->pages);
 	spin_unlock(&holders_lock);
-	put_holders(share);
+	if (last)
+		put_holders(share);
 }

@@ -28,6 +28,6 @@ struct afr_ring_quota {
 int afr_ring_quota_charge(struct afr_ring_quota *share, struct afr_net *an,
 			  const struct sockaddr_storage *remote, kuid_t uid,
 			  const struct afr_ring_mem *snd, const struct afr_ring_mem *rcv);
-void afr_ring_quota_uncharge(struct afr_ring_quota *share);
+void afr_ring_quota_uncharge(struct afr_ring_quota *share, unsigned long keep);
 
 #endif /* AFR_RING_QUOTA_H */

@@ -55,8 +55,7 @@ static bool write_end(struct afr_conn *conn, u32 len, int flags)
 	if (len && done)
 		afr_rdma_tx_push_locked(conn);
 	/* afr_frame_tx_drain_early() and afr_conn_rings_uncharge() wait for the end of this call */
-	if (test_bit(AFR_F_NO_EARLY_TX, &conn->flags) ||
-	    test_bit(AFR_F_RINGS_CHARGED, &conn->flags))
+	if (test_bit(AFR_F_NO_EARLY_TX, &conn->flags) || afr_conn_rings_snd_charged(conn))
 		afr_conn_schedule(conn);
 	spin_unlock_bh(&conn->tx.lock);
 	return done;

@@ -73,8 +73,8 @@ int afr_shutdown(struct socket *sock, int how)
 	if (afr_conn_aborted(conn))
 		return -ENOTCONN;
 
-	if ((how + 1) & RCV_SHUTDOWN)
-		afr_conn_run(conn);	/* bytes that TCP has received stay readable */
+	if (((how + 1) | READ_ONCE(sk->sk_shutdown)) & RCV_SHUTDOWN)
+		afr_conn_run(conn);	/* reads what TCP has received, if it can run now */
 	lock_sock(sk);
 	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | (how + 1));
 	/*

@@ -478,8 +478,8 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 	if (conn->tcp->sk->sk_state == TCP_CLOSE)
 		not_connected(sk);
 	release_sock(conn->tcp->sk);
-	/* poll() may have moved the error to the AF_RDMA socket meanwhile, an abort has set both */
-	if (err == -ECONNABORTED || (err && afr_conn_aborted(conn)))
+	/* poll() may have moved TCP's error to the AF_RDMA socket; an abort sets it on both */
+	if (err == -ECONNABORTED || (err && err != -EINPROGRESS && afr_conn_aborted(conn)))
 		err = failed ?: sock_error(sk) ?: err;
 	if (unspec)
 		afr_tcp_sock_take_error(conn->tcp, sk);	/* ECONNRESET of tcp_disconnect() */

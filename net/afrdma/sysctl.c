@@ -81,8 +81,8 @@ static const struct ctl_table afr_settings_table[] = {
 	/*
 	 * Time in milliseconds that a connection which leaves its link waits for the peer to
 	 * leave it, too (DETACH). After that, an ended connection revokes the peer's access to
-	 * its ring. If the connection is to continue on TCP and the peer has received the frames
-	 * of the attach, or if its own DETACH was not acknowledged, the link is closed.
+	 * its ring. If the connection is to continue on TCP (a server: and the client's TCP has
+	 * acknowledged ATTACHED), or if its own DETACH was not acknowledged, the link is closed.
 	 */
 	SETTING_INT(detach_timeout_ms, 100, DAY_MS),
 	/*
@@ -171,8 +171,8 @@ static const struct ctl_table afr_settings_table[] = {
 	SETTING_INT(unprivileged, 0, 1),
 	/*
 	 * Maximum number of pages of ring memory in this network namespace: three quarters for
-	 * connections on RDMA, a quarter for those on TCP, which have all in a namespace without
-	 * RDMA. Each ring on TCP may exceed it by its first 16 KiB.
+	 * connections on RDMA, a quarter for those on TCP. Each ring on TCP may exceed it by its
+	 * first 16 KiB.
 	 */
 	SETTING_PAGES(mem_max),
 };

@@ -120,8 +120,8 @@ static void *rx_thread(void *arg)
 }
 
 /*
- * The first thread of a connection: a client's connects and sends the header, a server's receives
- * the header. Then it starts the receiver, and becomes the sender.
+ * The first thread of a connection. At a client, it connects and sends the header; at a server, it
+ * receives the header. Then it starts the receiver, and becomes the sender.
  */
 static void *first_thread(void *arg)
 {

@@ -6,7 +6,7 @@
 #
 # ok NAME, not_ok NAME [FILE], skip NAME WHY	print one line, and below it the errors in FILE
 # judge NAME FILE	ok if FILE is empty, otherwise not_ok
-# run FILE COMMAND...	write all output to FILE; says so there if COMMAND fails without output
+# run FILE COMMAND...	write all output to FILE, or the status if COMMAND fails without output
 # finish		print the plan and return the exit status
 # kernel_scripts	print a folder with checkpatch.pl and kernel-doc, or return 1
 

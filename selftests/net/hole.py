@@ -29,8 +29,8 @@ from pace import BYE, ECHO, SINK, connected, counter, send_data, send_size, tran
 
 AFRDMA_RDMA, NEVER, ALWAYS = 2, 1, 2
 LINK_SHORT = 64
-# How many work items a workqueue executes at the same time by default, 256 or more: the number of
-# this workqueue of the kernel, which has the default.
+# How many work items a workqueue executes at the same time by default, 256 or more. Read from a
+# workqueue of the kernel that uses the default.
 MAX_ACTIVE = pathlib.Path("/sys/devices/virtual/workqueue/writeback/max_active")
 SILENT = """add table inet hole; add chain inet hole in { type filter hook input priority 0; }
             add rule inet hole in udp dport 4791 counter drop"""

@@ -122,8 +122,8 @@ kept_open() {
 }
 
 # User 1 closes connections that the server never accepts, so that nothing acknowledges their end.
-# They get at most four times as many orphans as they leave free, 8 of 10. A connection that user 2
-# closes is delivered nevertheless, though its server accepts it only later.
+# This user gets at most four times as many orphans as remain free, 8 of 10. A connection that user
+# 2 closes is delivered nevertheless, though its server accepts it only later.
 dropped() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then

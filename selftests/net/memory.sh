@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab (selftests/lab/run), in both guests: a user or peer that fills ring memory does
-# not stop others. When unread data of one user fills the memory of connections on TCP, other users
+# For the lab (selftests/lab/run), in both guests: a user or peer that fills ring memory does not
+# stop others. When unread data of one user fills the memory of connections on TCP, other users
 # still get RDMA; and when there is no memory for RDMA, their streams continue on TCP, and both ends
-# report the reason. No single peer or user gets all the memory that pinned rings may use, not even by
-# leaving RDMA with unread bytes. Connections that have left RDMA, or have ended, hold no pages.
+# report the reason. No single peer or user gets all the memory that pinned rings may use, not even
+# by leaving RDMA with unread bytes. Idle connections that have left RDMA, and connections that have
+# ended, hold no pages.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh

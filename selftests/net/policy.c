@@ -240,9 +240,9 @@ static void block_off(void)
 }
 
 /*
- * Adds an IPsec policy that blocks the stream, and one of higher priority that exempts the stream
- * from it. The kernel refuses a second policy with the same selector, so the one that blocks also
- * selects by the source address, with prefixes that contain the lab's addresses, but not all.
+ * Adds IPsec policies that block the stream, and one of higher priority that exempts the stream
+ * from them. The kernel refuses a second policy with the same selector, so those that block also
+ * select by the source address: for IPv4 and IPv6, two prefixes each that cover all addresses.
  */
 static void except_on(void)
 {

@@ -264,8 +264,9 @@ static void spin_until_received(int fd, uint64_t before)
 }
 
 /*
- * Bytes that TCP has received before shutdown(SHUT_RDWR) stay readable and reset nothing. With one
- * CPU, the worker cannot read them before the call, as this thread does not sleep.
+ * Bytes that TCP has received before shutdown(SHUT_RDWR) stay readable and reset nothing, if the
+ * connection is detached and its worker is idle. With one CPU, the worker cannot read them before
+ * the call, as this thread does not sleep.
  */
 static void shuts_before_worker(void)
 {
@@ -303,7 +304,10 @@ static void sends_before_shutdown(void)
 
 #define OTHERS	4
 
-/* Returns how many bytes pacing keeps in the TCP socket: nothing else holds them back. */
+/*
+ * Returns how many bytes pacing keeps in the TCP socket; 0 while TCP waits for acknowledgments,
+ * because then the window may hold bytes back instead.
+ */
 static unsigned int unsent(int fd)
 {
 	struct tcp_info info = { 0 };
@@ -349,11 +353,11 @@ static bool any_left(const int *other, const uint64_t *link)
 /*
  * Pacing keeps the last frame of an attach in the TCP socket of one end: ATTACH at the client, or
  * ATTACHED at the server. When a program then resets the connection, the client cannot learn
- * whether the server has attached. The end with the frame leaves after detach_timeout_ms, or twice
- * that if it deferred the reset, and the
- * link must stay up for other connections. It can use the channel id again, which the other end has
- * not learned: a program could use up the ids otherwise. The link must also stay up if the server
- * is to leave the link (@leaves), which it cannot before the client has read ATTACHED.
+ * whether the server has attached. The end with the frame leaves the link after detach_timeout_ms,
+ * or twice that if it deferred the reset, and the link must stay up for other connections. That
+ * end can use its channel id again, because the other end has not learned it: a program could use
+ * up the ids otherwise. The link must also stay up if the server is to leave it (@leaves), which
+ * it cannot do before the client has read ATTACHED.
  */
 static void held(bool paced, bool resets, bool leaves)
 {

@@ -74,7 +74,7 @@ struct tcb {
 	u16 port, peer_port;
 	u32 snd_una, snd_nxt, rcv_nxt;
 	u32 peer_window;
-	/* Always 0. The peer scales its windows only in echoed(), where they appear too small. */
+	/* Always 0, though in echoed() the peer scales its windows, which then appear too small. */
 	unsigned int peer_scale;
 	bool established;
 	bool peer_fin;			/* FIN was received, in order */

@@ -328,8 +328,8 @@ static unsigned int worker_runs(struct peer *p, double seconds)
 
 /*
  * The victim's send direction falls back while its send() is stalled in a page fault. The worker
- * must not run each jiffy to see whether send() is done: a run of it waits for TCP, a timer or the
- * end of send(). When send() goes on, all bytes arrive, and the connection has fallen back.
+ * must not run each jiffy to see whether send() is done: only TCP, a timer or the end of send()
+ * may cause a run. When send() goes on, all bytes arrive, and the connection has fallen back.
  */
 static void late_stalled(struct peer *p, unsigned int i)
 {
@@ -361,10 +361,10 @@ static bool closed(const struct peer *p)
 }
 
 /*
- * The victim sends its bytes in fallback mode after hello_timeout_ms, and closes. HELLO comes after
- * that (@i < 3), followed by FIN or DATA. Only DATA may reset the connection: a reset because of
- * HELLO or FIN would destroy the bytes that the victim's TCP has not sent yet, which is more than
- * the initial congestion window lets it send before the close.
+ * The victim sends its bytes in fallback mode after hello_timeout_ms, and closes. The initial
+ * congestion window is too small for all of them, so some are still unsent then. After that rogue
+ * sends HELLO and FIN (@i is 0), HELLO and DATA (1), HELLO (2), or nothing (3). Only DATA may
+ * reset the connection: a reset because of HELLO or FIN would destroy the unsent bytes.
  */
 static void late_to_closed(struct peer *p, unsigned int i)
 {

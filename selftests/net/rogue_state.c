@@ -203,7 +203,7 @@ static void unknown_link(struct peer *p, unsigned int i)
 
 	(void)i;
 	peer_frame(p, &f);
-	/* the victim refuses the link at once, not when its timer expires; no limit is reached */
+	/* the victim refuses the link at once, and does not wait until its timer expires */
 	if (rogue.rdma && (!peer_await_frame(p, AFR_FRAME_ATTACHED, 1, rogue.patience) ||
 			   !p->last[AFR_FRAME_ATTACHED].attach.reason))
 		wrong(p, "no refusal of an unknown link");

@@ -63,7 +63,7 @@
 	AFR_REASON(54, LINK_PORT_DOWN, "the port of the RDMA device went down") \
 	AFR_REASON(55, LINK_ADDR_CHANGE, "an address of the link, or the way to the other end, changed or went away") \
 	AFR_REASON(56, LINK_PEER_RESUME, "the other end left the link: smctl conn shows the reason there") \
-	AFR_REASON(57, LINK_DETACH_TIMEOUT, "the other end did not leave the link within detach_timeout_ms, so the link was closed: it hangs") \
+	AFR_REASON(57, LINK_DETACH_TIMEOUT, "the other end hangs: it did not leave the link within detach_timeout_ms, so the link was closed; or half of the channel ids of the link were lost in that way") \
 	AFR_REASON(58, LINK_IDLE, "no connection used the link for link_linger_ms, so it was closed") \
 	AFR_REASON(59, LINK_SHUTDOWN, "the module or the network namespace is going away") \
 	AFR_REASON(60, LINK_PROTOCOL, "the other end broke the protocol of links: wrong version or secret in its request, a message for a channel id that is not in use, or impossible credits") \

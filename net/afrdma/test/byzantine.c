@@ -26,7 +26,10 @@
 /* On load, the kernel warns of a test module and is tainted. */
 MODULE_INFO(test, "Y");
 
-/* Protects all state here except flooding, and in inject.c. Inside link->lock and tx.lock. */
+/*
+ * Protects the state of this file, except flooding, and of inject.c. Taken inside link->lock and
+ * tx.lock.
+ */
 static DEFINE_SPINLOCK(lock);
 static u64 newest;		/* highest id of a connection that has sent a frame */
 static struct {

@@ -45,7 +45,7 @@ struct afr_byzantine_state {
 	u64			first;		/* connections with lower ids are exempt */
 	u64			chances, done;	/* opportunities, and injections done */
 	u64			seed;
-	/* writes with bytes left, up to the one that breaks the queue pair; 0 = never */
+	/* the Nth write with bytes from now on breaks the queue pair; 0 = none does */
 	u64			drop;
 	struct afr_inject_seen	last;		/* last message for a channel that is not exempt */
 	struct afr_inject_seen	ended;		/* last channel that posted DETACH */
