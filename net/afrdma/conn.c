@@ -462,7 +462,7 @@ void afr_conn_finish(struct afr_conn *conn)
 	if (test_bit(AFR_F_ORPHAN_DONE, &conn->flags))
 		afr_netns_uncharge_orphan(&conn->an->orphans_done, sock_i_uid(conn->tcp->sk));
 	set_bit(AFR_F_FINISHED, &conn->flags);
-	/* before the last afr_conn_rings_uncharge() of this run; pairs with afr_recv_consume() */
+	/* set before this run's last afr_conn_rings_uncharge(); pairs with afr_recv_consume() */
 	smp_mb__after_atomic();
 	afr_conn_put(conn);
 	/*

@@ -200,7 +200,7 @@ struct framed_read {
 	long timeo;		/* jiffies left to sleep */
 	size_t target;		/* bytes that are enough to return */
 	size_t seen;		/* bytes between the consumer cursor and the place of a peek */
-	size_t done;		/* bytes given to the program */
+	size_t done;		/* bytes copied to the program, or dropped if @to is NULL */
 };
 
 /* Advances the read by @n bytes, which were copied to the program, or skipped if @skip. */

@@ -23,7 +23,7 @@ part() {
 	set_subset "$@"
 	witness_begins
 	barrier "table $n begins" 600
-	# shellcheck disable=SC2154 # table-lib.sh sets them
+	# shellcheck disable=SC2154 # table-lib.sh sets afr_test and subset
 	if [ "$AFR_ROLE" = b ]; then
 		run_part "server.$n" "$afr_test" --server --port 7000
 	else

@@ -37,7 +37,7 @@ set_subset quick --no-rogue --only "$rows"
 dump &
 dumper=$!
 barrier "dumps begin" 600
-# shellcheck disable=SC2154 # table-lib.sh sets them
+# shellcheck disable=SC2154 # table-lib.sh sets afr_test and subset
 if [ "$AFR_ROLE" = b ]; then
 	run_part server "$afr_test" --server --port 7000
 else

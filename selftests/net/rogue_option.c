@@ -265,7 +265,7 @@ static void shut_crossing(struct peer *p, unsigned int i)
 	tcp_cross_syn(&p->tcb);
 	while (__atomic_load_n(&p->victim.report->state, __ATOMIC_ACQUIRE) == VICTIM_STARTING &&
 	       now() < end)
-		poll(NULL, 0, 1);		/* does not acknowledge the SYN-ACK */
+		poll(NULL, 0, 1);	/* not tcp_turn(), which would acknowledge the SYN-ACK */
 	while (!p->tcb.peer_fin && now() < end)
 		tcp_turn(&p->tcb, 10);
 	if (!p->tcb.established || !p->tcb.peer_fin)
