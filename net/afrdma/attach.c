@@ -461,6 +461,11 @@ void afr_attach_answer(struct afr_conn *conn)
 		afr_attach_refuse(conn, reason);
 		return;
 	}
+	if (!conn->attach.counted && !counted(conn)) {
+		afr_link_put(link);
+		afr_attach_refuse(conn, AFR_REASON_ATTACH_LIMIT);
+		return;
+	}
 	if (left || !afr_link_confirm(link)) {
 		afr_link_put(link);
 		if (late || no_new_attach(conn))
@@ -516,8 +521,6 @@ int afr_attach_rx_attach(struct afr_conn *conn, const struct afr_frame *frame)
 	conn->tx.seq.epoch = frame->attach.epoch - 1;
 	spin_unlock_bh(&conn->tx.lock);
 	epoch_open(conn);
-	if (!reason && !counted(conn))
-		reason = AFR_REASON_ATTACH_LIMIT;
 	if (reason) {
 		afr_attach_refuse(conn, reason);
 		return 0;

@@ -79,15 +79,21 @@ static void run_work(struct work_struct *work)
 }
 
 /*
- * Waits for the mutex, but not for a thread of a program: such a thread runs the worker only while
- * the connection is detached (afr_conn_run()), and does not start an attach (afr_attach_start()).
+ * Waits for the mutex only while the connection is not detached: then no thread of a program runs
+ * the worker inline (afr_conn_run()), nor starts an attach in such a run (afr_attach_start()). Only
+ * link_work makes the state AFR_DETACHED again.
  */
 static void run_link_work(struct work_struct *work)
 {
 	struct afr_conn *conn = container_of(work, struct afr_conn, worker.link_work);
+	bool locked = true;
 
-	mutex_lock(&conn->worker.mutex);
-	run_locked(conn);
+	if (READ_ONCE(conn->attach.state) != AFR_DETACHED)
+		mutex_lock(&conn->worker.mutex);
+	else
+		locked = try_lock_run(conn);
+	if (locked)
+		run_locked(conn);
 	afr_conn_put(conn);	/* taken by afr_conn_schedule_link() */
 }
 
@@ -462,7 +468,7 @@ void afr_conn_finish(struct afr_conn *conn)
 	if (test_bit(AFR_F_ORPHAN_DONE, &conn->flags))
 		afr_netns_uncharge_orphan(&conn->an->orphans_done, sock_i_uid(conn->tcp->sk));
 	set_bit(AFR_F_FINISHED, &conn->flags);
-	/* set before this run's last afr_conn_rings_uncharge(); pairs with afr_recv_consume() */
+	/* set before the pages are counted for the last time; pairs with afr_conn_rings_freed() */
 	smp_mb__after_atomic();
 	afr_conn_put(conn);
 	/*

@@ -104,7 +104,7 @@ enum afr_conn_flag {
 	AFR_F_TCP_FULL,		/* a frame waits for sk_write_space */
 	/* worker.work found worker.mutex taken, or is to replace an inline run: schedule it */
 	AFR_F_RESCHEDULE,
-	/* worker.link_work found worker.mutex taken, or a run left steps to it: schedule it */
+	/* a run of the worker has left steps to worker.link_work: schedule it */
 	AFR_F_RESCHEDULE_LINK,
 	AFR_F_RUN_INLINE,	/* a call counted in worker.readers has to run the worker */
 	AFR_F_NO_PAGES,		/* senders wait: there was no page for the send ring */

@@ -169,8 +169,8 @@ int afr_conn_rings_pin(struct afr_conn *conn)
  * afr_conn_rings_uncharge() - uncharge pages of unpinned rings that were charged and are free now
  * @conn: connection; nothing happens unless its rings were unpinned
  *
- * Called when the rings are unpinned, in each run of the worker, and by the reader once no worker
- * runs any more.
+ * Called when the rings are unpinned, in each run of the worker, and by afr_conn_rings_freed() once
+ * no worker runs any more.
  *
  * Context: process, without spinlocks.
  */
@@ -192,11 +192,25 @@ void afr_conn_rings_uncharge(struct afr_conn *conn)
 }
 
 /**
+ * afr_conn_rings_freed() - have pages uncharged that a call of the program may have freed
+ * @conn: connection
+ *
+ * Context: process, without spinlocks.
+ */
+void afr_conn_rings_freed(struct afr_conn *conn)
+{
+	afr_conn_schedule(conn);
+	smp_mb();	/* free pages before this test; pairs with afr_conn_finish() */
+	if (test_bit(AFR_F_FINISHED, &conn->flags))
+		afr_conn_rings_uncharge(conn);	/* no worker will do it */
+}
+
+/**
  * afr_conn_rings_snd_charged() - are pages of the unpinned send ring still charged?
  * @conn: connection
  *
  * Context: any.
- * Return: true if so: after pages were freed, the worker has to call afr_conn_rings_uncharge().
+ * Return: true if so: who frees pages calls afr_conn_rings_freed() afterwards.
  */
 bool afr_conn_rings_snd_charged(const struct afr_conn *conn)
 {

@@ -16,6 +16,7 @@ void afr_conn_rings_wake_sender(struct afr_conn *conn);
 int afr_conn_rings_pin(struct afr_conn *conn);
 void afr_conn_rings_uncharge(struct afr_conn *conn);
 void afr_conn_rings_unpin(struct afr_conn *conn);
+void afr_conn_rings_freed(struct afr_conn *conn);
 bool afr_conn_rings_snd_charged(const struct afr_conn *conn);
 
 #endif /* AFR_CONN_RINGS_H */

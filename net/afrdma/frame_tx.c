@@ -434,7 +434,7 @@ static void data_taken(struct afr_conn *conn, u32 len)
 	if (framed)
 		afr_netns_add(conn->an->net, AFR_STAT_TX_BYTES_TCP, len);
 	if (charged)
-		afr_conn_schedule(conn);
+		afr_conn_rings_freed(conn);
 	afr_conn_rings_wake_sender(conn);
 	afr_conn_writable(conn);
 }
@@ -594,7 +594,8 @@ void afr_frame_tx_push(struct afr_conn *conn)
 		clear_bit(AFR_F_PUSH_AGAIN, &conn->flags);
 		/* clear the flag before push() reads out.pending; pairs with the first barrier */
 		smp_mb__after_atomic();
-		push(conn);
+		if (!test_bit(AFR_F_ABORTED, &conn->flags))	/* set before do_abort() locks */
+			push(conn);
 		mutex_unlock(&conn->out.mutex);
 		smp_mb__after_atomic();	/* unlock before the flag is tested again */
 	}

@@ -101,12 +101,8 @@ void afr_recv_consume(struct afr_conn *conn, size_t len)
 	}
 	if (test_bit(AFR_F_STALLED, &conn->flags))
 		afr_conn_schedule(conn);
-	if (test_bit(AFR_F_RINGS_CHARGED, &conn->flags)) {
-		afr_conn_schedule(conn);
-		smp_mb();	/* free pages before this test; pairs with afr_conn_finish() */
-		if (test_bit(AFR_F_FINISHED, &conn->flags))
-			afr_conn_rings_uncharge(conn);	/* no worker will do it */
-	}
+	if (test_bit(AFR_F_RINGS_CHARGED, &conn->flags))
+		afr_conn_rings_freed(conn);
 }
 
 /**

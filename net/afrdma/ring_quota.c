@@ -9,8 +9,8 @@
  * program may have many peers, and one user must not lock out the others. A holder that has nothing
  * yet may always have one connection if there is memory for it.
  *
- * An attach stays charged after its rings were unpinned, until all pages that they had then are
- * free: otherwise a holder could get more memory by leaving RDMA with unread bytes.
+ * After the rings were unpinned, the pages that they keep stay charged until they are free:
+ * otherwise a holder could get more memory by leaving RDMA with unread bytes.
  *
  * Peers are identified by address, because a host can invent any number of instances. An IPv6 host
  * may use every address of its /64, so an IPv6 peer is identified by that prefix.
@@ -143,7 +143,7 @@ static int check_quota(const struct afr_ring_quota *share, struct afr_net *an, u
 		return -EDQUOT;
 	for (kind = 0; kind < AFR_QUOTAS; kind++) {
 		held = share->of[kind]->pages;
-		if (held && pages > afr_ring_share(free, held, kinds[kind].weight))
+		if (held > share->pages && pages > afr_ring_share(free, held, kinds[kind].weight))
 			return kinds[kind].over;
 	}
 	return 0;
@@ -224,6 +224,8 @@ void afr_ring_quota_uncharge(struct afr_ring_quota *share, unsigned long keep)
 {
 	bool last;
 
+	if (READ_ONCE(share->pages) <= keep)	/* it only falls while this can race */
+		return;
 	spin_lock(&holders_lock);
 	last = share->pages && !keep;
 	if (share->pages > keep)

@@ -54,9 +54,8 @@ static bool write_end(struct afr_conn *conn, u32 len, int flags)
 	}
 	if (len && done)
 		afr_rdma_tx_push_locked(conn);
-	/* afr_frame_tx_drain_early() and afr_conn_rings_uncharge() wait for the end of this call */
-	if (test_bit(AFR_F_NO_EARLY_TX, &conn->flags) || afr_conn_rings_snd_charged(conn))
-		afr_conn_schedule(conn);
+	if (test_bit(AFR_F_NO_EARLY_TX, &conn->flags))
+		afr_conn_schedule(conn);	/* afr_frame_tx_drain_early() waits for this call */
 	spin_unlock_bh(&conn->tx.lock);
 	return done;
 }
@@ -96,6 +95,7 @@ void afr_send_kick(struct afr_conn *conn)
  */
 ssize_t afr_send_copy(struct afr_conn *conn, struct iov_iter *iter, size_t len, int flags)
 {
+	bool charged = afr_conn_rings_snd_charged(conn);
 	u32 n = write_begin(conn, len);
 	u64 at = conn->tx.seq.written;	/* only the sender changes it */
 	int ret = n ? afr_conn_rings_back_snd(conn, n) : -EAGAIN;
@@ -107,6 +107,9 @@ ssize_t afr_send_copy(struct afr_conn *conn, struct iov_iter *iter, size_t len, 
 	}
 	if (!write_end(conn, max(ret, 0), flags))
 		afr_send_kick(conn);
+	/* this call may have freed charged pages, or the rings were unpinned meanwhile */
+	if (charged || afr_conn_rings_snd_charged(conn))
+		afr_conn_rings_freed(conn);
 	if (ret == -ENOMEM) {
 		/* the worker clears it and wakes senders */
 		set_bit(AFR_F_NO_PAGES, &conn->flags);
