@@ -186,9 +186,10 @@ left() {
 	barrier "left: over"
 }
 
-# Connections that have left RDMA with unread bytes count towards the share of their peer, until the
-# bytes are read: the peer cannot get more memory in this way. RDMA may use 3072 pages of b, so a
-# peer gets 12 connections of 128 pages.
+# The pages that connections keep when they leave RDMA with unread bytes count towards the share of
+# their peer, until the bytes are read: the peer cannot get more memory in this way. RDMA may use
+# 3072 pages of b, so a peer gets 12 connections of 128 pages; if 12 others keep 25 pages each, it
+# gets 9.
 unread_left() {
 	if [ "$AFR_ROLE" = b ]; then
 		echo 4096 >"$mem_max"
@@ -199,7 +200,7 @@ unread_left() {
 		check "unread_left: all have left RDMA" wait_for 10 none on_rdma
 		check "unread_left: unread bytes" more_than pages 299
 		barrier "unread_left: left"
-		barrier "unread_left: refused" 240
+		barrier "unread_left: limited" 240
 		echo read >&"${fd[user1]}"
 		check "unread_left: no page is held" wait_for 10 none pages
 		barrier "unread_left: read"
@@ -215,9 +216,9 @@ unread_left() {
 		done
 		barrier "unread_left: moved" 240
 		barrier "unread_left: left"
-		hold refused "$AFR_ME" 7330 2 0 PEER_SHARE
-		end refused
-		barrier "unread_left: refused" 240
+		hold more "$AFR_ME" 7330 12 9 PEER_SHARE
+		end more
+		barrier "unread_left: limited" 240
 		barrier "unread_left: read"
 		check "unread_left: no page is held" wait_for 10 none pages
 		hold granted "$AFR_ME" 7330 12 12 NONE
