@@ -418,7 +418,10 @@ void afr_attach_refuse(struct afr_conn *conn, enum afr_reason reason)
 static void attached(struct afr_conn *conn, const struct afr_frame *frame)
 {
 	afr_attach_set_state(conn, AFR_ATTACHED);
-	/* AFR_T_DETACH may limit the wait for ATTACHED; a detach gets all of detach_timeout_ms */
+	/*
+	 * AFR_T_DETACH may be running, started for the wait for ATTACHED. Stop it, so that a
+	 * detach starts it anew and gets all of detach_timeout_ms.
+	 */
 	afr_conn_timer(conn, AFR_T_DETACH, 0);
 	conn->attach.since = jiffies;
 	conn->attach.channel.peer_id = frame->attach.channel;

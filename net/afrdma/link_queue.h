@@ -73,13 +73,16 @@ struct afr_link_handshake {
 	bool accepted;			/* passive, not iWARP: the queue pair may send */
 };
 
-/* What the link has reported to the group layer, and what dead() may query. Link worker only. */
+/*
+ * What the link has reported to the group layer, and what dead() may query: link worker only.
+ * @used is for the drain and its checks, in any context.
+ */
 struct afr_link_life {
 	bool settled;			/* settled() was called ... */
 	bool was_up;			/* ... with reason 0 */
 	unsigned long up_since;		/* jiffies */
 	bool in_use;			/* there were channels when it was taken down */
-	bool used;			/* came up: the peer may know keys; under link->lock */
+	bool used;			/* came up: the peer may know keys; set under link->lock */
 };
 
 /* The send queue, and the channels that wait for space in it. Under link->lock. */

@@ -90,8 +90,8 @@ static bool is_scarcity(int err)
 
 /*
  * Makes one call of a pass: step(arg), which returns -1 and sets errno if the call fails. For the
- * first call named sweep.call, whose points of failure this pass tests, the fault is armed; if the
- * call fails, it is repeated without the fault.
+ * first call named sweep.call, the fault is armed at its point sweep.nth; if the call fails, it is
+ * repeated without the fault.
  */
 static long call(const char *name, long (*step)(void *arg), void *arg)
 {

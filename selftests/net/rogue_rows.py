@@ -186,7 +186,8 @@ ROWS = [
     Row("frame_bit after 1 rate 3", "error stall short whole foreign", "*", "*", **EARLY),
     Row("frame_type after 1 rate 3", "error stall short", "*", "*", **EARLY),
     Row("frame_twice", "error", ENDED + "MOVE_BAD ATTACH_BAD", **EARLY),
-    # omitted frames: the effect may be that of a peer that does not read
+    # omitted frames: the exchange may stall, as with a peer that does not send, read or shut down
+
     # Without HELLO, the frames of the Byzantine peer are data for the program.
     Row("mute_hello", "foreign error", "*", **EARLY),
     Row("mute_attach", "whole", "", "*", roles=(SERVER,), **EARLY),
