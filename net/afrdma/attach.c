@@ -325,7 +325,7 @@ void afr_attach_start(struct afr_conn *conn)
 	if (conn->tx.seq.where != AFR_ON_TCP || test_bit(AFR_FRAME_RESUME, &conn->out.pending) ||
 	    (conn->tx.seq.epoch && !test_bit(AFR_F_PEER_LEFT, &conn->flags)))
 		return;
-	if (!afr_conn_in_work_item(conn)) {	/* link_work will wait for this run */
+	if (!afr_conn_in_work_item(conn)) {	/* else link_work had to wait for it */
 		set_bit(AFR_F_RESCHEDULE, &conn->flags);
 		return;
 	}
@@ -464,7 +464,7 @@ void afr_attach_answer(struct afr_conn *conn)
 		afr_attach_refuse(conn, reason);
 		return;
 	}
-	if (!conn->attach.counted && !counted(conn)) {
+	if (!left && !conn->attach.counted && !counted(conn)) {
 		afr_link_put(link);
 		afr_attach_refuse(conn, AFR_REASON_ATTACH_LIMIT);
 		return;

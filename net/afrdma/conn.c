@@ -79,16 +79,19 @@ static void run_work(struct work_struct *work)
 }
 
 /*
- * Waits for the mutex only while the connection is not detached: then no thread of a program runs
- * the worker inline (afr_conn_run()), nor starts an attach in such a run (afr_attach_start()). Only
- * link_work makes the state AFR_DETACHED again.
+ * Waits for the mutex only if no thread of a program runs the worker inline. Such a run begins only
+ * while the connection is detached (afr_conn_run()) and starts no attach (afr_attach_start()), but
+ * at a server it may read ATTACH: hence AFR_F_INLINE. The state becomes AFR_DETACHED again only in
+ * link_work, or in a run that also aborts and finishes the connection.
  */
 static void run_link_work(struct work_struct *work)
 {
 	struct afr_conn *conn = container_of(work, struct afr_conn, worker.link_work);
 	bool locked = true;
 
-	if (READ_ONCE(conn->attach.state) != AFR_DETACHED)
+	/* the state first: an inline run that changes it has set the flag before */
+	if (smp_load_acquire(&conn->attach.state) != AFR_DETACHED &&
+	    !test_bit(AFR_F_INLINE, &conn->flags))
 		mutex_lock(&conn->worker.mutex);
 	else
 		locked = try_lock_run(conn);
@@ -318,11 +321,16 @@ void afr_conn_run(struct afr_conn *conn)
 		afr_conn_schedule(conn);
 		return;
 	}
-	if (conn->attach.state == AFR_DETACHED) {
-		run_locked(conn);
+	if (conn->attach.state != AFR_DETACHED) {
+		set_bit(AFR_F_RESCHEDULE, &conn->flags);
+		afr_conn_worker_unlock(conn);
 		return;
 	}
-	set_bit(AFR_F_RESCHEDULE, &conn->flags);
+	set_bit(AFR_F_INLINE, &conn->flags);
+	smp_mb__after_atomic();	/* set before the state changes; pairs with run_link_work() */
+	if (test_bit(AFR_F_ACTIVE, &conn->flags))
+		worker_fn(conn);
+	clear_bit(AFR_F_INLINE, &conn->flags);
 	afr_conn_worker_unlock(conn);
 }
 

@@ -102,10 +102,11 @@ enum afr_conn_flag {
 	AFR_F_RINGS_CHARGED,	/* unpinned, but not uncharged yet: reads, sends run the worker */
 	AFR_F_FLUSH,		/* send pending frames that wait to be piggybacked, too */
 	AFR_F_TCP_FULL,		/* a frame waits for sk_write_space */
-	/* worker.work found worker.mutex taken, or is to replace an inline run: schedule it */
+	/* schedule worker.work: a work item found worker.mutex taken, or replaces an inline run */
 	AFR_F_RESCHEDULE,
 	/* a run of the worker has left steps to worker.link_work: schedule it */
 	AFR_F_RESCHEDULE_LINK,
+	AFR_F_INLINE,		/* a thread of a program runs the worker (afr_conn_run()) */
 	AFR_F_RUN_INLINE,	/* a call counted in worker.readers has to run the worker */
 	AFR_F_NO_PAGES,		/* senders wait: there was no page for the send ring */
 	AFR_F_NOSPACE,		/* a sender or poller found no space: wake it when there is some */

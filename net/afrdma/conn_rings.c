@@ -210,7 +210,7 @@ void afr_conn_rings_freed(struct afr_conn *conn)
  * @conn: connection
  *
  * Context: any.
- * Return: true if so: who frees pages calls afr_conn_rings_freed() afterwards.
+ * Return: true if so: after pages were freed, the worker has to run (afr_conn_rings_freed()).
  */
 bool afr_conn_rings_snd_charged(const struct afr_conn *conn)
 {

@@ -416,11 +416,12 @@ static unsigned int frame_segments(struct afr_conn *conn, struct kvec *vec, u32 
 static void data_taken(struct afr_conn *conn, u32 len)
 {
 	bool framed = afr_conn_tx_mode(conn) == AFR_MODE_FRAMED;
-	bool charged = afr_conn_rings_snd_charged(conn);
 	u64 una = conn->tx.seq.una;
+	bool charged;
 
 	conn->out.data -= len;
 	spin_lock_bh(&conn->tx.lock);
+	charged = afr_conn_rings_snd_charged(conn);
 	/* pages are released before SND.UNA makes their space available to senders */
 	afr_ring_mem_release(&conn->tx.mem, una, una + len,
 			     conn->tx.busy ? una + conn->tx.seq.ring : conn->tx.seq.written);
@@ -434,7 +435,7 @@ static void data_taken(struct afr_conn *conn, u32 len)
 	if (framed)
 		afr_netns_add(conn->an->net, AFR_STAT_TX_BYTES_TCP, len);
 	if (charged)
-		afr_conn_rings_freed(conn);
+		afr_conn_schedule(conn);	/* it has not finished: TCP still takes bytes */
 	afr_conn_rings_wake_sender(conn);
 	afr_conn_writable(conn);
 }
@@ -594,7 +595,8 @@ void afr_frame_tx_push(struct afr_conn *conn)
 		clear_bit(AFR_F_PUSH_AGAIN, &conn->flags);
 		/* clear the flag before push() reads out.pending; pairs with the first barrier */
 		smp_mb__after_atomic();
-		if (!test_bit(AFR_F_ABORTED, &conn->flags))	/* set before do_abort() locks */
+		/* do_abort() sets the flag and then waits for this mutex */
+		if (!test_bit(AFR_F_ABORTED, &conn->flags))
 			push(conn);
 		mutex_unlock(&conn->out.mutex);
 		smp_mb__after_atomic();	/* unlock before the flag is tested again */

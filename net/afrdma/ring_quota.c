@@ -6,8 +6,9 @@
  * A holder is a peer or a local user. It may have at most its weight times the memory that is then
  * still free (afr_ring_share()). A peer has weight 1: it gets at most half of the memory, and the
  * next peer half of what is left. A user has weight 4, and gets at most four fifths: one server
- * program may have many peers, and one user must not lock out the others. A holder that has nothing
- * yet may always have one connection if there is memory for it.
+ * program may have many peers, and one user must not lock out the others. A holder that has no
+ * pages, or only those that this connection has kept, is not limited by its share: it may always
+ * have one connection if there is memory for it.
  *
  * After the rings were unpinned, the pages that they keep stay charged until they are free:
  * otherwise a holder could get more memory by leaving RDMA with unread bytes.
@@ -224,7 +225,8 @@ void afr_ring_quota_uncharge(struct afr_ring_quota *share, unsigned long keep)
 {
 	bool last;
 
-	if (READ_ONCE(share->pages) <= keep)	/* it only falls while this can race */
+	/* without the lock: only uncharges run at the same time, so the number only falls */
+	if (READ_ONCE(share->pages) <= keep)
 		return;
 	spin_lock(&holders_lock);
 	last = share->pages && !keep;

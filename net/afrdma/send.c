@@ -95,8 +95,8 @@ void afr_send_kick(struct afr_conn *conn)
  */
 ssize_t afr_send_copy(struct afr_conn *conn, struct iov_iter *iter, size_t len, int flags)
 {
-	bool charged = afr_conn_rings_snd_charged(conn);
 	u32 n = write_begin(conn, len);
+	bool charged = afr_conn_rings_snd_charged(conn);
 	u64 at = conn->tx.seq.written;	/* only the sender changes it */
 	int ret = n ? afr_conn_rings_back_snd(conn, n) : -EAGAIN;
 
