@@ -325,7 +325,8 @@ void afr_attach_start(struct afr_conn *conn)
 	if (conn->tx.seq.where != AFR_ON_TCP || test_bit(AFR_FRAME_RESUME, &conn->out.pending) ||
 	    (conn->tx.seq.epoch && !test_bit(AFR_F_PEER_LEFT, &conn->flags)))
 		return;
-	if (!afr_conn_in_work_item(conn)) {	/* else link_work had to wait for it */
+	/* link_work must not have to wait for the thread of a program that holds worker.mutex */
+	if (!afr_conn_in_work_item(conn)) {
 		set_bit(AFR_F_RESCHEDULE, &conn->flags);
 		return;
 	}

@@ -21,10 +21,13 @@ reason() { smctl -j reason name "$1" | first number; }
 counted() { smctl -j stats name "$1" | first value; }
 limit() { echo "/proc/sys/net/afrdma/$1"; }
 
-serve() {
-	timeout 60 python3 "$death" serve $port >"$work/serve.$port" 2>&1 &
+# start_server COMMAND [WORD...]: at b, run "death.py COMMAND $port WORD..."; both guests go on when
+# it listens.
+start_server() {
+	timeout 120 python3 "$death" "$1" $port "${@:2}" >"$work/serve.$port" 2>&1 &
 	server=$!
 	wait_for 20 listening
+	barrier "listens $port"
 }
 
 # refused NAME VALUE WHERE REASON COUNTER [peer]: with limit NAME set to VALUE in guest WHERE,
@@ -37,8 +40,7 @@ refused() {
 	before=$(counted "$counter")
 	[ "$AFR_ROLE" != "$where" ] || echo "$value" >"$(limit "$name")"
 	if [ "$AFR_ROLE" = b ]; then
-		serve
-		barrier "listens $port"
+		start_server serve
 		check "$name: the server ended without an error" wait "$server"
 	else
 		barrier "listens $port"
@@ -62,10 +64,7 @@ no_orphans() {
 	local before
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then
-		timeout 60 python3 "$death" deaf $port >"$work/serve.$port" 2>&1 &
-		server=$!
-		wait_for 20 listening
-		barrier "listens $port"
+		start_server deaf
 		barrier "closed $port"
 		check "orphans_max: the peer sees a reset" wait "$server"
 		sed 's/^/# /' "$work/serve.$port"
@@ -105,10 +104,7 @@ no_orphans_anywhere() {
 kept_open() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then
-		timeout 60 python3 "$death" keep $port 16 >"$work/serve.$port" 2>&1 &
-		server=$!
-		wait_for 20 listening
-		barrier "listens $port"
+		start_server keep 16
 		check "orphans_max: connections that have delivered all do not count" wait "$server"
 		sed 's/^/# /' "$work/serve.$port"
 	else
@@ -127,10 +123,7 @@ kept_open() {
 dropped() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then
-		timeout 120 python3 "$death" lazy $port "$work/accept" >"$work/serve.$port" 2>&1 &
-		server=$!
-		wait_for 20 listening
-		barrier "listens $port"
+		start_server lazy "$work/accept"
 		barrier "dropped $port"
 		touch "$work/accept"
 		check "orphans_max: the connection of another user is delivered" wait "$server"
@@ -157,8 +150,7 @@ dropped() {
 no_pages() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then
-		serve
-		barrier "listens $port"
+		start_server serve
 		check "mem_max 0: the server ended without an error" wait "$server"
 	else
 		barrier "listens $port"
@@ -177,10 +169,7 @@ no_pages() {
 unread() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then
-		timeout 60 python3 "$death" flood $port "$1" >"$work/serve.$port" 2>&1 &
-		server=$!
-		wait_for 20 listening
-		barrier "listens $port"
+		start_server flood "$1"
 		check "mem_max 0, unread bytes: the peer ended with $1" wait "$server"
 		sed 's/^/# /' "$work/serve.$port"
 	else

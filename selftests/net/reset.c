@@ -238,14 +238,15 @@ static void reads_behind_reset(void)
 
 /* ---- shutdown() before the connection worker has read what TCP has received ---- */
 
-static uint64_t tcp_received(int fd)
+/* Returns TCP_INFO, at least up to tcpi_notsent_bytes. */
+static struct tcp_info tcp_info_of(int fd)
 {
 	struct tcp_info info = { 0 };
 	socklen_t len = sizeof(info);
 
 	SYS(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len));
-	WANT(len >= offsetof(struct tcp_info, tcpi_bytes_received) + sizeof(uint64_t));
-	return info.tcpi_bytes_received;
+	WANT(len >= offsetof(struct tcp_info, tcpi_notsent_bytes) + sizeof(uint32_t));
+	return info;
 }
 
 /* Waits without sleeping until TCP has received more than @before, and nothing more for 50 ms. */
@@ -255,7 +256,7 @@ static void spin_until_received(int fd, uint64_t before)
 	uint64_t last = before, received;
 
 	while (now() < quiet) {
-		received = tcp_received(fd);
+		received = tcp_info_of(fd).tcpi_bytes_received;
 		if (received != last)
 			quiet = now() + 0.05;
 		last = received;
@@ -277,7 +278,7 @@ static void shuts_before_worker(void)
 	flow_send(fd, &out, KIB, KIB);
 	flow_recv(fd, &in, KIB, KIB);
 	take_cpu();
-	before = tcp_received(fd);
+	before = tcp_info_of(fd).tcpi_bytes_received;
 	barrier("measured");
 	spin_until_received(fd, before);
 	SYS(shutdown(fd, SHUT_RDWR));
@@ -310,11 +311,8 @@ static void sends_before_shutdown(void)
  */
 static unsigned int unsent(int fd)
 {
-	struct tcp_info info = { 0 };
-	socklen_t len = sizeof(info);
+	struct tcp_info info = tcp_info_of(fd);
 
-	SYS(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len));
-	WANT(len >= offsetof(struct tcp_info, tcpi_notsent_bytes) + sizeof(uint32_t));
 	return info.tcpi_unacked ? 0 : info.tcpi_notsent_bytes;
 }
 
