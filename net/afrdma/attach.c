@@ -453,24 +453,24 @@ void afr_attach_answer(struct afr_conn *conn)
 {
 	enum afr_reason reason = no_new_attach(conn) ? AFR_REASON_CLOSING : AFR_REASON_UNKNOWN_LINK;
 	const struct afr_frame *req = &conn->attach.request;
-	/* the client has already left this epoch: do not wait for the link */
-	bool left = test_bit(AFR_F_PEER_LEFT, &conn->flags);
-	bool late = afr_conn_timer_due(conn, AFR_T_ATTACH) || left;
-	struct afr_link *link;
+	bool left = test_bit(AFR_F_PEER_LEFT, &conn->flags);	/* the client has left this epoch */
+	bool late = afr_conn_timer_due(conn, AFR_T_ATTACH);
+	struct afr_link *link = NULL;
 	int err;
 
-	link = afr_group_find_link(conn->an, &conn->peer, req->attach.link,
-				   req->attach.flags & AFR_ATTACH_ACTIVE);
+	if (!left)
+		link = afr_group_find_link(conn->an, &conn->peer, req->attach.link,
+					   req->attach.flags & AFR_ATTACH_ACTIVE);
 	if (!link) {
 		afr_attach_refuse(conn, reason);
 		return;
 	}
-	if (!left && !conn->attach.counted && !counted(conn)) {
+	if (!conn->attach.counted && !counted(conn)) {
 		afr_link_put(link);
 		afr_attach_refuse(conn, AFR_REASON_ATTACH_LIMIT);
 		return;
 	}
-	if (left || !afr_link_confirm(link)) {
+	if (!afr_link_confirm(link)) {
 		afr_link_put(link);
 		if (late || no_new_attach(conn))
 			afr_attach_refuse(conn, reason);

@@ -19,14 +19,17 @@
  */
 static bool snd_starved(struct afr_conn *conn)
 {
-	bool starved;
+	bool charged, starved;
 
 	spin_lock_bh(&conn->tx.lock);
+	charged = afr_conn_rings_snd_charged(conn);
 	afr_ring_mem_trim(&conn->tx.mem, conn->tx.seq.una, conn->tx.seq.written);
 	starved = afr_ring_mem_starved(&conn->tx.mem, conn->tx.seq.written);
 	if (starved)
 		set_bit(AFR_F_NO_PAGES, &conn->flags);
 	spin_unlock_bh(&conn->tx.lock);
+	if (charged)
+		afr_conn_rings_freed(conn);
 	return starved;
 }
 
@@ -210,7 +213,10 @@ void afr_conn_rings_freed(struct afr_conn *conn)
  * @conn: connection
  *
  * Context: any.
- * Return: true if so: after pages were freed, the worker has to run (afr_conn_rings_freed()).
+ * A thread that frees pages calls this before it does so, under tx.lock, lest the rings be unpinned
+ * in between.
+ *
+ * Return: true if so: when pages have been freed, the worker has to run (afr_conn_rings_freed()).
  */
 bool afr_conn_rings_snd_charged(const struct afr_conn *conn)
 {

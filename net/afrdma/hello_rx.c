@@ -254,6 +254,7 @@ void afr_hello_rx_step(struct afr_conn *conn)
 	int seen, err = 0;
 
 	seen = peek_tcp(conn, buf, sizeof(buf));
+	/* a reset that a sender has met is not seen again here, but has requested an abort */
 	if (seen < 0 && seen != -EAGAIN) {
 		err = seen;
 		ended = true;
@@ -263,7 +264,7 @@ void afr_hello_rx_step(struct afr_conn *conn)
 	case AFR_HELLO_MORE:
 		if (ended && seen > 0)
 			afr_close_refuse(conn, AFR_REASON_HELLO_CUT);
-		else if (ended && !err && !conn->server)
+		else if (ended && !err && !conn->server && !test_bit(AFR_F_ABORT, &conn->flags))
 			rx_fallback(conn, AFR_REASON_NO_HELLO);	/* the server has fallen back */
 		else if (ended && afr_conn_tx_mode(conn) == AFR_MODE_FRAMED)
 			afr_close_tcp_eof(conn, err);

@@ -96,7 +96,6 @@ void afr_send_kick(struct afr_conn *conn)
 ssize_t afr_send_copy(struct afr_conn *conn, struct iov_iter *iter, size_t len, int flags)
 {
 	u32 n = write_begin(conn, len);
-	bool charged = afr_conn_rings_snd_charged(conn);
 	u64 at = conn->tx.seq.written;	/* only the sender changes it */
 	int ret = n ? afr_conn_rings_back_snd(conn, n) : -EAGAIN;
 
@@ -107,8 +106,7 @@ ssize_t afr_send_copy(struct afr_conn *conn, struct iov_iter *iter, size_t len, 
 	}
 	if (!write_end(conn, max(ret, 0), flags))
 		afr_send_kick(conn);
-	/* this call may have freed charged pages, or the rings were unpinned meanwhile */
-	if (charged || afr_conn_rings_snd_charged(conn))
+	if (afr_conn_rings_snd_charged(conn))	/* the rings were unpinned while tx.busy was set */
 		afr_conn_rings_freed(conn);
 	if (ret == -ENOMEM) {
 		/* the worker clears it and wakes senders */
