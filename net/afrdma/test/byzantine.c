@@ -117,8 +117,11 @@ bool afr_byzantine_post(struct afr_link *link, struct ib_rdma_wr *wr)
 	return swallow;
 }
 
-/* Fills in the next message, if the injection is a flood, concerns @link and is due now. */
-static bool next_flood(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm)
+/*
+ * Fills in the next message, if the injection is a flood, concerns @link and is due now. If the
+ * message carries bytes, @sge gets a copy of afr_byzantine.last.sge, which may change.
+ */
+static bool next_flood(struct afr_link *link, struct ib_rdma_wr *wr, struct ib_sge *sge, u32 *imm)
 {
 	const struct afr_injection *inj;
 	bool found;
@@ -127,6 +130,10 @@ static bool next_flood(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm)
 	inj = afr_byzantine.inj;
 	found = inj && inj->flood && afr_byzantine.left && afr_byzantine.last.link == link->id &&
 		inj->flood(link, wr, imm) && afr_inject_due();
+	if (found && wr->wr.num_sge) {
+		*sge = *wr->wr.sg_list;
+		wr->wr.sg_list = sge;
+	}
 	spin_unlock_bh(&lock);
 	return found;
 }
@@ -146,9 +153,10 @@ void afr_byzantine_flood(struct afr_link *link,
 	while (link->state == AFR_LINK_UP && link->sq.used + AFR_SQ_RESERVE < link->sq.size &&
 	       afr_link_credit_available(&link->sq.credit, AFR_LINK_CREDIT_RESERVE)) {
 		struct ib_rdma_wr wr = {};
+		struct ib_sge sge;
 		u32 imm;
 
-		if (!next_flood(link, &wr, &imm) || post(link, &wr, imm, NULL))
+		if (!next_flood(link, &wr, &sge, &imm) || post(link, &wr, imm, NULL))
 			break;
 	}
 	flooding = NULL;
