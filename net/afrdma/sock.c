@@ -88,6 +88,7 @@ static void adopt_tcp(struct socket *sock, struct sock *sk, struct socket *tcp)
 	sk->sk_bound_dev_if = tcp->sk->sk_bound_dev_if;
 	sk->sk_mark = tcp->sk->sk_mark;
 	sk->sk_priority = tcp->sk->sk_priority;
+	sk->sk_max_pacing_rate = tcp->sk->sk_max_pacing_rate;
 	afr_conn_create(afr_sk(sk)->conn, tcp);
 	afr_tcp_sock_graft(tcp, sock);
 	afr_sk(sk)->cm_user = afr_cm_listener_get(an);

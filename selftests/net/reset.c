@@ -316,6 +316,21 @@ static unsigned int unsent(int fd)
 	return info.tcpi_unacked ? 0 : info.tcpi_notsent_bytes;
 }
 
+/*
+ * Sends until pacing keeps bytes in the TCP socket, and returns how many. TCP does not pace its
+ * first ten segments. It is to send a segment for each write: otherwise, on a path with a large
+ * MTU, the window of the peer, which does not read, might be closed before the tenth segment.
+ */
+static unsigned int fill_until_paced(int fd, struct flow *out)
+{
+	do {
+		flow_send(fd, out, 64, 64);
+		EVENTUALLY(!tcp_info_of(fd).tcpi_unacked);
+		poll(NULL, 0, 20);	/* whatever another thread is sending leaves TCP meanwhile */
+	} while (!unsent(fd));
+	return unsent(fd);
+}
+
 /* Opens a connection that stays on TCP; if @paced, this end's TCP sends one byte per second. */
 static int open_held(int end, bool paced)
 {
@@ -324,8 +339,13 @@ static int open_held(int end, bool paced)
 	int fd;
 
 	if (run.server) {
-		if (paced)	/* before accept(): on Linux 6.1, a later rate does not reach TCP */
+		if (paced) {
 			set_int(end, SOL_SOCKET, SO_MAX_PACING_RATE, 1);
+			/* Linux 6.1: the next accept() passes the rate to the TCP socket */
+			nonblocking(end, true);
+			SYS_ERRNO(accept(end, NULL, NULL), EAGAIN);
+			nonblocking(end, false);
+		}
 		barrier("paced");
 		return SYS(accept(end, NULL, NULL));
 	}
@@ -349,7 +369,7 @@ static bool any_left(const int *other, const uint64_t *link)
 }
 
 /*
- * Pacing keeps the last frame of an attach in the TCP socket of one end: ATTACH at the client, or
+ * Pacing keeps a frame of an attach in the TCP socket of one end: ATTACH at the client, or
  * ATTACHED at the server. When a program then resets the connection, the client cannot learn
  * whether the server has attached. The end with the frame leaves the link after detach_timeout_ms,
  * or twice that if it deferred the reset, and the link must stay up for other connections. That
@@ -372,10 +392,8 @@ static void held(bool paced, bool resets, bool leaves)
 	path_set_sysctl("detach_timeout_ms", 300);
 	stats_read(before);
 	fd = open_held(end, paced);
-	if (paced) {	/* TCP does not pace the first segments */
-		EVENTUALLY((flow_send(fd, &out, KIB, KIB), unsent(fd)));
-		waits = unsent(fd);
-	}
+	if (paced)
+		waits = fill_until_paced(fd, &out);
 	barrier("full");
 	if (!run.server)
 		set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_ALWAYS);
