@@ -68,8 +68,14 @@ static int receive_fd(int from)
 	return fd;
 }
 
+/* State of the caller that smctl changes for itself, and restores for the program. */
+struct inherited {
+	sigset_t mask;
+	bool	 ignores_children;	/* SIGCHLD is ignored */
+};
+
 /* In the child: installs the filter, sends its descriptor to smctl and starts the program. */
-static int become_program(char **argv, int to, bool where, const sigset_t *signals)
+static int become_program(char **argv, int to, bool where, const struct inherited *before)
 {
 	int listener = filter_install(where);
 
@@ -86,7 +92,9 @@ static int become_program(char **argv, int to, bool where, const sigset_t *signa
 	if (listener >= 0)
 		close(listener);
 	close(to);
-	sigprocmask(SIG_SETMASK, signals, NULL);
+	if (before->ignores_children)
+		signal(SIGCHLD, SIG_IGN);
+	sigprocmask(SIG_SETMASK, &before->mask, NULL);
 	execvp(argv[0], argv);
 	return cannot_run(argv[0], errno);
 }
@@ -169,7 +177,7 @@ static int exit_like(const struct supervised *it)
 /*
  * Closes the files that smctl shares with the program: when the program closes its output, a reader
  * must see end of file, and when it closes a file, the locks on that file must be released.
- * @listener is -1 if another supervisor serves the program.
+ * @listener is -1 if another supervisor serves the program, or if the child sent none.
  */
 static void close_files(int listener, int signals)
 {
@@ -219,10 +227,11 @@ int supervise(char **argv, const struct rules *rules)
 {
 	struct supervised it = { 0 };
 	int pair[2], signals, listener;
-	sigset_t before;
+	struct inherited before;
 
-	signals = block_signals_fd(&before);
-	signal(SIGCHLD, SIG_DFL);	/* if it were ignored, waitpid() would get no status */
+	signals = block_signals_fd(&before.mask);
+	/* if it were ignored, waitpid() would get no status */
+	before.ignores_children = signal(SIGCHLD, SIG_DFL) == SIG_IGN;
 	unsetenv(RULES_VARIABLE);
 	/*
 	 * Orphans of the program become children of smctl, so that it can reap them, and read
