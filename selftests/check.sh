@@ -232,13 +232,13 @@ run_at_once() {
 }
 
 # With several jobs, the stages up to the last "deps" or "kernels" run one after the other, then the
-# others at once, and the parts bench_* last and alone.
+# others at once, and bench-quick and the parts bench_* last and alone.
 run_all() {
 	local stage first=() alone=() others=()
 	for stage; do
 		case $stage in
 		deps | kernels)	first+=("${others[@]}" "$stage") others=() ;;
-		bench_*)	alone+=("$stage") ;;
+		bench[-_]*)	alone+=("$stage") ;;
 		*)		others+=("$stage") ;;
 		esac
 	done

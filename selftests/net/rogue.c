@@ -17,7 +17,7 @@
 #define SYSCTL		"/proc/sys/net/afrdma/"
 #define SHORT_TIMER	300	/* ms */
 #define LONG_TIMER	30000	/* ms: longer than any pause that a row makes */
-#define QUICK_CASES	4	/* largest number of cases of a row with --quick */
+#define QUICK_CASES	4	/* largest number of cases of a row with --quick, unless --cases sets it */
 
 static const struct rogue_row *const tables[] = {
 	option_rows, hello_rows, frame_rows, state_rows, flood_rows, NULL,
@@ -129,7 +129,7 @@ static const char *run_cases(const struct rogue_row *row, bool as_client)
 	static char text[512];
 	unsigned int count = count_of(row), runs = count;
 
-	if (rogue.quick && !rogue.cases && count > QUICK_CASES)
+	if (rogue.quick && !(row->flags & RANDOM && rogue.cases) && count > QUICK_CASES)
 		runs = QUICK_CASES;
 	for (cases_run = 0; cases_run < runs; cases_run++) {
 		/* if only some cases run: the first, the last, and others evenly between them */
