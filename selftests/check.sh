@@ -6,7 +6,7 @@
 #   check.sh [STAGE...]		stages or parts by name, or one of these lists:
 #   check.sh all		the stages of "make check"; the default
 #   check.sh quick		about three minutes, once everything is built
-#   check.sh full		the stages, and the parts that have not passed on this commit
+#   check.sh full		the stages and parts without a valid result, and deps, lint and kernels
 #   check.sh rotate		the parts that CI runs for this commit
 #   check.sh list		print the names
 #   check.sh status		print the last result of each

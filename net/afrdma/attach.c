@@ -144,7 +144,10 @@ static enum afr_reason reason_of(const struct afr_conn *conn, int err)
 	}
 }
 
-/* Is the attach complete at this end, and its link neither drained nor left (I9, PE5)? */
+/*
+ * Is the connection attached or leaving, while its link is neither drained nor left by both ends
+ * (I9, PE5)?
+ */
 static bool __maybe_unused in_use(const struct afr_conn *conn)
 {
 	return (conn->attach.state == AFR_ATTACHED || conn->attach.state == AFR_LEAVING) &&
@@ -165,7 +168,7 @@ void afr_attach_end(struct afr_conn *conn)
 	struct afr_link *link = conn->attach.channel.link;
 
 	AFR_CHECK(!in_use(conn));
-	/* from here on, no frame is built that contains the MR or channel id released below */
+	/* from here on, no frame is built with the key or channel id that are released below */
 	spin_lock_bh(&conn->tx.lock);
 	afr_conn_set_may_post(conn, false);
 	conn->attach.detach_due = false;
@@ -263,9 +266,9 @@ static void epoch_open(struct afr_conn *conn)
 /**
  * afr_attach_close_epoch() - close the epoch in both directions
  * @conn: connection
- * @resume: true: CREDIT frames may carry the cursor again only after RESUME, which the caller
- *	requests unless the connection was aborted; false: no RESUME follows, because the peer never
- *	used the epoch, or needs no more credit
+ * @resume: true: the caller requests RESUME, unless the connection was aborted; a cursor that went
+ *	by immediates goes by CREDIT again only after RESUME (PC3). false: no RESUME follows,
+ *	because the peer never used the epoch, or needs no more credit
  *
  * Context: connection worker.
  * Return: X, the received offset that a RESUME sent now would contain.
@@ -398,7 +401,7 @@ void afr_attach_joined(struct afr_conn *conn)
 
 /**
  * afr_attach_refuse() - server: refuse the ATTACH
- * @conn: connection; the epoch is open
+ * @conn: connection; the epoch of the ATTACH was opened, but the client may have left it already
  * @reason: sent to the client
  *
  * Context: connection worker.
@@ -443,9 +446,10 @@ static void attached(struct afr_conn *conn, const struct afr_frame *frame)
  * A correct client sends ATTACH when its end of the link is up, and then this host knows the link.
  * ATTACH for an unknown link is refused at once: if it had to wait, a peer could send it on many
  * connections and so use up attaches_max. If this host has accepted the link, but its end is not
- * up yet, ATTACH completes the handshake, except on iWARP. Otherwise this end may come up a moment
- * later than the client's: the worker tries again every LINK_POLL_MS until this end is up,
- * AFR_T_ATTACH expires, the client leaves the epoch, or the connection or its send direction ends.
+ * up yet, ATTACH completes the handshake, except on iWARP. On iWARP, or if this host has connected
+ * the link, this end may come up a moment later than the client's: the worker tries again every
+ * LINK_POLL_MS until this end is up, AFR_T_ATTACH expires, the client leaves the epoch, or the
+ * connection or its send direction ends.
  *
  * Context: connection worker.
  */
@@ -572,7 +576,7 @@ bool afr_attach_drop_unsent(struct afr_conn *conn)
 
 /**
  * afr_attach_withdraw() - client: if ATTACH is still pending, drop it and end the attach
- * @conn: connection, attaching; its send direction has ended, or it is aborted
+ * @conn: connection, attaching; its send direction has ended, or an abort is due
  *
  * Context: connection worker.
  */

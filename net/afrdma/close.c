@@ -96,7 +96,7 @@ static void do_abort(struct afr_conn *conn)
 	enum afr_reason reason = conn->abort_reason;
 
 	if (conn->attach.state == AFR_REQUESTED) {
-		afr_move_detach(conn);		/* sends a refusal to the waiting client */
+		afr_move_detach(conn);		/* requests a refusal for the waiting client */
 		afr_frame_tx_push(conn);
 	}
 	if (is_violation(reason)) {
@@ -252,11 +252,14 @@ static void orphan_delivered(struct afr_conn *conn)
 }
 
 /**
- * afr_close_one_way_done() - has the peer of a one-way connection received everything?
+ * afr_close_one_way_done() - has the peer received all that TCP carries, or has TCP ended?
  * @conn: connection
  *
+ * On a one-way connection, nothing else shows that the peer has received everything.
+ *
  * Context: any.
- * Return: true if it has acknowledged TCP's FIN, or if TCP has ended.
+ * Return: true if this end has shut down TCP for writing, and the peer has acknowledged TCP's FIN
+ * or TCP has ended.
  */
 bool afr_close_one_way_done(const struct afr_conn *conn)
 {
@@ -450,7 +453,7 @@ void afr_close_run(struct afr_conn *conn)
 			finish(conn);
 		return;
 	}
-	/* not before an abort: FIN would mean a clean end */
+	/* not reached while an abort is due: FIN would mean a clean end */
 	if (test_bit(AFR_F_FIN_WANTED, &conn->flags) || test_bit(AFR_F_ORPHAN, &conn->flags))
 		end_output(conn);
 	if (afr_conn_negotiated(conn))

@@ -79,10 +79,14 @@ static void run_work(struct work_struct *work)
 }
 
 /*
- * Waits for the mutex only if no thread of a program runs the worker inline. Such a run begins only
- * while the connection is detached (afr_conn_run()) and starts no attach (afr_attach_start()), but
- * at a server it may read ATTACH: hence AFR_F_INLINE. The state becomes AFR_DETACHED again only in
- * link_work, or in a run that also aborts and finishes the connection.
+ * Does not wait for a thread of a program that runs the worker inline; two tests exclude that. Such
+ * a run begins only while the connection is detached (afr_conn_run()), and starts no attach
+ * (afr_attach_start()), so at a client the state stays AFR_DETACHED until the run ends. At a
+ * server, the run may read ATTACH and change the state, but AFR_F_INLINE is set until it has
+ * returned.
+ *
+ * Nor does an inline run begin between the tests and mutex_lock(): the state becomes AFR_DETACHED
+ * again only in link_work, or in a run that also aborts and finishes the connection.
  */
 static void run_link_work(struct work_struct *work)
 {
@@ -371,7 +375,7 @@ void afr_conn_incoming(struct afr_conn *conn)
 }
 
 /**
- * afr_conn_wait_end() - end a wait to read, and run the worker inline if requested
+ * afr_conn_wait_end() - end a wait to read or for HELLO, and run the worker inline if requested
  * @conn: connection, afr_conn_wait_begin() was called
  *
  * Context: process, without any lock.
@@ -476,7 +480,10 @@ void afr_conn_finish(struct afr_conn *conn)
 	if (test_bit(AFR_F_ORPHAN_DONE, &conn->flags))
 		afr_netns_uncharge_orphan(&conn->an->orphans_done, sock_i_uid(conn->tcp->sk));
 	set_bit(AFR_F_FINISHED, &conn->flags);
-	/* set before the pages are counted for the last time; pairs with afr_conn_rings_freed() */
+	/*
+	 * Set the flag before this run calls afr_conn_rings_uncharge(), which counts the charged
+	 * pages for the last time; pairs with afr_conn_rings_freed().
+	 */
 	smp_mb__after_atomic();
 	afr_conn_put(conn);
 	/*

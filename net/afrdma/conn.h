@@ -99,17 +99,20 @@ enum afr_conn_flag {
 	AFR_F_RETRY_NOW,	/* the administrator or the program requests an attach now */
 	AFR_F_LEAVE_LINK,	/* leaving a link that stays up, to continue on TCP */
 	AFR_F_STALLED,		/* no space or page in the receive ring: a read runs the worker */
-	AFR_F_RINGS_CHARGED,	/* unpinned, but not uncharged yet: reads, sends run the worker */
+	AFR_F_RINGS_CHARGED,	/* unpinned, but still charged: reads and sends run the worker */
 	AFR_F_FLUSH,		/* send pending frames that wait to be piggybacked, too */
 	AFR_F_TCP_FULL,		/* a frame waits for sk_write_space */
-	/* schedule worker.work: a work item found worker.mutex taken, or replaces an inline run */
+	/*
+	 * schedule worker.work: a work item found worker.mutex taken, or has to do what an inline
+	 * run must not do (afr_conn_run(), afr_attach_start())
+	 */
 	AFR_F_RESCHEDULE,
 	/* a run of the worker has left steps to worker.link_work: schedule it */
 	AFR_F_RESCHEDULE_LINK,
 	AFR_F_INLINE,		/* a thread of a program runs the worker (afr_conn_run()) */
 	AFR_F_RUN_INLINE,	/* a call counted in worker.readers has to run the worker */
 	AFR_F_NO_PAGES,		/* senders wait: there was no page for the send ring */
-	AFR_F_NOSPACE,		/* a sender or poller found no space: wake it when there is some */
+	AFR_F_NOSPACE,		/* a sender or poller waits for space, or for the mode: wake it */
 	AFR_F_NO_EARLY_TX,	/* server: early bytes go out unframed; send() takes no more */
 	AFR_F_TCP_SHUTTING_DOWN,	/* this end shuts down TCP: ignore TCP's state changes */
 	AFR_F_END_REPORTED,	/* SIGIO was sent for the end of the stream */
@@ -229,8 +232,9 @@ struct afr_conn_in {
 };
 
 /*
- * The attach to a link. Used by the worker only, unless noted; but any thread that builds a frame
- * reads it under tx.lock.
+ * The attach to a link. Written by the worker only, unless noted; other threads read it under
+ * tx.lock, and @state without a lock, too. The thread that sends ATTACH or ATTACHED writes
+ * @frame_end and @frame_step.
  */
 struct afr_conn_attach {
 	u8			state;		/* enum afr_attach_state */
@@ -265,7 +269,7 @@ struct afr_conn_attach {
 
 /*
  * Result of the last route lookup, see route.c. Used by the worker only, except that calls of
- * the program clear @known.
+ * the program clear @known, and that the work item of route.c reads @watched.
  */
 struct afr_conn_route {
 	bool			watched;	/* counted by afr_route_watch() */

@@ -112,8 +112,9 @@ int afr_conn_rings_back_rcv(struct afr_conn *conn, u32 n)
  * afr_conn_rings_wake_sender() - wake a sender that waits for a page, if it can get one now
  * @conn: connection
  *
- * Called when bytes have left the send ring, when the ring was pinned or unpinned, and in each run
- * of the worker, so that a failed allocation is tried again.
+ * Called when TCP has taken bytes of the send ring, after RESUME, when the ring was pinned or
+ * unpinned, and in each run of the worker, so that a failed allocation is tried again. Not needed
+ * when a cursor frees bytes on a link: a pinned ring has all its pages.
  *
  * Context: process, conn->tx.lock not held.
  */
@@ -184,7 +185,7 @@ void afr_conn_rings_uncharge(struct afr_conn *conn)
 	if (!test_bit(AFR_F_RINGS_CHARGED, &conn->flags))
 		return;
 	spin_lock_bh(&conn->tx.lock);
-	/* RESUME and FINACK advance SND.UNA without freeing pages; an abort drops unsent bytes */
+	/* RESUME and FINACK advance SND.UNA without freeing pages; an abort drops all bytes */
 	if (!conn->tx.busy)
 		afr_ring_mem_trim(&conn->tx.mem, afr_conn_aborted(conn) ? conn->tx.seq.written :
 				  conn->tx.seq.una, conn->tx.seq.written);
@@ -212,10 +213,10 @@ void afr_conn_rings_freed(struct afr_conn *conn)
  * afr_conn_rings_snd_charged() - are pages of the unpinned send ring still charged?
  * @conn: connection
  *
- * Context: any.
  * A thread that frees pages calls this before it does so, under tx.lock, lest the rings be unpinned
  * in between.
  *
+ * Context: any.
  * Return: true if so: when pages have been freed, the worker has to run (afr_conn_rings_freed()).
  */
 bool afr_conn_rings_snd_charged(const struct afr_conn *conn)

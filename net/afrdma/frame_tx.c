@@ -266,7 +266,7 @@ u8 afr_frame_tx_attach_step(struct afr_conn *conn)
 		step = AFR_FRAME_SENT;
 	if (step == AFR_FRAME_SENT && !before(READ_ONCE(tp->snd_una), conn->attach.frame_end))
 		step = AFR_FRAME_ACKED;
-	if (step != was)	/* not over a change by another thread */
+	if (step != was)	/* cmpxchg(): does not undo a change by another thread */
 		cmpxchg(&conn->attach.frame_step, was, step);
 	return step;
 }
@@ -434,8 +434,9 @@ static void data_taken(struct afr_conn *conn, u32 len)
 	spin_unlock_bh(&conn->tx.lock);
 	if (framed)
 		afr_netns_add(conn->an->net, AFR_STAT_TX_BYTES_TCP, len);
+	/* no afr_conn_rings_freed(): the connection has not finished, as TCP still takes bytes */
 	if (charged)
-		afr_conn_schedule(conn);	/* it has not finished: TCP still takes bytes */
+		afr_conn_schedule(conn);
 	afr_conn_rings_wake_sender(conn);
 	afr_conn_writable(conn);
 }
@@ -595,7 +596,7 @@ void afr_frame_tx_push(struct afr_conn *conn)
 		clear_bit(AFR_F_PUSH_AGAIN, &conn->flags);
 		/* clear the flag before push() reads out.pending; pairs with the first barrier */
 		smp_mb__after_atomic();
-		/* do_abort() sets the flag and then waits for this mutex */
+		/* do_abort() sets AFR_F_ABORTED, and then waits for this mutex */
 		if (!test_bit(AFR_F_ABORTED, &conn->flags))
 			push(conn);
 		mutex_unlock(&conn->out.mutex);

@@ -286,7 +286,7 @@ static struct afr_link *pick_link(struct afr_group *g)
  * so that the CPUs share the load. Each message in flight on a link needs one of its link_depth
  * receives, so more links, up to LINKS_MAX, are connected when SHARERS or more connections share a
  * receive. With the default link_depth, that happens from 1024 * links_per_group connections on;
- * with fewer connections, the number of queue pairs does not depend on how many there are.
+ * with fewer, the number of queue pairs does not depend on the number of connections.
  */
 static bool needs_more_links(const struct afr_group *g)
 {
@@ -517,7 +517,7 @@ static struct afr_link *find_member(struct afr_group *g, u64 id, bool active)
  * @peer_active: true if the peer connected the link, false if this host did
  *
  * Context: process.
- * Return: the link with a reference, if it belongs to @peer and is not dead; else NULL.
+ * Return: the link with a reference, perhaps failed already; NULL if @peer has no such link.
  */
 struct afr_link *afr_group_find_link(struct afr_net *an, const struct afr_peer *peer, u64 id,
 				     bool peer_active)

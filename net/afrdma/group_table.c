@@ -103,7 +103,8 @@ void afr_group_table_listener_address(struct sockaddr_storage *to, const struct 
  * afr_group_table_update_peer() - update what a group knows about its peer
  * @peer: peer of the group; it has no secret, port, MTU and scopes yet if the group was created for
  *	an accepted link
- * @news: from the peer's latest HELLO, with addresses from afr_group_table_key_address()
+ * @news: what the connection of the latest join knows about the peer, with addresses from
+ *	afr_group_table_key_address()
  *
  * Context: process, under the lock of the group.
  */

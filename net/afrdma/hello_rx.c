@@ -203,9 +203,9 @@ static void take_hello(struct afr_conn *conn, const struct afr_hello *hello)
 
 /*
  * May HELLO be answered in this context? The answer carries the port of the cm listener, which may
- * have to be created first. iw_cm creates a socket for it in the namespace of the current task.
- * That has to be the initial namespace, so only a work item, which always runs there, may create
- * the cm listener.
+ * have to be created first. For it, siw and erdma create a socket in the namespace of the current
+ * task. That has to be the initial namespace, so only a work item, which always runs there, may
+ * create the cm listener.
  */
 static bool may_answer(struct afr_conn *conn)
 {

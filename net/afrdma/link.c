@@ -317,7 +317,7 @@ static void start(struct afr_link *link, enum afr_link_event event)
  * afr_link_connect() - start connecting a link
  * @an: network namespace
  * @local: local address, AF_INET or AF_INET6, port 0
- * @remote: the peer's address and the port of its cm listener, from HELLO
+ * @remote: the peer's address and the port of its cm listener, from HELLO or SERVICE
  * @peer: the peer, from HELLO
  * @ops: upcalls
  * @owner: for afr_link_owner()

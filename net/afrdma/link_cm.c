@@ -39,7 +39,10 @@ static enum afr_reason set_device(struct afr_link *link)
 	link->dev = dev;
 	link->cm.port_num = link->cm.id->port_num;
 	spin_unlock_bh(&link->lock);
-	/* A removal that walked the links before dev was set has already marked the device dead. */
+	/*
+	 * A removal that walked the links before dev was set has already marked the device dead.
+	 * After a retry, the address may have been resolved to another device than before.
+	 */
 	if (afr_device_removing(dev) || afr_device_ib(dev) != link->cm.id->device)
 		return AFR_REASON_LINK_DEVICE_REMOVED;
 	afr_device_info(dev, &info);
@@ -493,7 +496,7 @@ void afr_link_cm_stale(struct afr_link *link)
 
 /**
  * afr_link_cm_reject() - reject a connect request
- * @id: rdma_cm id of the request; the caller destroys it
+ * @id: rdma_cm id of the request, which is not destroyed here
  * @reason: sent in the private data
  *
  * Context: process.

@@ -239,11 +239,11 @@ void afr_move_detach(struct afr_conn *conn)
  * used again, unless the peer has never learned it. If the peer writes nevertheless, the key is
  * refused and the link is lost.
  *
- * A connection that continues on TCP has to know what has landed, so it does not give up. But a
- * server waits again as long as the client's TCP has not acknowledged ATTACHED: a client that has
- * not read it cannot leave.
+ * A connection that continues on TCP has to know what has landed, so it does not give up: its link
+ * is taken down. But first a server waits until the client's TCP has acknowledged ATTACHED, since
+ * a client that has not read ATTACHED cannot leave.
  *
- * In all other cases the link is taken down.
+ * If the local DETACH has not even completed, the link is taken down at once.
  */
 static void detach_overdue(struct afr_conn *conn)
 {
@@ -263,7 +263,7 @@ static void detach_overdue(struct afr_conn *conn)
 		afr_link_fail(conn->attach.channel.link, AFR_REASON_LINK_DETACH_TIMEOUT);
 		return;
 	}
-	/* no frame is sent after an abort */
+	/* the peer may know the id, unless an abort came before ATTACH or ATTACHED was sent */
 	if (!afr_conn_aborted(conn) || afr_frame_tx_attach_step(conn) >= AFR_FRAME_SENT) {
 		afr_netns_count(conn->an->net, AFR_STAT_DETACH_LATE);
 		conn->attach.channel.id_retired = true;

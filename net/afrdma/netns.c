@@ -219,7 +219,7 @@ static atomic_t *share_of(const atomic_t *count, kuid_t uid)
 
 /*
  * Adds one to @count, but not beyond @most, and not if user @uid would then have more than
- * USER_WEIGHT times as many as can still be added. The second limit never refuses a user's first.
+ * USER_WEIGHT times as many as can still be added. The second limit is never below 1.
  */
 static bool charge_both(struct afr_net *an, atomic_t *count, int most, kuid_t uid)
 {

@@ -111,9 +111,9 @@ void afr_recv_consume(struct afr_conn *conn, size_t len)
  *
  * Bytes in the receive ring stay readable. Bytes that come into the ring later reset the
  * connection. Unlike with TCP, these can include bytes that TCP has received already. Before this
- * call, afr_shutdown() runs the worker, which reads them. But it cannot if the worker already runs
- * or the connection is not detached, and it leaves bytes in TCP for which the ring has no space, or
- * that exceed the budget of a run.
+ * call, afr_shutdown() runs the worker, which reads such bytes. But afr_shutdown() cannot run the
+ * worker if it already runs or the connection is not detached, and a run leaves bytes in TCP for
+ * which the ring has no space, or that exceed the budget of a run.
  *
  * Context: process.
  */

@@ -31,11 +31,12 @@
  * @len: bytes that the read requests
  * @flags: MSG_WAITALL
  *
- * This is SO_RCVLOWAT, or @len with MSG_WAITALL, with two limits. It is at most
- * afr_rx_lowat_max(): a peek or a poll that waits for more could wait forever, because the
- * sender's ring (PM6) and rounded cursors (PC5) limit how many bytes can be unread. And it is 1
- * while further bytes wait for space or pages, which reading may free. A read with MSG_WAITALL
- * that is no peek ignores the result: it consumes bytes while it waits for all @len bytes.
+ * The target is @len with MSG_WAITALL, else the smaller one of SO_RCVLOWAT and @len; at least 1.
+ * It has two more limits. It is at most afr_rx_lowat_max(): a peek or a poll that waits for more
+ * could wait forever, because the sender's ring (PM6) and rounded cursors (PC5) limit how many
+ * bytes can be unread. And it is 1 while further bytes wait for space or pages, which reading may
+ * free. A read with MSG_WAITALL that is no peek ignores the result: it consumes bytes while it
+ * waits for all @len bytes.
  *
  * Context: any.
  * Return: bytes.
@@ -354,7 +355,10 @@ static int recv_part(struct socket *tcp, struct msghdr *msg, void *buf, size_t l
 	return ret;
 }
 
-/* Receives in pieces of at most AFR_BOUNCE_SIZE by recv_part(), and implements MSG_WAITALL. */
+/*
+ * Receives at most AFR_BOUNCE_SIZE bytes by recv_part(); with MSG_WAITALL, as many such pieces as
+ * it takes, except for a peek or urgent data.
+ */
 static int recv_bounced(struct socket *tcp, struct msghdr *msg, int flags)
 {
 	size_t left = iov_iter_count(&msg->msg_iter),

@@ -305,7 +305,7 @@ static int back(struct afr_ring_mem *mem, u64 offset, u32 len)
  *
  * Context: process, the producer. May sleep.
  * Return: number of bytes from @offset on that have pages. If there are none: -ENOMEM; or -EDQUOT
- * if the rings on TCP of the namespace or the host are at their limit and the ring has
+ * if the rings on TCP of the namespace or the host are at their limit and the ring has at least
  * AFR_RING_MEM_MIN bytes of pages.
  */
 int afr_ring_mem_populate(struct afr_ring_mem *mem, u64 offset, u32 len)

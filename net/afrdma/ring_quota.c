@@ -6,9 +6,9 @@
  * A holder is a peer or a local user. It may have at most its weight times the memory that is then
  * still free (afr_ring_share()). A peer has weight 1: it gets at most half of the memory, and the
  * next peer half of what is left. A user has weight 4, and gets at most four fifths: one server
- * program may have many peers, and one user must not lock out the others. A holder that has no
- * pages, or only those that this connection has kept, is not limited by its share: it may always
- * have one connection if there is memory for it.
+ * program may have many peers, and one user must not lock out the others. A connection whose holder
+ * has no pages for other connections is not limited by the share: a holder may always have one
+ * connection if there is memory for it.
  *
  * After the rings were unpinned, the pages that they keep stay charged until they are free:
  * otherwise a holder could get more memory by leaving RDMA with unread bytes.
@@ -131,8 +131,8 @@ static void put_holder(struct afr_holder *h)
 }
 
 /*
- * Checks whether rings of @pages pages may be pinned. Returns 0, -EDQUOT or the error of the holder
- * whose share is used up.
+ * Checks whether @pages more pages may be charged to the holders of an attach. Returns 0, -EDQUOT
+ * or the error of the holder whose share is used up.
  */
 static int check_quota(const struct afr_ring_quota *share, struct afr_net *an, unsigned long pages)
 {

@@ -85,7 +85,7 @@ void afr_send_kick(struct afr_conn *conn)
 
 /**
  * afr_send_copy() - copy bytes of the program into the send ring and restart the send path
- * @conn: connection, send direction framed
+ * @conn: connection, send direction framed, or undecided if afr_send_early() calls
  * @iter: source of the bytes
  * @len: bytes to take: the rest of the message, or a piece of it
  * @flags: MSG_OOB: the last byte taken is urgent; MSG_MORE: more will follow at once

@@ -79,7 +79,8 @@ int afr_shutdown(struct socket *sock, int how)
 	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | (how + 1));
 	/*
 	 * Set sk_shutdown before reading whether the connection was aborted, and the modes:
-	 * sk_changed() and sk_fallback() take no lock_sock() and may run at the same time.
+	 * sk_changed() and sk_fallback() do not lock the AF_RDMA socket, and may run at the same
+	 * time.
 	 */
 	smp_mb();
 	if (afr_conn_aborted(conn))

@@ -40,7 +40,7 @@ static void sock_destruct(struct sock *sk)
 {
 	struct afr_net *an = afr_net(sock_net(sk));
 
-	/* the connection was put before; left are unread zerocopy notices and the socket count */
+	/* conn was put already; what remains are unread zerocopy notices and the socket count */
 	skb_queue_purge(&sk->sk_error_queue);
 	atomic_dec(&an->sockets);
 }
@@ -369,8 +369,9 @@ static enum afr_reason prepare_offer(struct sock *sk)
 
 /*
  * Offers AF_RDMA in the SYN, or sets the reason why the connection falls back. Called with the TCP
- * socket locked, which stays locked until TCP begins to connect: while there is an offer, the
- * socket cannot become a listener, whose children would inherit the sk_state_change of the offer.
+ * socket locked. The caller keeps it locked until TCP has begun to connect, so that the socket
+ * cannot become a listener while it has an offer: children of the listener would inherit the
+ * sk_state_change of the offer.
  */
 static void offer(struct sock *sk, enum afr_reason reason)
 {
@@ -430,7 +431,7 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 	unspec = addr->sa_family == AF_UNSPEC;
 	if (READ_ONCE(sk->sk_err) && afr_conn_tx_mode(conn) == AFR_MODE_NONE) {
 		failed = sock_error(sk);
-		if (READ_ONCE(afr_sk(sk)->disconnected))	/* no error of a connect() */
+		if (READ_ONCE(afr_sk(sk)->disconnected))	/* not an error of connect() */
 			failed = 0;
 	}
 	WRITE_ONCE(afr_sk(sk)->disconnected, unspec);

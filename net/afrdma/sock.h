@@ -44,9 +44,9 @@ static inline struct socket *afr_tcp(const struct sock *sk)
 
 /*
  * Counts a call that is about to send or receive on the TCP socket, or to set LATE options there,
- * in a direction that is in fallback mode. Returns false if it no longer is: another thread has
- * called connect(AF_UNSPEC). While calls are counted, a new connection does not become framed,
- * since they would read or write among its frames (I13).
+ * if the direction of @mode is in fallback mode. Else returns false and counts nothing: another
+ * thread may have called connect(AF_UNSPEC). While calls are counted, a new connection does not
+ * become framed, since these calls would read or write among its frames (I13).
  */
 static inline bool afr_sock_begin_call(struct afr_sock *as,
 				       enum afr_mode (*mode)(const struct afr_conn *conn))

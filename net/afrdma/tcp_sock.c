@@ -254,10 +254,11 @@ bool afr_tcp_sock_settings(struct afr_conn *conn, bool hide)
  * afr_tcp_sock_open_window() - let TCP have a receive window of several segments
  * @conn: connection with TCP callbacks installed and a framed receive direction
  *
- * Window credits limit what the peer may send, except on a one-way connection, so a small SO_RCVBUF
- * need not limit the TCP window. A small TCP window would do harm: into a window below one
- * segment, the peer's TCP sends bytes only as window probes, and each acknowledgment in this end's
- * data makes it postpone the next probe (RFC 9293, 3.8.6.1; tcp_ack_probe()).
+ * Window credits limit what the peer may send, so a small SO_RCVBUF need not limit the TCP window.
+ * A one-way connection has no credits, but its TCP window is opened as well. A small TCP window
+ * would do harm: into a window below one segment, the peer's TCP sends bytes only as window probes,
+ * and it postpones its next probe at each acknowledgment that comes with data of this end (RFC
+ * 9293, 3.8.6.1; tcp_ack_probe()).
  *
  * Context: Process, TCP socket unlocked.
  */

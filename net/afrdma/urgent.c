@@ -59,7 +59,7 @@ int afr_urgent_rx_ack(struct afr_conn *conn, const struct afr_frame *frame)
 
 /**
  * afr_urgent_offset() - get the urgent offset, at which the reader has to stop
- * @conn: connection, receive direction framed
+ * @conn: connection that was started, receive direction not in fallback mode
  *
  * Context: any but hard irq.
  * Return: offset of the urgent byte, even if recv(MSG_OOB) has read it; AFR_NO_URGENT if there is

@@ -193,8 +193,8 @@ int afr_wait_result(long *timeo, long left)
  * @timeo: jiffies, set to what is left
  *
  * Context: process, without locks.
- * Return: enum afr_mode, AFR_MODE_UNDECIDED if the connection was aborted or because of @shut;
- * -EAGAIN, -ERESTARTSYS or -EINTR.
+ * Return: the mode (enum afr_mode), which is still AFR_MODE_UNDECIDED if an abort or @shut ended
+ * the wait; or -EAGAIN, -ERESTARTSYS or -EINTR.
  */
 int afr_wait_mode(struct sock *sk, enum afr_mode (*mode)(const struct afr_conn *conn),
 		  int shut, long *timeo)

@@ -18,7 +18,10 @@ int afr_wait_result(long *timeo, long left);
 								*__timeo));		\
 })
 
-/* Like afr_wait_event(), but when frames of the peer arrive, the call runs the worker inline. */
+/*
+ * Like afr_wait_event(), but if TCP reports bytes or a change of state while the connection is
+ * detached, the call runs the worker inline.
+ */
 #define afr_wait_frames(sk, timeo, condition)						\
 ({											\
 	struct sock *__sk = (sk);							\

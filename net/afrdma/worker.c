@@ -2,22 +2,23 @@
 /*
  * The connection worker: reads frames, takes steps of attach, move and close, handles timers, and
  * then sends the frames and bytes that are due. All its steps run one after the other, serialised
- * by worker.mutex.
+ * by worker.mutex. The exception is register_rings(), which releases the mutex while it waits, so
+ * that other runs can read frames and send.
  *
  * conn.c runs it, until afr_conn_finish(), in these contexts:
  * - workqueue afrdma: the usual place. afr_conn_schedule() queues it for a flag that was set, for a
  *   timer, or when TCP has bytes or space.
  * - workqueue afrdma_fallback: used instead while a direction is in fallback mode, or about to be.
- *   It may have to wait for calls that hold lock_sock() of the TCP socket.
+ *   The worker may have to wait for calls that hold lock_sock() of the TCP socket.
  * - workqueue afrdma_attached: steps to and from a link, which may wait for the device and the
  *   peer. In any other context, the worker of a connection that is not detached only reads frames
  *   and sends, and leaves the steps to this one (AFR_F_RESCHEDULE_LINK).
  * - inline in a call of the program while the connection is detached, which saves the switch to a
  *   work item and back: in a call that waits to read or for HELLO, when TCP has bytes
- *   (afr_conn_incoming(), afr_conn_wait_end()); in shutdown() of the receive direction
- *   (afr_shutdown()); in close() (afr_conn_orphan()); in a non-blocking send while the send
- *   direction falls back (afr_conn_run_wait()). An inline run must not create sockets, see
- *   afr_conn_in_work_item().
+ *   (afr_conn_incoming(), afr_conn_wait_end()); in a shutdown() that shuts down the receive
+ *   direction, or comes after one that did (afr_shutdown()); in close() (afr_conn_orphan()); in a
+ *   non-blocking send while the send direction falls back (afr_conn_run_wait()). An inline run
+ *   must not create sockets, see afr_conn_in_work_item().
  */
 #include "close.h"
 #include "conn_rings.h"

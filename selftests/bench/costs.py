@@ -20,8 +20,8 @@ PAGE = 4096
 STEADY = 64 << 10
 STEADY_SECONDS = 5
 
-# For each figure: the ends whose counters are read ("sender" of the stream, or "both"), and the
-# counters that are added up.
+# For each figure: the ends whose counters are read ("sender" is the client, also in round trips),
+# and the counters that are added up.
 COUNTERS = {
     "writes": ("sender", ["tx_writes"]),
     "posts": ("both", ["link_posts"]),

@@ -46,7 +46,7 @@ else
 	failed=1
 fi
 
-# The Makefile passes the NAME of any target check-NAME on to check.sh, so "make -n" accepts it.
+# The Makefile passes the NAME of a target check-NAME on to check.sh, so "make -n" accepts any NAME.
 known() {
 	case $1 in
 	check-quick | check-full | check-all)	;;

@@ -99,7 +99,7 @@ def rmmod(ctx, host):
     ctx.do(host, "! rmmod afrdma 2>/dev/null")
 
 
-# Actions that are done once and need no undo.
+# Actions without a duration, which need no undo.
 ACTS = {"dumps": dump, "links drained": drain, "connections moved": move, "rmmod refused": rmmod}
 
 

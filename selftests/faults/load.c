@@ -4,7 +4,7 @@
  * its position (flow.c), and each byte is checked when it is read.
  *
  * Commands on standard input, one per line; each is answered by a status line:
- *	mark	measure the longest pause of any direction from now on
+ *	mark	from now on, measure the longest pause in receiving on any connection
  *	status	print the status line only
  *	end	begin no more connections; without --limit, also end those that are open: shut
  *		down the send direction, and close when the peer's direction has ended, too

@@ -102,7 +102,7 @@ void add_to_sums(struct conn *c)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Statistics of the connections that have not ended; only @alive counts those not yet started. */
+/* Statistics of connections that have not ended; those not yet started count only in @alive. */
 struct tally {
 	int alive, open, rdma, framed, plain, half, half_closed;
 	uint64_t tx, rx, moves;

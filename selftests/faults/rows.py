@@ -29,8 +29,8 @@ class Row:
     hold: float = 3             # seconds between fault and undo; see also dead_host()
     stall: int = NOTICED        # longest pause that is allowed, in milliseconds
     back: float = 40            # seconds in which all streams must return to RDMA; 0: not checked
-    # If not empty, the streams must end with one of these errors, which some functions of
-    # special.py only allow. If empty, the streams must continue.
+    # If not empty, the streams must end with one of these errors; in rows of some functions of
+    # special.py, they may. If empty, the streams must continue.
     errors: frozenset = frozenset()
     within: int = 0             # maximum milliseconds from the fault to such an error
     load: tuple = ()            # more options for afr_load

@@ -223,7 +223,7 @@ def namespaces():
 
 def namespace(seed, *command):
     rng = random.Random(seed)
-    # The kernel frees a namespace that has ended only when another one ends.
+    # After a namespace has ended, the kernel frees it only when another one ends.
     subprocess.run(["unshare", "-n", "true"], check=True)
     time.sleep(1)
     before = namespaces()

@@ -535,8 +535,8 @@ def link_kills(ctx, row):
     and return to RDMA."""
     here = ctx.at_fault
     for host in ctx.hosts.values():
-        # With attach_retry_ms 1, a link that is lost soon after its attach is also replaced almost
-        # at once.
+        # With attach_retry_ms 1, connections that lose a link soon after they joined it also get
+        # another one almost at once.
         ctx.do(host, row.before)
     streams = streams_on_rdma(ctx)
     stalls = []

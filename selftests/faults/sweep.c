@@ -34,7 +34,7 @@
 #define ROUNDS_MAX	2000	/* rounds of PIECE bytes each way, after which upgrade() fails */
 #define WORKERS_TIME	3	/* with --workers: seconds of rounds, after which TCP is allowed */
 #define WORKERS_END	20	/* passes in which workers fail during the last calls */
-#define GONE		15	/* seconds until TCP ends a connection closed at both ends */
+#define GONE		15	/* seconds for TCP to end a connection closed at both ends */
 
 /* The only row; flow.c needs one. */
 static const struct row the_row = { .name = "sweep" };
@@ -126,7 +126,7 @@ struct life {
 	int listener, client, server;
 	struct flow out[2], in[2];	/* of client and server */
 	bool dead;			/* the failure of a worker has ended the connection */
-	int err;			/* with @dead: errno, or 0 for an early end of the stream */
+	int err;			/* with @dead: errno; 0: early end, or begin() failed */
 };
 
 struct io {

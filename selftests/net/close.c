@@ -313,7 +313,7 @@ static void linger_unread(void)
 	WANT(now() - start < 10);
 }
 
-/* The other end of linger_unread(), which never reads the bytes sent here. */
+/* Other end of linger_unread(): sends bytes that are never read, and gets the reset. */
 static void linger_unread_peer(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);
@@ -558,9 +558,9 @@ static void slow_reader_server(void)
 
 	if (before >= 0)
 		path_set_sysctl("orphan_timeout_ms", SLOW_TIMEOUT);
-	/* nonblocking, so that the last bytes are still in the send ring at close() */
 	nonblocking(fd, true);
 	barrier("reading");
+	/* flow_send_full() leaves the send ring full, so close() has bytes to deliver */
 	while (out.off < SLOW_BYTES) {
 		await(fd, POLLOUT);
 		flow_send_full(fd, &out, SLOW_CHUNK);

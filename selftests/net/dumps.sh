@@ -48,7 +48,7 @@ barrier "dumps end" 3600
 : >/tmp/enough
 wait $dumper
 read -r dumps conns moved links <<<"$(tail -n 1 /tmp/dumps)"
-# Row cycles.rdma always has connections on RDMA, so some dump must have shown one.
+# Row cycles.rdma moves each of its connections to RDMA, so some dump must have shown one there.
 # shellcheck disable=SC2317 # "check" calls it
 dumps_complete() { [[ $dumps =~ ^[0-9]+$ ]] && ((dumps >= 3 && conns && moved && links)); }
 found="$conns connections, $moved on RDMA, $links links"

@@ -205,7 +205,7 @@ static void simple_recv(void)
 	path_check(fd, 0, PEEK_LEN);
 }
 
-/* MSG_PEEK returns bytes, as many as MSG_WAITALL demands, and leaves them there. */
+/* MSG_PEEK leaves the bytes in the socket; with MSG_WAITALL it returns the full length. */
 static void peek_recv(void)
 {
 	struct flow in = flow_in(0);
@@ -487,7 +487,8 @@ static void more_held_send(void)
 	EVENTUALLY(held_back(fd, &out, true));
 	EVENTUALLY(pushed(fd, &out, push_corked));
 	set_int(fd, IPPROTO_TCP, TCP_CORK, 0);
-	if (!old_kernel())	/* before 6.5, TCP holds these bytes back, too */
+	/* before 6.5, TCP holds these bytes back, too; old_kernel() skips this before 6.8 */
+	if (!old_kernel())
 		EVENTUALLY(pushed(fd, &out, push_short_file));
 	/* a timer sends held bytes after 200 ms */
 	before = bytes_sent(fd);

@@ -164,8 +164,8 @@ no_pages() {
 # unread reset|read WHEN: guest a sends without reading until send() blocks. Bytes from b wait in
 # a's TCP socket meanwhile, as a's receive ring gets no more pages. Then b resets the connection
 # ("reset"), and send() must fail; or b reads and mem_max of a is restored ("read"), and send() must
-# return soon. WHEN says this in the name of the test. Upgrades are off, since an attempt would wake
-# the connection worker.
+# return soon. The name of the test ends in "send() returns when WHEN". Upgrades are off, since an
+# attempt would wake the connection worker.
 unread() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then
@@ -221,7 +221,8 @@ refused groups_max 0 a GROUP_LIMIT over_limit
 refused attaches_max 0 a ATTACH_LIMIT over_limit
 refused link_requests_max 0 b CONNECT_FAILED over_limit
 refused groups_max 0 b GROUP_LIMIT over_limit peer
-refused attaches_max 0 b ATTACH_LIMIT over_limit peer	# the first test that creates a link
+# This test creates the first link; groups_max and link_requests_max must be tested before that.
+refused attaches_max 0 b ATTACH_LIMIT over_limit peer
 refused mem_max 120 a RING_LIMIT ring_no_memory
 prefix
 no_pages

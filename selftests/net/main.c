@@ -56,7 +56,7 @@ static const char usage[] =
 
 /* ---- selection of rows ---- */
 
-/* Does a pattern in @list, separated by commas, match @name or @full? Without a list: true. */
+/* Does one of the comma-separated patterns in @list match @name or @full? Without a list: true. */
 static bool in_list(const char *list, const char *name, const char *full)
 {
 	char *copy, *save, *word;

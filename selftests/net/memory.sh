@@ -70,8 +70,8 @@ stream_to() {
 }
 
 # User 1 fills the quarter of b's ring memory that is for connections on TCP, with bytes that its
-# server does not read. Another user still gets RDMA. With the limit so low that RDMA has less than
-# one connection needs, the streams of that user continue on TCP.
+# server does not read. Another user still gets RDMA. If the limit is so low that the pages left for
+# RDMA do not suffice for one connection, the streams of that user continue on TCP.
 unread() {
 	local server
 	if [ "$AFR_ROLE" = b ]; then

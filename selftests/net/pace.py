@@ -231,14 +231,15 @@ def talk(host, port, smctl):
 
     time.sleep(QUIET)
     before = paced()
-    # The size that precedes the data is latency-sensitive, but does not pace its own connection.
+    # The first size is latency-sensitive, a later one only if no bulk was posted for BULK_HOLDOFF.
+    # No size paces its own connection.
     for i in range(BODIES):
         transfer(bulk, (1 << 20) + i)
     expect("sizes and data of one connection", before, False)
 
     time.sleep(QUIET)
     before = paced()
-    send_size(streams[1], ALONE)    # latency-sensitive: no bulk of this connection follows yet
+    send_size(streams[1], ALONE)    # latency-sensitive: paces the other stream for PACE_TIME
     transfer(bulk, ALONE)
     expect("bulk after the size of another stream", before, True)
     send_data(streams[1], ALONE)

@@ -192,7 +192,7 @@ static bool has_role(const struct rogue_row *row, bool as_client)
 	       (!role || !strcmp(role, as_client ? "client" : "server"));
 }
 
-/* Calls @act, if given, for each selected row in each of its roles; returns their number. */
+/* Calls @act, if given, for each pair of selected row and role; returns the number of pairs. */
 static int for_each(void (*act)(const struct rogue_row *row, bool as_client))
 {
 	int count = 0;

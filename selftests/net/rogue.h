@@ -160,7 +160,7 @@ enum expect {
 #define AS_SERVER	0x2	/* the victim connects to rogue */
 #define AS_BOTH		(AS_CLIENT | AS_SERVER)
 #define OPEN_SELF	0x4	/* the row does the TCP handshake itself */
-#define SLEEPY		0x8	/* the victim does not read before act() has returned */
+#define SLEEPY		0x8	/* the victim does not read before read_now is set, see act() */
 #define NO_HELLO	0x10	/* the row sends its own HELLO, or none */
 #define LINGERS		0x20	/* the victim closes with SO_LINGER after its last byte */
 #define SHORT_TIMERS	0x40	/* the timers of run_timed() are SHORT_TIMER, else LONG_TIMER */

@@ -186,7 +186,7 @@ static void differs_at(struct peer *p, unsigned int i)
 	peer_raw_bytes(p, BYTES);
 }
 
-/* Sends, one byte at a time, a HELLO whose byte @i is wrong: the victim waits for that byte. */
+/* Sends HELLO byte by byte. Byte @i is wrong; until it arrives, the victim has to wait for it. */
 static void differs_slowly(struct peer *p, unsigned int i)
 {
 	struct afr_wire_hello hello;

@@ -513,8 +513,8 @@ static void act(struct peer *p, unsigned int i)
 }
 
 /*
- * Sends a TCP FIN if no FIN frame can end the stream, for example to a victim on a TCP socket. Then
- * waits for the victim to end.
+ * Sends a TCP FIN, unless the victim is on AF_RDMA and its connection must end by a FIN frame or
+ * by an error. Then waits for the victim to end.
  */
 static void finish(struct peer *p)
 {

@@ -41,7 +41,7 @@ class Row:
     tcp: bool = False       # the connection stays on TCP
     fresh: bool = False     # no link exists yet
     before: bool = False    # open and close a connection on the link first
-    hurts: bool = False     # other connections of the two hosts may be affected
+    hurts: bool = False     # the bystander on RDMA to the Byzantine peer may have to reconnect
     roles: tuple = BOTH     # roles of the unmodified end with which the row runs
     size: int = 4 * MIB     # bytes: enough for the injection to happen in the middle
     limit: float = 3        # seconds, times SLOW: an exchange not over by then has stalled

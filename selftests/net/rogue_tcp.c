@@ -200,7 +200,10 @@ bool tcp_answer_syn(struct tcb *tcb, const u8 *options, unsigned int len)
 	return false;
 }
 
-/* Simultaneous open: sends a SYN after the peer's. tcp_turn() will acknowledge its SYN-ACK. */
+/*
+ * Simultaneous open: sends a SYN after that of the peer. tcp_turn() will acknowledge the peer's
+ * SYN-ACK.
+ */
 void tcp_cross_syn(struct tcb *tcb)
 {
 	emit_syn(tcb, TCP_SYN, NULL, 0);

@@ -120,7 +120,10 @@ struct sender {
 	bool at_once;
 };
 
-/* Sends the victim's stream, up to the first error; a thread unless the victim lingers. */
+/*
+ * Sends the victim's stream, up to the first error. Runs in a thread of its own, unless the victim
+ * lingers or closes without reading.
+ */
 static void *send_stream(void *arg)
 {
 	struct sender *s = arg;

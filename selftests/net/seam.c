@@ -450,8 +450,8 @@ static void stalled_filter(int fd, struct flow *out)
 }
 
 /*
- * Starts calls that stall in user memory, each in a thread that never ends. The connection must
- * keep working: the connection worker must not wait for these calls.
+ * Starts calls that stall in user memory and never return, each in a thread of its own. The
+ * connection must keep working: the connection worker must not wait for these calls.
  */
 static void stalled_calls(void)
 {
@@ -595,7 +595,10 @@ static int own_cgroup(void)
 	return fd;
 }
 
-/* A BPF program adds accepted connections to a sockmap, which would read frames. */
+/*
+ * A BPF program tries to add each incoming connection to a sockmap. This must fail if the
+ * connection is going to be framed, because the sockmap would read its frames.
+ */
 static void sockmap_server(void)
 {
 	int map = make_sockmap(), cgroup = own_cgroup(), listener, fd;
@@ -625,8 +628,9 @@ static void sockmap_client(void)
 /* ---- SO_SNDBUF and SO_RCVBUF ---- */
 
 /*
- * On a connection that has not set them, both options return twice the size of the ring. After
- * setsockopt() they return twice the value set, as with TCP.
+ * If the program has not set them, SO_SNDBUF returns twice the size of the send ring, and
+ * SO_RCVBUF twice that of the receive ring. After setsockopt() they return twice the value set, as
+ * with TCP.
  */
 static void buffers_told(void)
 {

@@ -83,7 +83,8 @@ witness_ends() {
 	rm /tmp/witness.*
 }
 
-# witness_judge NAME "COUNTER=INCREASE ...". A packet of rxe carries 4096 bytes at most.
+# witness_judge NAME "COUNTER=INCREASE ...": check that the increases account for the bytes that the
+# module counts. A packet of rxe carries 4096 bytes at most.
 witness_judge() {
 	local rx_bytes_rdma=0 tx_bytes_rdma=0 in=0 out=0 sent_pkts=0 rcvd_pkts=0 word
 	for word in $2; do local "${word?}"; done

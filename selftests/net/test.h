@@ -115,9 +115,9 @@ extern const char *const variant_names[VAR_COUNT];
 /* ---- failures (util.c) ---- */
 
 /*
- * The progress of a row, in memory shared with the runner, which kills a row that stalls. The
- * strings are literals; they are valid in both processes, because the row's process is forked from
- * the runner.
+ * The progress of a row, in memory shared with the runner, which kills a row that stalls. @file
+ * and @what point to literals, which are valid in both processes, because the row's process is
+ * forked from the runner.
  */
 struct progress {
 	const char *file;

@@ -64,7 +64,7 @@ static void urgent_recv(void)
 	path_check(fd, 0, 7);
 }
 
-/* A program that does not read the urgent byte by MSG_OOB never gets it. */
+/* Without SO_OOBINLINE, a program that does not read the urgent byte by MSG_OOB never gets it. */
 static void missed_recv(void)
 {
 	int fd = open_three();

@@ -63,7 +63,7 @@ show_progress() {
 	done
 }
 
-# on SUITE FAMILY: run its tests, in an empty folder
+# on SUITE FAMILY: run the tests of SUITE on FAMILY, in an empty folder
 on() {
 	local suite=$1 family=$2 from=$SECONDS progress
 	results=$AFR_OUT/$suite.$family
@@ -79,8 +79,8 @@ on() {
 	say "$suite on $family: $((SECONDS - from)) s, $(counts "$results")"
 }
 
-# difference SUITE FAMILY LISTED: write tests that pass on TCP but not on FAMILY to
-# SUITE.FAMILY.delta, those that the file LISTED names as comments
+# difference SUITE FAMILY LISTED: write to SUITE.FAMILY.delta which tests pass on TCP but not on
+# FAMILY, as comments if the file LISTED names them, and which pass although it says "always"
 difference() {
 	awk -v suite="$1" -v listed="$3" -f "$here/compare.awk" "$AFR_OUT/$1.tcp" \
 		"$AFR_OUT/$1.$2" >"$AFR_OUT/$1.$2.delta"

@@ -10,7 +10,8 @@
 # family under test, and may use the ports up to $port + 9. Processes that they leave running are
 # ended.
 
-# Name, seconds, KiB that a and b must receive by RDMA, required commands
+# Name, time limit of the client in seconds, KiB that a and b must receive by RDMA, required
+# commands
 rows() {
 	cat <<-'END'
 	redis		90	30000	45000	redis-server,redis-cli,redis-benchmark

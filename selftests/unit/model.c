@@ -39,7 +39,7 @@ static const step_fn normal[] = {
 	step_detach, step_announce, step_land, step_drop, step_poll, step_stop, step_drain,
 };
 
-/* Steps that disturb it; a run has a limited number of them. */
+/* Steps that disturb the connection; a run has a limited number of them. */
 static const step_fn adverse[] = {
 	step_attach, step_leave, step_die, step_noise,
 };
@@ -68,16 +68,16 @@ static void check(void)
 }
 
 /*
- * At the start of a run, each step of each end gets one of these values as the probability, in
- * units of 1/1000, that it is passed over although it is possible.
+ * At the start of a run, each normal step of each end gets one of these values as the probability,
+ * in units of 1/1000, that the step is passed over although it is possible.
  */
 static const u32 delays[] = { 0, 0, 0, 500, 900, 998 };
 static u32 delay[2 * COUNT(normal)];
 
 /*
- * Executes one step and returns true, or returns false if no step is possible. Tries the steps in
- * cyclic order from a random one on. Executes a step that was passed over only if there is no
- * other.
+ * Executes one step and returns true, or returns false if no normal step is possible. Unless an
+ * adverse step is executed, tries the normal steps in cyclic order from a random one on. Executes
+ * a step that was passed over only if there is no other.
  */
 static bool advance(void)
 {
@@ -125,7 +125,7 @@ static void world_init(u64 seed)
 	for (i = 0; i < 8; i++)
 		random32();
 
-	/* Most rings have a few bytes, so they wrap often; some others have coarse cursors. */
+	/* Most runs have rings of a few bytes, which wrap often; some have coarse cursors. */
 	big = pick(64) == 0 || (mutation == MUT_LOWAT && chance(50));
 	world.scale = big ? 0 : 11;
 	ring = big ? 1 << 14 : 8;
@@ -208,7 +208,7 @@ static void show_end(const struct end *e)
 	       e->eof_in ? " eof" : "", e->ended ? " ended" : "");
 }
 
-/* Executes steps until both ends have ended; fails on a deadlock. */
+/* Executes steps until both ends have ended; fails on a deadlock or after STEPS_MAX steps. */
 static void schedule(void)
 {
 	while (!world.end[0].ended || !world.end[1].ended) {

@@ -347,7 +347,10 @@ bool step_drain(struct end *e, bool go)
 	self = &link->end[e->id];
 	if (mutation != MUT_B05)
 		self->up = false;
-	/* Completions that are never polled do no harm: the peer sends their bytes again. */
+	/*
+	 * Completions that are left here are polled after the epoch is closed, and do no harm:
+	 * they are ignored, and the peer sends their bytes again.
+	 */
 	while (self->cq.count && mutation != MUT_B07 && !chance(30))
 		poll_one(e, link);
 	self->drained = true;

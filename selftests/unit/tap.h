@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * TEST(function__case) { EXPECT(...); } defines a test case. There is one test program for each
- * file of the proto layer. This header contains its main(), which runs the cases in order and
- * writes TAP.
+ * TEST(function__case) { EXPECT(...); } defines a test case. Each test_NAME.c is a test program,
+ * for NAME.c or NAME.h of the proto layer. This header contains its main(), which runs the cases
+ * in order and writes TAP.
  */
 #ifndef TAP_H
 #define TAP_H

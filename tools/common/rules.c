@@ -192,7 +192,7 @@ const char *rules_add(struct rules *rules, const char *line)
 		return "a rule is one line";
 	if (len >= sizeof(rules->text) - rules->used)
 		return "more rules than there is room for";
-	/* The rules point to this copy, as programs may overwrite their environment. */
+	/* The rules point into this copy, since callers reuse or free @line. */
 	copy = rules->text + rules->used;
 	memcpy(copy, line, len + 1);
 	wrong = read_rule(rules, copy);

@@ -51,7 +51,7 @@ struct rules {
 const char *rules_add(struct rules *rules, const char *line);
 
 /*
- * Should socket(@domain, @type, @protocol) of the process @proc ("/proc/self" or /proc/PID) create
+ * Should socket(@domain, @type, @protocol) of the process @proc ("/proc/self" or /proc/TID) create
  * an AF_RDMA socket? Also true if that depends on the address, which is not known yet.
  */
 bool rules_want(const struct rules *rules, const char *proc, int domain, int type, int protocol);

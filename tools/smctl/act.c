@@ -16,7 +16,7 @@ static const struct action {
 	const char	*usage;
 	const char	*missing;	/* message if there is no such object */
 	const char	*words[2];	/* words[i] stands for value i of attribute @to */
-	uint16_t	id, to;		/* netlink attributes; @to is 0 if there is no argument */
+	uint16_t	id, to;		/* netlink attributes; @to is 0 if only ID is given */
 	uint8_t		cmd;
 } actions[] = {
 	{ "conn", "move", "smctl conn move ID tcp|rdma",

@@ -24,8 +24,8 @@ static void append_scope(char *text, uint32_t ifindex)
 }
 
 /*
- * Prints the address and port in @attr as fields KEY and KEY_port, in text as "ADDRESS:PORT". If
- * @attr is NULL, prints "*" in text and no field.
+ * Prints the address and port in @attr as fields KEY and KEY_port, in text as "ADDRESS:PORT",
+ * or "[ADDRESS]:PORT" for IPv6. If @attr is NULL, prints "*" in text and no field.
  */
 void field_endpoint(struct print *p, const char *key, const struct nlattr *attr)
 {

@@ -94,7 +94,7 @@ static int exchange(struct nl *nl, const struct nlmsghdr *nlh, mnl_cb_t cb, void
 	return ret < 0 ? -errno : 0;
 }
 
-/* Callback of find_family(): stores the id of the family "afrdma". */
+/* Callback of exchange(): stores the id of the family "afrdma" in the struct nl @arg. */
 static int family_found(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct nlattr *attr[NL_ATTRS] = { NULL };

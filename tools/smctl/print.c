@@ -18,11 +18,11 @@ struct filter {
 struct print {
 	FILE			*out;
 	enum print_format	format;
-	struct json_object	*array;		/* the objects that have passed the filters */
+	struct json_object	*array;		/* JSON only: objects that passed the filters */
 	struct json_object	*object;	/* the current one */
 	struct json_object	*nest;		/* fields go here: @object, or an object in it */
 	FILE			*text;		/* @object as text, written to text_buf */
-	char			*text_buf;	/* printed once the object has passed the filters */
+	char			*text_buf;	/* printed if the object passes the filters */
 	size_t			text_len;
 	unsigned int		objects, passed;
 	int			n_filters;

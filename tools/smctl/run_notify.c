@@ -175,8 +175,8 @@ static bool answer_socket(const struct call *call)
 
 /*
  * Duplicates the descriptor @fd of the caller. Before Linux 6.9 only the first thread of a process
- * can have a pidfd. Nearly all threads share the descriptors of that thread, so it is used instead
- * of the caller; if it has ended, this fails.
+ * can have a pidfd. Nearly all threads share the descriptors of that thread, so the descriptor is
+ * taken from there instead; if the first thread has ended, the call fails.
  */
 static int take_fd(const struct call *call, int fd)
 {

@@ -105,7 +105,7 @@ enum afr_reason {
 #undef AFR_REASON
 };
 
-/* Flag in a stored reason: the peer reported it, and it describes the peer's end. */
+/* Flag in a stored reason: the peer reported the reason, which describes the peer's end. */
 #define AFR_REASON_PEER		0x10000
 
 /* Converts a number from the peer to a stored reason; a number that is too large is clamped. */

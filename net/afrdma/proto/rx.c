@@ -187,9 +187,10 @@ static void mark_reported(struct afr_rx *rx, u64 cursor)
  * @rx: receive sequence state
  *
  * Called only when no write is awaited any more: the link is fenced and drained (PM3), the
- * writer's DETACH was polled (PM7), or the attach failed. A connection that has ended or was
- * aborted waits for that DETACH no longer than detach_timeout_ms. Bytes that landed without their
- * MOVE are dropped: the sender continues at S.
+ * writer's DETACH was polled (PM7), the attach failed, or a client has given up waiting for
+ * ATTACHED. A connection that has ended or was aborted waits for the writer's DETACH no longer
+ * than detach_timeout_ms. Bytes that landed without their MOVE are dropped: the sender continues
+ * at S.
  *
  * The consumer cursor counts as reported from now on (PC7), so the caller sends RESUME, or CREDIT
  * if the peer never used the epoch; for exceptions see sequence.h. RESUME is built later, from
@@ -344,7 +345,8 @@ static u64 rounded(const struct afr_rx *rx)
  * than half a ring, so a blocked sender gets a report as soon as one unit is consumed (PC6).
  *
  * Context: any, conn->rx.lock held.
- * Return: true if so: call afr_rx_report_imm() or afr_rx_report() next.
+ * Return: true if so: the caller posts a write, or requests CREDIT. Only afr_rx_report_imm(), or
+ * afr_rx_report() when CREDIT is built, counts the cursor as reported.
  */
 bool afr_rx_credit_due(const struct afr_rx *rx, bool imm)
 {

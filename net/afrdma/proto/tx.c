@@ -202,9 +202,12 @@ bool afr_tx_blocked(const struct afr_tx *tx)
 }
 
 /**
- * afr_tx_sent() - account for bytes passed to the path: in DATA, as early bytes, or as a write
+ * afr_tx_sent() - account for bytes passed to the path: in DATA, as a write, or unframed
  * @tx: send sequence state
  * @len: bytes, at most afr_tx_ready()
+ *
+ * Bytes go out unframed if a server's program wrote them before the mode was decided, and the
+ * direction has fallen back since.
  *
  * Context: any, conn->tx.lock held.
  */
@@ -337,8 +340,9 @@ u64 afr_tx_move(struct afr_tx *tx)
  * @tx: send sequence state
  *
  * Used when the link is lost, after the connection has left it by DETACH (PM7), and when the
- * attach fails. If the direction had entered the link, it is suspended, and bytes that the peer
- * has not consumed stay in the send ring until RESUME; otherwise it stays on TCP.
+ * attach fails or is given up. If the direction had entered the link, the direction is suspended,
+ * and bytes that the peer has not consumed stay in the send ring until RESUME; otherwise the
+ * direction stays on TCP.
  *
  * Context: any, conn->tx.lock held.
  */

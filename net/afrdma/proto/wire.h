@@ -63,7 +63,7 @@ static_assert(sizeof(struct afr_wire_hello) == 64, "HELLO size");
 /* Types of the frames that follow HELLO. */
 enum afr_frame_type {
 	AFR_FRAME_DATA		= 1,	/* bytes of the stream */
-	AFR_FRAME_CREDIT	= 2,	/* the sender's reader has consumed up to this offset */
+	AFR_FRAME_CREDIT	= 2,	/* the end that sends it has consumed up to this offset */
 	AFR_FRAME_ATTACH	= 3,	/* client: its ring on this link */
 	AFR_FRAME_ATTACHED	= 4,	/* server: its ring, or the reason of a refusal */
 	AFR_FRAME_BLOCKED	= 5,	/* the sender has no window, or a full send ring */

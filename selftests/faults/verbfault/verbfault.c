@@ -230,7 +230,7 @@ static void __exit verbfault_exit(void)
 	struct known_qp *known, *next;
 
 	dev->ops = real;
-	/* Wait until calls of the wrappers have returned. */
+	/* Calls of the wrappers that still run get time to return, but nothing waits for them. */
 	synchronize_rcu();
 	msleep(100);
 	list_for_each_entry_safe(known, next, &qps, entry)
