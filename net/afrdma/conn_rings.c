@@ -15,21 +15,19 @@
 
 /*
  * Frees the empty pages of the send ring. Returns true if the sender must wait nevertheless, until
- * bytes leave the ring: then the path will wake it.
+ * bytes leave the ring: then the path will wake it. Sets @freed if the pages may have been charged.
  */
-static bool snd_starved(struct afr_conn *conn)
+static bool snd_starved(struct afr_conn *conn, bool *freed)
 {
-	bool charged, starved;
+	bool starved;
 
 	spin_lock_bh(&conn->tx.lock);
-	charged = afr_conn_rings_snd_charged(conn);
+	*freed |= afr_conn_rings_snd_charged(conn);
 	afr_ring_mem_trim(&conn->tx.mem, conn->tx.seq.una, conn->tx.seq.written);
 	starved = afr_ring_mem_starved(&conn->tx.mem, conn->tx.seq.written);
 	if (starved)
 		set_bit(AFR_F_NO_PAGES, &conn->flags);
 	spin_unlock_bh(&conn->tx.lock);
-	if (charged)
-		afr_conn_rings_freed(conn);
 	return starved;
 }
 
@@ -71,18 +69,20 @@ static bool rcv_starved(struct afr_conn *conn)
  * afr_conn_rings_back_snd() - allocate pages for bytes that the program sends
  * @conn: connection, conn->tx.busy set
  * @n: bytes to be written behind conn->tx.seq.written
+ * @freed: set to true if charged pages may have been freed: when tx.busy is clear again, the caller
+ *	calls afr_conn_rings_freed()
  *
  * Context: process, one sender at a time.
  * Return: how many of the bytes have pages; -ENOMEM: the allocation failed, try again later;
  * -EAGAIN: no page can be freed now; the sender is woken when one is free (AFR_F_NO_PAGES).
  */
-int afr_conn_rings_back_snd(struct afr_conn *conn, u32 n)
+int afr_conn_rings_back_snd(struct afr_conn *conn, u32 n, bool *freed)
 {
 	int backed;
 
 	do
 		backed = afr_ring_mem_populate(&conn->tx.mem, conn->tx.seq.written, n);
-	while (backed == -EDQUOT && !snd_starved(conn));
+	while (backed == -EDQUOT && !snd_starved(conn, freed));
 	return backed == -EDQUOT ? -EAGAIN : backed;
 }
 

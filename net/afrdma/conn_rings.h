@@ -9,7 +9,7 @@
 
 #include "conn.h"
 
-int afr_conn_rings_back_snd(struct afr_conn *conn, u32 n);
+int afr_conn_rings_back_snd(struct afr_conn *conn, u32 n, bool *freed);
 int afr_conn_rings_back_rcv(struct afr_conn *conn, u32 n);
 void afr_conn_rings_wake_sender(struct afr_conn *conn);
 

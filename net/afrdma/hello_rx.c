@@ -254,7 +254,6 @@ void afr_hello_rx_step(struct afr_conn *conn)
 	int seen, err = 0;
 
 	seen = peek_tcp(conn, buf, sizeof(buf));
-	/* a reset that a sender has met is not seen again here, but has requested an abort */
 	if (seen < 0 && seen != -EAGAIN) {
 		err = seen;
 		ended = true;
@@ -264,8 +263,12 @@ void afr_hello_rx_step(struct afr_conn *conn)
 	case AFR_HELLO_MORE:
 		if (ended && seen > 0)
 			afr_close_refuse(conn, AFR_REASON_HELLO_CUT);
-		else if (ended && !err && !conn->server && !test_bit(AFR_F_ABORT, &conn->flags))
-			rx_fallback(conn, AFR_REASON_NO_HELLO);	/* the server has fallen back */
+		else if (ended && !conn->server && sock_flag(conn->tcp->sk, SOCK_DONE))
+			/*
+			 * The server has fallen back and sent TCP's FIN. After a reset, whose error
+			 * a sender may have consumed, SOCK_DONE is not set.
+			 */
+			rx_fallback(conn, AFR_REASON_NO_HELLO);
 		else if (ended && afr_conn_tx_mode(conn) == AFR_MODE_FRAMED)
 			afr_close_tcp_eof(conn, err);
 		else if (ended)

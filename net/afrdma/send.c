@@ -97,7 +97,8 @@ ssize_t afr_send_copy(struct afr_conn *conn, struct iov_iter *iter, size_t len, 
 {
 	u32 n = write_begin(conn, len);
 	u64 at = conn->tx.seq.written;	/* only the sender changes it */
-	int ret = n ? afr_conn_rings_back_snd(conn, n) : -EAGAIN;
+	bool freed = false;
+	int ret = n ? afr_conn_rings_back_snd(conn, n, &freed) : -EAGAIN;
 
 	if (ret > 0) {
 		ret = afr_ring_mem_copy_in(&conn->tx.mem, at, ret, iter);
@@ -106,7 +107,8 @@ ssize_t afr_send_copy(struct afr_conn *conn, struct iov_iter *iter, size_t len, 
 	}
 	if (!write_end(conn, max(ret, 0), flags))
 		afr_send_kick(conn);
-	if (afr_conn_rings_snd_charged(conn))	/* the rings were unpinned while tx.busy was set */
+	/* or the rings were unpinned while tx.busy was set */
+	if (freed || afr_conn_rings_snd_charged(conn))
 		afr_conn_rings_freed(conn);
 	if (ret == -ENOMEM) {
 		/* the worker clears it and wakes senders */
