@@ -254,9 +254,10 @@ static void sync_fallback(struct sock *tcp_sk, const struct sock *sk)
 
 static void sync_pacing(struct sock *tcp_sk, const struct sock *sk)
 {
-	if (sk->sk_max_pacing_rate == ~0UL)
+	if (sk->sk_max_pacing_rate == tcp_sk->sk_max_pacing_rate)
 		return;
-	cmpxchg(&tcp_sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
+	if (sk->sk_max_pacing_rate != ~0UL)
+		cmpxchg(&tcp_sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
 	WRITE_ONCE(tcp_sk->sk_max_pacing_rate, sk->sk_max_pacing_rate);
 	WRITE_ONCE(tcp_sk->sk_pacing_rate, min(tcp_sk->sk_pacing_rate, sk->sk_max_pacing_rate));
 }
@@ -352,11 +353,13 @@ void afr_tcp_settings_inherit(struct sock *child, const struct sock *listener)
 	child->sk_rcvbuf = listener->sk_rcvbuf;
 	child->sk_reuse = listener->sk_reuse;
 	child->sk_reuseport = listener->sk_reuseport;
-	/* a mark or device set after listen() may not have reached the TCP listener in time */
+	/* what was set after listen() may not have reached the TCP listener in time */
 	if (!AFR_HAVE_CUSTOM_SOCKOPT && !child->sk_mark)
 		child->sk_mark = listener->sk_mark;
 	if (!AFR_HAVE_CUSTOM_SOCKOPT && !child->sk_bound_dev_if)
 		child->sk_bound_dev_if = listener->sk_bound_dev_if;
+	if (!AFR_HAVE_CUSTOM_SOCKOPT && child->sk_max_pacing_rate == ~0UL)
+		child->sk_max_pacing_rate = listener->sk_max_pacing_rate;
 	inherit_filter(child);
 	inherit_late(child, listener);
 	afr_sk(child)->nodelay = afr_sk(listener)->nodelay;

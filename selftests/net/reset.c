@@ -238,17 +238,6 @@ static void reads_behind_reset(void)
 
 /* ---- shutdown() before the connection worker has read what TCP has received ---- */
 
-/* Returns TCP_INFO, at least up to tcpi_notsent_bytes. */
-static struct tcp_info tcp_info_of(int fd)
-{
-	struct tcp_info info = { 0 };
-	socklen_t len = sizeof(info);
-
-	SYS(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len));
-	WANT(len >= offsetof(struct tcp_info, tcpi_notsent_bytes) + sizeof(uint32_t));
-	return info;
-}
-
 /* Waits without sleeping until TCP has received more than @before, and nothing more for 50 ms. */
 static void spin_until_received(int fd, uint64_t before)
 {

@@ -4,7 +4,7 @@
  * rule requires. Options with rule OWN are not checked here.
  */
 #define _GNU_SOURCE
-#include <netinet/tcp.h>
+#include <linux/tcp.h>
 
 #include "support.h"
 #include "test.h"
@@ -232,6 +232,12 @@ static void paced_send(void)
 	path_check(fd, PACED, 0);
 	if (run.variant == VAR_COLD)
 		WANT_EQ(path_info(fd).tx_bytes_tcp, PACED);
+	if (run.variant == VAR_TO_TCP) {
+		WANT_EQ(tcp_info_of(fd).tcpi_max_pacing_rate, PACE);
+		set_int(fd, SOL_SOCKET, SO_MAX_PACING_RATE, -1);
+		SYS(send(fd, "", 0, 0));	/* Linux 6.1 passes the rate with this call */
+		WANT_EQ((int)tcp_info_of(fd).tcpi_max_pacing_rate, -1);
+	}
 }
 
 static void paced_recv(void)

@@ -204,6 +204,7 @@ size_t rnd_between(size_t low, size_t high);
 void rnd_start(uint64_t stream);
 size_t amount(size_t full, size_t quick);
 void *buffer(size_t size);
+struct tcp_info tcp_info_of(int fd);	/* for files that include linux/tcp.h */
 void nonblocking(int fd, bool on);
 void on_signal(int number, int flags);
 extern volatile sig_atomic_t signals_seen;	/* incremented by on_signal()'s handler */

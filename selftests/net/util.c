@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include <linux/tcp.h>
+
 #include "main.h"
 #include "test.h"
 
@@ -131,6 +133,17 @@ void *buffer(size_t size)
 	if (!p)
 		fail("no memory for %zu bytes", size);
 	return p;
+}
+
+/* Returns TCP_INFO, at least up to tcpi_notsent_bytes. */
+struct tcp_info tcp_info_of(int fd)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	SYS(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len));
+	WANT(len >= offsetof(struct tcp_info, tcpi_notsent_bytes) + sizeof(uint32_t));
+	return info;
 }
 
 void nonblocking(int fd, bool on)
