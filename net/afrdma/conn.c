@@ -439,7 +439,7 @@ bool afr_conn_timer_due(struct afr_conn *conn, enum afr_timer which)
 {
 	unsigned long due = conn->worker.due[which];
 
-	lockdep_assert_held(&conn->worker.mutex);	/* only the worker uses timers (I15) */
+	lockdep_assert_held(&conn->worker.mutex);	/* only the worker checks timers (I15) */
 	if (!due)
 		return false;
 	if (time_before(jiffies, due)) {
@@ -544,8 +544,8 @@ void afr_conn_urgent(struct afr_conn *conn)
  * afr_conn_decided() - notify the AF_RDMA socket of the peer's HELLO
  * @conn: connection
  *
- * This wakes all sleeping calls, but of the pollers only those described at sk_decided(): the
- * others wait for bytes or the end of the stream, which HELLO does not bring.
+ * This wakes all sleeping calls. It wakes pollers only in the cases that sk_decided() lists:
+ * otherwise they wait for bytes or the end of the stream, which HELLO does not bring.
  *
  * Context: any but hard irq.
  */

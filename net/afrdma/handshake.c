@@ -94,7 +94,7 @@ static struct sock *listener_syn_recv(const struct sock *sk, struct sk_buff *skb
 	struct afr_listen_override *override = ops_find(ops);
 	struct sock *child;
 
-	/* If the override was removed after TCP read the pointer, ops is TCP's own table. */
+	/* ops is orig already if the override was removed after TCP read icsk_af_ops */
 	if (override)
 		ops = override->orig;
 	child = ops->syn_recv_sock(sk, skb, req, dst, req_unhash, own_req AFR_CHILD_INIT_ARG);

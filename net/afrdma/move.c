@@ -128,7 +128,10 @@ static void continue_on_tcp(struct afr_conn *conn)
 	afr_attach_note_left(conn, reason);
 }
 
-/* Completes a detach: the local DETACH has completed, the peer's was polled or is overdue. */
+/*
+ * Completes a detach: the local DETACH has completed or cannot be posted (leave_unanswered()), and
+ * that of the peer was polled or is overdue.
+ */
 static void link_left(struct afr_conn *conn)
 {
 	if (test_bit(AFR_F_LEAVE_LINK, &conn->flags)) {

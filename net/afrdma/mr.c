@@ -229,8 +229,8 @@ int afr_mr_register(struct afr_mr *mr)
  * The caller knows that the region is unused (PE5): for a receive ring because the completion of
  * the peer's DETACH was polled, for a send ring because the local DETACH has completed, or for both
  * because the link is drained (down() was called), the peer has refused the attach, or it never
- * learned the key. Or the caller has given up waiting for the peer's DETACH: the device refuses
- * all writes of the peer that come after this.
+ * learned the key. Or the caller has given up waiting for the peer's DETACH: once this function
+ * has revoked the key, the device refuses all writes of the peer.
  *
  * Context: process. Sleeps.
  */

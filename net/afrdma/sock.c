@@ -621,7 +621,7 @@ static const struct proto_ops afr_ops = {
 	.getname	= afr_getname,
 	.poll		= afr_poll,
 	.ioctl		= afr_poll_ioctl,
-	/* EOPNOTSUPP, as with TCP, on kernels such as 6.1 that do not pass SO_PEEK_OFF on */
+	/* kernels such as 6.1 do not call afr_sockopt_set() for it: EOPNOTSUPP, as with TCP */
 	.set_peek_off	= AFR_HAVE_CUSTOM_SOCKOPT ? sk_set_peek_off : NULL,
 	.set_rcvlowat	= afr_set_rcvlowat,
 	.gettstamp	= sock_gettstamp,

@@ -156,7 +156,10 @@ static int get_rdma(const struct sock *sk)
 	return READ_ONCE(afr_sk(sk)->conn->policy);
 }
 
-/* Unlike with SO_SNDBUF, the ring has exactly the size that was set, or there is an error. */
+/*
+ * The size is not rounded, unlike that of SO_SNDBUF: one that is not allowed now is an error. Only
+ * a ring_max that is lowered before the connection starts can make the ring smaller.
+ */
 static int set_ring(struct sock *sk, int value, u32 *ring)
 {
 	const struct afr_conn *conn = afr_sk(sk)->conn;

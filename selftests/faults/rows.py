@@ -7,7 +7,7 @@ fault has several strengths or stages; X1 to X4 are further rows.
 import dataclasses
 
 LINK_TIMEOUT_MS = 2000          # net.afrdma.link_timeout_ms of the rows
-# Milliseconds within which a dead link must be detected, whichever part of it is silent.
+# Milliseconds within which a silent link must be detected, and its streams continue on TCP.
 NOTICED = 2 * LINK_TIMEOUT_MS + 1000
 RTO = 1000                      # milliseconds that a lost segment of TCP may add
 

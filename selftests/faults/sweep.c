@@ -32,7 +32,7 @@
 #define PIECE		20000
 #define HANG		60	/* seconds of run_pass() after which SIGALRM interrupts a call */
 #define ROUNDS_MAX	2000	/* rounds of PIECE bytes each way, after which upgrade() fails */
-#define WORKERS_TIME	3	/* with --workers: seconds of rounds, after which TCP is allowed */
+#define WORKERS_TIME	3	/* with --workers: seconds after which a stream may stay on TCP */
 #define WORKERS_END	20	/* passes in which workers fail during the last calls */
 #define GONE		15	/* seconds for TCP to end a connection closed at both ends */
 

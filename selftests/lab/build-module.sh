@@ -52,7 +52,7 @@ esac
 case $name in
 *debug*)	args+=(CONFIG_AFRDMA_DEBUG=y) ;;
 esac
-# A module must be built with the compiler of its kernel, which is Debian's default gcc.
+# Unless an argument selects another compiler, this is Debian's default gcc, as for the kernel.
 nice -n 5 make "${args[@]}" "$@" modules >&2
 
 ko=$(find "$out" -name afrdma.ko | head -n 1)

@@ -81,7 +81,7 @@ def call_lists(text):
 
 
 def check_calls(code, text):
-    # (indentation, words in the body of the function; None for a line in brackets)
+    # (indentation + 1, words in the body) of a function; (indentation, None) of a line in brackets
     above = []
     for number, indent, line in call_lists(text):
         if indent is None:

@@ -403,7 +403,7 @@ static void reads_from_killed(void)
 	barrier("killed");
 }
 
-/* A child that has stopped reading is killed while the peer's bytes fill its receive buffer. */
+/* A child that has stopped reading is killed after the peer has sent until send() would block. */
 static void killed_while_receiving(void)
 {
 	int fd = open_conn();

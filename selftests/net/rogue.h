@@ -144,6 +144,24 @@ bool victim_join(struct victim *victim, double seconds);
 u8 victim_byte(size_t i);
 u8 rogue_byte(size_t i);
 
+/* ---- the run, time and random numbers (rogue_util.c) ---- */
+
+/* Settings of the run. */
+struct rogue_run {
+	struct tun tun;
+	bool rdma;
+	bool quick;
+	double patience;	/* seconds within which the outcome must occur */
+	u64 seed;
+	unsigned int cases;	/* number of cases of each row with RANDOM, 0 = its count */
+};
+
+extern struct rogue_run rogue;
+
+double now(void);
+u64 rnd(void);
+void rnd_start(u64 seed);
+
 /* ---- one case (rogue_peer.c) ---- */
 
 /* The required outcome for the victim. */
@@ -212,22 +230,6 @@ struct peer {
 
 extern const struct rogue_row option_rows[], hello_rows[], frame_rows[];
 extern const struct rogue_row state_rows[], flood_rows[];
-
-/* Settings of the run. */
-struct rogue_run {
-	struct tun tun;
-	bool rdma;
-	bool quick;
-	double patience;	/* seconds within which the outcome must occur */
-	u64 seed;
-	unsigned int cases;	/* number of cases of each row with RANDOM, 0 = its count */
-};
-
-extern struct rogue_run rogue;
-
-double now(void);
-u64 rnd(void);
-void rnd_start(u64 seed);
 void wrong(struct peer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 void peer_raw(struct peer *p, const void *data, size_t len, size_t chunk);

@@ -188,7 +188,7 @@ static void cut(struct peer *p, unsigned int i)
 	tcp_fin(&p->tcb);
 }
 
-/* Sends a TCP FIN at the end of a frame, without a FIN frame. */
+/* Sends a TCP FIN directly after HELLO or after a whole DATA frame, without a FIN frame. */
 static void ends_without_fin(struct peer *p, unsigned int i)
 {
 	if (i)

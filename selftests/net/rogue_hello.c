@@ -401,8 +401,8 @@ static void twice(struct peer *p, unsigned int i)
 }
 
 /*
- * Sends unframed bytes instead of HELLO after the option was accepted: only the victim's direction
- * is framed (PA2).
+ * As server, accepts the victim's offer, but sends unframed bytes instead of HELLO: only the
+ * victim's direction is framed (PA2).
  */
 static void unframed_after_answer(struct peer *p, unsigned int i)
 {

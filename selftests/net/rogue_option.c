@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Wrong TCP options: the connection falls back to TCP, and no byte is lost. */
+/*
+ * A wrong or missing TCP option: the connection falls back to TCP, and no byte is lost. Also SYNs
+ * that are abandoned or cross, and a reset before the first byte.
+ */
 #define _GNU_SOURCE
 #include <poll.h>
 

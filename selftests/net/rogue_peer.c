@@ -237,7 +237,10 @@ static void answer_fin(struct peer *p)
 	peer_offset_frame(p, AFR_FRAME_FINACK, p->fin);
 }
 
-/* Receives, and answers FIN as the module does, until the victim has ended and sends nothing. */
+/*
+ * Receives until the victim has ended and sends nothing, for at most @seconds. In rows that expect
+ * a stream, it also answers FIN as the module does.
+ */
 void peer_settle(struct peer *p, double seconds)
 {
 	bool framed = !(p->row->flags & RAW_BACK) &&

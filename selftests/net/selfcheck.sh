@@ -29,7 +29,8 @@ verdict() {
 	fi
 }
 
-# fault NAME ROW PATTERN: the server reads corrupted bytes; its output must match PATTERN
+# fault NAME ROW PATTERN: run ROW with the server's reads corrupted in the way NAME ("none": not
+# corrupted); the server's output must match PATTERN
 fault() {
 	AFR_FAULT=$1 LD_PRELOAD="$build/fault.so" \
 		"$build/afr_test" --server --port 7000 >"$build/selfcheck.out" 2>&1 &

@@ -291,9 +291,9 @@ git_client() {
 		git -C repo fsck --full && rm -rf repo/.git && diff -r $data repo
 }
 
-# Transfers one direction at a time, not by the echo of socat (PIPE). After short reads the echo
-# blocks on its pipe, since a pipe that polls as writable need not accept 8 KiB; and short reads are
-# more frequent on AF_RDMA than on TCP.
+# Transfers one direction at a time, not by the echo of socat (PIPE): there one process writes and
+# reads the same pipe, and hangs if it writes 8 KiB when less is free. Such a pipe can poll as
+# writable after short reads, which are more frequent on AF_RDMA than on TCP.
 socat_server() {
 	"${under[@]}" socat -u "FILE:$data/16M" "TCP-LISTEN:$((port + 1)),bind=$AFR_ME" &
 	"${under[@]}" socat -u "TCP-LISTEN:$port,bind=$AFR_ME" CREATE:got

@@ -125,7 +125,10 @@ static void world_init(u64 seed)
 	for (i = 0; i < 8; i++)
 		random32();
 
-	/* Most runs have rings of a few bytes, which wrap often; some have coarse cursors. */
+	/*
+	 * Most runs have rings of 8 to 64 bytes, which wrap often. The others (big) have rings of
+	 * 16 to 128 KiB; above 16 KiB the cursor unit is larger than one byte.
+	 */
 	big = pick(64) == 0 || (mutation == MUT_LOWAT && chance(50));
 	world.scale = big ? 0 : 11;
 	ring = big ? 1 << 14 : 8;

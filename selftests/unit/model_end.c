@@ -391,7 +391,7 @@ bool step_move(struct end *e, bool go)
 	return true;
 }
 
-/* The operator drains a link that is up. */
+/* This end leaves a link that stays up, as when an administrator moves the connection to TCP. */
 bool step_leave(struct end *e, bool go)
 {
 	if (!world.leaves || !e->link || !may_post(e))

@@ -4,8 +4,8 @@
  * AF_RDMA is not available, the program gets a TCP socket.
  *
  * A program may call socket() in a signal handler, between fork() and exec(), or in many threads.
- * So nothing here locks or allocates, and the only state is the rules, the addresses of the
- * functions that this library replaces, and whether a message was printed.
+ * So nothing here but init() locks or allocates, and the only state is the rules, the addresses of
+ * the functions that this library replaces, and whether a message was printed.
  */
 #include <dlfcn.h>
 #include <errno.h>

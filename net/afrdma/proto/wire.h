@@ -66,7 +66,7 @@ enum afr_frame_type {
 	AFR_FRAME_CREDIT	= 2,	/* the end that sends it has consumed up to this offset */
 	AFR_FRAME_ATTACH	= 3,	/* client: its ring on this link */
 	AFR_FRAME_ATTACHED	= 4,	/* server: its ring, or the reason of a refusal */
-	AFR_FRAME_BLOCKED	= 5,	/* the sender has no window, or a full send ring */
+	AFR_FRAME_BLOCKED	= 5,	/* the sender lacks window, or space in its send ring */
 	AFR_FRAME_MOVE		= 6,	/* from this offset on, the direction uses the link */
 	AFR_FRAME_RESUME	= 7,	/* the sender has left the link: what it has received */
 	AFR_FRAME_FIN		= 8,	/* the stream ends here */
