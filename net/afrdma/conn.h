@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A connection: the TCP socket, the sequence state and ring of each direction, and the attach to a
- * link. It outlives its AF_RDMA socket while there are bytes to deliver (an orphan).
+ * link. It may outlive its AF_RDMA socket (an orphan), to deliver bytes and end both directions.
  *
  * The connection worker handles incoming frames, timers, attach and moves, and the end of the
  * connection; worker.c describes it. Sends and receives of the program and completions of the link
@@ -19,8 +19,8 @@
  * "The worker" in this list means the current holder of worker.mutex.
  *
  * For the lock order see Documentation/networking/afrdma-internals.rst. Callbacks of the TCP socket
- * run under its lock, often in softirq: apart from the stock callbacks, which they may call, they
- * only schedule the worker or wake calls.
+ * run under its lock, often in softirq. Those that tcp_sock.c installs only schedule the worker,
+ * wake calls, and call the stock callbacks.
  */
 #ifndef AFR_CONN_H
 #define AFR_CONN_H
@@ -70,7 +70,7 @@ struct afr_sock_ops {
 	void (*fall_back)(struct afr_conn *conn);
 };
 
-/* Events and requests for the connection worker, and its progress with them (conn->flags). */
+/* conn->flags: events and requests, mostly for the connection worker, and progress with them. */
 enum afr_conn_flag {
 	AFR_F_STARTED,		/* afr_conn_start() was called: sequence state and rings exist */
 	AFR_F_ACTIVE,		/* the worker may run; cleared by afr_conn_finish() */
@@ -90,21 +90,24 @@ enum afr_conn_flag {
 	AFR_F_ORPHAN_SEEN,	/* the worker has handled the close */
 	AFR_F_ORPHAN_COUNTED,	/* counted in an->orphans, as one of orphans_max */
 	AFR_F_ORPHAN_DONE,	/* the peer has received all: counted in an->orphans_done instead */
-	AFR_F_BLOCKED_SENT,	/* BLOCKED was requested; cleared by a cursor from the peer */
-	AFR_F_PEER_LEFT,	/* the peer has left the current epoch, or was never in it */
+	/* BLOCKED was requested; cleared by a cursor from the peer, or if BLOCKED is not sent */
+	AFR_F_BLOCKED_SENT,
+	/* the peer has left the current epoch, was never in it, or its ATTACH was refused */
+	AFR_F_PEER_LEFT,
 	AFR_F_UPGRADE,		/* client: an attach is wanted: enough data, or it was requested */
 	AFR_F_RX_REFUSED,	/* both ways shut down: bytes from rx.refused_from on are refused */
-	AFR_F_FIN_WANTED,	/* shutdown(SHUT_WR) was called, or close() lingers */
+	/* shutdown(SHUT_WR) was called, or close() lingers with an unframed send direction */
+	AFR_F_FIN_WANTED,
 	AFR_F_RDMA_DENIED,	/* an administrator denies RDMA to this connection */
 	AFR_F_RETRY_NOW,	/* the administrator or the program requests an attach now */
 	AFR_F_LEAVE_LINK,	/* leaving a link that stays up, to continue on TCP */
-	AFR_F_STALLED,		/* no space or page in the receive ring: a read runs the worker */
-	AFR_F_RINGS_CHARGED,	/* unpinned, but still charged: reads and sends run the worker */
+	AFR_F_STALLED,		/* receive ring without space or page: reads schedule the worker */
+	AFR_F_RINGS_CHARGED,	/* unpinned, still charged: reads and sends schedule the worker */
 	AFR_F_FLUSH,		/* send pending frames that wait to be piggybacked, too */
 	AFR_F_TCP_FULL,		/* a frame waits for sk_write_space */
 	/*
-	 * schedule worker.work: a work item found worker.mutex taken, or has to do what an inline
-	 * run must not do (afr_conn_run(), afr_attach_start())
+	 * the unlock of worker.mutex has to schedule worker.work: a work item found the mutex
+	 * taken, or an inline run must not do the work (afr_conn_run(), afr_attach_start())
 	 */
 	AFR_F_RESCHEDULE,
 	/* a run of the worker has left steps to worker.link_work: schedule it */
@@ -112,8 +115,11 @@ enum afr_conn_flag {
 	AFR_F_INLINE,		/* a thread of a program runs the worker (afr_conn_run()) */
 	AFR_F_RUN_INLINE,	/* a call counted in worker.readers has to run the worker */
 	AFR_F_NO_PAGES,		/* senders wait: there was no page for the send ring */
+	/* with AFR_F_NO_PAGES: not because of a limit; senders try again after the next run */
+	AFR_F_NO_MEMORY,
 	AFR_F_NOSPACE,		/* a sender or poller waits for space, or for the mode: wake it */
-	AFR_F_NO_EARLY_TX,	/* server: early bytes go out unframed; send() takes no more */
+	/* server: send() takes no more; early bytes go out unframed, or an orphan drops them */
+	AFR_F_NO_EARLY_TX,
 	AFR_F_TCP_SHUTTING_DOWN,	/* this end shuts down TCP: ignore TCP's state changes */
 	AFR_F_END_REPORTED,	/* SIGIO was sent for the end of the stream */
 	AFR_F_PASSIVE_CLOSE,	/* the peer's whole stream had come before this end sent FIN */
@@ -146,7 +152,7 @@ enum afr_timer {
 	AFR_T_PIGGYBACK,	/* pending frames could not be piggybacked in time */
 	AFR_T_PAGE_RETRY,	/* time to try again to get a page for bytes that wait in TCP */
 	AFR_T_DETACH,		/* a detach was not completed in time */
-	AFR_T_ORPHAN,		/* time to check whether the orphan still delivers */
+	AFR_T_ORPHAN,		/* time to end the orphan, unless it still delivers */
 	AFR_T_TCP_KEEPALIVE,	/* server on RDMA: time to keep the TCP connection alive */
 	AFR_TIMERS
 };
@@ -160,7 +166,7 @@ struct afr_conn_worker {
 	struct work_struct	link_work;	/* on queue afrdma_attached: may wait for devices */
 	struct timer_list	timer;		/* expires at the earliest of @due, or before */
 	unsigned long		due[AFR_TIMERS];	/* jiffies, 0 = off; under @mutex */
-	atomic_t		readers;	/* calls that wait to read, or for HELLO */
+	atomic_t		readers;	/* calls that wait to read, or for a mode */
 };
 
 /*
@@ -183,14 +189,15 @@ struct afr_conn_tx {
 	struct afr_tx		seq;
 	struct afr_ring_mem	mem;
 	bool			busy;	/* a sender is copying bytes behind seq.written */
-	/* most bytes of one write; written under lock_sock() of the AF_RDMA socket, as @msgs */
+	/* most bytes of one RDMA write; like @msgs, set under lock_sock() of the AF_RDMA socket */
 	u32			piece;
 	bool			corked;	/* small writes wait until the one in flight completes */
-	bool			more;	/* MSG_MORE or TCP_CORK: a small write waits for more */
+	bool			more;	/* MSG_MORE or TCP_CORK: few unsent bytes wait for more */
 	unsigned long		more_end;	/* when @more ends (jiffies) */
 	/* no write before this time (jiffies64) is latency-sensitive */
 	u64			bulk_end;
-	u8			writes_since_rx; /* writes posted since data of the peer came */
+	/* writes with data posted since data of the peer landed, counted up to STREAM_WRITES */
+	u8			writes_since_rx;
 	u64			bytes[2];	/* by enum afr_where */
 	u32			msgs;	/* written under lock_sock() of the AF_RDMA socket */
 };
@@ -202,8 +209,9 @@ struct afr_conn_out {
 	unsigned long		pending;
 	u8			buf[sizeof(struct afr_wire_hello)];	/* HELLO or a frame head */
 	u16			len, done;	/* bytes in @buf, and how many TCP has taken */
-	u32			data;	/* stream bytes of the frame that TCP has not taken yet */
-	bool			more;	/* another frame follows at once */
+	/* stream bytes, of the frame or sent unframed, that TCP has not taken yet */
+	u32			data;
+	bool			more;	/* another frame probably follows at once */
 	bool			held;	/* the last bytes that TCP took were sent with MSG_MORE */
 	bool			oob;	/* @data is one urgent early byte, to be sent unframed */
 };
@@ -218,7 +226,8 @@ struct afr_conn_rx {
 	u64			refused_from;	/* with AFR_F_RX_REFUSED: first offset refused */
 	u64			urgent;		/* urgent offset, or AFR_NO_URGENT */
 	u64			urgent_ack;	/* offset for the next URGENTACK */
-	u64			urgent_skip;	/* older urgent byte's offset; next read skips it */
+	/* offset of a replaced urgent byte; without SO_OOBINLINE the next read skips that byte */
+	u64			urgent_skip;
 	bool			urgent_read;	/* recv(MSG_OOB) has read the byte at @urgent */
 	bool			credit_imm;	/* send cursors in immediates, not CREDIT (PC3) */
 };
@@ -233,16 +242,19 @@ struct afr_conn_in {
 
 /*
  * The attach to a link. Written by the worker only, unless noted; other threads read it under
- * tx.lock, and @state without a lock, too. The thread that sends ATTACH or ATTACHED writes
- * @frame_end and @frame_step.
+ * tx.lock, and @state without a lock, too. Exceptions: the link group sets @link and @link_reason
+ * by joined(), before AFR_F_JOINED. The thread that sends ATTACH or ATTACHED sets @frame_end and
+ * @frame_step; every thread that sends a frame reads them without a lock, and may advance
+ * @frame_step.
  */
 struct afr_conn_attach {
 	u8			state;		/* enum afr_attach_state */
-	u8			tries;		/* failures in a row, for the back-off */
+	u8			tries;		/* how far the back-off has gone, see back_off() */
 	bool			counted;	/* against attaches_max */
 	bool			detach_due;	/* DETACH is to be posted; under tx.lock */
 	bool			detach_posted;	/* or cannot be posted; under tx.lock */
-	bool			may_post;	/* between ATTACHED and leaving; under tx.lock */
+	/* from ATTACHED until this end leaves the link or the link is lost; under tx.lock */
+	bool			may_post;
 	unsigned long		since;		/* when AFR_ATTACHED was reached (jiffies) */
 	struct afr_join		join;
 	struct afr_link		*link;		/* result of @join; valid with AFR_F_JOINED */
@@ -264,7 +276,7 @@ struct afr_conn_attach {
 	u32			peer_left;	/* reason in RESUME, if the peer left first; or 0 */
 	u64			move_start;	/* for MOVE; under tx.lock */
 	struct afr_frame	request;	/* server: the ATTACH to answer */
-	u32			answer;		/* server: reason for ATTACHED */
+	u32			answer;		/* server: reason in ATTACHED, 0 = accepted */
 };
 
 /*
@@ -288,8 +300,9 @@ struct afr_conn {
 	unsigned long		flags;		/* enum afr_conn_flag, by atomic bit operations */
 
 	/*
-	 * Result of the handshake and HELLO. Written during connect() or accept(), and then by the
-	 * worker; read anywhere.
+	 * Result of the handshake and HELLO, except that the ports may change later (SERVICE), and
+	 * that each attach of a client sets peer.mtu. Written while TCP connects, accepts or
+	 * disconnects, and otherwise by the worker; read anywhere.
 	 */
 	bool			server;
 	u8			tx_mode;	/* enum afr_mode: store-release, load-acquire */
@@ -337,8 +350,8 @@ void afr_conn_schedule_link(struct afr_conn *conn);
 void afr_conn_run_wait(struct afr_conn *conn);
 
 /*
- * Connection worker: releases worker.mutex, and schedules the work items for which that was
- * requested meanwhile.
+ * Connection worker: releases worker.mutex, and then schedules worker.work if AFR_F_RESCHEDULE is
+ * set, and worker.link_work if AFR_F_RESCHEDULE_LINK is set.
  */
 static inline void afr_conn_worker_unlock(struct afr_conn *conn)
 {
@@ -353,8 +366,9 @@ static inline void afr_conn_worker_unlock(struct afr_conn *conn)
 }
 
 /*
- * Process context. Begins a wait to read, or for HELLO. The caller also has to end the wait when
- * afr_conn_must_run_inline() becomes true. After the wait, it has to call afr_conn_wait_end().
+ * Process context. Begins a wait to read, or until a mode is decided. The caller also has to end
+ * the wait when afr_conn_must_run_inline() becomes true. After the wait, it has to call
+ * afr_conn_wait_end().
  */
 static inline void afr_conn_wait_begin(struct afr_conn *conn)
 {
@@ -423,8 +437,9 @@ static inline void afr_conn_set_credit_imm(struct afr_conn *conn, bool imm)
 }
 
 /*
- * May a direction change from @was to @mode? A decision is final (I14), but a fallback connection
- * may be disconnected, as in TCP.
+ * May a direction change from @was to @mode? A decision is final (I14), except that the modes
+ * return to AFR_MODE_NONE when a fallback connection was disconnected or reset, or could not be
+ * established: as in TCP, the socket may connect again.
  */
 static inline bool afr_conn_mode_may_change(u8 was, enum afr_mode mode)
 {
@@ -460,7 +475,8 @@ static inline bool afr_conn_aborted(const struct afr_conn *conn)
 
 /*
  * Whether the connection worker uses the TCP socket, or may soon. It does not before connect() or
- * accept(), nor once the connection has fallen back to TCP or has finished.
+ * accept(), nor once the connection has fallen back to TCP or has finished. The result stays true,
+ * though, for a connection that was aborted before its send direction was decided.
  */
 static inline bool afr_conn_uses_tcp(const struct afr_conn *conn)
 {

@@ -109,13 +109,14 @@ static void info_fallback(const struct afr_conn *conn, struct afr_conn_info *inf
 {
 	const struct sock *tcp_sk = conn->tcp->sk;
 	const struct tcp_sock *tp = tcp_sk(tcp_sk);
+	bool fin = sock_flag(tcp_sk, SOCK_DONE);
 
+	smp_rmb();	/* TCP counts FIN, and sets the flag afterwards */
 	if (afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK)
 		info->tx_bytes[AFR_ON_TCP] = READ_ONCE(tp->bytes_sent) -
 					     READ_ONCE(tp->bytes_retrans);
 	if (afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK)	/* TCP counts FIN as a byte */
-		info->rx_bytes[AFR_ON_TCP] = READ_ONCE(tp->bytes_received) -
-					     sock_flag(tcp_sk, SOCK_DONE);
+		info->rx_bytes[AFR_ON_TCP] = READ_ONCE(tp->bytes_received) - fin;
 }
 
 /**
@@ -166,8 +167,8 @@ void afr_conn_info(struct afr_conn *conn, struct afr_conn_info *info)
  * @conn: connection
  *
  * TCP knows this size from the route, ICMP, the peer's MSS, or its own probes. A program can make
- * the MSS small (TCP_MAXSEG), but other connections share the link: a size below the minimum MTU of
- * IPv6 is taken from the route only, not from the MSS.
+ * the MSS small (TCP_MAXSEG), but other connections share the link: a size below the minimum MTU
+ * of IPv6 counts only if it comes from the route or ICMP.
  *
  * Context: process.
  * Return: bytes.

@@ -3,11 +3,11 @@
  * Pages of the rings of a connection.
  *
  * Limits refuse a page only to a ring that is not pinned and already has AFR_RING_MEM_MIN bytes of
- * pages. The producer (the sender or the worker) then frees the empty pages of its ring and tries
- * again. If no page is empty, a page of this ring becomes free only when bytes are consumed: the
- * path consumes the bytes of the send ring, and the program those of the receive ring. For the
- * receive ring, the worker also tries again after AFR_RING_MEM_LIMIT_MS, in case other rings have
- * freed pages.
+ * pages. The producer (the sender or the worker) then frees the empty pages of its ring, and tries
+ * again if fewer than that remain. Otherwise it waits until bytes are consumed, which frees more
+ * pages of this ring: the path consumes the bytes of the send ring, and the program those of the
+ * receive ring. For the receive ring, the worker also tries again after AFR_RING_MEM_LIMIT_MS, in
+ * case other rings have freed pages.
  */
 #include "conn_rings.h"
 
@@ -74,7 +74,8 @@ static bool rcv_starved(struct afr_conn *conn)
  *
  * Context: process, one sender at a time.
  * Return: how many of the bytes have pages; -ENOMEM: the allocation failed, try again later;
- * -EAGAIN: no page can be freed now; the sender is woken when one is free (AFR_F_NO_PAGES).
+ * -EAGAIN: a limit refuses a page; the sender is woken when this ring is pinned, or has less than
+ * AFR_RING_MEM_MIN bytes of pages (AFR_F_NO_PAGES).
  */
 int afr_conn_rings_back_snd(struct afr_conn *conn, u32 n, bool *freed)
 {
@@ -113,21 +114,25 @@ int afr_conn_rings_back_rcv(struct afr_conn *conn, u32 n)
  * @conn: connection
  *
  * Called when TCP has taken bytes of the send ring, after RESUME, when the ring was pinned or
- * unpinned, and in each run of the worker, so that a failed allocation is tried again. Not needed
- * when a cursor frees bytes on a link: a pinned ring has all its pages.
+ * unpinned, and in each run of the worker: after a failed allocation, the sender then tries again
+ * if the ring has less than AFR_RING_MEM_MIN bytes of pages. Not needed when a cursor frees bytes
+ * on a link: a pinned ring has all its pages.
  *
  * Context: process, conn->tx.lock not held.
  */
 void afr_conn_rings_wake_sender(struct afr_conn *conn)
 {
-	bool enough = true;
+	bool enough;
 
 	if (!test_bit(AFR_F_NO_PAGES, &conn->flags))
 		return;
+	enough = test_and_clear_bit(AFR_F_NO_MEMORY, &conn->flags);
 	spin_lock_bh(&conn->tx.lock);
-	if (!conn->tx.busy) {	/* else a sender is just trying to get a page */
+	if (conn->tx.busy) {
+		enough = true;	/* a sender is just trying to get a page */
+	} else {
 		afr_ring_mem_trim(&conn->tx.mem, conn->tx.seq.una, conn->tx.seq.written);
-		enough = !afr_ring_mem_starved(&conn->tx.mem, conn->tx.seq.written);
+		enough |= !afr_ring_mem_starved(&conn->tx.mem, conn->tx.seq.written);
 	}
 	if (enough)
 		clear_bit(AFR_F_NO_PAGES, &conn->flags);
@@ -213,8 +218,9 @@ void afr_conn_rings_freed(struct afr_conn *conn)
  * afr_conn_rings_snd_charged() - are pages of the unpinned send ring still charged?
  * @conn: connection
  *
- * A thread that frees pages calls this before it does so, under tx.lock, lest the rings be unpinned
- * in between.
+ * A thread that frees pages and does not uncharge them itself calls this first, under tx.lock,
+ * lest the rings be unpinned in between. afr_send_copy() calls it after it has cleared tx.busy,
+ * which may have kept pages from being freed when the rings were unpinned.
  *
  * Context: any.
  * Return: true if so: when pages have been freed, the worker has to run (afr_conn_rings_freed()).
@@ -228,8 +234,9 @@ bool afr_conn_rings_snd_charged(const struct afr_conn *conn)
  * afr_conn_rings_unpin() - unpin the rings, and free the pages that hold no bytes
  * @conn: connection; no device writes to its receive ring or reads its send ring any more
  *
- * An idle connection keeps no page. If a sender is active, its pages are freed later, by the path
- * or by afr_conn_rings_uncharge(). Rings that keep pages stay charged until then.
+ * An idle connection keeps no page. If a sender is active, the empty pages of the send ring are
+ * freed later, by the path or by afr_conn_rings_uncharge(). Each page that a ring keeps stays
+ * charged until it is freed.
  *
  * Context: connection worker.
  */

@@ -111,7 +111,8 @@ ssize_t afr_send_copy(struct afr_conn *conn, struct iov_iter *iter, size_t len, 
 	if (freed || afr_conn_rings_snd_charged(conn))
 		afr_conn_rings_freed(conn);
 	if (ret == -ENOMEM) {
-		/* the worker clears it and wakes senders */
+		/* the worker clears both and wakes senders */
+		set_bit(AFR_F_NO_MEMORY, &conn->flags);
 		set_bit(AFR_F_NO_PAGES, &conn->flags);
 		afr_conn_schedule_delayed(conn, msecs_to_jiffies(AFR_RING_MEM_RETRY_MS));
 		ret = -EAGAIN;

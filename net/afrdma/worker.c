@@ -27,6 +27,7 @@
 #include "hello_rx.h"
 #include "move.h"
 #include "send.h"
+#include "tcp_sock.h"
 #include "worker.h"
 
 /* Runs the worker once; conn.c holds worker.mutex. */
@@ -46,11 +47,15 @@ static void run(struct afr_conn *conn)
 	if (!test_bit(AFR_F_ACTIVE, &conn->flags))
 		return;		/* fell back to TCP */
 	if (afr_conn_rx_mode(conn) == AFR_MODE_FRAMED && !test_bit(AFR_F_TCP_EOF, &conn->flags)) {
-		do
+		bool ended;
+
+		do {
+			/* sampled first: an end that is seen later may follow bytes not read yet */
+			ended = afr_tcp_sock_ended(conn);
 			more = afr_frame_rx_run(conn);
-		while (more && test_bit(AFR_F_ABORT, &conn->flags) &&
-		       afr_frame_rx_drains(conn));
-		if (!more && !test_bit(AFR_F_TCP_EOF, &conn->flags))
+		} while (more && test_bit(AFR_F_ABORT, &conn->flags) &&
+			 afr_frame_rx_drains(conn));
+		if (!more && ended && !test_bit(AFR_F_TCP_EOF, &conn->flags))
 			afr_close_blocked_sender(conn);
 	}
 	steps = conn->attach.state == AFR_DETACHED || afr_conn_in_link_work(conn);
