@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Applies options of the AF_RDMA socket to its TCP socket: socket filters, which both sockets
- * share; options that wait until the connection has fallen back to TCP; and SOL_SOCKET options, on
- * kernels that do not pass them to the module. Also copies the options that an accepted AF_RDMA
- * socket inherits from its listener.
+ * Sets options on the TCP socket: single ones, as sockopt.c requests; socket filters, which both
+ * sockets share; options that wait for fallback mode; and SOL_SOCKET options, on kernels that do
+ * not pass them to the module. Also copies the options that an accepted AF_RDMA socket inherits
+ * from its listener.
  */
 #include <linux/filter.h>
 #include <linux/in.h>
@@ -288,12 +288,13 @@ void afr_tcp_settings_sync(struct sock *sk)
 	tcp_sk->sk_reuseport = sk->sk_reuseport;
 	tcp_sk->sk_mark = sk->sk_mark;
 	WRITE_ONCE(tcp_sk->sk_priority, sk->sk_priority);
-	/* calls for the fallback direction of a one-way connection sleep in TCP */
+	/* even if one direction is framed: calls for the other one may sleep in TCP */
 	WRITE_ONCE(tcp_sk->sk_rcvtimeo, sk->sk_rcvtimeo);
 	WRITE_ONCE(tcp_sk->sk_sndtimeo, sk->sk_sndtimeo);
 	sync_pacing(tcp_sk, sk);
 	sock_valbool_flag(tcp_sk, SOCK_URGINLINE, sock_flag(sk, SOCK_URGINLINE));
-	if (!afr_tcp_settings_is_framed(conn))
+	/* not while HELLO may come: the program's SO_RCVLOWAT must not delay HELLO and frames */
+	if (!afr_tcp_settings_is_framed(conn) && afr_conn_rx_mode(conn) != AFR_MODE_UNDECIDED)
 		sync_fallback(tcp_sk, sk);
 	release_sock(tcp_sk);
 }

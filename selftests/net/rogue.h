@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * rogue: a Byzantine peer in user space, without RDMA. It owns a TUN device and implements just
- * enough TCP to negotiate AF_RDMA by the TCP option; then it sends bytes and frames that the module
- * never sends. The victim is an ordinary program on an AF_RDMA socket, in a child process. A
- * bystander connection shows that other connections are not affected.
+ * enough TCP to negotiate AF_RDMA by the TCP option; it sends options, bytes and frames that the
+ * module never sends. The victim is an ordinary program on an AF_RDMA socket (with --family tcp, a
+ * TCP socket), in a child process. A bystander connection shows that other connections are not
+ * affected.
  */
 #ifndef AFR_NET_ROGUE_H
 #define AFR_NET_ROGUE_H
@@ -110,11 +111,12 @@ enum victim_state { VICTIM_STARTING, VICTIM_CONNECTED, VICTIM_ENDED };
 struct victim_report {
 	int state;		/* enum victim_state */
 	int read_now;		/* a victim with @sleepy waits for this before it reads */
-	int err;		/* errno of opening or recv(), else of send(); 0 = end of stream */
+	/* errno of opening or recv(), else of send(); 0 = end of stream, or closed unread */
+	int err;
 	u32 mode, reason;	/* AFRDMA_INFO at the end of the connection */
 	double ended;		/* when the connection ended, by now() */
 	double lingered;	/* seconds in close() of a victim with @lingers */
-	bool stalled;		/* a victim with @stalls has userfaultfd */
+	bool stalled;		/* @stalls has an effect: the kernel has userfaultfd */
 	size_t heard_len;
 	u8 heard[HEAR_MAX];
 };
@@ -135,6 +137,7 @@ struct victim_plan {
 	bool crosses;		/* in SYN-RECEIVED, the victim calls shutdown(SHUT_WR) */
 	bool stalls;		/* send() faults on memory that is missing until read_now is set */
 	bool closes;		/* the victim closes after its last byte, and does not read */
+	bool lowat;		/* the victim sets SO_RCVLOWAT when it is connected */
 	unsigned int sends;	/* number of bytes that the victim sends */
 	u16 port;
 };
@@ -170,7 +173,8 @@ enum expect {
 	EXPECT_STREAM,		/* reads exactly the payload of the DATA frames, then the end */
 	EXPECT_ERROR,		/* reads a prefix of this payload, then ECONNRESET or EPROTO */
 	EXPECT_EITHER,		/* EXPECT_STREAM or EXPECT_ERROR */
-	EXPECT_PLAIN_OR_ERROR,	/* EXPECT_PLAIN, or reads a prefix of these bytes, then an error */
+	/* EXPECT_PLAIN, or reads a prefix of its bytes, then ECONNRESET or EPROTO */
+	EXPECT_PLAIN_OR_ERROR,
 	EXPECT_SURVIVE,		/* must end in time, with any result; other connections must work */
 };
 
@@ -184,11 +188,12 @@ enum expect {
 #define SHORT_TIMERS	0x40	/* the timers of run_timed() are SHORT_TIMER, else LONG_TIMER */
 #define RANDOM		0x100	/* --cases sets the number of cases; each has its own seed */
 #define TIMES_OUT	0x400	/* the victim sets SO_RCVTIMEO after connect() or accept() */
-#define OOB_EARLY	0x800	/* the victim's recv(MSG_OOB) fails at once, before HELLO has come */
+#define OOB_EARLY	0x800	/* the victim's recv(MSG_OOB) before HELLO must fail at once */
 #define URGENT_FIRST	0x200	/* the victim's first bytes end with an urgent byte */
 #define CLOSES		0x1000	/* the victim closes after its last byte, and does not read */
-#define STALLS		0x8000	/* after FIRST bytes, send() faults until read_now is set */
+#define STALLS		0x8000	/* a fault after FIRST bytes stalls send() until read_now is set */
 #define CROSSES		0x10000	/* in SYN-RECEIVED, the victim calls shutdown(SHUT_WR) */
+#define LOWAT		0x20000	/* the victim sets SO_RCVLOWAT after connect() or accept() */
 #define RAW_BACK	0x80	/* the victim sends in fallback mode, rogue sends frames */
 
 struct peer;
@@ -197,7 +202,7 @@ struct rogue_row {
 	const char *name;
 	unsigned int flags;
 	void (*act)(struct peer *p, unsigned int i);
-	unsigned int count;	/* number of cases: act() gets i = 0 .. count - 1 */
+	unsigned int count;	/* act() gets each i < count; --quick and --cases change that */
 	enum expect expect;
 	unsigned int reason;	/* reason that AFRDMA_INFO must report with an error, 0 = any */
 	unsigned int sends;	/* bytes that the victim sends */

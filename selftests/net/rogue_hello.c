@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* HELLO with wrong fields, and HELLO that is truncated, late, repeated or missing. */
+/* HELLO: valid, split or longer; with wrong fields; truncated, late, repeated or missing. */
 #define _GNU_SOURCE
 #include <endian.h>
 #include <errno.h>
@@ -18,7 +18,7 @@ static void send_framed(struct peer *p)
 	peer_fin(p);
 }
 
-/* ---- valid HELLOs, and how they may be sent ---- */
+/* ---- HELLOs that the victim accepts, and how they may be sent ---- */
 
 static void good(struct peer *p, unsigned int i)
 {
@@ -68,7 +68,7 @@ static void in_one(struct peer *p, unsigned int i)
 	peer_raw(p, buf, len, MSS);
 }
 
-/* Sends a longer HELLO: later versions may append fields, which the victim skips. */
+/* Sends a longer HELLO: a later module may append fields, which the victim skips. */
 static void longer(struct peer *p, unsigned int i)
 {
 	static const u16 lengths[] = { 65, 100, 511, 512 };
@@ -82,7 +82,7 @@ static void longer(struct peer *p, unsigned int i)
 	send_framed(p);
 }
 
-/* Sends HELLO with feature bits of later versions, which the victim ignores. */
+/* Sends HELLO with undefined feature bits, which the victim ignores. */
 static void unknown_features(struct peer *p, unsigned int i)
 {
 	struct afr_wire_hello hello;
@@ -186,7 +186,7 @@ static void differs_at(struct peer *p, unsigned int i)
 	peer_raw_bytes(p, BYTES);
 }
 
-/* Sends HELLO byte by byte. Byte @i is wrong; until it arrives, the victim has to wait for it. */
+/* Sends HELLO byte by byte. Byte @i is wrong; until it arrives, the victim cannot decide. */
 static void differs_slowly(struct peer *p, unsigned int i)
 {
 	struct afr_wire_hello hello;
@@ -363,8 +363,8 @@ static bool closed(const struct peer *p)
 /*
  * The victim sends its bytes in fallback mode after hello_timeout_ms, and closes. The initial
  * congestion window is too small for all of them, so some are still unsent then. After that rogue
- * sends HELLO and FIN (@i is 0), HELLO and DATA (1), HELLO (2), or nothing (3). Only DATA may
- * reset the connection: a reset because of HELLO or FIN would destroy the unsent bytes.
+ * sends HELLO and FIN (@i is 0), HELLO and DATA (1), HELLO (2), or nothing (3). DATA must reset
+ * the connection. HELLO and FIN must not, since a reset would destroy the unsent bytes.
  */
 static void late_to_closed(struct peer *p, unsigned int i)
 {
@@ -454,7 +454,7 @@ static void lingers_meanwhile(struct peer *p, unsigned int i)
 		wrong(p, "close() returned after %.2f s, before all was acknowledged", r->lingered);
 }
 
-/* Ends the connection without having sent a byte, after the option was accepted. */
+/* Sends no byte after a successful handshake with the option; finish() sends a TCP FIN. */
 static void ends_unspoken(struct peer *p, unsigned int i)
 {
 	(void)p;
@@ -492,6 +492,8 @@ const struct rogue_row hello_rows[] = {
 	{ "hello_late_urgent", AS_CLIENT | OWN | SHORT_TIMERS | RAW_BACK | URGENT_FIRST, late, 1,
 	  EXPECT_STREAM, 0, 20000 },
 	{ "hello_late_to_silent", AS_CLIENT | OWN | SHORT_TIMERS | OOB_EARLY, late_to_silent, 1,
+	  EXPECT_STREAM, 0, 0 },
+	{ "hello_lowat", AS_CLIENT | OWN | LOWAT, late_to_silent, 1,
 	  EXPECT_STREAM, 0, 0 },
 	{ "hello_late_and_plain", AS_CLIENT | OWN | SHORT_TIMERS, late_and_plain, 1,
 	  EXPECT_PLAIN, 0, 100 },

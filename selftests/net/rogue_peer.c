@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Runs one case: starts the victim, does the TCP handshake, calls act() and judges the result. */
+/*
+ * Runs one case: starts the victim, opens the connection, calls the row's act() and judges the
+ * result. Also contains the functions with which rows open connections, send and receive.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sys/mman.h>
@@ -238,8 +241,8 @@ static void answer_fin(struct peer *p)
 }
 
 /*
- * Receives until the victim has ended and sends nothing, for at most @seconds. In rows that expect
- * a stream, it also answers FIN as the module does.
+ * Receives until the victim has ended and sends nothing, for at most @seconds. Answers TCP FIN by
+ * TCP FIN and, in rows that expect a stream and lack RAW_BACK, the victim's FIN by FINACK.
  */
 void peer_settle(struct peer *p, double seconds)
 {
@@ -289,7 +292,7 @@ static bool connect_victim(struct peer *p, const u8 *options, unsigned int len)
 	return false;
 }
 
-/* Waits for the victim's SYN and reads the nonce from it. */
+/* Unless the victim's SYN has already come, waits for it and reads the nonce from it. */
 static bool await_victim(struct peer *p)
 {
 	struct afr_tcp_option opt;
@@ -395,7 +398,10 @@ static void want_all(struct peer *p, const u8 *bytes, size_t len, const char *wh
 		      r->heard_len, len, what, i);
 }
 
-/* The victim must have read a prefix of @bytes and then got an error, with the row's reason. */
+/*
+ * The victim must have read a prefix of @bytes and then got ECONNRESET or EPROTO, with the row's
+ * reason if the row has one.
+ */
 static void want_error(struct peer *p, const u8 *bytes, size_t len)
 {
 	struct victim_report *r = p->victim.report;
@@ -439,7 +445,7 @@ static void judge(struct peer *p)
 	switch (p->row->expect) {
 	case EXPECT_PLAIN:
 		want_all(p, p->raw, p->raw_len, "unframed");
-		/* A victim whose offer rogue has accepted sends frames instead. */
+		/* not checked if rogue has accepted the victim's offer: the victim sends frames */
 		if (p->as_client || p->row->flags & OPEN_SELF)
 			want_victim_bytes(p);
 		break;
@@ -548,7 +554,7 @@ const char *peer_run(const struct rogue_row *row, unsigned int i, bool as_client
 		.sleepy = row->flags & SLEEPY, .urgent = row->flags & URGENT_FIRST,
 		.lingers = row->flags & LINGERS, .times_out = row->flags & TIMES_OUT,
 		.oob_early = row->flags & OOB_EARLY, .closes = row->flags & CLOSES,
-		.stalls = row->flags & STALLS,
+		.stalls = row->flags & STALLS, .lowat = row->flags & LOWAT,
 		.crosses = row->flags & CROSSES,
 		.port = as_client ? VICTIM_PORT : ROGUE_PORT,
 	};

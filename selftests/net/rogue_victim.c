@@ -116,7 +116,10 @@ struct sender {
 	u8 *buf;
 	unsigned int sends;
 	bool urgent;
-	/* sends the first FIRST bytes one by one, with MSG_DONTWAIT; set for accepted sockets */
+	/*
+	 * sends the first FIRST bytes with MSG_DONTWAIT, and one by one, except those sent with
+	 * MSG_OOB; set for accepted sockets
+	 */
 	bool at_once;
 };
 
@@ -257,7 +260,23 @@ static bool oob_fails_at_once(int fd)
 	return recv(fd, &byte, 1, MSG_OOB) < 0 && errno == EINVAL && now() - start < 0.5;
 }
 
-/* The victim's process: connects or accepts, sends, reads to the end, and fills in @r. */
+/*
+ * Sets SO_RCVLOWAT to more than a HELLO or a small frame has. bind() fails, but passes SOL_SOCKET
+ * options to the TCP socket on Linux 6.1.
+ */
+static bool set_lowat(int fd)
+{
+	union tun_addr addr = rogue.tun.kernel;
+	int lowat = 8192;
+
+	return !setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &lowat, sizeof(lowat)) &&
+	       bind(fd, &addr.sa, sizeof(addr)) && errno == EINVAL;
+}
+
+/*
+ * The victim's process: connects or accepts, sends, reads to the end unless @plan closes without
+ * reading, and fills in @r.
+ */
 static void run_victim(const struct tun *tun, const struct victim_plan *plan, int listener,
 		       struct victim_report *r)
 {
@@ -283,6 +302,8 @@ static void run_victim(const struct tun *tun, const struct victim_plan *plan, in
 	    setsockopt(sender.fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)))
 		_exit(1);
 	if (plan->oob_early && !oob_fails_at_once(sender.fd))
+		_exit(1);
+	if (plan->lowat && !set_lowat(sender.fd))
 		_exit(1);
 	if (plan->lingers) {
 		send_stream(&sender);
