@@ -3,7 +3,8 @@
  * sendmsg(). What it does depends on the mode of the send direction. Undecided: a client, and any
  * caller with MSG_ZEROCOPY, waits for the decision; a server copies bytes to the send ring.
  * Fallback: the call goes to the TCP socket, without locking the AF_RDMA socket. Framed: bytes are
- * copied to the send ring under lock_sock(), which is released while the call waits for space.
+ * copied to the send ring under lock_sock(), which is released while the call waits for space. Not
+ * connected: the call fails, except with MSG_FASTOPEN.
  */
 #include <linux/net.h>
 #include <linux/sched/signal.h>
@@ -74,6 +75,12 @@ static ssize_t send_some(struct sock *sk, struct msghdr *msg, size_t len, int mo
 	return afr_send_copy(conn, &msg->msg_iter, len, flags);
 }
 
+/* Undecided: may a program of the server write early bytes now, and is there space for them? */
+static bool has_early_space(struct afr_conn *conn)
+{
+	return afr_send_await_space(conn) && afr_send_early_allowed(conn);
+}
+
 /*
  * Sleeps until a framed direction has space to send, or an undecided one is decided; early bytes
  * for which there is space do not wait. An abort or a shutdown ends the sleep, too.
@@ -85,17 +92,36 @@ static int wait_to_send(struct sock *sk, int *mode, long *timeo)
 
 	if (*mode == AFR_MODE_FRAMED)
 		return afr_wait_event(sk, timeo, afr_send_await_space(conn) || send_is_shut(sk));
-	if (afr_send_await_space(conn) && afr_send_early_allowed(conn))
+	if (has_early_space(conn))
 		return 0;
 	/* a fallback has begun: complete it now, which works if TCP can take the early bytes */
 	if (!*timeo && !afr_send_early_allowed(conn))
 		afr_conn_run_wait(conn);
 	err = afr_wait_frames(sk, timeo, afr_conn_tx_mode(conn) != AFR_MODE_UNDECIDED ||
-			      afr_conn_aborted(conn) || send_is_shut(sk));
+			      afr_conn_aborted(conn) || send_is_shut(sk) || has_early_space(conn));
 	*mode = afr_conn_tx_mode(conn);
 	if (*mode == AFR_MODE_UNDECIDED)	/* after an abort, sk_changed() may still be due */
 		afr_wait_report_abort(sk);
 	return err;
+}
+
+/*
+ * A send on the TCP socket that continues one which has taken bytes has failed with @err: if it has
+ * consumed the socket error of TCP, keeps that error for the next call.
+ */
+static void keep_error(struct sock *sk, int err)
+{
+	switch (-err) {
+	case ECONNABORTED:
+	case ECONNREFUSED:
+	case ECONNRESET:
+	case EHOSTDOWN:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case ENOPROTOOPT:
+	case ETIMEDOUT:
+		WRITE_ONCE(sk->sk_err, -err);
+	}
 }
 
 static int send_part(struct socket *tcp, struct msghdr *msg, void *buf, size_t len)
@@ -140,8 +166,8 @@ static int send_bounced(struct sock *sk, struct msghdr *msg)
 	}
 	kvfree(buf);
 	zerocopy_end(notice, done);
-	if (done && (ret == -ECONNRESET || ret == -ETIMEDOUT || ret == -EHOSTUNREACH))
-		WRITE_ONCE(sk->sk_err, -ret);	/* the next call reports it */
+	if (done)
+		keep_error(sk, ret);
 	return done ? done : ret;
 }
 
@@ -209,7 +235,8 @@ static int send_unconnected(struct sock *sk, struct msghdr *msg)
 
 /*
  * Sends the rest of a message on the TCP socket, after @done bytes that were put into the send
- * ring. If there are such bytes, an error is left for the next call to report.
+ * ring. If @done is not 0, returns no error: ECONNRESET, ETIMEDOUT and EHOSTUNREACH are left for
+ * the next call to report.
  */
 static ssize_t send_rest(struct sock *sk, struct msghdr *msg, size_t done)
 {
@@ -220,8 +247,7 @@ static ssize_t send_rest(struct sock *sk, struct msghdr *msg, size_t done)
 	ret = send_fallback(sk, msg);
 	if (!done)
 		return ret;
-	if (ret == -ECONNRESET || ret == -ETIMEDOUT || ret == -EHOSTUNREACH)
-		WRITE_ONCE(sk->sk_err, -ret);
+	keep_error(sk, ret);
 	return done + max(ret, 0);
 }
 
@@ -294,7 +320,7 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 		 */
 		set_bit(AFR_F_NOSPACE, &conn->flags);
 		smp_mb__after_atomic();		/* the flag is set before the mode is read */
-		mode = afr_wait_mode(sk, afr_conn_tx_mode, 0, &timeo);
+		mode = afr_wait_mode(sk, afr_conn_tx_mode, SEND_SHUTDOWN, &timeo);
 	}
 	if (mode < 0)
 		return mode;

@@ -45,8 +45,9 @@ static void sk_wake_calls(struct sock *sk)
 }
 
 /*
- * HELLO has settled the modes. Sleeping calls check them again. Pollers are woken only if a call or
- * a poll has found no space before, or if the receive side is shut down.
+ * HELLO has settled the modes. Sleeping calls are woken and check them again. Pollers are woken
+ * only if a call or a poll has found no space before, or a send has waited for the mode, or if the
+ * receive side is shut down.
  */
 static void sk_decided(struct sock *sk)
 {
@@ -189,7 +190,7 @@ int afr_wait_result(long *timeo, long left)
  * @sk: AF_RDMA socket
  * @mode: afr_conn_tx_mode() or afr_conn_rx_mode()
  * @shut: RCV_SHUTDOWN for a reader, whose wait also ends when the receive side is shut down and TCP
- *	has nothing to read; 0 for a sender
+ *	has nothing to read; SEND_SHUTDOWN for a sender, whose wait ends when the send side is
  * @timeo: jiffies, set to what is left
  *
  * Context: process, without locks.
@@ -207,7 +208,7 @@ int afr_wait_mode(struct sock *sk, enum afr_mode (*mode)(const struct afr_conn *
 		err = afr_wait_frames(sk, timeo, mode(conn) != AFR_MODE_UNDECIDED ||
 				      afr_conn_aborted(conn) ||
 				      (READ_ONCE(sk->sk_shutdown) & shut &&
-				       afr_tcp_sock_idle(conn)));
+				       (shut == SEND_SHUTDOWN || afr_tcp_sock_idle(conn))));
 	}
 	return err ? err : mode(conn);
 }
