@@ -83,9 +83,9 @@ void afr_tx_policy_note_more(struct afr_conn *conn, bool more)
  * @ready: bytes that could be sent now
  *
  * After a send with MSG_MORE, or with TCP_CORK set, a small number of bytes waits until a send
- * without MSG_MORE, until there are more bytes than is_small() permits, until FIN or an urgent
- * byte, or for 200 ms, as tcp(7) documents. While they wait, the worker is scheduled for the end of
- * that time.
+ * with neither, until afr_send_uncork() is called, until there are more bytes than is_small()
+ * permits, until FIN or an urgent byte, or for 200 ms, as tcp(7) documents. While they wait, the
+ * worker is scheduled for the end of that time.
  *
  * Context: any but hard irq.
  * Return: true if they should wait.
@@ -94,7 +94,7 @@ bool afr_tx_policy_holds_back(struct afr_conn *conn, u32 ready)
 {
 	lockdep_assert_held(&conn->tx.lock);
 	if (!conn->tx.more || !is_small(conn, ready) || conn->tx.seq.fin != AFR_NO_FIN ||
-	    !time_before(jiffies, conn->tx.more_end))
+	    afr_tx_urgent_unsent(&conn->tx.seq) || !time_before(jiffies, conn->tx.more_end))
 		return false;
 	afr_conn_schedule_delayed(conn, conn->tx.more_end - jiffies);
 	return true;

@@ -6,31 +6,33 @@
  * paths (PM1-PM8, PC1-PC7 and PE1-PE2 in afrdma-internals.rst), except for those listed below.
  * These two files know nothing of locks, nor of how a path carries bytes.
  *
- * An epoch is one attach to one link. Both ends number the epochs of a connection 1, 2, 3, ...
- * A direction enters the link by MOVE. When the link is lost or left, RESUME from the receiver
- * makes the direction continue on TCP.
+ * An epoch is one attach to one link. The client numbers the epochs of a connection 1, 2, 3, ...
+ * The server takes the number from ATTACH, so it skips epochs for which no ATTACH was sent. A
+ * direction enters the link by MOVE. When the link is lost or left, RESUME from the receiver makes
+ * the direction continue on TCP.
  *
  * Some rules cannot be enforced here, and every caller must keep them (mutations of the model in
  * selftests/unit/model.h break such rules to show what goes wrong):
- * - In each epoch an end sends ATTACH or ATTACHED on TCP first, and RESUME after that. The consumer
- *   cursor in ATTACH and ATTACHED is sampled by afr_rx_report() before the first immediate of the
- *   epoch, even if the frame is written later.
+ * - In each epoch an end sends ATTACH or ATTACHED on TCP first, and RESUME after that. A server
+ *   that loses the link before ATTACHED is built sends only RESUME. The consumer cursor in ATTACH
+ *   and ATTACHED is sampled by afr_rx_report() before the first immediate of the epoch, even if
+ *   the frame is written later.
  * - From the time when ATTACHED is written (server) or read (client), until afr_rx_close(), the
  *   consumer cursor is reported by immediate only. CREDIT frames may be sent again behind RESUME,
  *   not before (PC3).
- * - afr_rx_close() counts the consumer cursor as reported, so one RESUME has to follow it. If the
- *   attach was refused or never sent, a CREDIT has to follow instead. If both streams are complete
+ * - afr_rx_close() counts the consumer cursor as reported, so one RESUME has to follow it. If
+ *   ATTACH was refused or never sent, a CREDIT has to follow instead. If both streams are complete
  *   or the connection is aborted, neither has to follow. The client opens the next epoch only
  *   after it has written its RESUME for the last epoch and has received the peer's RESUME, or if
- *   the last attach was refused or never sent.
- * - An end sends RESUME once for each epoch, unless the attach was refused or never sent, or the
- *   epoch ended with both streams complete or by an abort. The receiver of RESUME fences the link
- *   and closes the epoch, too, unless both ends leave the link by DETACH.
- * - An end shuts down TCP for writing only after its FIN has been acknowledged and its FINACK
- *   written, and after it has left the link. It has left the link when its DETACH has completed
- *   *and* the peer's has been polled, or is not awaited any longer (detach_timeout_ms); or when the
- *   link is closed and RESUME written. Until then it may have to report that the link is lost
- *   (PE4).
+ *   the last ATTACH was refused or never sent.
+ * - An end sends RESUME once for each epoch, unless ATTACH was refused or never sent, or the epoch
+ *   ended with both streams complete or by an abort. The receiver of RESUME fences the link and
+ *   closes the epoch, too, unless both ends leave the link by DETACH.
+ * - On a negotiated connection, an end shuts down TCP for writing only after its FIN has been
+ *   acknowledged and its FINACK written, and after it has left the link. It has left the link when
+ *   its DETACH has completed *and* the peer's has been polled, or is not awaited any longer
+ *   (detach_timeout_ms); or when the link is closed and RESUME written. Until then it may have to
+ *   report that the link is lost (PE4).
  *
  * Functions that check what the peer sent return 0 or the AFR_REASON_* with which to abort the
  * connection; if they refuse, they change nothing. The caller serialises the calls: those on struct
@@ -49,7 +51,7 @@
 enum afr_where {
 	AFR_ON_TCP,		/* DATA frames */
 	AFR_ON_LINK,		/* RDMA writes of the current epoch */
-	AFR_SUSPENDED,		/* has left the link: suspended until the peer's RESUME */
+	AFR_SUSPENDED,		/* has left the link: suspended until RESUME or FINACK comes */
 };
 
 /*
@@ -60,13 +62,15 @@ struct afr_tx {
 	u64	written;	/* end of the bytes that the application has written */
 	u64	sent;		/* SND.NXT (RFC 9293): next offset to send */
 	u64	una;		/* SND.UNA: lowest offset that the send ring still holds */
-	u64	consumed;	/* the peer's consumer cursor, as last reported */
+	/* the peer's consumer cursor, as last reported; una if only TCP limits this end */
+	u64	consumed;
 	u64	start;		/* S: offset at which the direction last entered a link */
 	u64	fin;		/* end of the stream, AFR_NO_FIN while it is open */
 	u64	urgent;		/* offset of the last urgent byte, AFR_NO_URGENT if none */
 	u64	hold;		/* on a link, bytes from here on wait for URGENTACK */
 	u32	ring;		/* size of the send ring */
-	u32	window;		/* SND.WND, from consumed on: size of the peer's receive ring */
+	/* SND.WND, from consumed on: size of the peer's ring; AFR_WINDOW_INITIAL before HELLO */
+	u32	window;
 	u32	epoch;		/* current or last epoch, 0 before the first */
 	u8	where;		/* enum afr_where */
 	bool	open;		/* the current epoch is open */
@@ -80,6 +84,7 @@ u32 afr_tx_space(const struct afr_tx *tx);
 void afr_tx_write(struct afr_tx *tx, u32 len);
 void afr_tx_urgent(struct afr_tx *tx);
 void afr_tx_urgent_ack(struct afr_tx *tx, u64 offset);
+bool afr_tx_urgent_unsent(const struct afr_tx *tx);
 u32 afr_tx_ready(const struct afr_tx *tx);
 bool afr_tx_writable(const struct afr_tx *tx);
 bool afr_tx_blocked(const struct afr_tx *tx);
@@ -110,7 +115,7 @@ struct afr_rx {
 	u64	landed;		/* bytes that RDMA writes of the current epoch have placed */
 	u64	fin;		/* end of the stream, AFR_NO_FIN while unknown */
 	u32	ring;		/* size of the receive ring */
-	u32	peer_ring;	/* size of the sender's ring, which limits unread bytes on a link */
+	u32	peer_ring;	/* size of the peer's send ring: limits unread bytes on a link */
 	u32	epoch;		/* current or last epoch, 0 before the first */
 	bool	open;		/* the current epoch is open */
 	bool	moved;		/* MOVE of the current epoch has come */

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Updates the send sequence state, struct afr_tx of sequence.h, on writes, transmissions and
- * reports of the peer. For the rules PM, PC and PE see afrdma-internals.rst.
+ * Updates the send sequence state, struct afr_tx of sequence.h, on writes of the program,
+ * transmissions, moves between TCP and a link, and reports of the peer. Tells what may be sent.
+ * For the rules PM, PC and PE see afrdma-internals.rst.
  *
- * Offsets from the peer are at most 2^62 (frame.c), and every check compares two values before it
- * subtracts them, so nothing here overflows.
+ * Offsets from the peer are at most 2^62 (frame.c), and are compared with the state before they
+ * are stored in it. Only members of the state are subtracted, in the order that the invariants
+ * guarantee. So nothing here overflows.
  */
 #include "cursor.h"
 #include "sequence.h"
@@ -133,6 +135,18 @@ void afr_tx_urgent_ack(struct afr_tx *tx, u64 offset)
 	AFR_CHECK(afr_tx_sane(tx));
 }
 
+/**
+ * afr_tx_urgent_unsent() - is the last urgent byte still to be sent?
+ * @tx: send sequence state
+ *
+ * Context: any, conn->tx.lock held.
+ * Return: true if so.
+ */
+bool afr_tx_urgent_unsent(const struct afr_tx *tx)
+{
+	return tx->urgent != AFR_NO_URGENT && tx->urgent >= tx->sent;
+}
+
 /* Returns the offset up to which the current path may send, if the window allows it. */
 static u64 send_limit(const struct afr_tx *tx)
 {
@@ -178,14 +192,14 @@ bool afr_tx_writable(const struct afr_tx *tx)
 }
 
 /**
- * afr_tx_blocked() - can the direction continue only after the peer's reader consumes bytes?
+ * afr_tx_blocked() - does the direction wait for the peer to report a newer cursor?
  * @tx: send sequence state
  *
- * While this is true, the caller sends BLOCKED, but only once until the peer reports its cursor
- * again. The caller checks after every post and after every cursor received. Without BLOCKED, a
- * peer that sends no data reports nothing until half of the smaller ring has been read, while its
- * reader may wait for more bytes than have arrived (PC6). On a link, a full send ring blocks the
- * direction, too, because only the peer's cursor frees it (PM6).
+ * While this is true, the send path sends BLOCKED, but only once until the peer reports its cursor
+ * again. It checks after every post and after every cursor received. Without BLOCKED, a peer that
+ * sends no data reports nothing until half of the smaller ring has been read, while its reader may
+ * wait for more bytes than have arrived (PC6). On a link, a full send ring blocks the direction,
+ * too, because only the peer's cursor frees it (PM6).
  *
  * Context: any, conn->tx.lock held.
  * Return: true if nothing may be sent, and either bytes wait for the window, or the direction is
@@ -207,7 +221,7 @@ bool afr_tx_blocked(const struct afr_tx *tx)
  * @len: bytes, at most afr_tx_ready()
  *
  * Bytes go out unframed if a server's program wrote them before the mode was decided, and the
- * direction has fallen back since.
+ * direction is about to fall back.
  *
  * Context: any, conn->tx.lock held.
  */
@@ -267,8 +281,8 @@ int afr_tx_credit(struct afr_tx *tx, u64 consumed)
 /**
  * afr_tx_credit_imm() - apply a consumer cursor from an immediate
  * @tx: send sequence state
- * @cursor: 16 bits from an immediate of the current epoch; the caller drops immediates for channels
- *	of other epochs
+ * @cursor: 16 bits from an immediate for the channel of the current epoch; the link layer passes
+ *	on no others
  *
  * At most 2^14 units are outstanding, so a correct value is never ambiguous, and three of four
  * forged values are detected (PC4). When the epoch is closed, cursors of it may be older than the
@@ -340,9 +354,8 @@ u64 afr_tx_move(struct afr_tx *tx)
  * @tx: send sequence state
  *
  * Used when the link is lost, after the connection has left it by DETACH (PM7), and when the
- * attach fails or is given up. If the direction had entered the link, the direction is suspended,
- * and bytes that the peer has not consumed stay in the send ring until RESUME; otherwise the
- * direction stays on TCP.
+ * attach fails or is given up. A direction on the link is suspended, and bytes that the peer has
+ * not consumed stay in the send ring until RESUME or FINACK. A direction on TCP stays there.
  *
  * Context: any, conn->tx.lock held.
  */
