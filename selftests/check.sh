@@ -79,7 +79,9 @@ skipped=0
 jobs=${JOBS:-1}
 export AFRDMA_PAIRS=${AFRDMA_PAIRS:-$jobs}	# pairs of guests that the lab runs at once
 resume=		# if set, stages and parts that have passed are skipped, see holds() in results.py
-always="deps lint kernels"	# never skipped: they are quick, and lint reads documents, too
+# Never skipped: deps and kernels prepare this machine, and lint reads all files, so any commit may
+# change its result.
+always="deps lint kernels"
 counted=()
 skips=$logs/tmp.skips
 
@@ -190,11 +192,12 @@ start_kernels() {
 
 # Run stages one after the other. Stop if "deps" fails.
 run_here() {
-	local stage
+	local stage before
 	for stage; do
+		before=$failed
 		run_stage "$stage"
 		if [ "$stage" = deps ]; then
-			[ $failed -eq 0 ] || return 1
+			[ "$failed" -eq "$before" ] || return 1
 			start_kernels
 		fi
 	done

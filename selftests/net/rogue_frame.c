@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Frames with wrong lengths, flags or fields, and frames cut short. Valid frames follow each
- * malformed frame that is complete: if the victim accepts it, the victim reads to the end of the
- * stream, and the row fails.
+ * Frames with wrong lengths, flags or fields, frames of unknown types, and frames cut short or
+ * split. Valid frames follow each complete frame that the victim must refuse: if it accepts a
+ * wrong flag or field or an unknown type, it reads to the end of the stream, and the row fails.
  */
 #define _GNU_SOURCE
 #include <endian.h>
@@ -19,6 +19,7 @@ static struct afr_frame model(const struct peer *p, u8 type)
 
 	switch (type) {
 	case AFR_FRAME_DATA:
+		f.offset = p->offset;
 		f.length = 10;
 		break;
 	case AFR_FRAME_ATTACH:
@@ -135,7 +136,7 @@ static void unknown_critical(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
-/* An unknown type with AFR_FRAME_OPTIONAL is skipped, whatever its length. */
+/* An unknown type with AFR_FRAME_OPTIONAL is skipped, up to a body of AFR_FRAME_BODY_MAX bytes. */
 static void unknown_optional(struct peer *p, unsigned int i)
 {
 	static const u32 lengths[] = { 0, 1, 7, 8, 1000, 65535, AFR_FRAME_BODY_MAX };
@@ -164,7 +165,7 @@ static void unknown_too_long(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
-/* ---- incomplete and split frames ---- */
+/* ---- incomplete and split frames, and a missing FIN ---- */
 
 /*
  * Number of cases of cut() per frame type: the length of ATTACH, the longest frame of

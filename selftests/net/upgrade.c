@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The upgrade from TCP to RDMA: when it happens, when not, and that it disturbs no traffic. */
+/*
+ * The upgrade from TCP to RDMA: when it happens, when not, and that it disturbs no traffic. Also
+ * AFRDMA_INFO itself, ring sizes, and keepalive frames.
+ */
 #define _GNU_SOURCE
 #include "proto/reason.h"
 #include "test.h"
 
-#define UPGRADE_BYTES	65536	/* the default, for ends that cannot read the sysctl */
+#define UPGRADE_BYTES	65536	/* the default; used if the sysctl is 0 or cannot be read */
 
 static size_t upgrade_bytes(void)
 {
@@ -151,7 +154,7 @@ static void by_messages(void)
 		if (!run.server)
 			flow_recv(fd, &in, 1, 1);
 		more = info.tx_path != AFRDMA_PATH_RDMA || info.rx_path != AFRDMA_PATH_RDMA;
-		if (out.off >= upgrade_bytes() || now() > end)
+		if (out.off + in.off >= upgrade_bytes() || now() > end)
 			fail("still on TCP after %llu messages of one byte",
 			     (unsigned long long)out.off);
 		/* The ends read their state at different times, so the client decides for both. */
@@ -182,7 +185,7 @@ static void without_calls(void)
 	barrier("moved");
 }
 
-/* The upgrade begins while both directions are full and neither end reads. */
+/* Both ends send until they would block, and read only after an upgrade has had time to begin. */
 static void while_full(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);
@@ -243,7 +246,7 @@ static void many_move(void)
 
 /* ---- connections that end during the upgrade ---- */
 
-/* Number of bytes that connection @i sends: from too few for an upgrade to far more than needed. */
+/* How many bytes the client sends on connection @i: from too few for an upgrade to far more. */
 static size_t ending(unsigned int i)
 {
 	return mix(run.seed + i) % (32 * upgrade_bytes());

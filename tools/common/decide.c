@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -172,7 +173,10 @@ bool rules_want(const struct rules *rules, const char *proc, int domain, int typ
 	return may_rdma(rules, &who);
 }
 
-/* Converts an address. Returns false if it is neither IPv4 nor IPv6. */
+/*
+ * Stores @addr in @where, an IPv4-mapped address as IPv4. Returns false if @addr is neither IPv4
+ * nor IPv6, or @len is too small.
+ */
 static bool look_where(struct where *where, const struct sockaddr *addr, socklen_t len)
 {
 	const struct sockaddr_in6 *in6 = (const void *)addr;
@@ -184,7 +188,8 @@ static bool look_where(struct where *where, const struct sockaddr *addr, socklen
 		where->port = ntohs(in->sin_port);
 		return true;
 	}
-	if (len < sizeof(*in6) || addr->sa_family != AF_INET6)
+	/* as Linux does, takes an address without sin6_scope_id (RFC 2133) */
+	if (len < offsetof(struct sockaddr_in6, sin6_scope_id) || addr->sa_family != AF_INET6)
 		return false;
 	where->family = AF_INET6;
 	where->address = (const void *)&in6->sin6_addr;
