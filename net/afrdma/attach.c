@@ -23,14 +23,15 @@
 #include "trace.h"
 #include "tx_policy.h"
 
-#define LINK_POLL_MS	20		/* server: interval of checks for its end of the link */
+#define LINK_POLL_MS	20		/* server: interval of checks whether the link is up */
 #define RETRY_DOUBLINGS	6		/* client: how often the retry delay is doubled at most */
 
 /*
  * Schedules the client's next attempt to attach. It may follow at once after the first lost link,
  * if no attempt has failed before. Each further lost link or failed attempt doubles the delay, from
  * attach_retry_ms on, so that a link that comes up but carries nothing does not stall the stream
- * again and again.
+ * again and again. After a long stay on a link (STABLE in move.c), or when a retry is requested,
+ * the delays begin anew.
  */
 static void back_off(struct afr_conn *conn)
 {
@@ -448,8 +449,8 @@ static void attached(struct afr_conn *conn, const struct afr_frame *frame)
  * connections and so use up attaches_max. If this host has accepted the link, but its end is not
  * up yet, ATTACH completes the handshake, except on iWARP. On iWARP, or if this host has connected
  * the link, this end may come up a moment later than the client's: the worker tries again every
- * LINK_POLL_MS until this end is up, AFR_T_ATTACH expires, the client leaves the epoch, or the
- * connection or its send direction ends.
+ * LINK_POLL_MS until this end is up, the link is lost, AFR_T_ATTACH expires, the client leaves the
+ * epoch, or the connection or its send direction ends.
  *
  * Context: connection worker.
  */
@@ -576,7 +577,7 @@ bool afr_attach_drop_unsent(struct afr_conn *conn)
 
 /**
  * afr_attach_withdraw() - client: if ATTACH is still pending, drop it and end the attach
- * @conn: connection, attaching; its send direction has ended, or an abort is due
+ * @conn: connection, attaching; its send direction has ended, or it was aborted or has to be
  *
  * Context: connection worker.
  */

@@ -99,8 +99,8 @@ static bool down_runs(struct afr_link *link, const struct afr_channel *channel)
  * The id may be reused at once, unless the caller has set channel->id_retired: then it is not
  * reused as long as the link exists, and messages of the peer for that id are ignored. The caller
  * must set this unless the peer's DETACH was polled, down() was called, the peer has refused the
- * attach, or the id was never sent to the peer (PE5). When more than half of all ids are retired,
- * the link is taken down, and a new one takes its place.
+ * attach, or the id was never sent to the peer (PE5). When half of all ids are retired, the link
+ * is taken down, and a new one takes its place.
  *
  * After return, no upcall runs or will be made, except for a down() that called this function.
  *

@@ -49,7 +49,7 @@ struct afr_channel_ops {
 
 struct afr_channel {
 	const struct afr_channel_ops *ops;
-	struct afr_link	*link;		/* holds a reference while joined */
+	struct afr_link	*link;		/* referenced by the channel while joined */
 	u16		id;		/* local id, in the immediates that the peer sends */
 	u16		peer_id;	/* id at the peer, in the immediates that this end sends */
 	bool		id_retired;	/* leaving without the peer's DETACH: never reuse @id */
@@ -57,7 +57,7 @@ struct afr_channel {
 	bool		joined;
 	bool		ended;		/* the peer's DETACH was polled */
 	u32		serial;		/* distinguishes successive users of one id */
-	bool		leaves;		/* @waiting is on link->sq.detach_waiters */
+	bool		leaves;		/* @waiting, if queued, is on link->sq.detach_waiters */
 	struct list_head waiting;	/* on link->sq.waiters or .detach_waiters, for kick() */
 	struct list_head pacing;	/* on link->pace.held */
 	struct list_head latency_entry;	/* on link->pace.latency */

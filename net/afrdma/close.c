@@ -6,8 +6,8 @@
  *   connection (E1, PE4). One-way connections end differently, see run_one_way().
  * - By abort: this end resets TCP, leaves the link and finishes the connection.
  *
- * When its socket is closed, a connection becomes an orphan: it ends in one of these two ways, and
- * a timer aborts it if it makes no progress.
+ * When its socket is closed, a connection becomes an orphan: it ends in one of these two ways, or
+ * when a timer expires because it makes no progress (run_orphan()).
  */
 #include "close.h"
 
@@ -121,7 +121,8 @@ static void do_abort(struct afr_conn *conn)
 /**
  * afr_close_tcp_eof() - handle the end of the TCP connection's incoming stream
  * @conn: connection
- * @err: 0 for TCP's FIN, else a negative error
+ * @err: 0 for TCP's FIN, or for an error that reads do not report because a sender has consumed
+ *	it; else a negative error
  *
  * Context: connection worker.
  */
@@ -149,14 +150,14 @@ void afr_close_tcp_eof(struct afr_conn *conn, int err)
 }
 
 /**
- * afr_close_blocked_sender() - abort if TCP was reset but the sender would never notice it
+ * afr_close_blocked_sender() - abort if TCP has failed but the sender would never notice it
  * @conn: connection; nothing happens unless the receive ring cannot take the rest of a DATA frame
  *	from TCP
  *
- * The worker notices a reset only after it has read all frames that arrived before the reset, which
- * it cannot while the receive ring gets no page and the program does not read. If the send
- * direction is suspended or its window is closed as well, nothing is written to TCP, so no write
- * returns the error, and send() would sleep for ever.
+ * The worker notices an error of TCP, such as a reset, only after it has read all frames that
+ * arrived before. It cannot read them while the receive ring gets no page and the program does not
+ * read. If the send direction is suspended or its window is closed as well, nothing is written to
+ * TCP, so no write returns the error, and send() would sleep for ever.
  *
  * Context: connection worker.
  */
@@ -214,8 +215,9 @@ static void new_orphan(struct afr_conn *conn)
 
 /*
  * Called when the orphan timer has expired. If the orphan has delivered anything since the timer
- * was started, but not yet all, the peer is only slow: restarts the timer and returns true. TCP
- * likewise keeps an orphan while the peer acknowledges (RFC 9293, 3.8.6.1).
+ * was started, the peer is only slow: restarts the timer and returns true, unless
+ * orphan_delivered() has set the last time limit. TCP likewise keeps an orphan while the peer
+ * acknowledges (RFC 9293, 3.8.6.1).
  */
 static bool renew_orphan_timer(struct afr_conn *conn)
 {
@@ -310,7 +312,7 @@ static void run_orphan(struct afr_conn *conn)
 
 /*
  * Called after the program has shut down both directions: aborts the connection if more bytes have
- * come into the receive ring since, which cannot be delivered (RFC 9293, 3.10.7.4).
+ * come into the receive ring since, which cannot be delivered (RFC 9293, 3.6.1).
  */
 static void run_rx_refused(struct afr_conn *conn)
 {
@@ -372,7 +374,10 @@ static void shut_tcp(struct afr_conn *conn)
 		afr_conn_schedule(conn);
 }
 
-/* Sends the last frame and TCP's FIN in one segment. */
+/*
+ * Sends the pending frames; if TCP takes all of them, its FIN follows in the segment of the last
+ * one.
+ */
 static void push_and_shut_tcp(struct afr_conn *conn)
 {
 	tcp_sock_set_cork(conn->tcp->sk, true);

@@ -180,8 +180,9 @@ static struct rdma_cm_id *listen(struct afr_cm_listener *s, struct sockaddr *add
 }
 
 /*
- * Creates the listeners for IPv4 and IPv6 on one port. Returns 0; -EADDRINUSE if the port chosen
- * for IPv4 is in use on IPv6, so that the caller should try again; or another error.
+ * Creates the listeners for IPv4 and IPv6 on one port, which rdma_cm chooses. Returns 0;
+ * -EADDRINUSE if a TCP socket uses that port on IPv4 or IPv6 (siw and erdma bind a TCP socket to
+ * it), so that the caller should try again; or another error.
  */
 static int try_listen(struct afr_cm_listener *s)
 {

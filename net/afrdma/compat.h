@@ -3,7 +3,7 @@
  * Differences between kernel versions. The rest of the module is written for 6.12 (except for
  * splice_eof in sock.c, and the uses of AFR_HAVE_CUSTOM_SOCKOPT). The Makefile searches the headers
  * of the kernel for differences and defines AFR_HAVE_* accordingly. Macros that a kernel may lack
- * are tested for by #ifndef below.
+ * are tested for by #ifndef below, where AFR_HAVE_CUSTOM_SOCKOPT is defined, too.
  */
 #ifndef AFR_COMPAT_H
 #define AFR_COMPAT_H
@@ -80,7 +80,7 @@ static inline struct ctl_table_header *afr_register_net_sysctl(struct net *net, 
 #endif
 }
 
-/* Type of the table in a ctl_table_header, and of the argument of a proc_handler. */
+/* What ctl_table_header.ctl_table_arg and the first argument of a proc_handler point to. */
 #ifdef AFR_HAVE_CONST_CTL_TABLE
 #define afr_ctl_table const struct ctl_table
 #else

@@ -62,12 +62,13 @@ static bool try_lock_run(struct afr_conn *conn)
 
 /*
  * There are three workqueues, because two kinds of work wait for a peer or program, which may be
- * hostile: steps to and from a link wait for acknowledgements of the peer (afrdma_attached), and a
- * direction in fallback mode waits for calls that hold lock_sock() of the TCP socket
- * (afrdma_fallback). Each kind can exhaust the workers of its own queue only. The work items of
- * the third queue (afrdma), which read what connections receive over TCP, must wait for neither. If
- * the mutex is taken, by run_link_work() or by a thread of a program that runs the worker inline
- * and may get no processor time, they return, and are queued again when the mutex is unlocked.
+ * hostile: steps to and from a link wait for acknowledgements of the peer (afrdma_attached), and
+ * work items of connections with a direction in fallback mode wait for calls that hold lock_sock()
+ * of the TCP socket (afrdma_fallback). Each kind can exhaust the workers of its own queue only.
+ * The work items of the third queue (afrdma), which read what connections receive over TCP, must
+ * wait for neither. If the mutex is taken, by run_link_work() or by a thread of a program that
+ * runs the worker inline and may get no processor time, they return, and are queued again when the
+ * mutex is unlocked.
  */
 static void run_work(struct work_struct *work)
 {
@@ -396,7 +397,8 @@ void afr_conn_wait_end(struct afr_conn *conn)
  * @conn: connection
  * @delay: jiffies; the worker may run earlier
  *
- * May be called even after afr_conn_finish(): release_closed() stops the timer.
+ * May be called during and after afr_conn_finish(): release_closed() stops a timer that was
+ * started too late for afr_conn_finish() to stop it.
  *
  * Context: any; the caller holds a reference.
  */
@@ -481,8 +483,8 @@ void afr_conn_finish(struct afr_conn *conn)
 		afr_netns_uncharge_orphan(&conn->an->orphans_done, sock_i_uid(conn->tcp->sk));
 	set_bit(AFR_F_FINISHED, &conn->flags);
 	/*
-	 * Set the flag before this run calls afr_conn_rings_uncharge(), which counts the charged
-	 * pages for the last time; pairs with afr_conn_rings_freed().
+	 * Set the flag before this run calls afr_conn_rings_uncharge(), the worker's last count of
+	 * the charged pages; pairs with afr_conn_rings_freed(), which counts them from then on.
 	 */
 	smp_mb__after_atomic();
 	afr_conn_put(conn);

@@ -87,7 +87,7 @@ void afr_fallback_left(struct afr_conn *conn, enum afr_reason reason)
  */
 void afr_fallback_peer_left(struct afr_conn *conn, u32 reason)
 {
-	/* no new information: the peer only reports that this end has left */
+	/* no new information: no reason, or the peer only reports that this end has left */
 	if (!reason || reason == AFR_REASON_LINK_PEER_RESUME)
 		return;
 	reason = afr_reason_of_peer(reason);

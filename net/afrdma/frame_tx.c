@@ -2,7 +2,7 @@
 /*
  * Outgoing frames: control frames, and DATA, which is the TCP path. They are built one at a time
  * into conn->out and written to the TCP socket without waiting for space. If TCP does not take all
- * bytes of a frame, sk_write_space schedules the worker, which writes the others.
+ * bytes of a frame, sk_write_space schedules the worker, which writes the other bytes.
  */
 #include "frame_tx.h"
 
@@ -93,7 +93,10 @@ static bool build_attach(struct afr_conn *conn, struct afr_frame *frame)
 	return true;
 }
 
-/* A refusal repeats epoch and link of the ATTACH; other fields only have to be well formed. */
+/*
+ * A refusal contains the reason, and repeats epoch and link of the ATTACH; other fields only have
+ * to be well formed.
+ */
 static void fill_refusal(struct afr_conn *conn, struct afr_frame *frame)
 {
 	frame->attach.epoch = conn->attach.request.attach.epoch;
@@ -206,8 +209,9 @@ static bool build_service(struct afr_conn *conn, struct afr_frame *frame)
 	frame->flags = AFR_FRAME_OPTIONAL;
 	frame->port = conn->cm_port;
 	/*
-	 * TCP may be shut down once FINACK is requested and the send direction has ended. Without
-	 * a port, there is nothing to announce: this host may have no AF_RDMA socket any more.
+	 * TCP may be shut down once FINACK is requested and the send direction has ended. The port
+	 * is 0 if device_added() could not get one (afr_cm_listener_port()): then there is nothing
+	 * to announce.
 	 */
 	return frame->port && (!conn->rx.seq.finack_requested || conn->tx.seq.fin == AFR_NO_FIN);
 }
@@ -426,7 +430,7 @@ static void data_taken(struct afr_conn *conn, u32 len)
 	afr_ring_mem_release(&conn->tx.mem, una, una + len,
 			     conn->tx.busy ? una + conn->tx.seq.ring : conn->tx.seq.written);
 	afr_tx_tcp_accepted(&conn->tx.seq, len);
-	/* one-way: the peer cannot send CREDIT, and only the TCP window limits the sender */
+	/* a fallback direction carries no CREDIT, so only the TCP window limits the sender */
 	if (afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK)
 		afr_tx_credit(&conn->tx.seq, conn->tx.seq.una);
 	if (framed)

@@ -3,10 +3,11 @@
  * Outgoing frames. Every type of control frame has a bit in conn->out.pending. A frame is built
  * from the state of the connection when it is written, so frames do not queue up, and the worker,
  * which reads incoming frames, never waits for space to answer one (PC9). DATA frames, which are
- * the TCP path, are sent when no control frame is pending.
+ * the TCP path, are sent when no control frame can be sent.
  *
  * HELLO and FINACK wait to be piggybacked on a segment with another frame: DATA or FIN usually
- * follows. The wait ends when the program waits for the peer, or after AFR_PIGGYBACK_MS.
+ * follows. The wait ends when the program waits for the peer, when both directions are complete,
+ * or after AFR_PIGGYBACK_MS.
  */
 #ifndef AFR_FRAME_TX_H
 #define AFR_FRAME_TX_H

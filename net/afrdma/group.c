@@ -217,7 +217,7 @@ static enum afr_reason reason_of(long err)
 /*
  * Fails the link that was accepted for an earlier request with the same link id. A peer that
  * received no answer repeats its request with that id, and does not know the link that was created
- * for the first request. So an ATTACH with the id must not find the earlier link.
+ * for the first request. So an ATTACH with the id must not use the earlier link.
  */
 static void fail_duplicates(struct afr_group *g, u64 id)
 {
@@ -407,7 +407,7 @@ static void refuse_join(struct afr_join *join, enum afr_reason reason)
 /**
  * afr_group_join() - find or connect a link to a peer
  * @an: namespace
- * @peer: the peer, from the TCP connection and its HELLO
+ * @peer: the peer, from the TCP connection, HELLO and SERVICE
  * @join: its joined() is called with the result, before or after this function returns, unless
  *	afr_group_join_cancel() is called first
  *
@@ -555,7 +555,7 @@ static int visit_members(struct afr_group *g, afr_group_visit *fn, void *arg)
  * afr_group_for_each_link() - visit every link
  * @an: visit only links of this namespace, or NULL for all
  * @fn: ends the walk by returning non-zero; may sleep and may call afr_link_fail(), but must not
- *	call other functions of this file
+ *	call functions of this file
  * @arg: passed to @fn
  *
  * Context: process. @fn runs under the lock of the group.
@@ -594,7 +594,7 @@ int afr_group_init(void)
 }
 
 /**
- * afr_group_exit() - take down all links and wait until all groups are freed
+ * afr_group_exit() - take down all links and wait until all groups have left the table
  *
  * Context: module exit; there are no sockets any more, and so no cm listener.
  */

@@ -21,7 +21,10 @@ struct afr_net;
 struct afr_wire_cm_req;
 struct rdma_cm_id;
 
-/* What the connection layer knows about the peer, from the TCP connection, HELLO and SERVICE. */
+/*
+ * What the connection layer knows about the peer, from the TCP connection, HELLO and SERVICE. For
+ * an accepted link, only the instance and the addresses are known, from the connect request.
+ */
 struct afr_peer {
 	u8	instance[16];
 	u8	secret[16];		/* to present when connecting a link */

@@ -342,7 +342,7 @@ static bool all_gone(void)
 }
 
 /**
- * afr_group_table_wait() - wait until all groups are freed
+ * afr_group_table_wait() - wait until all groups have left the table
  *
  * Context: module exit.
  */

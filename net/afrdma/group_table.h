@@ -17,7 +17,8 @@ struct afr_group {
 	refcount_t		refs;		/* dropped under groups_lock */
 	u64			id;
 	struct afr_net		*an;
-	bool			loop;		/* to this host: both ends of a link are members */
+	/* both addresses are the same one, of this host: both ends of a link are members */
+	bool			loop;
 	struct work_struct	work;
 	struct list_head	joins;		/* under joins_lock of group.c */
 

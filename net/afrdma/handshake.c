@@ -5,8 +5,9 @@
  * Outgoing: a netfilter LOCAL_OUT hook per address family inserts the option into SYNs of clients
  * for which afr_handshake_arm() has prepared an offer, and into SYN-ACKs of listeners with an
  * af_ops override. The hook runs before all others, so that the administrator's rules see the
- * segment as it leaves. A rule that strips the option makes the connection fall back to TCP and has
- * no other effect.
+ * segment as it leaves. A rule that strips the option makes the connection fall back to TCP. If it
+ * strips the one in the SYN-ACK, the server's output waits for the first bytes of the client, at
+ * most hello_timeout_ms.
  *
  * Incoming: no hook is used, as an inbound hook sees segments that TCP has not validated yet. The
  * server reads the SYN that TCP saved with the request. On the client, TCP passes the SYN-ACK that
@@ -65,9 +66,10 @@ static struct afr_listen_override *ops_find(const struct inet_connection_sock_af
 }
 
 /*
- * The sk_user_data of a child points here if its SYN-ACK carried the server's consent. It is set
- * while TCP still has the new child locked, and stays until afr_tcp_sock_install() replaces it or
- * accepted() finds no saved SYN. So the consent is known even if a BPF program has freed that SYN.
+ * The sk_user_data of a child points here if a SYN-ACK was to carry the server's consent. It is
+ * set while TCP still has the new child locked, and stays until afr_tcp_sock_install() replaces it
+ * or accepted() finds no saved SYN. So the consent is known even if a BPF program has freed that
+ * SYN.
  * The pointer also keeps the child out of sockmaps, which would read HELLO and frames:
  * sk_psock_init() refuses a socket whose sk_user_data is in use.
  */
@@ -143,7 +145,10 @@ static void ops_restore(struct sock *sk)
 
 /* Client */
 
-/* Returns the offer of a client's TCP socket, or NULL. The socket lock keeps the offer valid. */
+/*
+ * Returns the offer of a client's TCP socket, or NULL. The socket lock keeps the offer valid; for
+ * a call without that lock, see client_syn().
+ */
 static struct afr_handshake *offer_of(const struct sock *sk)
 {
 	struct afr_handshake *offer;
@@ -290,10 +295,11 @@ static void offer_state_change(struct sock *sk)
 
 /**
  * afr_handshake_arm() - offer AF_RDMA to the peer of the next connect()
- * @offer: with settled() set by the caller; stays allocated until settled() is called, or
- *	afr_handshake_disarm()
+ * @offer: with settled() set by the caller; may be freed an RCU grace period after settled() or
+ *	afr_handshake_disarm() was called
  * @sk: a TCP socket that is neither connected nor listening
- * @reason: AFR_REASON_NONE; or the reason not to offer AF_RDMA, which settled() then reports
+ * @reason: AFR_REASON_NONE; or the reason not to offer AF_RDMA, which settled() reports if TCP
+ *	connects
  *
  * Context: Process, @sk locked.
  * Return: 0; -EBUSY if sk_user_data of @sk is in use; -EOPNOTSUPP if @reason is AFR_REASON_NONE and
@@ -557,8 +563,8 @@ static enum afr_reason accepted(struct sock *sk, u32 *nonce)
  * @sk: TCP socket accepted from a listener with af_ops override
  * @nonce: out, the client's nonce, if the result is 0
  *
- * Frees the saved SYN. The result 0 means that the client offered AF_RDMA and the server answered
- * in at least one SYN-ACK; the client's first bytes show whether an answer has arrived.
+ * Frees the saved SYN. The result 0 means that the client offered AF_RDMA and the answer was due
+ * in a SYN-ACK; the client's first bytes show whether an answer has arrived.
  *
  * Context: Process, @sk unlocked.
  * Return: 0; AFR_REASON_SYN_TAKEN if the server has consented but the saved SYN is gone: the

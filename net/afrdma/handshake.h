@@ -21,10 +21,11 @@ struct sock;
  */
 struct afr_handshake {
 	/*
-	 * Called once, when the handshake is over. The TCP socket is ESTABLISHED (@reason is 0 if
-	 * the peer consented, else why the connection falls back to TCP) or CLOSED (connect
-	 * failed; @reason is AFR_REASON_TCP_ERROR). Called from sk_state_change, maybe in softirq,
-	 * with the TCP socket locked and its sk_user_data and callbacks restored.
+	 * Called once, when the handshake is over, unless afr_handshake_disarm() is called first.
+	 * The TCP socket is ESTABLISHED (@reason is 0 if the peer consented, else why the
+	 * connection falls back to TCP) or CLOSED (connect failed; @reason is
+	 * AFR_REASON_TCP_ERROR). Called from sk_state_change, maybe in softirq, with the TCP
+	 * socket locked and its sk_user_data and callbacks restored.
 	 */
 	void (*settled)(struct afr_handshake *offer, struct sock *sk, enum afr_reason reason);
 

@@ -29,7 +29,8 @@ static const struct nf_hook_ops hook_ops[] = {
  * @net: the namespace of a socket
  *
  * Registering is slow and takes a lock shared by all namespaces. It is therefore done by the first
- * socket that connects or listens, and undone when the namespace ends or the module is unloaded.
+ * socket that connects or listens and may use AF_RDMA, and undone when the namespace ends or the
+ * module is unloaded.
  *
  * Context: Process, may sleep.
  * Return: 0, or a negative error: the connections of the calling socket fall back to TCP.

@@ -49,8 +49,9 @@ static unsigned int queue_copy(struct sock *tcp_sk, u8 *buf, unsigned int len)
 }
 
 /*
- * Copies up to @len bytes that have arrived. Returns their number, 0 at the end of the TCP stream,
- * -EAGAIN if none have arrived, the error of TCP, or -ENOTCONN if TCP is closed without an error.
+ * Copies up to @len bytes that have arrived. Returns their number. If none have arrived, returns 0
+ * at the end of the TCP stream, or after a failure of TCP whose error was already consumed; the
+ * error of TCP, which is consumed here; -ENOTCONN if TCP was disconnected; or else -EAGAIN.
  */
 static int peek_tcp(struct afr_conn *conn, u8 *buf, unsigned int len)
 {
@@ -70,7 +71,7 @@ static int peek_tcp(struct afr_conn *conn, u8 *buf, unsigned int len)
 
 /*
  * Stores @reason, increments the counter @stat, traces the modes of both directions, and stops
- * AFR_T_HELLO. The caller sets the modes, before or after this call.
+ * AFR_T_HELLO. The modes themselves are set elsewhere, before or after this call.
  */
 static void record_modes(struct afr_conn *conn, enum afr_mode tx, enum afr_mode rx,
 			 enum afr_reason reason, enum afr_stat stat)
@@ -86,8 +87,8 @@ static void record_modes(struct afr_conn *conn, enum afr_mode tx, enum afr_mode 
  * @conn: connection
  *
  * TCP must first take the bytes that the program wrote while the direction was undecided; until it
- * has taken all of them, call the function again. The receive direction does not wait for this,
- * because the peer might not read until this end reads.
+ * has taken all of them, or has failed, call the function again. The receive direction does not
+ * wait for this, because the peer might not read until this end reads.
  *
  * Context: connection worker.
  */
@@ -96,7 +97,7 @@ void afr_hello_rx_tx_fallback(struct afr_conn *conn)
 	bool whole = afr_conn_tx_mode(conn) != AFR_MODE_UNDECIDED || afr_frame_tx_drain_early(conn);
 
 	if (whole && afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK) {
-		/* no byte of a frame reaches the program (I13) */
+		/* no part of a frame was read or written (I13) */
 		AFR_CHECK(!conn->out.len && !conn->in.len);
 		conn->sock_ops->fall_back(conn);
 		return;
@@ -123,8 +124,9 @@ bool afr_hello_rx_early_pending(const struct afr_conn *conn)
 }
 
 /*
- * The peer's first bytes are the application's, or it has ended without sending a byte: the
- * receive direction falls back, and so does the send direction, unless it is framed.
+ * The peer's first bytes are the application's; or the peer has ended its stream, or TCP has
+ * failed, before a byte has arrived. The receive direction falls back, and so does the send
+ * direction, unless it is framed.
  */
 static void rx_fallback(struct afr_conn *conn, enum afr_reason reason)
 {
@@ -145,8 +147,8 @@ static void rx_fallback(struct afr_conn *conn, enum afr_reason reason)
 }
 
 /*
- * The peer ended without sending a byte. The error @err, which peek_tcp() has consumed, is restored
- * for the program.
+ * Server: the client has ended its stream, or TCP has failed, before a byte has arrived. The error
+ * of TCP that peek_tcp() has consumed, @err, is restored for the program.
  */
 static void ended_without_hello(struct afr_conn *conn, int err)
 {
@@ -215,11 +217,11 @@ static bool may_answer(struct afr_conn *conn)
 
 /*
  * The client has sent no complete HELLO for hello_timeout_ms. If anything waits to be sent, the
- * send direction falls back: the first unframed byte shows the client that only TCP's window limits
- * it. If nothing waits, the direction stays undecided: the client would not notice a fallback, and
- * after a late HELLO it would wait for CREDIT, which a direction in fallback mode cannot carry. If
- * part of a HELLO has arrived (@seen > 0), the connection is aborted: that part can neither be
- * delivered to the program nor be waited for any longer (PA5).
+ * send direction falls back: the first unframed byte, or TCP's FIN, shows the client that only
+ * TCP's window limits it. If nothing waits, the direction stays undecided: the client would not
+ * notice a fallback, and after a late HELLO it would wait for CREDIT, which a direction in
+ * fallback mode cannot carry. If part of a HELLO has arrived (@seen > 0), the connection is
+ * aborted: that part can neither be delivered to the program nor be waited for any longer (PA5).
  */
 static void hello_timeout(struct afr_conn *conn, int seen)
 {
@@ -239,7 +241,7 @@ static void hello_timeout(struct afr_conn *conn, int seen)
 }
 
 /**
- * afr_hello_rx_step() - decide the modes, once enough bytes of the peer have arrived
+ * afr_hello_rx_step() - decide the modes by the peer's first bytes, the end of TCP or a timeout
  * @conn: connection, receive direction undecided
  *
  * Context: connection worker.

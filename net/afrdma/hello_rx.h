@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Receives HELLO, and decides the mode of both directions. */
+/* Receives HELLO, and decides the modes that are still undecided. */
 #ifndef AFR_HELLO_RX_H
 #define AFR_HELLO_RX_H
 

@@ -156,7 +156,10 @@ static void connect_timer(struct afr_link *link)
 	mod_timer(&link->timer, next);
 }
 
-/* link->timer expired: connect timeout, next attempt, keepalive check, or end of the idle time. */
+/*
+ * link->timer expired: connect timeout, next attempt, keepalive check, or end of the idle time.
+ * For a dead link, nothing is done here: link_work() calls destroy_id().
+ */
 static void timeout(struct afr_link *link)
 {
 	bool again = false;
@@ -177,21 +180,24 @@ static void timeout(struct afr_link *link)
 	}
 }
 
-/* Was an established link lost, rather than closed by this end, or by the peer while unused? */
+/*
+ * Was an established link lost? It was not if this end closed it as idle, at module exit or for
+ * the operator, nor if the peer closed it while it was unused.
+ */
 static bool lost(const struct afr_link *link)
 {
 	if (link->reason == AFR_REASON_LINK_DISCONNECTED && !link->life.in_use)
-		return false;	/* a peer that is the active end closes idle links */
+		return false;	/* the peer closes idle links, too */
 	return link->life.was_up && link->reason != AFR_REASON_LINK_IDLE &&
 	       link->reason != AFR_REASON_LINK_SHUTDOWN &&
 	       link->reason != AFR_REASON_LINK_OPERATOR;
 }
 
 /*
- * Destroying the id of a dead link sends a message to the peer. While the device port is down, that
- * fails, and rxe then loses the queue pair of its connection manager for good. So the id is kept
- * until the port is active, the device is removed or the module exits. The channels and the group
- * layer do not wait for that.
+ * Destroying the id of a dead link may send a message to the peer. While the device port is down,
+ * sending fails, and rxe then loses the queue pair of its connection manager for good. So the id
+ * is kept until the port is active, the device is removed or the module exits. The channels and
+ * the group layer do not wait for that.
  */
 static void destroy_id(struct afr_link *link)
 {
@@ -318,7 +324,7 @@ static void start(struct afr_link *link, enum afr_link_event event)
  * @an: network namespace
  * @local: local address, AF_INET or AF_INET6, port 0
  * @remote: the peer's address and the port of its cm listener, from HELLO or SERVICE
- * @peer: the peer, from HELLO
+ * @peer: the peer, from HELLO, and the largest packet to send to it
  * @ops: upcalls
  * @owner: for afr_link_owner()
  *
@@ -469,7 +475,8 @@ bool afr_link_was_up(const struct afr_link *link)
  * @link: link, dead
  *
  * On such a path one end gets no acknowledgments, and the other end sees that its peer left the
- * link. The link counts only if channels used it, as the peer may close an idle link.
+ * link. The link counts only if it had channels when it was lost, as the peer may close an idle
+ * link.
  *
  * Context: the dead() upcall.
  * Return: true if it was lost in one of these ways, soon after it came up, with little data

@@ -20,7 +20,7 @@ struct afr_net;
 struct afr_channel;
 struct afr_wire_cm_req;
 
-/* Retries of the queue pair, at both ends: 7 would mean forever. */
+/* For both retry counts of the queue pair, at both ends. 7 may mean forever, see link_cm.c. */
 #define AFR_CM_RETRIES	6
 
 bool afr_link_iwarp(const struct afr_link *link);
@@ -44,7 +44,7 @@ struct afr_link_ops {
 struct afr_link_peer {
 	u8	instance[16];	/* of the peer */
 	u8	secret[16];	/* active: to present to the peer */
-	u32	mtu;		/* active: largest packet that the path carries, 0 = unknown */
+	u32	mtu;		/* active: largest packet to send on the path, 0 = unknown */
 };
 
 struct afr_link *afr_link_connect(struct afr_net *an, const struct sockaddr *local,

@@ -50,10 +50,10 @@ static enum afr_reason set_device(struct afr_link *link)
 }
 
 /*
- * Returns the number of receives, a power of two, so that batches divide it; 0 if the device allows
- * too few. The send queue has slots for the same number of messages, plus the reserve. The drain
- * posts one more request to each queue, and both queues use one completion queue. The sums must be
- * within the limits of the device (R1).
+ * Returns the number of receives, a power of two, so that batches divide it; 0 if the device
+ * allows too few. The send queue has slots for the same number of messages, plus the reserve. Each
+ * of the two queues holds one more request, which the drain posts. Both queues, and the completion
+ * queue that they share, must be within the limits of the device (R1).
  */
 static u16 queue_depth(const struct afr_link *link)
 {
@@ -124,8 +124,8 @@ static int make_qp(struct afr_link *link, u16 depth)
 	if (afr_link_queue_init(link, sends, depth))
 		return -ENOMEM;
 	/*
-	 * Do not take a completion queue from the device's pool: the pool would not share one of
-	 * this size with other users, and would not free it before the device is removed.
+	 * Do not take a completion queue from the device's pool: the pool frees none before the
+	 * device is removed.
 	 */
 	link->cq = ib_alloc_cq_any(ib, link, attr.cap.max_send_wr + attr.cap.max_recv_wr,
 				   IB_POLL_SOFTIRQ);
@@ -230,9 +230,10 @@ bool afr_link_cm_may_send(struct afr_link *link)
 }
 
 /*
- * Active: limit the path MTU to the packet size of the TCP connection. rdma_cm uses the MTU of the
- * interface, but that of the path may be smaller; RoCE cannot detect this, and the queue pair would
- * fail. The passive end takes the path MTU from the request.
+ * Active, RoCE: limit the path MTU to peer.mtu, the packet size of the TCP connection, or less
+ * after a short-lived link. rdma_cm uses the MTU of the interface, but that of the path may be
+ * smaller; RoCE cannot detect this, and the queue pair would fail. The passive end takes the path
+ * MTU from the request.
  */
 static void limit_mtu(struct afr_link *link)
 {

@@ -11,7 +11,8 @@
 #include "link_queue.h"
 #include "netns.h"
 
-#define KEEPALIVE_CHECKS	8	/* checks without activity after which the link is lost */
+/* After this many checks without activity, or one more at the start, the link is lost. */
+#define KEEPALIVE_CHECKS	8
 #define TAIL_PROBES	3	/* probes after the last message posted */
 
 static void restart_timer(struct afr_link *link)

@@ -190,7 +190,7 @@ struct afr_channel *afr_link_pace_next(struct afr_link *link)
 }
 
 /**
- * afr_link_pace_bulk_max() - largest length of a bulk write, which is shorter while paced
+ * afr_link_pace_bulk_max() - largest length of a bulk write, which pacing may reduce
  * @channel: channel, joined
  *
  * Context: any; without link->lock the answer may be outdated.

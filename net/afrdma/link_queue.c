@@ -93,11 +93,12 @@ void afr_link_queue_fail(struct afr_link *link, enum afr_reason reason)
 }
 
 /**
- * afr_link_fail() - take down a link that is lost or no longer wanted
+ * afr_link_fail() - take down a link that has failed or is no longer wanted
  * @link: link, referenced
  * @reason: why; the first reason counts, later calls do nothing
  *
- * Nothing is posted after this returns. The link worker drains the link; down() and dead() follow.
+ * After this returns, only the link worker may still post: receives, if it is just creating the
+ * queue pair. It then drains the link; down() and dead() follow.
  *
  * Context: process or softirq.
  */
@@ -480,7 +481,10 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		return;
 	}
 	afr_netns_count(link->an->net, AFR_STAT_RX_COMPLETIONS);
-	/* The peer may write before the handshake has ended at this end (R8). */
+	/*
+	 * The peer may write before the handshake has ended at this end (R8). On iWARP its first
+	 * message brings the link up even after the handshake.
+	 */
 	if (unlikely(READ_ONCE(link->state) == AFR_LINK_CONNECTING) &&
 	    (!link->active || link->iwarp)) {
 		afr_link_queue_event(link, AFR_LINK_EV_COMM_EST);
@@ -541,7 +545,7 @@ void afr_link_queue_free(struct afr_link *link)
 	link->pace.in_flight = 0;
 }
 
-/* Post @wr. Return: 0; -EAGAIN: no free send slot; or -ENOTCONN. */
+/* Post @wr. Return: 0; -EAGAIN: too few free send slots; or -ENOTCONN. */
 static int try_run(struct afr_link *link, struct ib_send_wr *wr, struct afr_link_op *op)
 {
 	struct afr_link_send ctx = { .op = op };
@@ -550,7 +554,7 @@ static int try_run(struct afr_link *link, struct ib_send_wr *wr, struct afr_link
 	spin_lock_bh(&link->lock);
 	if (link->state != AFR_LINK_UP)
 		ret = -ENOTCONN;
-	else if (sq_space(link, 1) > !!wr->next)	/* one slot is reserved for announcements */
+	else if (sq_space(link, 1) > !!wr->next)	/* leave one for announcements, probes */
 		ret = sq_post(link, wr, &ctx);
 	spin_unlock_bh(&link->lock);
 	return ret;
@@ -609,7 +613,7 @@ int afr_link_queue_run(struct afr_link *link, struct ib_send_wr *wr)
 
 /**
  * afr_link_queue_abort_ops() - fail the operations that wait for a completion
- * @link: link, drained
+ * @link: link that is drained, or was never up and so has no such operations
  *
  * Context: process.
  */

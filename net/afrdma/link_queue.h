@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The private definition of a link, and its queues: posting, completions and credits. It is
- * included by channel.c, link*.[ch], mr.c, which posts registrations to the queue of a link, and
- * the code under test/; and through link_pace.h by rdma_tx.c and tx_policy.c.
+ * The private definition of a link, and its queues: posting, completions and credits. This file is
+ * included by channel.c, link.c, link_cm.c, link_keepalive.[ch], link_pace.[ch], link_queue.c,
+ * mr.c, which posts registrations to the queue of a link, and the code under test/; and through
+ * link_pace.h by rdma_tx.c and tx_policy.c.
  */
 #ifndef AFR_LINK_QUEUE_H
 #define AFR_LINK_QUEUE_H
@@ -36,7 +37,7 @@ enum afr_link_event {
 	AFR_LINK_EV_ACCEPT,	/* passive: create the queue pair, accept */
 	AFR_LINK_EV_STALE,	/* active: rejected because of a stale connection: retry */
 	AFR_LINK_EV_UP,		/* the link is up: report this to the group layer */
-	AFR_LINK_EV_COMM_EST,	/* a message arrived before the handshake was over */
+	AFR_LINK_EV_COMM_EST,	/* the first message arrived, perhaps during the handshake */
 	AFR_LINK_EV_TIMER,	/* link->timer has expired */
 	AFR_LINK_EV_QP,		/* fatal queue pair event, from any context */
 };
@@ -75,7 +76,8 @@ struct afr_link_handshake {
 
 /*
  * What the link has reported to the group layer, and what dead() may query: link worker only.
- * @used is for the drain and its checks, in any context.
+ * Only @used is accessed in any context: by afr_link_queue_up(), afr_link_cm_drain() and the
+ * checks in send_done() and recv_done().
  */
 struct afr_link_life {
 	bool settled;			/* settled() was called ... */
@@ -85,7 +87,10 @@ struct afr_link_life {
 	bool used;			/* came up: the peer may know keys; set under link->lock */
 };
 
-/* The send queue, and the channels that wait for space in it. Under link->lock. */
+/*
+ * The send queue, and the channels that wait for a credit or slot. Under link->lock; @tail and
+ * @done are read without, too.
+ */
 struct afr_link_sq {
 	struct afr_link_credit credit;
 	u16 size, used, unsignaled;	/* slots: all, taken, taken since the last signal */
@@ -99,7 +104,8 @@ struct afr_link_sq {
 	bool ask, answer;		/* announce even if not due: @ask requests one in return */
 	u32 posts;			/* successful calls of sq_post() */
 	u64 bytes, writes;
-	u64 done;			/* bytes of writes before the last completed signaled one */
+	/* bytes of the writes posted before the last signaled request that has completed */
+	u64 done;
 };
 
 /* Pacing. Under link->lock; @last, @others_until, @last_until and @limit are read without, too. */
@@ -162,7 +168,10 @@ struct afr_link {
 	struct timer_list timer;	/* for connecting; keepalive or idle time; freeing cm.id */
 	wait_queue_head_t wait;		/* for send slots, and the end of a down() upcall */
 
-	/* written by the link worker; constant from settled() until the link is taken down */
+	/*
+	 * Written by the link worker (exceptions in @cm and @life: see their types); constant from
+	 * settled() until the link is taken down.
+	 */
 	struct afr_device *dev;		/* written under link->lock */
 	struct ib_pd *pd;
 	struct ib_cq *cq;

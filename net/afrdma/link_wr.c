@@ -9,9 +9,9 @@
 #define SIW_SHORT	64	/* bytes: upper bound of what siw sends together with the header */
 
 /*
- * siw corrupts a write of at most SIW_SHORT bytes that crosses a page boundary, unless the part on
- * each page has an SGE of its own. Regions begin at page-aligned addresses, so the boundaries are
- * at multiples of PAGE_SIZE.
+ * siw may corrupt a write of at most SIW_SHORT bytes that crosses a page boundary, unless the part
+ * on each page has an SGE of its own. Regions begin at page-aligned addresses, so the boundaries
+ * are at multiples of PAGE_SIZE.
  */
 static void split_short(struct afr_link_wr *message, struct ib_send_wr *write)
 {

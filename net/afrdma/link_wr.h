@@ -4,9 +4,10 @@
  * completes a receive of the peer. iWARP has no immediates: there it is a write, if there is data,
  * and a SEND of a note that contains the immediate, both posted as one chain; the peer finds the
  * note in the buffer of the receive that the SEND used. The users of this interface see the
- * difference only in the number of send slots.
+ * difference only in the number of send slots, and in the SGEs and inline data that the queue pair
+ * must allow.
  *
- * The owner of a queue serialises the calls for it.
+ * The caller serialises the calls for one struct afr_link_wr_rx.
  */
 #ifndef AFR_LINK_WR_H
 #define AFR_LINK_WR_H

@@ -43,7 +43,7 @@ int afr_move_rx_move(struct afr_conn *conn, const struct afr_frame *frame)
 	trace_afrdma_conn_move(conn->id, false, AFR_ON_LINK, frame->move.epoch, frame->move.start);
 	afr_conn_readable(conn);
 	if (all)
-		afr_conn_changed(conn);		/* FIN came before the last byte */
+		afr_conn_changed(conn);		/* FIN came before this MOVE */
 	return 0;
 }
 
@@ -53,8 +53,9 @@ int afr_move_rx_move(struct afr_conn *conn, const struct afr_frame *frame)
  * @frame: parsed RESUME
  *
  * The peer's end is fenced, or has polled the DETACH of this end, so no write to the peer can land
- * any more. If RESUME is of the current epoch, the link is useless and is taken down at this end,
- * too, unless both ends only leave a link that stays up for other connections.
+ * any more. If RESUME is of the current epoch, the peer has lost the link, so it is taken down at
+ * this end, too. The exception: this end is leaving the link as well, or each end has posted
+ * DETACH; then the link may stay up for other connections.
  *
  * Context: connection worker.
  * Return: 0, or the AFR_REASON_* with which to abort the connection.
@@ -197,7 +198,8 @@ static void leave_unanswered(struct afr_conn *conn)
 
 /**
  * afr_move_detach() - take the next step towards leaving the link
- * @conn: connection: both directions have ended, it is aborted, or it has to continue on TCP
+ * @conn: connection: both directions have ended, an abort is due or done, or it has to continue on
+ *	TCP
  *
  * At the end of a connection, call it until conn->attach.state is AFR_DETACHED.
  *

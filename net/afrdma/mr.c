@@ -3,9 +3,9 @@
  * Memory regions: mapping and registration of rings.
  *
  * Every page is mapped for DMA once. The page list of a mirrored ring has all DMA addresses twice
- * in a row; ib_map_mr_sg() uses nothing but the DMA addresses (R2). The region begins at address 0,
- * so that a position in the ring is an address in the region, and the peer learns no kernel
- * address.
+ * in a row; ib_map_mr_sg() uses nothing but the DMA addresses and lengths (R2). The region begins
+ * at address 0, so that a position in the ring is an address in the region, and the peer learns no
+ * kernel address.
  *
  * A region is freed with its attach and registered only once, so that a key is not reused (R4).
  * Relaxed ordering is never requested: the bytes of a write are in memory when it completes (O2).
@@ -163,7 +163,7 @@ static void close_mr(struct afr_mr *mr)
 
 /**
  * afr_mr_map() - map a ring for the device of a link
- * @link: link, up and referenced
+ * @link: link, referenced by the caller
  * @mem: ring, pinned until afr_mr_free()
  * @remote_write: true for a receive ring, which the peer writes to; false for a send ring, which
  *	the device only reads
@@ -227,10 +227,10 @@ int afr_mr_register(struct afr_mr *mr)
  * @mr: region, or NULL
  *
  * The caller knows that the region is unused (PE5): for a receive ring because the completion of
- * the peer's DETACH was polled, for a send ring because the local DETACH has completed, or for both
- * because the link is drained (down() was called), the peer has refused the attach, or it never
- * learned the key. Or the caller has given up waiting for the peer's DETACH: once this function
- * has revoked the key, the device refuses all writes of the peer.
+ * the peer's DETACH was polled, for a send ring because the local DETACH has completed or no write
+ * was posted, or for both because the link is drained (down() was called), the peer has refused
+ * the attach, or it never learned the key. Or the caller has given up waiting for the peer's
+ * DETACH: once this function has revoked the key, the device refuses all writes of the peer.
  *
  * Context: process. Sleeps.
  */

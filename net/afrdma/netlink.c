@@ -4,8 +4,8 @@
  * Documentation/netlink/specs/afrdma.yaml, from which the uapi header is generated.
  *
  * Reads need no privilege and have no request attributes; writes need CAP_NET_ADMIN in the initial
- * user namespace. Requests are limited to the caller's network namespace; only devices and reasons
- * are the same for all.
+ * user namespace. Requests are limited to the caller's network namespace, except that the dumps of
+ * devices and reasons list all of them in every namespace.
  *
  * A dump fills one skb per call. The place where it has stopped is kept in cb->ctx: an id or a
  * position. If objects are created, destroyed or reordered between two calls, a dump by position
@@ -459,7 +459,7 @@ static int conn_move(struct sk_buff *request, struct genl_info *info)
 
 struct drain {
 	u64 id;
-	unsigned int count;	/* up to 2: both ends of a link within this host have the same id */
+	unsigned int count;	/* ends found: a link within this host has two, with the same id */
 };
 
 static int drain_link(struct afr_link *link, const struct afr_peer *peer, void *arg)

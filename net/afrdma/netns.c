@@ -297,7 +297,10 @@ static void __net_exit netns_end(struct net *net)
 {
 	struct afr_net *an = afr_net(net);
 
-	/* all are 0: a connection's TCP socket pins the namespace until its rings are freed */
+	/*
+	 * All are 0: a connection's TCP socket pins the namespace until its rings are freed, and
+	 * an AF_RDMA socket until the cm listener and its link requests are gone.
+	 */
 	WARN_ON_ONCE(atomic_long_read(&an->ring_pages) || atomic_long_read(&an->ring_tcp) ||
 		     atomic_long_read(&an->ring_promised) || atomic_read(&an->rings) ||
 		     atomic_read(&an->attaching) ||

@@ -94,7 +94,7 @@ struct afr_settings {
 	int link_timeout_ms;	/* silence after which a link in use is lost */
 	int link_linger_ms;	/* how long a link without connections is kept */
 	int links_per_group;	/* links of a link group while connections are few */
-	int conns_per_link;	/* connections attached to one link */
+	int conns_per_link;	/* most connections that may join one link */
 	int groups_max;		/* link groups */
 	int link_requests_max;	/* pending link requests of peers */
 	int attaches_max;	/* connections attaching at the same time */
@@ -117,7 +117,7 @@ struct afr_net {
 	atomic_long_t ring_pages;	/* ring pages allocated now */
 	atomic_long_t ring_tcp;		/* those of them that count as pages of rings on TCP */
 	atomic_long_t ring_promised;	/* pages of all rings if they were allocated completely */
-	atomic_t rings;			/* number of rings, two per connection */
+	atomic_t rings;			/* number of rings, two per connection that was started */
 	atomic_t sockets;		/* AF_RDMA sockets, without orphans */
 	atomic_t attaching, orphans, orphans_done, link_requests;	/* counts limited by @set */
 	struct ctl_table_header *sysctl;	/* of sysctl.c */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The RDMA path: posts the writes of a connection on its channel, and handles the upcalls of the
- * channel: writes of the peer that landed, completions, and the loss of the link.
+ * The RDMA path: posts the writes and the DETACH of a connection on its channel, and handles the
+ * upcalls of the channel: writes of the peer that landed, the peer's DETACH, completions, space to
+ * post what was refused or held back, and the loss of the link.
  */
 #include "rdma_tx.h"
 

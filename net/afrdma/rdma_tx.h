@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The RDMA path sends the bytes of the local send ring straight into the peer's receive ring, by
- * RDMA WRITE_WITH_IMM (on iWARP by a write and a SEND). Each message also carries the consumer
+ * RDMA WRITE_WITH_IMM (on iWARP by a write and a SEND). Each write also carries the consumer
  * cursor of the opposite direction.
  */
 #ifndef AFR_RDMA_TX_H

@@ -113,7 +113,7 @@ void afr_recv_consume(struct afr_conn *conn, size_t len)
  * connection. Unlike with TCP, these can include bytes that TCP has received already. Before this
  * call, afr_shutdown() runs the worker, which reads such bytes. But afr_shutdown() cannot run the
  * worker if it already runs or the connection is not detached, and a run leaves bytes in TCP for
- * which the ring has no space, or that exceed the budget of a run.
+ * which the ring has no space or no page, or that exceed the budget of a run.
  *
  * Context: process.
  */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * recvmsg(). What it does depends on the mode of the receive direction. Undecided: it waits for the
- * decision. Fallback: the call goes to the TCP socket, without locking the AF_RDMA socket. Framed:
- * bytes are copied from the receive ring under lock_sock(), which is released before every wait.
+ * recvmsg(). What it does depends on the mode of the receive direction. Not connected: it returns
+ * what TCP would. Undecided: it waits for the decision. Fallback: TCP's recvmsg() is called while
+ * the AF_RDMA socket is not locked. Framed: bytes are copied from the receive ring under
+ * lock_sock(), which is released before every wait.
  */
 #include <linux/errqueue.h>
 #include <linux/in.h>
@@ -57,7 +58,10 @@ static bool recv_over(struct afr_conn *conn, size_t seen)
 	return afr_recv_fin(conn) && afr_recv_readable(conn) <= seen;
 }
 
-/* Sets @end if no more bytes will come, and returns the error, or 0 at the end of the stream. */
+/*
+ * Must a read end now, as at the end of the stream, after a shutdown of the receive side or after
+ * an error? Sets @end to the answer. Returns the error to report, or 0.
+ */
 static int recv_end(struct sock *sk, size_t seen, bool *end)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
@@ -123,9 +127,9 @@ static int recv_urgent(struct sock *sk, struct msghdr *msg, int flags)
  * it. The read continues @seen bytes after the consumer cursor, and has copied @done bytes to the
  * program so far. If the urgent byte is next, the result depends on @done: a read that has copied
  * bytes ends here, so 0 is returned; a read that has copied none goes on, so U64_MAX is returned,
- * and @skip is set to leave the byte out. @skip is also set if the next byte is one whose urgent
- * offset was replaced by a later one. It is never set with SO_OOBINLINE, or before the byte has
- * arrived.
+ * and @skip is set to leave the byte out. @skip is also set for an urgent byte that was next to be
+ * read when a later urgent offset replaced its own. It is never set with SO_OOBINLINE, or before
+ * the byte has arrived.
  */
 static u64 bytes_to_urgent(struct sock *sk, size_t seen, size_t done, bool *skip)
 {
@@ -144,8 +148,9 @@ static u64 bytes_to_urgent(struct sock *sk, size_t seen, size_t done, bool *skip
  * @over: true: count the bytes behind the urgent byte as well (poll); false: only those before it
  *	(FIONREAD, TCP_INQ)
  *
- * With SO_OOBINLINE, all unread bytes are counted, whatever @over is. Otherwise the urgent byte
- * and the byte of a replaced urgent offset are left out if they are the next to be read.
+ * With SO_OOBINLINE, all unread bytes are counted, whatever @over is. Otherwise two bytes are left
+ * out: an urgent byte that was next to be read when a later urgent offset replaced its own, and
+ * the current urgent byte if no other byte has to be read before it.
  *
  * Context: any but hard irq.
  * Return: bytes.
@@ -255,7 +260,10 @@ static bool read_is_over(const struct framed_read *r, ssize_t *ret)
 	return *ret || end || (r->flags & MSG_PEEK && r->done >= r->target);
 }
 
-/* Sleeps until bytes come, or none will. Returns 0, -EAGAIN, -ERESTARTSYS or -EINTR. */
+/*
+ * Sleeps until bytes come, recv_end() would end the read, or a peek has enough bytes because its
+ * target has fallen. Returns 0, -EAGAIN, -ERESTARTSYS or -EINTR.
+ */
 static int read_wait(struct framed_read *r)
 {
 	struct sock *sk = r->sk;
@@ -457,11 +465,13 @@ int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
 			timeo = 0;
 		mode = afr_wait_mode(sk, afr_conn_rx_mode, RCV_SHUTDOWN, &timeo);
 	}
-	if (mode < 0)	/* no urgent byte can be known yet */
+	/* MSG_OOB: while the mode is undecided, no urgent byte can be known */
+	if (mode < 0)
 		return mode == -EAGAIN && flags & MSG_OOB ? -EINVAL : mode;
 	if (mode == AFR_MODE_FRAMED)
 		return recv_framed(sk, msg, len, flags, timeo);
-	if (mode == AFR_MODE_UNDECIDED) {	/* aborted (sk_changed() may follow) or shut down */
+	/* shut down, or aborted; sk_changed() may not have reported the abort yet */
+	if (mode == AFR_MODE_UNDECIDED) {
 		afr_wait_report_abort(sk);
 		return sock_error(sk);	/* 0 if it is only shut down */
 	}

@@ -5,10 +5,10 @@
  * The producer allocates pages and the consumer frees them, without a lock between them. This is
  * safe because the consumer never frees a page that the producer may use: the producer accesses
  * only positions in its window, and while it is active, the consumer frees only pages that lie
- * completely in the range [@from, @to) of one afr_ring_mem_release(), where @from is the last
- * consumer cursor that the producer knows. If @from is then in the middle of a page, that page is
- * kept until the ring is empty or trimmed, because the producer may already have written bytes of
- * the next lap to the start of the page.
+ * completely in the range [@from, @to) of one afr_ring_mem_release(), where the producer knows no
+ * consumer cursor above @from yet. If @from is in the middle of a page, that page is kept, because
+ * the producer may already have written bytes of the next lap to the start of the page. If it has
+ * not, the page stays until the ring is empty or trimmed, unless the next lap uses it before.
  *
  * Limits: rings on RDMA have at most three quarters of mem_max pages, and rings on TCP a quarter,
  * per namespace and per host. Neither can use the part of the other one: idle connections on RDMA
@@ -316,7 +316,7 @@ int afr_ring_mem_populate(struct afr_ring_mem *mem, u64 offset, u32 len)
 /**
  * afr_ring_mem_starved() - must a producer wait until the consumer frees a page of this ring?
  * @mem: ring
- * @offset: where the producer continues, and for which afr_ring_mem_populate() returned -EDQUOT
+ * @offset: where the producer continues, and for which afr_ring_mem_populate() returned an error
  *
  * Context: any, holding the lock that the consumer holds in afr_ring_mem_release(); after
  * afr_ring_mem_trim().

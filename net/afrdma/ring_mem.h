@@ -4,8 +4,8 @@
  * when a byte needs it, or when the ring is pinned; it comes zeroed, and is charged to the memory
  * cgroup of the socket.
  *
- * There is at most one producer and one consumer at a time; the callers serialise them. The
- * producer of a send ring is the program. The producer of a receive ring is the connection worker;
+ * There is at most one producer and one consumer at a time; the callers see to that. The producer
+ * of a send ring is the program. The producer of a receive ring is the connection worker;
  * beside it, the peer may write to the ring by RDMA, but only while the ring is pinned. Pinning may
  * run concurrently with a producer, but with a consumer only if the caller has set @pinned under
  * the consumer's lock before. Offsets are absolute (offsets in the stream).

@@ -6,9 +6,9 @@
  * A holder is a peer or a local user. It may have at most its weight times the memory that is then
  * still free (afr_ring_share()). A peer has weight 1: it gets at most half of the memory, and the
  * next peer half of what is left. A user has weight 4, and gets at most four fifths: one server
- * program may have many peers, and one user must not lock out the others. A connection whose holder
- * has no pages for other connections is not limited by the share: a holder may always have one
- * connection if there is memory for it.
+ * program may have many peers, and one user must not lock out the others. A holder's share does
+ * not limit a connection if the holder has no pages for other ones. So a holder may always have
+ * one connection if there is memory for it and the share of its other holder permits it.
  *
  * After the rings were unpinned, the pages that they keep stay charged until they are free:
  * otherwise a holder could get more memory by leaving RDMA with unread bytes.
@@ -217,7 +217,7 @@ int afr_ring_quota_charge(struct afr_ring_quota *share, struct afr_net *an,
 /**
  * afr_ring_quota_uncharge() - uncharge the rings of an attach, except for some pages
  * @share: quota of the attach
- * @keep: pages that stay charged; nothing happens if no more are charged
+ * @keep: pages that stay charged; if not more than these are charged, nothing happens
  *
  * Context: process.
  */

@@ -175,7 +175,7 @@ static bool bypasses(const struct afr_conn *conn, enum afr_reason reason)
  *
  * If the socket itself has no IPsec policy, the route decides. It is looked up in the first call;
  * later only if generation() has changed, if afr_route_invalidate() was called, or if the last
- * lookup has found a reason to deny RDMA.
+ * lookup has found an IPsec policy or a tunnel.
  *
  * Context: connection worker.
  * Return: AFR_REASON_NONE, AFR_REASON_XFRM_POLICY or AFR_REASON_TUNNEL.
@@ -189,7 +189,7 @@ enum afr_reason afr_route_denied(struct afr_conn *conn)
 	    rcu_access_pointer(conn->tcp->sk->sk_policy[1]))
 		return AFR_REASON_XFRM_POLICY;
 #endif
-	/* after a denial, look every time: generation() may miss the change that ends it */
+	/* policy or tunnel: look every time, as generation() may miss the change that ends it */
 	if (conn->route.reason || !READ_ONCE(conn->route.known) ||
 	    conn->route.generation != now) {
 		WRITE_ONCE(conn->route.known, true);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Sending. The program's bytes are copied into the send ring, from where the RDMA path or the TCP
- * path takes them. Also here: whether senders may continue, and how much is queued.
+ * path takes them. Also here: BLOCKED, FIN, whether senders may continue, and how much is queued.
  */
 #include "send.h"
 
@@ -32,8 +32,8 @@ static u32 write_begin(struct afr_conn *conn, size_t len)
 }
 
 /*
- * Adds @len copied bytes to the stream. On a link, unless one is urgent, they are posted at once as
- * far as window, link and send policy allow. Returns false if the caller has to run
+ * Adds @len copied bytes to the stream. On a link, they are posted at once as far as window, link
+ * and send policy allow, unless the last of them is urgent. Returns false if the caller has to run
  * afr_send_kick().
  */
 static bool write_end(struct afr_conn *conn, u32 len, int flags)
@@ -107,7 +107,7 @@ ssize_t afr_send_copy(struct afr_conn *conn, struct iov_iter *iter, size_t len, 
 	}
 	if (!write_end(conn, max(ret, 0), flags))
 		afr_send_kick(conn);
-	/* or the rings were unpinned while tx.busy was set */
+	/* charged pages may have been freed, or kept by tx.busy when the rings were unpinned */
 	if (freed || afr_conn_rings_snd_charged(conn))
 		afr_conn_rings_freed(conn);
 	if (ret == -ENOMEM) {
@@ -162,7 +162,7 @@ ssize_t afr_send_early(struct afr_conn *conn, struct iov_iter *iter, size_t len,
  * @conn: connection, send direction undecided
  *
  * Context: connection worker.
- * Return: true if there are early bytes, a waiting sender or poller, a shutdown, a close or an
+ * Return: true if there are early bytes, a waiting sender or poller, a SHUT_WR, a close or an
  * abort.
  */
 bool afr_send_has_deferred(struct afr_conn *conn)
@@ -268,9 +268,9 @@ bool afr_send_has_space(struct afr_conn *conn)
  * afr_send_await_space() - check for space, and request a wake-up if there is none
  * @conn: connection
  *
- * Works like TCP's SOCK_NOSPACE: afr_conn_writable() wakes only a caller that found no space, so a
- * program that always finds space gets no EPOLLOUT edges. Call this function again after each
- * wake-up.
+ * Works like TCP's SOCK_NOSPACE: afr_conn_writable() wakes sleepers only if a caller has found no
+ * space since the last wake-up, so a program that always finds space gets no EPOLLOUT edges. Call
+ * this function again after each wake-up.
  *
  * Context: any but hard irq.
  * Return: true if there is space; false: afr_conn_writable() will wake the caller.

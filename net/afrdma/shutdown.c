@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * shutdown(). In fallback mode it goes to the TCP socket. In framed mode SHUT_WR ends the stream by
- * a FIN frame. While the mode is undecided, the request is stored, or it cancels connect().
+ * shutdown(). In fallback mode, or without a connection, it goes to the TCP socket. In framed mode
+ * SHUT_WR ends the stream by a FIN frame. While the mode is undecided, the request is stored, or
+ * it cancels connect().
  */
 #include <linux/net.h>
 #include <net/sock.h>
@@ -73,14 +74,14 @@ int afr_shutdown(struct socket *sock, int how)
 	if (afr_conn_aborted(conn))
 		return -ENOTCONN;
 
+	/* if the worker can run now, it reads what TCP has received */
 	if (((how + 1) | READ_ONCE(sk->sk_shutdown)) & RCV_SHUTDOWN)
-		afr_conn_run(conn);	/* reads what TCP has received, if it can run now */
+		afr_conn_run(conn);
 	lock_sock(sk);
 	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | (how + 1));
 	/*
-	 * Set sk_shutdown before reading whether the connection was aborted, and the modes:
-	 * sk_changed() and sk_fallback() do not lock the AF_RDMA socket, and may run at the same
-	 * time.
+	 * Set sk_shutdown before reading AFR_F_ABORTED and the modes: sk_changed() and
+	 * sk_fallback() do not lock the AF_RDMA socket, and may run at the same time.
 	 */
 	smp_mb();
 	if (afr_conn_aborted(conn))

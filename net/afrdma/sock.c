@@ -74,7 +74,7 @@ static struct sock *alloc_sock(struct net *net, struct socket *sock, int protoco
 	}
 	sock->ops = &afr_ops;
 	set_bit(SOCK_CUSTOM_SOCKOPT, &sock->flags);
-	/* for io_uring: its zerocopy sends are copied, and their notifications come at once */
+	/* for io_uring, whose zerocopy sends are copied, unless the connection falls back */
 	set_bit(SOCK_SUPPORT_ZC, &sock->flags);
 	return sk;
 }
@@ -84,7 +84,7 @@ static void adopt_tcp(struct socket *sock, struct sock *sk, struct socket *tcp)
 {
 	struct afr_net *an = afr_net(sock_net(sk));
 
-	/* set by BPF programs, the SYN (tcp_fwmark_accept, tcp_l3mdev_accept) or the listener */
+	/* set by BPF, the SYN (tcp_fwmark_accept, tcp_l3mdev_accept), or TCP's listener */
 	sk->sk_bound_dev_if = tcp->sk->sk_bound_dev_if;
 	sk->sk_mark = tcp->sk->sk_mark;
 	sk->sk_priority = tcp->sk->sk_priority;
@@ -168,9 +168,9 @@ static bool lingers(struct afr_conn *conn)
 }
 
 /*
- * Waits until lingers() is false, but not longer than the linger time. Unless both directions are
- * framed, also polls: the connection may be or become one-way, and TCP's wake-up for the
- * acknowledgment of its FIN may come before AFR_F_TCP_SHUT is set.
+ * Waits until lingers() is false, the linger time is over, or a signal comes. Tests lingers()
+ * periodically, too, unless both directions are framed: the connection may be or become one-way,
+ * and TCP's wake-up for the acknowledgment of its FIN may come before AFR_F_TCP_SHUT is set.
  */
 static void await_end(struct sock *sk, struct afr_conn *conn)
 {
@@ -210,8 +210,8 @@ static void linger(struct sock *sk)
 }
 
 /*
- * Removes the af_ops override and the state of a listener; other sockets do not change. Called
- * with the TCP socket locked.
+ * Removes the af_ops override and the state TCP_LISTEN of @sk, if it has them. Called with the TCP
+ * socket locked.
  */
 static void unlisten(struct sock *sk)
 {
@@ -467,7 +467,7 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 		reason = prepare_offer(sk);
 
 	lock_sock(conn->tcp->sk);
-	if (unspec && test_bit(AFR_F_STARTED, &conn->flags)) {	/* since the check above */
+	if (unspec && test_bit(AFR_F_STARTED, &conn->flags)) {	/* set after the check above */
 		release_sock(conn->tcp->sk);
 		return -EOPNOTSUPP;
 	}
@@ -480,7 +480,10 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 	if (conn->tcp->sk->sk_state == TCP_CLOSE)
 		not_connected(sk);
 	release_sock(conn->tcp->sk);
-	/* poll() may have moved TCP's error to the AF_RDMA socket; an abort sets it on both */
+	/*
+	 * settled() or poll() may have moved TCP's error to the AF_RDMA socket. An abort sets its
+	 * error on both sockets; the program gets it only once.
+	 */
 	if (err == -ECONNABORTED || (err && err != -EINPROGRESS && afr_conn_aborted(conn)))
 		err = failed ?: sock_error(sk) ?: err;
 	if (unspec)

@@ -24,7 +24,7 @@ struct afr_sock {
 	u8			nodelay, cork;	/* options as set by the program */
 	u8			recverr;	/* AFR_RECVERR_* that are set; under lock_sock() */
 	u8			recverr_tcp;	/* AFR_RECVERR_* set on the TCP socket */
-	bool			late_done;	/* options of rule LATE were set on TCP */
+	bool			late_done;	/* all options of rule LATE were set on TCP */
 	bool			disconnected;	/* sk_err is that of a disconnect */
 	bool			cm_user;	/* counted as a user of the cm listener */
 	bool			late;		/* options of rule LATE wait for fallback mode */
@@ -44,9 +44,9 @@ static inline struct socket *afr_tcp(const struct sock *sk)
 
 /*
  * Counts a call that is about to send or receive on the TCP socket, or to set LATE options there,
- * if the direction of @mode is in fallback mode. Else returns false and counts nothing: another
- * thread may have called connect(AF_UNSPEC). While calls are counted, a new connection does not
- * become framed, since these calls would read or write among its frames (I13).
+ * if the direction whose mode @mode returns is in fallback mode. Else returns false and counts
+ * nothing: another thread may have called connect(AF_UNSPEC). While calls are counted, a new
+ * connection does not become framed, since these calls would interfere with its frames (I13).
  */
 static inline bool afr_sock_begin_call(struct afr_sock *as,
 				       enum afr_mode (*mode)(const struct afr_conn *conn))

@@ -5,9 +5,9 @@
  * While the TCP socket carries frames, no option may change what the module reads from it or writes
  * to it, and no call may hold its lock while it waits for user memory. Therefore an option is set
  * on the TCP socket only if its row in support.h allows that; its value is copied to kernel memory
- * first; and an option that changes reads or writes waits until the connection has fallen back to
- * TCP. The core handles getsockopt(SOL_SOCKET) without calling the module and reads the AF_RDMA
- * socket, so options of that level are set on the AF_RDMA socket, too.
+ * first; and an option that changes reads or writes waits for fallback mode. The core handles
+ * getsockopt(SOL_SOCKET) without calling the module and reads the AF_RDMA socket, so options of
+ * that level are set on the AF_RDMA socket, too.
  */
 #include <linux/capability.h>
 #include <linux/in.h>
@@ -36,7 +36,7 @@
 #include "tcp_settings.h"
 #include "tcp_sock.h"
 
-#define VALUE_MAX	4096	/* most bytes of a value; an IPsec policy is the longest */
+#define VALUE_MAX	4096	/* bytes that a value may have; an IPsec policy is the longest */
 
 /* Rules for an option, described in support.h. */
 enum what { PASS, STORE, LATE, SHARE, REFUSE, CORE, OWN, UNKNOWN };
@@ -61,8 +61,8 @@ static enum what find_rule(int level, int name)
 }
 
 /*
- * Sets on the TCP socket an option that is unfit for frames. While the TCP callbacks are installed,
- * the value is only saved and does not take effect, as the connection may still become framed.
+ * Sets on the TCP socket an option that is unfit for frames. If the TCP callbacks are installed,
+ * then saves the value and overrides it again, as the connection may still become framed.
  */
 static int set_tcp_hidden(struct sock *sk, int level, int name, sockptr_t value, unsigned int len)
 {
@@ -85,7 +85,7 @@ static int set_tcp_hidden(struct sock *sk, int level, int name, sockptr_t value,
 
 /* --- SOL_AFRDMA ---------------------------------------------------------- */
 
-/* Default size of a ring: the sysctl setting, limited to what memory and devices allow. */
+/* Default size of a ring: the sysctl setting, or less for devices, memory or many connections. */
 static u32 default_ring(struct afr_net *an, u32 wanted)
 {
 	return afr_ring_mem_default_size(an, min(wanted, afr_device_ring_max()));
@@ -301,7 +301,10 @@ static int get_afrdma(struct sock *sk, int name, char __user *to, int __user *le
 
 /* --- set ---------------------------------------------------------------- */
 
-/* Records that options of rule LATE wait, and applies them if receiving has fallen back. */
+/*
+ * Records that options of rule LATE wait. If receiving has fallen back, applies them; but some go
+ * on waiting for the send direction, see afr_tcp_settings_apply_late().
+ */
 static void set_late(struct sock *sk)
 {
 	struct afr_sock *as = afr_sk(sk);
@@ -333,7 +336,10 @@ static int set_recverr(struct sock *sk, int level, sockptr_t value, unsigned int
 	return 0;
 }
 
-/* Is the option also set on the AF_RDMA socket? Not if it concerns the reuseport group of TCP. */
+/*
+ * Is the option also set on the AF_RDMA socket? Not if it sets or removes the program of the TCP
+ * socket's reuseport group.
+ */
 static bool applies_to_afr_sock(int name)
 {
 	return name != SO_ATTACH_REUSEPORT_CBPF && name != SO_ATTACH_REUSEPORT_EBPF &&
@@ -428,8 +434,8 @@ static int set(struct socket *sock, int level, int name, sockptr_t value, unsign
  * @value: its value
  * @len: length of @value in bytes
  *
- * Copies the value before any lock is taken: TCP would copy it under the lock of the TCP socket,
- * and a worker that needs the lock would wait for as long as user memory delays the copy
+ * Copies the value before any lock is taken: TCP would copy some values under the lock of the TCP
+ * socket, and a worker that needs the lock would wait for as long as user memory delays the copy
  * (CVE-2026-53274).
  *
  * Context: Process, sockets unlocked.

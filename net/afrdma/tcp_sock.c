@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The TCP socket of a connection. It is created with the credentials of the caller, or by TCP for
- * accept(), and uses the wait queue of the AF_RDMA socket. Its callbacks are replaced while the
- * connection is started and a direction is framed or undecided.
+ * accept(), and uses the wait queue of the AF_RDMA socket. Its callbacks are replaced once the
+ * connection has been started, until both directions fall back or the connection is finished.
  */
 #include "tcp_sock.h"
 
@@ -98,9 +98,10 @@ static struct afr_conn *conn_of(struct sock *tcp_sk)
 }
 
 /*
- * TCP callbacks. In fallback mode, and for every change of state, they also call the stock
- * callback, which wakes the sleepers of the AF_RDMA socket. In fallback mode, on_write_space()
- * calls only the stock callback and does not schedule the worker.
+ * TCP callbacks: they make the connection worker handle the event. If the event concerns a
+ * direction in fallback mode, or is a change of state, they also call the stock callback, which
+ * wakes the sleepers of the AF_RDMA socket. The worker is left out for write space of a send
+ * direction in fallback mode, and for changes of state that shut_tcp() of close.c causes.
  */
 typedef void (*callback)(struct sock *tcp_sk);
 
@@ -256,9 +257,9 @@ bool afr_tcp_sock_settings(struct afr_conn *conn, bool hide)
  *
  * Window credits limit what the peer may send, so a small SO_RCVBUF need not limit the TCP window.
  * A one-way connection has no credits, but its TCP window is opened as well. A small TCP window
- * would do harm: into a window below one segment, the peer's TCP sends bytes only as window probes,
- * and it postpones its next probe at each acknowledgment that comes with data of this end (RFC
- * 9293, 3.8.6.1; tcp_ack_probe()).
+ * would do harm: into a window below one segment, the peer's TCP sends bytes only as window
+ * probes, and each segment from this end postpones the next probe. So the peer's bytes would wait
+ * for as long as this end keeps sending data (RFC 9293, 3.8.6.1; tcp_ack_probe()).
  *
  * Context: Process, TCP socket unlocked.
  */

@@ -18,7 +18,7 @@
 
 #ifndef AFR_TRACE_ONCE
 #define AFR_TRACE_ONCE
-/* Progress of an attempt to move a connection to RDMA. */
+/* How far a connection has come on its way to RDMA, or that it has left RDMA again. */
 enum afr_trace_step {
 	AFR_STEP_JOIN,		/* client: waits for a link */
 	AFR_STEP_ATTACH,	/* rings registered and ATTACH pending, or ATTACH received */
@@ -98,7 +98,10 @@ DEFINE_EVENT(afrdma_id, afrdma_mr_destroy, TP_PROTO(u64 id), TP_ARGS(id));
 DEFINE_EVENT(afrdma_id_reason, afrdma_link_down,
 	     TP_PROTO(u64 id, unsigned int reason), TP_ARGS(id, reason));
 
-/* TCP handshake or first bytes have settled both modes; @tx and @rx are enum afr_mode. */
+/*
+ * The TCP handshake, or the first bytes or the end of the peer's stream, has settled both modes;
+ * @tx and @rx are enum afr_mode.
+ */
 TRACE_EVENT(afrdma_conn_negotiated,
 	TP_PROTO(u64 id, unsigned int tx, unsigned int rx, unsigned int reason),
 	TP_ARGS(id, tx, rx, reason),
@@ -118,7 +121,7 @@ TRACE_EVENT(afrdma_conn_negotiated,
 		  afr_show_mode(__entry->rx), afr_show_reason(__entry->reason))
 );
 
-/* An attempt to move to RDMA has made a step; @step is enum afr_trace_step. */
+/* A connection has taken a step towards RDMA, or has left it; @step is enum afr_trace_step. */
 TRACE_EVENT(afrdma_conn_upgrade,
 	TP_PROTO(u64 id, unsigned int step, unsigned int reason),
 	TP_ARGS(id, step, reason),

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Send policy: how bytes are divided into writes and frames, and which bytes wait for more. */
+/*
+ * Send policy: the length of pieces and writes, which bytes wait for more, and which writes are
+ * latency-sensitive or bulk.
+ */
 #ifndef AFR_TX_POLICY_H
 #define AFR_TX_POLICY_H
 

@@ -13,8 +13,9 @@
  * @frame: parsed URGENT
  *
  * As in TCP, a later urgent offset replaces an earlier one. The earlier byte becomes an ordinary
- * byte of the stream, but is skipped if it is the next one to read. An offset that was read already
- * or is not later than the current one is only acknowledged.
+ * byte of the stream, but is skipped if it is the next one to read and SO_OOBINLINE is not set. An
+ * offset that was read already or is not later than the current one is only acknowledged. A
+ * one-way connection cannot acknowledge.
  *
  * Context: connection worker.
  * Return: 0.

@@ -14,11 +14,11 @@
  *   peer. In any other context, the worker of a connection that is not detached only reads frames
  *   and sends, and leaves the steps to this one (AFR_F_RESCHEDULE_LINK).
  * - inline in a call of the program while the connection is detached, which saves the switch to a
- *   work item and back: in a call that waits to read or for HELLO, when TCP has bytes
- *   (afr_conn_incoming(), afr_conn_wait_end()); in a shutdown() that shuts down the receive
- *   direction, or comes after one that did (afr_shutdown()); in close() (afr_conn_orphan()); in a
- *   non-blocking send while the send direction falls back (afr_conn_run_wait()). An inline run
- *   must not create sockets, see afr_conn_in_work_item().
+ *   work item and back: in a call that waits to read or for HELLO, when TCP has bytes or its state
+ *   changes (afr_conn_incoming(), afr_conn_wait_end()); in a shutdown() that shuts down the
+ *   receive direction, or comes after one that did (afr_shutdown()); in close()
+ *   (afr_conn_orphan()); in a non-blocking send while the send direction falls back
+ *   (afr_conn_run_wait()). An inline run must not create sockets, see afr_conn_in_work_item().
  */
 #include "close.h"
 #include "conn_rings.h"
@@ -60,7 +60,7 @@ static void run(struct afr_conn *conn)
 	}
 	steps = conn->attach.state == AFR_DETACHED || afr_conn_in_link_work(conn);
 	if (!steps) {
-		set_bit(AFR_F_RESCHEDULE_LINK, &conn->flags);	/* they may wait for the peer */
+		set_bit(AFR_F_RESCHEDULE_LINK, &conn->flags);	/* steps may wait for the peer */
 	} else if (afr_conn_negotiated(conn)) {
 		afr_move_check_upgrade(conn);
 		afr_move_run(conn);

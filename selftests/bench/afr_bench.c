@@ -30,7 +30,7 @@
 #define WARM_ROUNDS	4
 #define WARM_SECONDS	5
 #define BESIDE_SIZE	(64 << 10)
-#define BESIDE_HEAD	0.2	/* seconds that the other stream runs before the measurement */
+#define BESIDE_HEAD	0.2	/* seconds that the --beside stream runs before the round trips */
 #define STACK_SIZE	(64 << 10)
 
 struct conn {

@@ -74,7 +74,7 @@ BOUNDS = [
     Bound("7 redis GET of 16 clients, to SMC-R", GET, (GET, S), ">=", 1.5),
 ]
 
-# Bounds of --quick for further counted costs, which are not targets of the benchmark.
+# Further bounds of --quick on counted costs. They are not targets of the benchmark.
 GUARDS = [
     Bound("posts for 64 KiB, stream", "counts stream posts 65536", None, "<=", 2),
     Bound("completions for 64 KiB, stream", "counts stream completions 65536", None, "<=", 2),

@@ -7,8 +7,8 @@ from itertools import count
 
 from lab import COLUMNS, PEER, SMCTL, Failed, by_name
 
-# redis-benchmark sends REQUESTS[0] requests plus REQUESTS[1] for each client, all multiplied by the
-# pipeline depth.
+# In each of its tests, GET and SET, redis-benchmark sends REQUESTS[0] requests plus REQUESTS[1]
+# for each client, all multiplied by the pipeline depth.
 REQUESTS = 500, 50
 LEAST_PACKETS = 100
 LEAST_SHARE = 0.5                   # of bytes by RDMA; TCP carries a connection's first bytes

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The server: one thread per connection. Threads of closed connections are used again. */
+/*
+ * The server: one thread per connection, and a second one that sends while a stream goes both
+ * ways. The first one serves another connection afterwards.
+ */
 #include <err.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

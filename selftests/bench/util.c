@@ -29,8 +29,8 @@ const struct family families[3] = {
 bool serving;
 
 /*
- * A connection has failed: a client exits, a server ends only the connection and its thread. Other
- * threads may still use @fd, so serve_listener() closes it.
+ * A connection has failed: a client exits, a server ends only the connection and the thread that
+ * called. Another thread may still use @fd, so it is closed not here but in serve_listener().
  */
 static void __attribute__((noreturn)) lost(int fd, const char *what)
 {

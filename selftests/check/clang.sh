@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# To be used as CC: clang compiles the module, as a second compiler that checks it, with the headers
-# of a kernel that was built by gcc. The options of that kernel's configuration that clang, or an
-# older clang, does not know are dropped. The objects are not meant to be run.
+# To be used as CC: clang compiles the module, as a second compiler that checks it, with the
+# headers of a kernel that was built by gcc. Of the compiler options that come with that kernel,
+# those that clang, or an older clang, does not support are dropped. The objects are not meant to
+# be run.
 args=()
 for arg; do
 	case $arg in

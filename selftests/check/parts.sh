@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# The parts of "make check-full", sourced by check.sh after the stages: all tests that the stages
-# leave out, in parts of at most about half an hour that can be run one by one.
+# The parts of "make check-full" and PARTS=rotate, sourced by check.sh after stages.sh: all tests
+# that the stages leave out, in parts of at most about half an hour that can be run one by one.
 #
-# The name of a part is KIND_ARGUMENT..., with _IofN if the kind is split. To run a part, part_KIND
-# is called with these arguments and the slice I/N, which is 1/1 if the kind is not split.
+# A part is a slice of a kind, which is a line of the table below. The name of a kind is
+# FUNCTION_ARGUMENT...; that of a part adds _IofN if the kind has several slices. To run a part,
+# part_FUNCTION is called with these arguments and the slice I/N, which is 1/1 if there is but one.
 : "${src:?}" "${check:?}"	# from check.sh
 
 # Name, number of slices, seconds of each on two cores without KVM, period of "rotate" (N: the part
@@ -156,7 +157,6 @@ on() {
 	esac
 }
 
-# shellcheck disable=SC2034 # as above
 part_table() {
 	on "$1"
 	programs || return
@@ -187,7 +187,8 @@ part_scripts() {
 		in_guests "$guest" 1000 "selftests/$script.sh"
 	done
 	in_guests "$guest" 300 selftests/lab/smoke.sh
-	more=(--mem 3000)	# many connections with both ends in one guest
+	# loopback.sh has both ends of many connections in one guest, mass.sh 4,000 connections.
+	more=(--mem 3000)
 	in_guests "$guest" 1000 selftests/net/loopback.sh quick --no-rogue
 	in_guests "$guest" 600 selftests/net/mass.sh
 	return "${failures:?}"

@@ -56,7 +56,7 @@ known() {
 }
 selftests/check.sh list >"$tmp/stages"
 
-# Print the paths and make targets in backquotes in README.md that do not exist.
+# Print the paths outside build/ and the make targets in backquotes in README.md that do not exist.
 # shellcheck disable=SC2016 # backquotes of Markdown
 {
 	grep -oE '`[A-Za-z._]+/[A-Za-z0-9._/-]*`' README.md | tr -d '`' | grep -v '^build/' |

@@ -31,10 +31,10 @@ FILE = CACHE / "check-results.tsv"
 KEPT = SRC / "Documentation/test-results.tsv"
 FIELDS = ("date", "name", "commit", "dirty", "passed", "failed", "skipped", "seconds", "guests",
           "kernel", "seed")
-# For each file or folder, the stages and parts that depend on it, as a pattern that matches the
-# beginnings of their names with blanks in place of "-" and "_"; "-" means none. lint is in no
-# pattern, since it always runs. If a path is inside another one of this table, a stage depends on
-# it only if the patterns of both match.
+# For each file or folder that not all stages and parts depend on, those that do, as a pattern that
+# matches the beginnings of their names with blanks in place of "-" and "_"; "-" means none. lint
+# is in no pattern: it reads all files, see of_this_tree(). If a path is inside another one of this
+# table, a stage depends on it only if the patterns of both match.
 GUESTS = "siw|uml|vm|table|byzantine|forged|rogue|scripts|mutations"    # run selftests/net
 SCRIPTS = "siw|uml back|uml debug|vm|scripts|mutations"
 BYZANTINE = "uml|byzantine|forged|mutations"

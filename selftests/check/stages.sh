@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 #
 # The stages of check.sh, which sources this file: a table, and a function for each line of it. A
-# function prints KTAP among the output of its commands; it runs in a process of its own, in the
-# source tree, without a terminal.
+# function prints KTAP among the output of its commands (stage_deps() does not: its exit status
+# counts); it runs in a process of its own, in the source tree, without a terminal.
 : "${src:?}" "${lab:?}" "${check:?}" "${logs:?}"	# from check.sh
 
 # Name, maximum duration in seconds on an idle machine (see watch() in check.sh), description; "+"
@@ -242,7 +242,7 @@ stage_vm_6.12() {
 	return "$failures"
 }
 
-# The hostile peer and pacing are left out, as they use nothing that is different in 6.1. Netlink is
+# rogue and pace.sh are left out, as they use nothing that is different in 6.1. Netlink is
 # different there: tools/guest.sh tests it.
 stage_vm_6.1() {
 	programs || return

@@ -33,7 +33,8 @@ say() { printf '%s\n' "$@"; }
 mega() { awk -v n="$1" 'BEGIN { printf "%d MB", n / 1e6 + 0.9 }'; }
 
 # fail WHAT: print that WHAT failed, the cause, and where the logs are. The cause is taken from the
-# part of the log that was written since the step began.
+# part of the log that was written since the step, or the run of the guests, began, and from the
+# report that the guests have written.
 begun=0 run=
 fail() {
 	local cause

@@ -17,7 +17,8 @@ SMCTL = SRC / "build/tools/smctl"
 NETEM = "tc qdisc add dev eth0 root netem {} limit 100000"
 
 # name: (resource, commands that inject the fault, commands that undo it, maximum of its random
-# duration in seconds, times SLOW). In one guest, only one fault per resource is active at a time.
+# duration in seconds, which begin() multiplies by SLOW). In one guest, only one fault per resource
+# is active at a time.
 FAULTS = {
     "loss": ("queue", NETEM.format("loss 3%"), NO_NETEM, 4),
     "delay": ("queue", NETEM.format("delay 30ms 10ms"), NO_NETEM, 4),

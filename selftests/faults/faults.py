@@ -26,9 +26,9 @@ from hosts import ADDRESS, ADDRESS6, OTHER, ROLE, SRC, Broken, Local, Remote, Ro
 OUT = pathlib.Path(os.environ["AFR_OUT"])
 MTU = os.environ["AFR_MTU"]
 
-# RESTORE undoes what a row may have left behind in the network, devices, settings of the module and
-# those sysctls that rows set (SYSCTLS), and brings CPUs online. RESTORED checks the network and
-# rxe0.
+# RESTORE undoes what a row may have left behind in the network, devices, settings of the module
+# and those sysctls that rows set (SYSCTLS), removes verbfault.ko and the cgroup of rows, and
+# brings CPUs online. RESTORED checks the network and rxe0.
 SYSCTLS = ("net/ipv4/tcp_syncookies fs/file-max "
            "net/ipv4/conf/eth0/arp_ignore net/ipv4/conf/all/arp_ignore")
 RESTORE = """

@@ -16,11 +16,14 @@ struct header {
 	uint64_t limit;
 };
 
-/* A direction of a connection. Times are those of now(); pauses are reported of receiving only. */
+/*
+ * A direction of a connection. Times are those of now(). Only pauses in receiving are reported:
+ * each byte, start() and the command "mark" end one pause and begin the next.
+ */
 struct dir {
 	struct flow flow;
-	double last;		/* time of the last byte */
-	double worst;		/* longest pause since the command "mark" */
+	double last;		/* when the current pause began */
+	double worst;		/* longest pause that ended by a byte since start() or "mark" */
 	bool over;
 };
 
@@ -42,7 +45,7 @@ struct load_options {
 	int port, conns, user_timeout, buf, backlog;
 	int cycles;		/* connections in all; 0: as many as conns */
 	int limit;		/* bytes each way; 0: until the command "end" */
-	int rate;		/* KiB per second, each way and connection; 0: no limit */
+	int rate;		/* KiB per second that a connection may send; 0: no limit */
 	int chunk;		/* maximum bytes per call */
 	bool tcp, blocking;
 	bool half;		/* keep sending after the peer's end of stream */
@@ -53,7 +56,8 @@ extern struct conn *conns[SLOTS];
 /* The command "end" was read: begin no connections, and end those that have no --limit. */
 extern bool ending;
 extern int begun;		/* connections begun so far */
-extern pthread_mutex_t lock;	/* protects conns, sums, and members of a conn that threads share */
+/* Protects conns, sums, and in a conn that has started: threads, err, offsets and pauses. */
+extern pthread_mutex_t lock;
 
 /* ---- statistics (load_sum.c) ---- */
 

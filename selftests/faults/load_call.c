@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The socket calls of afr_load, one per function call. */
+/* The calls of send(), recv() and shutdown() in afr_load: at most one per function call. */
 #define _GNU_SOURCE
 #include "load.h"
 
@@ -41,7 +41,10 @@ static void end_tx(struct conn *c)
 	c->tx.over = true;
 }
 
-/* One send(), or shutdown() at the end. Returns true if bytes were sent. */
+/*
+ * One send(), or shutdown() at the end, or neither if the rate allows no byte yet. Returns true if
+ * bytes were sent.
+ */
 bool push(struct conn *c)
 {
 	static __thread uint8_t buf[CHUNK_MAX];
@@ -81,7 +84,8 @@ bool pull(struct conn *c)
 		c->peer_ended = true;
 		c->rx.over = true;
 		if (c->head.limit && c->rx.flow.off != c->head.limit) {
-			errno = ENODATA;	/* the peer's program was killed */
+			/* too early: the peer's program was killed, or a call of it failed */
+			errno = ENODATA;
 			failed(c);
 		}
 		return false;

@@ -12,7 +12,7 @@ bool ending;
 int begun;
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Sums over connections that have ended. */
+/* Sums over connections that have ended; @scarce: calls that lacked a resource, see load.c. */
 static struct {
 	long clean, failed, scarce, errors[ERRNO_MAX];
 	uint64_t tx, rx;
@@ -45,9 +45,9 @@ static long *error_count(int err)
 }
 
 /*
- * A call failed with errno: ends both directions, and counts the error. A socket reports an error
- * once, to one of the two threads of a connection. The other thread may have failed with EPIPE
- * before; then the error of the socket replaces EPIPE.
+ * A call failed with errno: ends both directions, and counts the first error of the connection. A
+ * socket reports an error once, to one of the two threads of a connection. The other thread may
+ * have failed with EPIPE before; then the error of the socket replaces EPIPE.
  */
 void failed(struct conn *c)
 {

@@ -9,7 +9,7 @@ import dataclasses
 LINK_TIMEOUT_MS = 2000          # net.afrdma.link_timeout_ms of the rows
 # Milliseconds within which a silent link must be detected, and its streams continue on TCP.
 NOTICED = 2 * LINK_TIMEOUT_MS + 1000
-RTO = 1000                      # milliseconds that a lost segment of TCP may add
+RTO = 1000                      # milliseconds that a lost segment of TCP may add to a pause
 
 
 @dataclasses.dataclass
@@ -26,11 +26,15 @@ class Row:
     undo: str = ""
     other: str = ""
     other_undo: str = ""
-    hold: float = 3             # seconds between fault and undo; see also dead_host()
-    stall: int = NOTICED        # longest pause that is allowed, in milliseconds
+    # Seconds between fault and undo. In rows of handshake(), 0: undo when the new connections have
+    # ended; see also dead_host().
+    hold: float = 3
+    # Longest pause that is allowed, in milliseconds; F20 adds hold to it, F34 twice hold.
+    stall: int = NOTICED
     back: float = 40            # seconds in which all streams must return to RDMA; 0: not checked
-    # If not empty, the streams must end with one of these errors; in rows of some functions of
-    # special.py, they may. If empty, the streams must continue.
+    # If not empty, all streams must end, at least one of them with an error; only these errors are
+    # allowed. In rows of some functions of special.py, all may end without an error. If empty, the
+    # streams must continue.
     errors: frozenset = frozenset()
     within: int = 0             # maximum milliseconds from the fault to such an error
     load: tuple = ()            # more options for afr_load
@@ -229,7 +233,8 @@ ROWS = [
         within=5000, quick=True),
     Row("F24", "half-closed, then the link is lost", how="half_closed", stall=2000),
     Row("F25", "listener closed in the middle of handshakes", how="listener_churn", seconds=25),
-    # With SYN cookies TCP resets a client when its first data arrives while the backlog is full.
+    # With SYN cookies and a full backlog, TCP drops a client's first segment of data, and answers
+    # later ones, whose sequence numbers do not match the cookie, with a reset.
     Row("F26", "accept backlog full", "sysctl -qw net.ipv4.tcp_syncookies=0",
         "sysctl -qw net.ipv4.tcp_syncookies=1", how="full_backlog", roles="b", seconds=40),
     Row("F27.1", "no file descriptors: EMFILE", how="no_descriptors",

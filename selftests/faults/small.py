@@ -223,7 +223,8 @@ def namespaces():
 
 def namespace(seed, *command):
     rng = random.Random(seed)
-    # After a namespace has ended, the kernel frees it only when another one ends.
+    # After a namespace has ended, the kernel frees it only when another one ends. So end one here:
+    # then this count and the later ones all include one that is not yet freed.
     subprocess.run(["unshare", "-n", "true"], check=True)
     time.sleep(1)
     before = namespaces()

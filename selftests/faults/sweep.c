@@ -18,7 +18,8 @@
  * of them, for failures from which the kernel does not recover by itself.
  *
  * After each pass both sockets are closed, and their TCP connections must soon disappear from
- * /proc/net/tcp. Leaks are detected by the ledger of the lab. The output is KTAP, a line per call.
+ * /proc/net/tcp. Leaks are detected by the ledger of the lab. The output is KTAP: a line per call,
+ * or, with --workers, one for each of the two series of passes.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -31,8 +32,8 @@
 #define NTH_MAX		2000
 #define PIECE		20000
 #define HANG		60	/* seconds of run_pass() after which SIGALRM interrupts a call */
-#define ROUNDS_MAX	2000	/* rounds of PIECE bytes each way, after which upgrade() fails */
-#define WORKERS_TIME	3	/* with --workers: seconds after which a stream may stay on TCP */
+#define ROUNDS_MAX	2000	/* rounds of PIECE bytes each way until upgrade() gives up */
+#define WORKERS_TIME	3	/* with --workers: seconds until upgrade() gives up */
 #define WORKERS_END	20	/* passes in which workers fail during the last calls */
 #define GONE		15	/* seconds for TCP to end a connection closed at both ends */
 
@@ -45,7 +46,10 @@ static int fail_nth_fd;
 static int port = 7400;
 static const char *repair;
 
-/* The point that fails in this pass: @nth of @call; 0: none, all calls must succeed. */
+/*
+ * The point that fails in this pass: @nth of @call; 0: none, all calls must succeed. With
+ * --workers, @call is "", and @nth is a point of the workers.
+ */
 static struct {
 	const char *call;
 	int nth;
@@ -291,7 +295,10 @@ static bool settled(int fd)
 	return info.tx_path == AFRDMA_PATH_RDMA && info.rx_path == AFRDMA_PATH_RDMA;
 }
 
-/* Carries bytes both ways until both ends have settled(). */
+/*
+ * Carries bytes both ways until both ends have settled(). Gives up at a limit, which is a failure
+ * only without --workers.
+ */
 static void upgrade(struct life *l)
 {
 	double end = now() + WORKERS_TIME;
@@ -481,8 +488,9 @@ static void set_workers(int nth)
 }
 
 /*
- * Runs one connection. Failures are injected into the kernel workers until it is on RDMA, or with
- * @at_end only during its last calls. Returns false if an error ended the connection.
+ * Runs one connection. Failures are injected into the kernel workers until upgrade() has returned,
+ * or with @at_end only during the last calls. Returns false if the connection could not be opened,
+ * or ended before the last calls.
  */
 static bool workers_life(int nth, bool at_end)
 {

@@ -52,7 +52,7 @@ esac
 case $name in
 *debug*)	args+=(CONFIG_AFRDMA_DEBUG=y) ;;
 esac
-# Unless an argument selects another compiler, this is Debian's default gcc, as for the kernel.
+# The compiler is Debian's default gcc, as for the kernel, unless an argument selects another one.
 nice -n 5 make "${args[@]}" "$@" modules >&2
 
 ko=$(find "$out" -name afrdma.ko | head -n 1)

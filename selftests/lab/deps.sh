@@ -8,7 +8,7 @@
 #   deps.sh --plan		print the size of the download, if any: "PACKAGES BYTES"
 #
 # If one of the packages would change what this machine boots, none is installed, and deps.sh fails.
-# No package is removed, and no service is started.
+# No package is removed. No service is started, unless the machine's own policy-rc.d allows it.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -38,7 +38,8 @@ as_root() {
 	fi
 }
 
-# Run apt-get; it waits while another apt holds the lock (unattended upgrades, another deps.sh).
+# Run apt-get. It waits up to 600 s while another apt (unattended upgrades, another deps.sh) holds
+# dpkg's lock; "update" fails at once if another one holds the lock of the package lists.
 apt() {
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
 		-o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 "$@"

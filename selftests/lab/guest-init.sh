@@ -33,8 +33,8 @@ power_off() {
 	mv "$AFR_OUT/exit.tmp" "$AFR_OUT/exit"
 	sync
 	echo o >/proc/sysrq-trigger
-	# sysrq does not power off UML, but reboot(2) does. A VM is powering off already, and may be
-	# unable to read busybox: hide that error.
+	# sysrq powers off later, in a work item; use reboot(2) in case it does not. A VM that is
+	# powering off already may be unable to read busybox: hide that error.
 	"$run/busybox" poweroff -f 2>/dev/null
 	while :; do sleep 1; done
 }
@@ -95,7 +95,7 @@ load_modules() {
 	chmod 755 /run/afr/modprobe
 	sysctl -qw kernel.modprobe=/run/afr/modprobe
 	modprobe -q virtio_net || give_up "no virtio_net"
-	# rxe needs one of the crc32 drivers, but does not request it.
+	# rxe needs one of the crc32 drivers, but modprobe does not load one with rdma_rxe.
 	modprobe -q crc32-pclmul || modprobe -q crc32_generic
 	for m in ib_core ib_uverbs rdma_rxe ib_cm iw_cm rdma_cm rdma_ucm; do
 		modprobe "$m" || give_up "modprobe $m failed"

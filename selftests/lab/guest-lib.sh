@@ -5,14 +5,15 @@
 #
 #	. "$AFR_LAB/guest-lib.sh"
 #
-# barrier NAME [SECONDS]	wait for the other guest; false if it has ended, or after SECONDS
+# barrier NAME [SECONDS]	wait until the other guest is here, too; false if it ends
+#				without having been here, or after SECONDS
 # wait_for SECONDS CMD...	true as soon as CMD succeeds; false after SECONDS
 # say WORDS			print a line on the console
 # ok NAME, not_ok NAME WHY, skip NAME WHY
 #				print one KTAP line; any not_ok fails the run
 # check NAME CMD...		ok if CMD succeeds, else not_ok
 # put KEY VALUE, get KEY [SECONDS]
-#				pass a small value to the other guest
+#				pass a small value to the other guest; print the one that it passed
 # cut_network, mend_network	drop all packets of this guest; stop dropping them
 #
 # Scripts that must stop at a failure use "set -euo pipefail". The NAME of a barrier and a KEY are
@@ -54,8 +55,8 @@ afr_exists() {
 	afr_other_ended=yes
 }
 
-# afr_wait_file FILE SECONDS: wait for a file of the other guest; false if that guest has ended, or
-# after SECONDS.
+# afr_wait_file FILE SECONDS: wait for a file of the other guest; false if that guest ends without
+# creating it, or after SECONDS.
 afr_wait_file() {
 	afr_other_ended=no
 	wait_for "$2" afr_exists "$1" || return 1

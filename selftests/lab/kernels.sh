@@ -58,8 +58,9 @@ progress() {
 	say "$what: done in $((SECONDS - start)) s"
 }
 
-# with_lock NAME COMMAND...: run COMMAND, which makes entry NAME, while no other process does. A
-# process that had to wait finds the entry complete.
+# with_lock NAME COMMAND...: run COMMAND, which makes an entry, under lock NAME, so that only one
+# process makes it. COMMAND returns at once if the entry is complete: a process that had to wait
+# finds it so, unless the other one failed.
 with_lock() {
 	local lock=$cache/$1.lock
 	shift
@@ -183,7 +184,7 @@ vm_metapackage() {
 
 vm_package() {
 	local meta pkg
-	# apt takes half a second: call it only once.
+	# apt takes half a second: do not call it again if make_vm has stored the name.
 	if [ -n "${vm_packages[$1]:-}" ]; then
 		echo "${vm_packages[$1]}"
 		return
@@ -233,7 +234,8 @@ fetch_image() {
 
 headers_entry() { echo "$cache/linux-headers-$(vm_release "$1")"; }
 
-# Print the package of the headers of kernel $1, and the packages of this kernel that it needs.
+# Print the package of the headers of kernel $1, and the linux-headers and linux-kbuild packages
+# that it depends on.
 headers_packages() {
 	local pkg
 	pkg=linux-headers-$(vm_release "$1")
@@ -262,8 +264,8 @@ make_busybox() {
 		with_lock busybox fetch "$cache/busybox" busybox-static test -x bin/busybox
 }
 
-# The initramfs of a VM: busybox, and the modules to mount the root of the host. Its name contains
-# the release, and a hash of busybox and vm-init.sh.
+# The initramfs of a VM: busybox, vm-init.sh as /init, and the modules to mount the root of the
+# host. Its name contains the release, and a hash of busybox and vm-init.sh.
 initrd_vm() {
 	local name=$1 root release init busybox hash out tmp module n=0
 	init=$here/vm-init.sh

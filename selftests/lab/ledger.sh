@@ -4,6 +4,7 @@
 # Objects that a test must release, counted before and after it by guest-init.sh and forged.sh. Each
 # comparison prints one KTAP line "ledger: ..."; a difference fails the run.
 #
+# ledger_take and ledger_compare are called with the name of one of two comparisons:
 #   load	before afrdma.ko is loaded and after it is unloaded
 #   test	before and after the test, with the module loaded
 
@@ -23,8 +24,8 @@ rdma_counts() {
 	}'
 }
 
-# Print the numbers of TCP sockets. Sockets in TIME_WAIT are ended first: they hold no object of the
-# module, and would last a minute.
+# Print the numbers of TCP sockets in use and of orphans. Neither includes sockets in TIME_WAIT,
+# which hold no object of the module; these are ended as well, since they would last a minute.
 socket_counts() {
 	ss -K state time-wait >/dev/null 2>&1
 	awk '/^TCP6?:/ {
@@ -115,7 +116,8 @@ ledger_refcount() {
 
 ### Trace: each X_create must have an X_destroy
 
-# The ledger has its own trace instance, so tests can use the global trace buffer and other ones.
+# The ledger has its own trace instance, so tests can use the global trace buffer and other
+# instances.
 trace=/sys/kernel/tracing/instances/ledger
 
 trace_start() {

@@ -5,8 +5,9 @@
 #
 #   splat-scan.sh LOGFILE
 #
-# Prints the first 31 lines of each report and exits with 1; prints nothing and exits with 0 if
-# there is none; exits with 2 if it cannot read LOGFILE.
+# Ignores reports that foreign() recognises. Prints the first 31 lines of each other report and
+# exits with 1; prints nothing and exits with 0 if there is none; exits with 2 if it cannot read
+# LOGFILE.
 set -euo pipefail
 
 if [ $# -ne 1 ] || [ ! -r "$1" ]; then

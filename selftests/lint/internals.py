@@ -81,7 +81,9 @@ def call_lists(text):
 
 
 def check_calls(code, text):
-    # (indentation + 1, words in the body) of a function; (indentation, None) of a line in brackets
+    # The lines above that concern the current one. A function is (indentation + 1, words in its
+    # body), as it concerns only lines indented deeper; a line in brackets is (indentation, None),
+    # as it also concerns lines at its own indentation.
     above = []
     for number, indent, line in call_lists(text):
         if indent is None:

@@ -12,7 +12,7 @@ cd "$src"
 
 # Types of checkpatch messages that are ignored in a file.
 excused() {
-	# A macro that expands a list need not use all of its columns.
+	# A macro that is applied to each row of a list need not use all columns.
 	echo MACRO_ARG_UNUSED
 	case ${1##*/} in
 	# Tracepoints have a different layout.
@@ -23,6 +23,7 @@ excused() {
 	# in the rows are not split.
 	netns.h | reason.h | support.h)
 			echo COMPLEX_MACRO LONG_LINE LONG_LINE_STRING ;;
+	# Here, the macro for one row expands to an array element, or to a case with a return.
 	netns.c | reason.c)
 			echo BRACKET_SPACE COMPLEX_MACRO MACRO_WITH_FLOW_CONTROL \
 				TRAILING_SEMICOLON ;;

@@ -89,7 +89,7 @@ def words(text):
 
 def table(head, rows):
     """A simple table of reStructuredText; empty cells are filled."""
-    # In reStructuredText a word that ends with "_", as in "AFR_OPT_*", would be a reference.
+    # "_" and "*" can be markup in reStructuredText: escape them in names such as "AFR_OPT_*".
     rows = [[cell.replace("_*", r"\_\*") or "\\" for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in [head] + rows) for i in range(len(head))]
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Sockets that connect or listen again, after a connection or a listener has ended. */
+/* connect(AF_UNSPEC), connect() after a disconnect, listen() after or beside connect(). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netinet/in.h>
@@ -206,8 +206,8 @@ static void *listens(void *arg)
 }
 
 /*
- * Connects to the listener @fd of this host. If the child inherited an offer, the kernel would
- * crash.
+ * Connects to @fd, a listener of this host. If the TCP socket of the new connection inherited the
+ * sk_state_change of an offer, the kernel would crash.
  */
 static void try_listener(int fd, int family)
 {

@@ -60,7 +60,7 @@ arrives() {
 no_link() { [ "$(smctl -j link)" = "[]" ]; }
 is_upgrading() { smctl conn mode framed role client reason UPGRADING >/dev/null 2>&1; }
 
-# port_down REASON: b drops all RDMA packets that arrive, and a's RDMA port goes down while a waits
+# port_down REASON: b drops all RoCE packets that arrive, and a's RDMA port goes down while a waits
 # for b's answer to the connect request of a link. The connection must then be on TCP for REASON (a
 # number), and move to RDMA after the port is up again.
 port_down() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Connecting: addresses, waiting for connect(), refused connections. */
+/* Connecting: addresses, waiting for connect(), refusals. Also properties of the socket family. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <sys/epoll.h>
@@ -580,7 +580,7 @@ static void refused_then_good_server(void)
 	accept_exchange();
 }
 
-/* ---- properties of the socket family ---- */
+/* ---- properties of the socket family; connect() after a connection has ended ---- */
 
 static void family(void)
 {

@@ -33,8 +33,8 @@ static bool starts_with(const char *line, const char *word)
 }
 
 /*
- * Reads the next line. The row fails if the other side has failed or is gone, and is skipped if the
- * other side has skipped it.
+ * Reads the next line. Ends this process, that of the row or the runner, by fail() if the other
+ * side has failed or is gone or the line is too long, by skip() if the other side skips the row.
  */
 void control_readline(char *line, size_t size)
 {

@@ -60,7 +60,7 @@ FRAMED = 4              # AFRDMA_MODE_FRAMED
 PATH_RDMA = 1
 CHUNK = 1 << 15
 LEFT = 100000                   # bytes that "leave" sends on each connection
-PAGES = 8                       # seconds until "unread" restores mem_max, so that rings can grow
+PAGES = 8                       # seconds until "unread" with "read" restores mem_max
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -302,9 +302,10 @@ def unread(host, port, then):
         print(f"{sent} bytes sent: {info(conn)}")
         conn.settimeout(20)
         begin = time.monotonic()
-        # Restore mem_max after PAGES seconds: the peer has then read, its window credit has
-        # arrived, and no window probe of TCP is due, so that only the new limit can wake the
-        # connection worker.
+        # Restore mem_max after PAGES seconds. By then the peer has read, but its CREDIT is behind
+        # DATA for which the receive ring gets no page, and no window probe of the peer's TCP is
+        # due soon. So send() returns in time only if the connection worker by itself tries again
+        # to get a page.
         if then == "read":
             threading.Timer(PAGES, limit.write_text, [before]).start()
         conn.sendall(left + bytes(1 << 20))

@@ -96,8 +96,8 @@ stream_survives() {
 resumed() { smctl stats name resume_tx | grep -qE 'resume_tx +[1-9]'; }
 smctl() { "$AFR_SRC/build/tools/smctl" "$@"; }
 
-# b becomes unreachable: keepalive declares the link dead, the stream moves to TCP, and there
-# TCP_USER_TIMEOUT ends it.
+# b becomes unreachable: keepalive declares the link dead, guest a sends RESUME on TCP, and as b
+# does not acknowledge it, TCP_USER_TIMEOUT ends the connection.
 host_dies() {
 	local port=7102
 	if [ "$AFR_ROLE" = b ]; then

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Position-coded streams. Every byte is a function of seed, row, variant, connection,
- * direction and offset. A lost, repeated, reordered or foreign byte is detected at once,
- * and a search near its offset tells to which stream and offset the wrong bytes belong.
+ * direction and offset. A lost, repeated, reordered or foreign byte is detected at once.
+ * A search near its offset, and near offset 0 of the row's connections, tells to which
+ * stream and offset the wrong bytes belong.
  */
 #define _GNU_SOURCE
 #include <endian.h>

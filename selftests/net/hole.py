@@ -29,8 +29,8 @@ from pace import BYE, ECHO, SINK, connected, counter, send_data, send_size, tran
 
 AFRDMA_RDMA, NEVER, ALWAYS = 2, 1, 2
 LINK_SHORT = 64
-# How many work items a workqueue executes at the same time by default, 256 or more. Read from a
-# workqueue of the kernel that uses the default.
+# File with the number of work items that a workqueue executes at the same time by default, 256 or
+# more: the kernel's workqueue "writeback" has the default.
 MAX_ACTIVE = pathlib.Path("/sys/devices/virtual/workqueue/writeback/max_active")
 SILENT = """add table inet hole; add chain inet hole in { type filter hook input priority 0; }
             add rule inet hole in udp dport 4791 counter drop"""
@@ -41,7 +41,7 @@ PAUSE = 0.5             # seconds: a MiB that takes longer counts as a stall
 STALLS = 7
 BRIEF = 4               # connections, each with a link of its own
 PATIENCE = 30           # seconds until an expected state must be reached
-CALM = 5                # seconds for which this state must then last
+CALM = 5                # seconds on TCP with few stalls: all in "small", two fewer in "crowd"
 
 
 def links(smctl):

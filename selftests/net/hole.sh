@@ -3,8 +3,8 @@
 #
 # For the lab (selftests/lab/run), in both guests: a link uses the path MTU of the TCP connection.
 # If the path loses RDMA packets of that size, the next link uses small packets; if the path loses
-# these, too, no new link is tried for a while. Also tests the loss of connect requests, and devices
-# that do not answer, see hole.py.
+# these, too, no new link is tried for a while. Also tests idle links that the peer disconnects,
+# the loss of connect requests, and devices that do not answer, see hole.py.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Unusual programs: random calls, connections ended in random ways, descriptors closed while calls
- * use them. (rogue tests hostile peers.)
+ * Unusual programs: random calls, connections ended in random ways, descriptors closed while in
+ * use, options set beside transfers. (rogue tests hostile peers.)
  */
 #define _GNU_SOURCE
 #include <sys/epoll.h>
@@ -237,7 +237,7 @@ static void churn_server(void)
 	free(threads);
 }
 
-/* ---- descriptors closed while calls use them ---- */
+/* ---- descriptors closed while in use; options set beside transfers ---- */
 
 /* recv() holds a reference on the socket, so a concurrent close() only removes the descriptor. */
 static void *recv_kept(void *arg)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What AFRDMA_INFO reports: the role, the byte counts, and why a connection is not on RDMA. */
+/* What AFRDMA_INFO reports: role, byte counts, ring sizes, and why a connection is not on RDMA. */
 #define _GNU_SOURCE
 #include "proto/reason.h"
 #include "test.h"
@@ -35,7 +35,7 @@ static void want_bytes(int fd, const struct afrdma_info *before, uint64_t tx, ui
 		before->rx_bytes_tcp - before->rx_bytes_rdma, rx);
 }
 
-/* In every mode: the end that called accept() is the server; all bytes are counted, FIN is not. */
+/* In every variant, the end that called accept() is the server; all bytes count, FIN does not. */
 static void role_and_bytes(void)
 {
 	size_t mine = run.server ? 30000 : 20000, theirs = run.server ? 20000 : 30000;

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab (selftests/lab/run), in both guests: limits of net.afrdma are set so low, one at a
-# time, that a connection exceeds them. The connection must work on TCP and report a reason, or be
-# reset if the limit is orphans_max, and a counter of refusals must increase.
+# For the lab (selftests/lab/run), in both guests: limits of net.afrdma, and the module parameter
+# orphans_max, are set low, one at a time. A connection that exceeds one must work on TCP, or be
+# reset if the limit is orphans_max; connections within the limits must not suffer. Some tests also
+# check the reason, or that a counter of refusals increases.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -161,11 +162,11 @@ no_pages() {
 	barrier "over $port"
 }
 
-# unread reset|read WHEN: guest a sends without reading until send() blocks. Bytes from b wait in
-# a's TCP socket meanwhile, as a's receive ring gets no more pages. Then b resets the connection
-# ("reset"), and send() must fail; or b reads and mem_max of a is restored ("read"), and send() must
-# return soon. The name of the test ends in "send() returns when WHEN". Upgrades are off, since an
-# attempt would wake the connection worker.
+# unread reset|read WHEN: with mem_max 0, guest a sends without reading until send() blocks.
+# Meanwhile bytes from b wait in a's TCP socket, as a's receive ring gets no more pages. Then b
+# resets the connection ("reset"), and send() must fail; or b reads and mem_max of a is restored
+# ("read"), and send() must return soon. The name of the test ends in "send() returns when WHEN".
+# Upgrades are off, since an attempt would wake the connection worker.
 unread() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then
@@ -221,7 +222,8 @@ refused groups_max 0 a GROUP_LIMIT over_limit
 refused attaches_max 0 a ATTACH_LIMIT over_limit
 refused link_requests_max 0 b CONNECT_FAILED over_limit
 refused groups_max 0 b GROUP_LIMIT over_limit peer
-# This test creates the first link; groups_max and link_requests_max must be tested before that.
+# This test creates the first link. A connection that can use an existing link needs neither a new
+# group nor a link request, so groups_max 0 and link_requests_max 0 are tested before it.
 refused attaches_max 0 b ATTACH_LIMIT over_limit peer
 refused mem_max 120 a RING_LIMIT ring_no_memory
 prefix

@@ -91,7 +91,7 @@ static bool asked_for(enum variant variant)
 	return opt.family_tcp || in_list(opt.variants, name, name);
 }
 
-/* With --quick, a QUICK row runs only in its first selected variant: rdma, if that is selected. */
+/* With --quick, a QUICK row runs only in the first variant that is allowed() and asked_for(). */
 static bool quick(const struct row *row, enum variant variant)
 {
 	if (row->flags & QUICK_ALL)
@@ -111,7 +111,7 @@ static bool selected(const struct row *row, enum variant variant)
 	       in_list(opt.only, row->name, full) && (!run.quick || quick(row, variant));
 }
 
-/* Calls @act, if given, for each selected pair of row and variant; returns the number of pairs. */
+/* Calls @act, if any, for each selected pair of row and variant in the slice; returns how many. */
 static int for_each_row(void (*act)(const struct row *row, enum variant variant))
 {
 	int count = 0, seen = 0;
@@ -221,7 +221,7 @@ static void kill_row(pid_t pid, bool ended)
 	}
 }
 
-#define FRAMED_SECONDS	2	/* time for a connection of the row to become framed */
+#define FRAMED_SECONDS	2	/* how long to wait after a row for its connection to be framed */
 
 /*
  * If both ends use AF_RDMA and the row is not UNFRAMED, checks that a connection of this host has

@@ -19,7 +19,7 @@ static size_t share(void)
 	return amount(256 * KIB, 64 * KIB);
 }
 
-/* Identifies the connection to the server, which may accept connections in another order. */
+/* Tells the server the number of this connection: accept() may return them in another order. */
 static void send_number(int fd, uint32_t number)
 {
 	WANT_EQ(SYS(send(fd, &number, sizeof(number), MSG_NOSIGNAL)), sizeof(number));
@@ -52,7 +52,7 @@ static void open_all(int *fds)
 	}
 }
 
-/* Checks the path of all connections; each carried its number, and @bytes in both directions. */
+/* Checks the path of each connection: its number went to the server, and @bytes went each way. */
 static void check_all(const int *fds, uint64_t bytes)
 {
 	uint64_t number = sizeof(uint32_t);

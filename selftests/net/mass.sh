@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab, in both guests: opens $COUNT connections (default 4,000) and moves them to RDMA;
-# then, three times, resets half of the remaining ones all at once. The cleanup of these must not
-# delay the others. The guests need a megabyte of memory for every two connections (run --mem).
+# For the lab, in both guests: opens $COUNT connections (a multiple of 250, default 4,000) and
+# moves them to RDMA; then, three times, resets half of the remaining ones all at once. The cleanup
+# of these must not delay the others. Each guest needs a megabyte of memory for every two
+# connections (run --mem).
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh

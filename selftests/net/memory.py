@@ -97,7 +97,8 @@ def echo(port, reason, count):
     listener = listen(port, count)
     for number in range(count):
         conn, _ = listener.accept()
-        # The ring has pages for 16 KiB only; poll() must report these even if SO_RCVLOWAT is CHUNK.
+        # The receive ring gets pages for 16 KiB only: when these are full, poll() must report
+        # POLLIN, although SO_RCVLOWAT is CHUNK.
         if number:
             conn.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, CHUNK)
         poll = select.poll()

@@ -7,7 +7,7 @@
 # report the reason. No single peer or user gets all the memory that pinned rings may use, not even
 # by leaving RDMA with unread bytes. Idle connections that have left RDMA, and connections that have
 # ended, hold no pages.
-# shellcheck disable=SC2317 # functions are called by "wait_for"
+# shellcheck disable=SC2317 # functions are called by "wait_for", "check" and "$part"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"
@@ -70,8 +70,8 @@ stream_to() {
 }
 
 # User 1 fills the quarter of b's ring memory that is for connections on TCP, with bytes that its
-# server does not read. Another user still gets RDMA. If the limit is so low that the pages left for
-# RDMA do not suffice for one connection, the streams of that user continue on TCP.
+# server does not read. User 2 still gets RDMA. When mem_max of b is so low that the pages left for
+# RDMA do not suffice for one connection, the streams of user 2 continue on TCP.
 unread() {
 	local server
 	if [ "$AFR_ROLE" = b ]; then

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Single calls: sizes, vectors, zero lengths, signals. */
+/* Calls that send and receive: sizes, vectors, several messages, zero lengths, signals. */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <netinet/tcp.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Misuse, compared with TCP. Sockets that are closed right after connect() or accept(). */
+/* Misuse, compared with TCP. close() right after connect() or accept(); bytes before accept(). */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 
@@ -294,7 +294,7 @@ static void misuse(void)
 		got = m->act(own);
 		own_errno = got < 0 ? errno : 0;
 		if (m->act == act_getsockname && speaks_rdma())
-			want = want / 1000 * 1000 + got % 1000;	/* the family may differ */
+			want = want / 1000 * 1000 + got % 1000;	/* ignore the family */
 		if (want != got || tcp_errno != own_errno)
 			fail("%s: %ld (%s), but TCP gives %ld (%s)", m->name, got,
 			     strerror(own_errno), want, strerror(tcp_errno));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Socket options and ioctls: they work or fail as with TCP. */
+/* Socket options and ioctls: they work or fail as with TCP, but some options may be refused. */
 #define _GNU_SOURCE
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
@@ -151,7 +151,7 @@ static void so_error(void)
 struct known {
 	const char *name;
 	int level, option, value;
-	bool set_only;		/* getsockopt() does not return the value set */
+	bool set_only;		/* only setsockopt() is compared, not getsockopt() */
 };
 
 #define OPTION(level, option, value)		{ #option, level, option, value, false }
@@ -232,7 +232,7 @@ static struct outcome try_option(int fd, const struct known *k)
 	return o;
 }
 
-/* AF_RDMA may refuse an option that has no meaning for it, but not accept it without effect. */
+/* Either call on AF_RDMA may fail with EOPNOTSUPP; else it must return what TCP returns. */
 static void compare_option(const struct known *k, struct outcome own, struct outcome tcp)
 {
 	at(__FILE__, __LINE__, k->name);
@@ -267,7 +267,7 @@ static void options_connected(void)
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
 		if (known[i].option == TCP_MAXSEG && known[i].level == IPPROTO_TCP)
-			continue;	/* the result depends on the path's MTU */
+			continue;	/* reads the current MSS, which may differ */
 		compare_option(&known[i], try_option(own, &known[i]), try_option(tcp, &known[i]));
 	}
 	barrier("set");

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# oracle.sh [BUILD] [OPTIONS OF afr_test]
+# oracle.sh [BUILD [OPTIONS OF afr_test]]
 #
 # Runs all rows that have the variant tcp, or those that OPTIONS select, between two processes in a
 # network namespace of their own. This checks the tests, not the module: a row that fails on TCP

@@ -296,7 +296,7 @@ static void policy_server(void)
 
 /* ---- the other SOL_AFRDMA options ---- */
 
-/* Wrong values, lengths and options of level SOL_AFRDMA are refused. */
+/* Wrong values, lengths, pointers and options of level SOL_AFRDMA are refused. */
 static void option_errors(void)
 {
 	int fd = new_socket(0), value = 100000;

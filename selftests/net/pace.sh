@@ -6,7 +6,7 @@
 #   only then;
 # - connections can leave a link that many others use;
 # - a peer gets more links when there are many connections to it;
-# - the default ring size depends on the free memory.
+# - the default ring size depends on sndbuf, rcvbuf, mem_max and the rings of open connections.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -61,7 +61,7 @@ check "rings: smaller when much is promised" timeout 60 python3 "$pace" many 4
 # peer gets at most half of the memory that rings on RDMA may have.
 echo 60000 | tee "$module" >"$space"
 barrier "rings seen"
-# Connections share one link until they are many; a link that no connection uses goes at once.
+# A few connections share one link, and a link that no connection uses is closed at once.
 echo 1 >/proc/sys/net/afrdma/links_per_group
 echo 0 >/proc/sys/net/afrdma/link_linger_ms
 if [ "$AFR_ROLE" = b ]; then

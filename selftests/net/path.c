@@ -247,8 +247,9 @@ void path_check_alone(int fd, uint64_t tx, uint64_t rx)
 }
 
 /*
- * Checks that the row sent @tx and received @rx bytes on the path that the variant requires.
- * Both sides call it when they have read all bytes, with the connection still open.
+ * Checks that the connection uses the path that the variant requires; in variants rdma and cold
+ * also that this side sent @tx and received @rx bytes. Both sides call it when they have read all
+ * bytes, with the connection still open.
  */
 void path_check(int fd, uint64_t tx, uint64_t rx)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Socket filters, ICMP errors, and policies that deny RDMA to connections and to namespaces. */
+/* Socket filters, ICMP errors, policies that deny RDMA, sockets in unprivileged namespaces. */
 #define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/sockios.h>
@@ -240,9 +240,9 @@ static void block_off(void)
 }
 
 /*
- * Adds IPsec policies that block the stream, and one of higher priority that exempts the stream
- * from them. The kernel refuses a second policy with the same selector, so those that block also
- * select by the source address: for IPv4 and IPv6, two prefixes each that cover all addresses.
+ * For each IP version, adds IPsec policies that block the stream, and one of higher priority that
+ * exempts it from them. The kernel refuses a second policy with the same selector, so those that
+ * block also select by the source address: two prefixes that together cover all addresses.
  */
 static void except_on(void)
 {
@@ -408,7 +408,7 @@ static void leave_half_closed(void)
 	socklen_t len = addr_server(&addr, port);
 	double begin;
 
-	for (int i = 0; i < OTHERS; i++) {	/* they use all links between the hosts */
+	for (int i = 0; i < OTHERS; i++) {	/* to use all or most links between the hosts */
 		other[i] = connect_conn(port);
 		link[i] = path_info(other[i]).link;
 	}

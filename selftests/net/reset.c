@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Shutdown and reset of a socket while threads sleep in its calls; resets with bytes in flight. */
+/*
+ * shutdown() and resets: while threads sleep in calls, with bytes unread or in flight, after FIN,
+ * and during an attach.
+ */
 #define _GNU_SOURCE
 #include <sys/ioctl.h>
 
@@ -307,15 +310,17 @@ static unsigned int unsent(int fd)
 
 /*
  * Sends until pacing keeps bytes in the TCP socket, and returns how many. TCP does not pace its
- * first ten segments. It is to send a segment for each write: otherwise, on a path with a large
- * MTU, the window of the peer, which does not read, might be closed before the tenth segment.
+ * first ten segments. Each write is small and must be acknowledged before the next one, so that it
+ * becomes a segment of its own: with long segments, which a large MTU allows, the window of the
+ * peer, which does not read, might be closed before the tenth.
  */
 static unsigned int fill_until_paced(int fd, struct flow *out)
 {
 	do {
 		flow_send(fd, out, 64, 64);
 		EVENTUALLY(!tcp_info_of(fd).tcpi_unacked);
-		poll(NULL, 0, 20);	/* whatever another thread is sending leaves TCP meanwhile */
+		/* what the connection worker may just have written to TCP leaves it meanwhile */
+		poll(NULL, 0, 20);
 	} while (!unsent(fd));
 	return unsent(fd);
 }
@@ -362,8 +367,8 @@ static bool any_left(const int *other, const uint64_t *link)
  * ATTACHED at the server. When a program then resets the connection, the client cannot learn
  * whether the server has attached. The end with the frame leaves the link after detach_timeout_ms,
  * or twice that if it deferred the reset, and the link must stay up for other connections. That
- * end can use its channel id again, because the other end has not learned it: a program could use
- * up the ids otherwise. The link must also stay up if the server is to leave it (@leaves), which
+ * end must not retire its channel id, which the other end has not learned: if it did, a program
+ * could use up the ids. The link must also stay up if the server is to leave it (@leaves), which
  * it cannot do before the client has read ATTACHED.
  */
 static void held(bool paced, bool resets, bool leaves)
@@ -374,7 +379,7 @@ static void held(bool paced, bool resets, bool leaves)
 	struct flow out = flow_out(OTHERS);
 	unsigned int waits = 0;
 
-	for (int i = 0; i < OTHERS; i++) {	/* they use all links between the hosts */
+	for (int i = 0; i < OTHERS; i++) {	/* enough to use all links between the hosts */
 		other[i] = run.server ? accept_conn(end) : connect_conn(end);
 		link[i] = path_info(other[i]).link;
 	}

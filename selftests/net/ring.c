@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Small buffers: frequent wraps, buffers full or with one byte free, slow readers and writers. */
+/*
+ * Small, unequal and changing buffers: frequent wraps, buffers full or with one byte free, slow
+ * readers and writers.
+ */
 #define _GNU_SOURCE
 #include <sys/ioctl.h>
 

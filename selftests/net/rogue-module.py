@@ -30,7 +30,7 @@ PARAMETER = pathlib.Path("/sys/module/afrdma/parameters/rogue")
 SYSCTL = pathlib.Path("/proc/sys/net/afrdma")
 SMCTL = os.path.join(os.environ.get("AFR_SRC", "."), "build/tools/smctl")
 TRACE = pathlib.Path("/sys/kernel/tracing/instances/rogue")
-ATTEMPTS = 3            # to have the injection happen
+ATTEMPTS = 3            # how often a row runs at most, until its injection happens
 SLOW = 4 if "debug" in os.environ.get("AFR_KERNEL", "") else 1
 # sysctls of both ends. The timeouts are short, so that neither the unmodified end nor the test
 # waits long for the Byzantine peer.
@@ -409,8 +409,8 @@ class UnmodifiedEnd:
             why, note, complete = self.attempt(role, row)
             if complete or not row.injections:
                 break
-            # No injection was made: either prepare() failed, or this row's stream was complete
-            # before there was a link, for example because the previous row had ended the link. Run
+            # No injection was made, for example because prepare() failed, or because this row's
+            # stream was complete before there was a link: the previous row may have ended it. Run
             # the row again.
         return why, note
 

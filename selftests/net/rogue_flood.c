@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Floods of frames; random and corrupted frames, bytes and handshakes. */
+/* Floods of frames, the largest DATA; random and corrupted frames, bytes and handshakes. */
 #define _GNU_SOURCE
 #include "rogue.h"
 
@@ -7,7 +7,7 @@
 
 static unsigned int flood_size(void)
 {
-	/* A TCP victim that does not read can buffer only a few frames. */
+	/* To a victim on TCP, frames are data; its receive buffer cannot hold FLOOD of them. */
 	return rogue.quick || !rogue.rdma ? FLOOD / 20 : FLOOD;
 }
 
@@ -110,7 +110,7 @@ static void random_bytes(struct peer *p, unsigned int i)
 	peer_raw(p, buf, sizeof(buf), 1 + rnd() % MSS);
 }
 
-/* Returns a random value for a field: small, extreme or arbitrary. */
+/* Returns a random value for a field: small, a power of two, all ones or arbitrary. */
 static u64 random_field(void)
 {
 	switch (rnd() % 5) {
@@ -122,7 +122,10 @@ static u64 random_field(void)
 	}
 }
 
-/* Returns a frame of a random known type, with random fields; DATA has no bytes yet. */
+/*
+ * Returns a frame of a random known type, with random fields. If it is DATA, it has no bytes, and
+ * the callers do not send it.
+ */
 static struct afr_frame random_frame(void)
 {
 	struct afr_frame f = { .type = 1 + rnd() % AFR_FRAME_SERVICE, .flags = rnd() % 8 ? 0 : 1 };

@@ -316,7 +316,9 @@ static void consent_lost(struct peer *p, unsigned int i)
 	send_unframed(p);
 }
 
-/* Sends RST before the first byte, in either role. */
+/* ---- a row for both roles ---- */
+
+/* Sends RST before the first byte. */
 static void reset_early(struct peer *p, unsigned int i)
 {
 	(void)i;

@@ -17,14 +17,15 @@ LOST = "LINK_PEER_RESUME LINK_DISCONNECTED LINK_COMPLETION"
 VIOLATIONS = set("HELLO_BAD HELLO_CUT FRAME_BAD DATA_OFFSET WINDOW_EXCEEDED "
                  "DATA_AFTER_FIN FIN_BAD FINACK_BAD CREDIT_BAD ATTACH_BAD MOVE_BAD RESUME_BAD "
                  "MOVE_DATA".split())
-# The reasons that "*" allows: those for which the peer is responsible, not local ones such as a
-# lack of memory. If the program gets an error, one of them must be reported.
+# The reasons that "*" allows: those that a peer can cause, not local ones such as a lack of
+# memory. If the program gets an error in a row with abort="*", an abort must be traced.
 FAULTS = {"abort": VIOLATIONS | set(ENDED.split()) |
                    {"CLOSED_UNREAD", "ORPHAN_TIMEOUT", "ORPHAN_DATA"},
           "down": {"LINK_PROTOCOL", "LINK_COMPLETION", "LINK_DISCONNECTED", "LINK_PEER_RESUME",
                    "LINK_DETACH_TIMEOUT", "LINK_IDLE", "CONNECT_FAILED", "CONNECT_TIMEOUT",
                    "PEER_NO_SERVICE"}}
-# Reasons of connections and links of earlier rows, which may end late. Always allowed.
+# Reasons of connections and links of earlier rows, which may end late. Always allowed, but in
+# a row with stays=True no link may be lost.
 LATE = {"abort": {"ORPHAN_TIMEOUT", "ORPHAN_DATA"},
         "down": {"LINK_DETACH_TIMEOUT", "LINK_IDLE"} | set(LOST.split())}
 
@@ -39,13 +40,13 @@ class Row:
     may_down: str = ""      # additional reasons for which a link may be lost
     early: bool = False     # inject before the connection is made, else when it is on RDMA
     tcp: bool = False       # the connection stays on TCP
-    fresh: bool = False     # no link exists yet
+    fresh: bool = False     # no link to the Byzantine peer exists yet
     before: bool = False    # open and close a connection on the link first
     hurts: bool = False     # the bystander on RDMA to the Byzantine peer may have to reconnect
     roles: tuple = BOTH     # roles of the unmodified end with which the row runs
     size: int = 4 * MIB     # bytes: enough for the injection to happen in the middle
     limit: float = 3        # seconds, times SLOW: an exchange not over by then has stalled
-    detach_ms: int = 1500   # detach_timeout_ms of the unmodified end
+    detach_ms: int = 1500   # detach_timeout_ms of the unmodified end, in some rows times SLOW
     retry_ms: int = 20      # attach_retry_ms of the unmodified end
     injections: int = 1     # minimum number of injections
     counts: str = ""        # a counter of the unmodified end that must rise
@@ -93,8 +94,8 @@ ROWS = [
     Row("imm_credits", "whole", "", "LINK_PROTOCOL", **QUICK),
     Row("imm_credits arg 0x4000", "whole", "", "LINK_PROTOCOL"),
     Row("imm_credits arg 0xffff", "whole stall", "*", "*"),
-    # A peer may send DETACH. A later write is a violation, or fails because the ring is no longer
-    # registered.
+    # A DETACH with bytes, or for an id that is not in use, is a violation. Any other is permitted,
+    # but a later write is a violation, or fails because the ring is no longer registered.
     Row("imm_detach after 3 count 1", "whole", "", "LINK_PROTOCOL " + LOST),
     Row("imm_detach arg 0 after 3 count 1", "whole", "", "LINK_PROTOCOL " + LOST, **QUICK),
     Row("imm_bytes after 3 count 1", "whole", "", "LINK_PROTOCOL", **QUICK),

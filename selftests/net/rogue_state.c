@@ -148,7 +148,7 @@ static void credit_beyond(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
-/* Sends CREDIT with older and older cursors, which the victim ignores. */
+/* Sends CREDIT with the current cursor, then with older and older ones, which must be ignored. */
 static void credit_backwards(struct peer *p, unsigned int i)
 {
 	(void)i;
@@ -159,7 +159,7 @@ static void credit_backwards(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
-/* Sends no CREDIT: the victim's writer blocks at the end of the window; nothing else happens. */
+/* Sends no CREDIT: the victim must stop at the end of the window, and still read all bytes. */
 static void no_credit(struct peer *p, unsigned int i)
 {
 	double end = now() + 0.5;
@@ -220,7 +220,7 @@ static void attach_epoch(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
-/* Sends a second ATTACH, of the same epoch or the next one, before the first one is answered. */
+/* Sends a second ATTACH, of the same or the next epoch; does not await the answer to the first. */
 static void attach_twice(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = attach(AFR_FRAME_ATTACH, 1);
@@ -350,7 +350,7 @@ static void resume_attach(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
-/* ---- ERROR, URGENT, FIN and RST of TCP ---- */
+/* ---- frames ERROR and URGENT, TCP's RST and FIN, DATA for an orphan ---- */
 
 static void error_frame(struct peer *p, unsigned int i)
 {

@@ -8,7 +8,8 @@
 #
 # Runs the table of afr_test from a to b and from b to a, then rogue in each guest. The default is
 # "quick": the rows marked QUICK or QUICK_ALL, with smaller amounts, and a few cases of each row of
-# rogue. Each row is a KTAP line of the run; the output of the programs is in $AFR_OUT/table.*.
+# rogue. Each result of a row is a KTAP line of the run; the output of the programs is in
+# $AFR_OUT/table.*.
 set -uo pipefail
 . "$AFR_LAB/guest-lib.sh"
 . "$AFR_SRC/selftests/net/table-lib.sh"

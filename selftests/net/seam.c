@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Operations by which a program or administrator affects the TCP socket under an AF_RDMA socket:
- * options at any time, calls that stall in user memory, the error queue, BPF. Framed connections
- * must survive these operations, and no program may see a frame.
+ * Operations by which a program or administrator affects the TCP socket under an AF_RDMA socket,
+ * or reads its state: options at any time, recv() during connect(), TCP Fast Open, dumps during
+ * close(), calls that stall in user memory, the error queue, BPF, buffer sizes, TCP_INFO. Framed
+ * connections must survive these operations, and no program may see a frame.
  */
 #define _GNU_SOURCE
 #include <linux/bpf.h>
@@ -39,7 +40,7 @@ static const struct option {
 #define TX_STAMPS	(SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE |	\
 			 SOF_TIMESTAMPING_TX_SCHED | SOF_TIMESTAMPING_TX_ACK)
 
-/* Values for options whose usual test values would break a TCP connection, too. */
+/* Values for options where the usual ones break TCP, too, are refused or test little. */
 static const struct {
 	int level, option;
 	int values[3];
@@ -153,8 +154,8 @@ static void option_hazards6(void)
 }
 
 /*
- * setsockopt() and getsockopt() report an option without a row in support.h as unknown, and refuse
- * an option with rule REFUSE, whatever TCP would do with it.
+ * setsockopt() and getsockopt() report an IP, IPv6 or TCP option without a row in support.h as
+ * unknown, and refuse an option with rule REFUSE, whatever TCP would do with it.
  */
 static void option_unlisted(void)
 {
@@ -207,7 +208,7 @@ static void *reads_early(void *arg)
 	return NULL;
 }
 
-/* A recv() that begins before the connection exists returns what the peer's program has sent. */
+/* A recv() that begins during connect() returns what the peer's program sends. */
 static void reads_beside(void)
 {
 	union addr addr;
@@ -239,7 +240,7 @@ static void is_read_early(void)
 	}
 }
 
-/* TCP Fast Open connects without an offer of AF_RDMA, and calls block as they do on TCP. */
+/* TCP Fast Open connects without an offer of AF_RDMA, and recv() then blocks as on TCP. */
 static void fast_client(void)
 {
 	int port = server_port(), fd = new_socket(0);
@@ -464,12 +465,13 @@ static void stalled_calls(void)
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		if (options[i].level == IPPROTO_IPV6 || options[i].rule == REFUSE)
 			continue;
-		/* on old kernels, these calls would stall with the AF_RDMA socket locked */
+		/* old kernels handle these options without calling the module */
 		if (options[i].level == SOL_SOCKET && old_kernel())
 			continue;
 		stall_start(stall_option, &options[i]);
 		stall_start(stall_get, &options[i]);
 	}
+	/* old kernels copy this filter with the AF_RDMA socket locked: flow_send() would wait */
 	if (!old_kernel())
 		stall_start(stall_reuseport, NULL);
 	stall_await();
@@ -511,7 +513,7 @@ static int load(unsigned int type, const struct bpf_insn *insns, size_t count)
 	return fd;
 }
 
-/* Loads a program that adds every incoming connection to the map before accept() returns it. */
+/* Loads a program that tries to add each connection to the map before accept() returns it. */
 static int load_taker(int map)
 {
 	const struct bpf_insn taker[] = {

@@ -3,9 +3,10 @@
 #
 # selfcheck.sh [BUILD]
 #
-# Checks that afr_test detects corrupted streams, and a client that is gone. fault.so loses, repeats
-# or reorders bytes, and so on, in one recv() of the server; the row must fail, and its message must
-# say what is wrong: where the bytes came from, if they belong to a stream. KTAP on stdout.
+# Checks that afr_test detects corrupted streams, and a client that is gone. fault.so loses,
+# repeats or reorders bytes, and so on, in one recv() of the server. The row must fail, and its
+# message must say what is wrong; for bytes that belong to another place in a stream, it must name
+# that place. Without corruption, the row must pass. KTAP on stdout.
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -29,8 +30,8 @@ verdict() {
 	fi
 }
 
-# fault NAME ROW PATTERN: run ROW with the server's reads corrupted in the way NAME ("none": not
-# corrupted); the server's output must match PATTERN
+# fault NAME ROW PATTERN: run ROW with one recv() of the server corrupted in the way NAME ("none":
+# not corrupted); the server's output must match PATTERN
 fault() {
 	AFR_FAULT=$1 LD_PRELOAD="$build/fault.so" \
 		"$build/afr_test" --server --port 7000 >"$build/selfcheck.out" 2>&1 &

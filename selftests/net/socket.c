@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Creates sockets of the family, TCP or AF_RDMA, that this side uses in the current variant of the
- * row; makes and prints addresses.
+ * Decides whether this side uses TCP or AF_RDMA in the current variant of the row. Creates
+ * sockets, listeners and connections; makes and formats addresses.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

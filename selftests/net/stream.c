@@ -32,7 +32,7 @@ static void recv_stream(void)
 	path_check(fd, 0, length());
 }
 
-/* The receiver does not know the length, and reads to the end of the stream. */
+/* The receiver reads to the end of the stream, and only then checks the length. */
 static void send_stream_and_end(void)
 {
 	struct flow out = flow_out(0);
@@ -85,9 +85,11 @@ static void both_threads(void)
 }
 
 /*
- * Small buffers, for a row whose server sends all the time. With a large MTU, TCP's window can stay
- * below one segment. Only a window probe would use such a window, and each ACK postpones the probe.
- * TCP may then take minutes, so the row does not run in the variants to_tcp and from_tcp.
+ * Small buffers, for a row whose server sends all the time. With a large MTU, the window that the
+ * server's TCP offers can stay below one segment. The client's TCP sends bytes into such a window
+ * only as window probes, and each segment of the server postpones the next probe. That may take
+ * minutes, so the row does not run in the variants to_tcp and from_tcp. On framed connections the
+ * module enlarges the window.
  */
 static const struct sizes small_buffers = { .sndbuf = 16 * KIB, .rcvbuf = 16 * KIB };
 static bool all_received;

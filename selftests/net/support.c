@@ -199,7 +199,10 @@ static void congestion(void)
 /* PACED is this large, as TCP does not pace the first ten packets, of up to 64 KiB on loopback. */
 #define PACED		(1536 * KIB)
 
-/* Sets the rate before connect(): on Linux 6.1, a rate set later does not reach the TCP socket. */
+/*
+ * Sets the rate before connect(): on Linux 6.1, neither setsockopt() nor send() passes a later
+ * rate to the TCP socket of a framed connection.
+ */
 static int pacing_socket(void)
 {
 	int fd = new_socket(0);
@@ -235,7 +238,8 @@ static void paced_send(void)
 	if (run.variant == VAR_TO_TCP) {
 		WANT_EQ(tcp_info_of(fd).tcpi_max_pacing_rate, PACE);
 		set_int(fd, SOL_SOCKET, SO_MAX_PACING_RATE, -1);
-		SYS(send(fd, "", 0, 0));	/* Linux 6.1 passes the rate with this call */
+		/* on Linux 6.1, the module passes the rate to the TCP socket in this call */
+		SYS(send(fd, "", 0, 0));
 		WANT_EQ((int)tcp_info_of(fd).tcpi_max_pacing_rate, -1);
 	}
 }

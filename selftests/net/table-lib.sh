@@ -18,7 +18,7 @@ failures=0
 	exit 1
 }
 
-# Kernels with debugging checks are slow. The limits end programs that hang.
+# Time limits of the rows; kernels with debugging checks are slow, and get more time.
 case $AFR_KERNEL in
 *debug*) slow_table=(--timeout 90 --limit 1800) slow_rogue=(--patience 20) ;;
 *) slow_table=(--timeout 40) slow_rogue=(--patience 5) ;;

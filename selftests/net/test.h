@@ -40,7 +40,7 @@
 
 #include <linux/af_rdma.h>
 
-/* libc's headers lack these, and the kernel headers that define them conflict with libc's. */
+/* libc may lack these, and kernel headers that define them may conflict with libc's headers. */
 #ifndef SO_ORIGINAL_DST
 #define SO_ORIGINAL_DST		80
 #endif
@@ -232,7 +232,7 @@ int control_listen(int port);
 int control_accept(int listener, double seconds);
 int control_connect(const char *host, int port, double seconds);
 
-/* ---- addresses and sockets (socket.c) ---- */
+/* ---- addresses and sockets (socket.c), connections (conn.c) ---- */
 
 union addr {
 	struct sockaddr sa;
@@ -272,7 +272,7 @@ int connect_conn_sized(int port, const struct sizes *sizes);
 int connect_sized(int port, const struct sizes *sizes);
 void apply_sizes(int fd, const struct sizes *sizes);
 
-/* ---- the path of the bytes: TCP or RDMA (path.c) ---- */
+/* ---- the path of the bytes: TCP or RDMA; settings of the module (path.c) ---- */
 
 struct afrdma_info path_info(int fd);
 bool path_on_rdma(int fd);
@@ -284,7 +284,7 @@ long path_sysctl(const char *name);
 void path_set_sysctl(const char *name, long value);
 const char *path_mode_name(unsigned int mode);
 
-/* ---- the module's counters (stats.c) ---- */
+/* ---- counters and connections of the module (stats.c) ---- */
 
 enum afr_stat {
 #define AFR_STAT(name, sentence) STAT_##name,

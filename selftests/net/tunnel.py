@@ -30,7 +30,7 @@ from pace import ping
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 1, 0x1000
 UDP_PORT = 7790
 LEAVES = 2.0            # seconds; the module checks routes twice a second
-TUNNEL = 49             # AFRDMA_REASON_TUNNEL
+TUNNEL = 49             # AFR_REASON_TUNNEL
 
 
 def family_of(host):
@@ -50,7 +50,7 @@ def carry(host):
                         sock.sendto(tun.read(65535), (host, UDP_PORT))
                     else:
                         tun.write(sock.recv(65535))
-                except OSError as err:  # the packet is lost: tun0 is down, or HOST has no socket
+                except OSError as err:  # EIO: tun0 is down, so the packet is lost
                     if err.errno not in (errno.EIO, errno.ECONNREFUSED):
                         raise
 

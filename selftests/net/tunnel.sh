@@ -5,7 +5,7 @@
 # route leads into a tunnel, and returns to RDMA when the route no longer does. No byte is lost.
 # With IPv4, a route into the tunnel is added. With IPv6, such a route exists, and a more specific
 # one that leads past the tunnel is deleted.
-# shellcheck disable=SC2317 # functions are called by "wait_for"
+# shellcheck disable=SC2317 # functions are called by "wait_for", or by names such as "enter$v"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"

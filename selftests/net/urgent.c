@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Urgent data: MSG_OOB, SO_OOBINLINE, SIOCATMARK, SIGURG, POLLPRI. */
+/* Urgent data: MSG_OOB, SO_OOBINLINE, SIOCATMARK, SIGURG, POLLPRI, SO_RCVLOWAT. */
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 

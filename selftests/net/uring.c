@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Rows that use io_uring, by system calls instead of liburing. The kernel first tries a request
- * without blocking, then waits for poll events and tries again. So io_uring depends more on the
- * event masks and wake-ups of the socket than programs that call poll().
+ * without blocking, then waits for a wake-up of the socket and tries again. It may take the event
+ * mask from the wake-up, where poll() would ask the socket for its mask again.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -540,8 +540,8 @@ static void uring_refuses(void)
 /* ---- close ---- */
 
 /*
- * The io_uring worker thread that executes IORING_OP_CLOSE posts the completion before it releases
- * the file, so it is this thread that lingers. The process is killed while the thread lingers; the
+ * The io_uring worker thread that executes IORING_OP_CLOSE posts the completion, and then releases
+ * the file and lingers. Meanwhile the child process, to which the thread belongs, is killed; the
  * peer must still receive all bytes.
  */
 static void uring_lingers(void)

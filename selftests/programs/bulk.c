@@ -8,10 +8,10 @@
  *	bulk fetch ADDRESS PORT MIB	the same with one request at a time, as from an
  *					object store
  *
- * For each SIZE from 256 bytes to 16 MiB, a client receives about MIB mebibytes, or less if SIZE is
- * small, in at least two calls, and prints a line: size, calls, MB/s. Every answer contains the sum
- * of its words, which have a different pattern in each answer, so that bytes that are lost,
- * repeated or misplaced are detected.
+ * For each SIZE from 256 bytes to 16 MiB, a client receives about MIB mebibytes, or less if SIZE
+ * is small, but at least two answers, and prints a line: size, calls, MB/s. Every answer contains
+ * the sum of its words, which have a different pattern in each answer, so that bytes that are
+ * lost, repeated or misplaced are detected.
  */
 #include <arpa/inet.h>
 #include <err.h>

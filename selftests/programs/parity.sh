@@ -25,7 +25,7 @@ counts() {
 	awk '$2 != "begins" { n[$2]++ } END { for (word in n) printf "%d %s ", n[word], word }' "$1"
 }
 
-# Set up this guest. Exits with 4 (skip) if the module or the libraries are missing.
+# Set up this guest. Exits with 4 (skip) if the module or home.so is missing.
 parity_begin() {
 	[ -n "$AFR_MODULE" ] || { skip "parity" "no afrdma.ko"; exit 4; }
 	[ -x "$built/home.so" ] || { skip "parity" "not built: make tools programs"; exit 4; }
@@ -36,7 +36,7 @@ parity_begin() {
 }
 
 # Remove the RDMA device and add it again: otherwise SMC would keep its queue pairs for another ten
-# minutes.
+# minutes, and the ledger (lab/ledger.sh) would report them.
 parity_end() {
 	case $families in *smc*)
 		rdma link del "$AFR_DEV" && rdma link add "$AFR_DEV" type "$AFR_RDMA" netdev eth0 ;;
@@ -80,7 +80,8 @@ on() {
 }
 
 # difference SUITE FAMILY LISTED: write to SUITE.FAMILY.delta which tests pass on TCP but not on
-# FAMILY, as comments if the file LISTED names them, and which pass although it says "always"
+# FAMILY, as comments if the file LISTED names them; which tests pass although they "always" fail
+# according to LISTED; and a summary
 difference() {
 	awk -v suite="$1" -v listed="$3" -f "$here/compare.awk" "$AFR_OUT/$1.tcp" \
 		"$AFR_OUT/$1.$2" >"$AFR_OUT/$1.$2.delta"

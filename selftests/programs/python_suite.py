@@ -55,7 +55,8 @@ class Lines(unittest.TextTestResult):
 
     def addError(self, test, err):
         super().addError(test, err)
-        # An error of setUpClass or setUpModule: no test has begun.
+        # An error of setUpClass, tearDownModule or the like, outside a test: stopTest() will not
+        # be called.
         if not hasattr(test, "_testMethodName"):
             self.write("fail", test)
         self.verdict = "fail"

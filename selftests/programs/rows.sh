@@ -11,7 +11,7 @@
 # ended.
 
 # Name, time limit of the client in seconds, KiB that a and b must receive by RDMA, required
-# commands
+# commands or paths
 rows() {
 	cat <<-'END'
 	redis		90	30000	45000	redis-server,redis-cli,redis-benchmark
@@ -291,9 +291,10 @@ git_client() {
 		git -C repo fsck --full && rm -rf repo/.git && diff -r $data repo
 }
 
-# Transfers one direction at a time, not by the echo of socat (PIPE): there one process writes and
-# reads the same pipe, and hangs if it writes 8 KiB when less is free. Such a pipe can poll as
-# writable after short reads, which are more frequent on AF_RDMA than on TCP.
+# Transfers one direction at a time, without the echo of socat (PIPE): there one process writes and
+# reads the same pipe, and hangs if it writes 8 KiB when less is free. A pipe with less free space
+# can poll as writable after short reads from the socket, which AF_RDMA makes more frequent than
+# TCP.
 socat_server() {
 	"${under[@]}" socat -u "FILE:$data/16M" "TCP-LISTEN:$((port + 1)),bind=$AFR_ME" &
 	"${under[@]}" socat -u "TCP-LISTEN:$port,bind=$AFR_ME" CREATE:got

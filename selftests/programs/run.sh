@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Run by selftests/lab/run: third-party programs between the two guests, each row on TCP, on AF_SMC
-# and on AF_RDMA. Guest a runs the server, b the client; b writes the table.
+# Run by selftests/lab/run: the programs of rows.sh between the two guests, each row on TCP, on
+# AF_SMC and on AF_RDMA. Guest a runs the server, b the client; b writes the table.
 #
 #	run.sh [--on "tcp rdma"] [ROW...]	the names are in rows.sh; default: all
 #
@@ -79,7 +79,7 @@ has_smc() {
 # field ROW N: a field of the table in rows.sh
 field() { rows | awk -v name="$1" -v n="$2" '$1 == name { print $n }'; }
 
-# missing ROW: print the first command of the row that is not installed
+# missing ROW: print the first command or path that the row requires and this guest lacks
 missing() {
 	local command
 	for command in $(field "$1" 5 | tr , ' '); do
@@ -246,7 +246,7 @@ for row in "${all[@]}"; do
 done
 [ ! -s "$AFR_OUT/values" ] || tables >"$AFR_OUT/tables"
 # Remove the RDMA device and add it again: otherwise SMC would keep its queue pairs for another ten
-# minutes.
+# minutes, and the ledger (lab/ledger.sh) would report them.
 case $families in *smc*)
 	rdma link del "$AFR_DEV" && rdma link add "$AFR_DEV" type "$AFR_RDMA" netdev eth0 ;;
 esac

@@ -71,7 +71,8 @@ suite_redis() {
 }
 
 needs_memcached() { [ -e "$sources/memcached/.built" ]; }
-# Excluded are tests of memory and disk, which take minutes, and tests that are always skipped.
+# Excluded are tests of memory and disk, which take minutes, the test of UNIX sockets, and tests
+# that are always skipped.
 memcached_not='^(.*extstore.*|lru.*|slab.*|restart|chunked-items|dyn-maxbytes|evictions
 	|item_size_max|unixsocket|ssl_.*|refhang|misbehave|proxy|whitespace|issue_140|issue_260)$'
 # UNIX sockets are disabled, so that the tests use TCP. Six files run at a time, since they mostly

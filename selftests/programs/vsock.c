@@ -81,7 +81,7 @@ static bool is_vsock(int fd, const struct sockaddr *sa, socklen_t len)
 	       sa->sa_family == AF_VSOCK;
 }
 
-/* Converts an AF_VSOCK address: keeps the port; any CID but the wildcard becomes 127.0.0.1. */
+/* Converts an AF_VSOCK address: keeps port and wildcards; any other CID becomes 127.0.0.1. */
 static struct sockaddr_in to_tcp(const struct sockaddr *sa)
 {
 	struct sockaddr_vm vm;
@@ -197,7 +197,10 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 	return next_setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 }
 
-/* Halves SO_RCVBUF, since TCP returns twice the value that was set. */
+/*
+ * For SO_VM_SOCKETS_BUFFER_SIZE returns half of SO_RCVBUF, since TCP reports twice the value that
+ * was set.
+ */
 int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 {
 	unsigned long long size;

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Run by selftests/lab/run: the programs of tools/examples, between the two guests. Each prints how
-# many of its bytes were carried by RDMA; at the client the module's counter must agree.
+# many of its bytes were carried by RDMA; with a single client, the counter of the module in that
+# client's guest must agree.
 # shellcheck disable=SC2317 # "check" calls functions
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -20,7 +21,8 @@ counter() { "$smctl" stats | awk -v name="$1" '$1 == name { print $2 }'; }
 listens() { ss -Htln "sport = :$1" | grep -q .; }
 
 # all_bytes FILE: does it contain one line of report() (tools/examples/example.h), which says that
-# both directions are complete and that RDMA has carried more than half of each?
+# both directions are complete, that RDMA has carried more than half of each, and that the reason
+# is 0?
 all_bytes() {
 	local bytes_by='by RDMA \([0-9]*\), by TCP \([0-9]*\);'
 	sed -n "s/.*sent $bytes_by received $bytes_by reason 0\$/\1 \2 \3 \4/p" "$1" |

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Replaces nl_open(), nl_close() and nl_get() of smctl (ld --wrap). The answers describe a
- * connection on RDMA, a fallback connection, a listener, a dead link, an unusable device, a
- * counter, a reason and the module. With FAKE_ERROR=number in the environment every request fails
- * with that errno.
+ * connection with one direction on RDMA, a fallback connection, a listener, a dead link, an
+ * unusable device, a counter, a reason and the module. With FAKE_ERROR=number in the environment
+ * nl_get() always fails with that errno.
  */
 #include <arpa/inet.h>
 #include <errno.h>

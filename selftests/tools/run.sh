@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Run by selftests/lab/run: tests the rules of smctl run and both of its methods, preload library
-# and supervisor. Programs are dynamic, or they are static or in Go, so that the library cannot
-# intercept their calls; rules select by port, address and program. The counters show how the bytes
+# and supervisor. Programs are dynamic, static or in Go; the library cannot intercept the calls of
+# the last two kinds. Rules select by port, address and program. The counters show how the bytes
 # were carried.
 # shellcheck disable=SC2317 # "check" calls functions
 set -uo pipefail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * "corpus DIRECTORY" writes the seeds of the fuzzers: files in the existing folders
- * DIRECTORY/{option,hello,frame}, encoded by the functions of net/afrdma/proto.
+ * DIRECTORY/{option,hello,frame}, most of them encoded by the functions of net/afrdma/proto.
  */
 #include <stdio.h>
 #include <stdlib.h>

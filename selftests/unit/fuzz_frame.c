@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fuzzer of a framed stream: HELLO, then frames, read in pieces as the module does. The first byte
- * of the input seeds the sizes of the pieces; the result must not depend on these sizes.
+ * Fuzzer of a framed stream: HELLO, then frames, read in pieces (frames as the module reads them).
+ * The first byte of the input seeds the sizes of the pieces; the result must not depend on these
+ * sizes.
  */
 #include "fuzz.h"
 #include "../../net/afrdma/proto/frame.h"

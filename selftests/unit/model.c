@@ -76,8 +76,8 @@ static u32 delay[2 * COUNT(normal)];
 
 /*
  * Executes one step and returns true, or returns false if no normal step is possible. Unless an
- * adverse step is executed, tries the normal steps in cyclic order from a random one on. Executes
- * a step that was passed over only if there is no other.
+ * adverse step is executed, tries the normal steps in cyclic order from a random one on. If every
+ * possible step is passed over, executes the first of them.
  */
 static bool advance(void)
 {
@@ -126,8 +126,9 @@ static void world_init(u64 seed)
 		random32();
 
 	/*
-	 * Most runs have rings of 8 to 64 bytes, which wrap often. The others (big) have rings of
-	 * 16 to 128 KiB; above 16 KiB the cursor unit is larger than one byte.
+	 * Most runs, or about half of them with mutation c11, have rings of 8 to 64 bytes, which
+	 * wrap often. The others (big) have rings of 16 to 128 KiB; above 16 KiB the cursor unit
+	 * is larger than one byte.
 	 */
 	big = pick(64) == 0 || (mutation == MUT_LOWAT && chance(50));
 	world.scale = big ? 0 : 11;

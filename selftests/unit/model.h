@@ -11,7 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A violated invariant of the sequence state ends the run, not the program. */
+/*
+ * A violated invariant of the sequence state ends the run, not the program. With mutation c20, it
+ * is ignored.
+ */
 void model_check(bool holds, const char *expression);
 #define AFR_CHECK(ok)	model_check(ok, #ok)
 
@@ -29,7 +32,7 @@ void model_check(bool holds, const char *expression);
 #define MESSAGES	64	/* space in a message queue: more than the credits allow */
 #define TCP_MAX		(1 << 17)
 
-/* Rules that are known to be wrong. Each can be enabled, and the model must then fail. */
+/* NONE, and rules that are known to be wrong: if one of these is enabled, the model must fail. */
 #define MUTATIONS \
 	M(NONE, "none", "the correct rules") \
 	M(B03, "b03", "the sender frees its ring at its own completion") \
@@ -105,8 +108,9 @@ enum mutation {
 struct message {
 	u32	imm;
 	u32	len;
-	u32	epoch;		/* model only: the sender's epoch when the message was posted */
-	u64	offset;		/* of the first byte in the direction of the sender */
+	/* model only: the sender's epoch when it posted; 0 in announcements and noise */
+	u32	epoch;
+	u64	offset;		/* of its first byte, in the direction of the sender */
 };
 
 struct message_queue {
@@ -118,7 +122,7 @@ struct message_queue {
 struct link_end {
 	bool		up;		/* the queue pair works: packets can land */
 	bool		died;		/* the device of this end has failed */
-	bool		error;		/* a write of this end was not acknowledged */
+	bool		error;		/* a message that this end posted got an error */
 	bool		reported_lost;	/* the peer has reported that the link is lost */
 	bool		stopped;	/* nothing is posted any more */
 	bool		drained;	/* fenced and drained; its epoch is closed */
@@ -193,7 +197,7 @@ struct world {
 	u16		depth[2];	/* receives that each end posts on a link */
 	struct tcp	tcp[2];		/* tcp[i] carries the bytes to end i */
 	unsigned int	scale;		/* ring sizes on the wire are shifted left by this */
-	unsigned int	adversity;	/* percentage of adverse steps */
+	unsigned int	adversity;	/* percentage of steps at which an adverse one is tried */
 	unsigned int	deaths, leaves, noise, attaches;	/* adverse steps that are left */
 	u64		random;
 	unsigned int	steps;

@@ -284,7 +284,7 @@ static bool epoch_over(const struct end *e)
 				(e->resume_came || mutation == MUT_HASTE));
 }
 
-/* Client: begins the next epoch, on a new link, or on the same one if that is up. */
+/* Client: begins the next epoch, on a new link, or on the last one unless that is stopped. */
 bool step_attach(struct end *e, bool go)
 {
 	struct link *link = e->link;
@@ -419,7 +419,7 @@ bool step_finish(struct end *e, bool go)
 
 /* ---- the end ---- */
 
-/* Has the end left the link (PE4)? Then no RESUME of this end can be needed any more. */
+/* Has this end left the link (PE4)? Then it need send no RESUME but one that is pending now. */
 static bool has_left(const struct end *e)
 {
 	if (!e->tx.epoch || e->refused || link_of(e)->drained)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Model: the frames that one end writes to TCP and reads from it. A flag in struct end or the
- * sequence state tells whether a frame of some type is pending. Behind HELLO, pending frames are
- * written in any order, but CREDIT waits for a pending RESUME, and RESUME for a pending ATTACH or
- * ATTACHED. Frames are written and read in pieces of any size.
+ * Model: the frames that one end writes to TCP and reads from it. Either a flag in struct end or
+ * else the sequence state tells whether a frame of some type is pending. Behind HELLO, pending
+ * frames are written in any order, but CREDIT waits for a pending RESUME, and RESUME for a pending
+ * ATTACH or ATTACHED. Frames are written and read in pieces of any size.
  */
 #include "model.h"
 
@@ -59,8 +59,8 @@ static unsigned int candidates(const struct end *e)
 	if (e->move_pending)
 		set |= 1 << PEND_MOVE;
 	/*
-	 * Write RESUME after a pending ATTACH or ATTACHED of the same epoch: if that frame were
-	 * written later, it would open an epoch that RESUME has closed.
+	 * Write RESUME after a pending ATTACH or ATTACHED of the same epoch: behind RESUME, ATTACH
+	 * would open an epoch that is over, and ATTACHED would make the client use it.
 	 */
 	if (e->resume_pending &&
 	    ((!e->attach_pending && !e->attached_pending) || mutation == MUT_ORDER))
@@ -327,7 +327,7 @@ static void hello_byte(struct end *e)
 	}
 }
 
-/* A byte of a frame header was read: when the header is complete, handles the frame. */
+/* A byte of a frame's header or fixed body was read: handles the frame when both are complete. */
 static void head_byte(struct end *e)
 {
 	unsigned int need = 0;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Model: links. A write takes its bytes from the sender's ring only when it lands, as if it were
- * retransmitted; bytes that the sender has released too early therefore arrive wrong. Once posted,
- * a write lands if the receiver's queue pair works, whatever the state of the sender.
+ * retransmitted; bytes that the sender has released too early, and then overwritten, therefore
+ * arrive wrong. A write that was posted on a working queue pair lands if the receiver's queue pair
+ * works, whatever happens to the sender meanwhile.
  */
 #include "model.h"
 
@@ -204,7 +205,7 @@ bool step_land(struct end *e, bool go)
 	return true;
 }
 
-/* Is a message in flight to end @id, whose queue pair does not work? */
+/* Is the queue pair of end @id broken, and a message in flight to this end? */
 static bool drops(const struct link *link, int id)
 {
 	return !link->end[id].up && link->end[id].wire.count;
@@ -266,7 +267,10 @@ static void write_polled(struct end *e, const struct link_end *self, const struc
 	cursor_came(e, m);
 }
 
-/* Polls the oldest completion of this end, reposts its receive, and handles the message. */
+/*
+ * Polls the oldest completion of this end and handles the message. Reposts the receive that the
+ * message used, unless the queue pair of this end does not work any more.
+ */
 static void poll_one(struct end *e, struct link *link)
 {
 	struct link_end *self = &link->end[e->id];
@@ -349,7 +353,7 @@ bool step_drain(struct end *e, bool go)
 		self->up = false;
 	/*
 	 * Completions that are left here are polled after the epoch is closed, and do no harm:
-	 * they are ignored, and the peer sends their bytes again.
+	 * those of writes are ignored, and the peer sends their bytes again.
 	 */
 	while (self->cq.count && mutation != MUT_B07 && !chance(30))
 		poll_one(e, link);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The state of a run of the model, its random numbers, and how it fails. See model.c. */
+/*
+ * The state of the model, and what all its files use: failure of a run, trace, random numbers,
+ * bytes of the streams, new links. See model.c.
+ */
 #include <stdarg.h>
 
 #include "model.h"

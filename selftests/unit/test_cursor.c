@@ -13,7 +13,7 @@ TEST(cursor_unit__never_more_than_2_to_14_units)
 	EXPECT_EQ(afr_cursor_unit(1 << 20), 64);
 	for (ring = AFR_RING_MIN; ring <= AFR_RING_MAX; ring *= 2)
 		EXPECT_EQ(ring / afr_cursor_unit(ring), 1 << 14);
-	/* The rounding of the largest ring is small enough for afr_rx_lowat_max(). */
+	/* Even the cursor unit of the largest ring is small enough for afr_rx_lowat_max(). */
 	EXPECT(afr_cursor_unit(AFR_RING_MAX) <= AFR_RING_MIN / 4);
 }
 
@@ -24,7 +24,10 @@ TEST(cursor_encode__rounds_down)
 	EXPECT_EQ(afr_cursor_encode(64 * 65536ull, 1 << 20), 0);
 }
 
-/* Every advance by at most the ring size is decoded, rounded down to a unit, also at a wrap. */
+/*
+ * A cursor that has advanced by at most the ring size, also across a wrap, is decoded to its value
+ * rounded down to a unit. Tries about 1000 advances for each base and ring size.
+ */
 TEST(cursor_decode__every_honest_advance)
 {
 	static const u64 bases[] = { 0, 65000, 65536, (1ull << 32) - 3, 1ull << 61 };

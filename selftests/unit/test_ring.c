@@ -92,7 +92,7 @@ TEST(ring_unused__none_of_a_full_ring)
 	EXPECT(unused.first >= unused.last);
 }
 
-/* Every page is either used or unused. */
+/* afr_ring_unused() returns exactly the pages in which no byte is used, each of them once. */
 TEST(ring_unused__as_counted_byte_by_byte)
 {
 	for (u64 from = 1 << 15; from < (1 << 15) + 64; from++) {

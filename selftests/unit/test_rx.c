@@ -27,7 +27,7 @@ static struct afr_rx rx_on_link(void)
 	return rx;
 }
 
-/* A call that refuses a report of the peer must not change anything. */
+/* A call that refuses what the peer has sent must not change anything. */
 #define RX_REFUSES(rx, call, why) do { \
 	struct afr_rx before_ = (rx); \
 	EXPECT_EQ(call, AFR_REASON_##why); \

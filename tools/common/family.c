@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The number of the AF_RDMA family on this host, and the answers of getsockopt() by which AF_RDMA
- * sockets look like TCP sockets.
+ * The number of the AF_RDMA family on this host, its protocols, and the answers of getsockopt() by
+ * which AF_RDMA sockets look like TCP sockets.
  */
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -17,8 +17,8 @@
 
 /*
  * Reads the number of the family from the module parameter; -1 if there is none. Uses syscall():
- * open(), read() and close() are cancellation points, but socket(), which calls this, must not be
- * one.
+ * open(), read() and close() are cancellation points, but socket() and getsockopt() of the preload
+ * library, which call this, must not be.
  */
 static int family_from_module(void)
 {
@@ -35,8 +35,8 @@ static int family_from_module(void)
 }
 
 /*
- * If the module is not loaded, returns -1, so that the caller does not try to create a socket: the
- * kernel would start modprobe at each attempt.
+ * If /sys shows that the module is not loaded, returns -1, so that the caller does not try to
+ * create a socket: the kernel would start modprobe at each attempt.
  */
 int family_number(void)
 {

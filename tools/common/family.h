@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* The number of the family, -1 if the module is not loaded. */
+/* The number of the family, -1 if /sys shows that the module is not loaded. */
 int family_number(void);
 
 /* The protocol of an AF_RDMA socket for the addresses of @domain. */

@@ -78,7 +78,8 @@ static const char *take_connect(struct rule *rule, const char *word)
 /* The conditions that may follow the action, at most one of each @kind. */
 static const struct condition {
 	const char	*word;
-	const char	*(*take)(struct rule *rule, const char *word);	/* NULL, or a message */
+	/* returns NULL, or a message */
+	const char	*(*take)(struct rule *rule, const char *word);
 	bool		value;		/* the next word is its value */
 	unsigned int	kind;
 } conditions[] = {

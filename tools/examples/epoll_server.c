@@ -35,7 +35,7 @@ static void accept_client(int epoll, int listener)
 	watch(epoll, EPOLL_CTL_ADD, fd, client, EPOLLIN);
 }
 
-/* Receives or sends once, without waiting. Returns false at the end of the connection. */
+/* Receives or sends once, without waiting. Returns false at the end of the stream, or on error. */
 static bool step(struct client *client)
 {
 	ssize_t done;

@@ -28,7 +28,10 @@ static int (*next_connect)(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len);
 static int (*next_listen)(int fd, int backlog);
 static struct rules rules;
 
-/* smctl has checked the rules; a line that is wrong nevertheless is ignored. */
+/*
+ * smctl has checked the rules, so errors are not reported. A line that is too long is ignored, and
+ * so are all lines behind it.
+ */
 static void read_rules(const char *text)
 {
 	char line[RULES_TEXT];

@@ -23,7 +23,7 @@ static const char *const paths[] = {
 	NULL
 };
 
-/* The names of the state filters of ss(8). */
+/* The names of the state filters of ss(8), and "unknown" if the kernel has sent no state. */
 static const char *const tcp_states[] = {
 	[0]			= "unknown",
 	[TCP_ESTABLISHED]	= "established",

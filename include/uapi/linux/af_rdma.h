@@ -59,7 +59,7 @@ enum afrdma_mode {
 /* The path of the bytes of one direction. */
 enum afrdma_path {
 	AFRDMA_PATH_TCP,	/* the TCP connection */
-	AFRDMA_PATH_RDMA,	/* RDMA writes into the peer's ring */
+	AFRDMA_PATH_RDMA,	/* RDMA writes into the receiver's ring */
 	AFRDMA_PATH_WAIT,	/* tx_path only: left the link, waits for the peer's RESUME */
 };
 
@@ -77,7 +77,7 @@ struct afrdma_info {
 	__u32	tx_ring;	/* send ring size in bytes */
 	__u32	rx_ring;	/* receive ring size in bytes */
 	__u32	reason_peer;	/* 1: the peer has sent the reason, which is about its end */
-	__u32	server;		/* 1: accepted, 0: connected or not yet connected */
+	__u32	server;		/* 1: an accepted connection, 0: any other socket */
 };
 
 #endif /* _UAPI_LINUX_AF_RDMA_H */

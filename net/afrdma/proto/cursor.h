@@ -3,8 +3,8 @@
  * A 64-bit consumer cursor in the 16 bits that an immediate has for it.
  *
  * The unit is ring / 2^14, at least one byte, so a ring has at most 2^14 units. Of the 2^16 values
- * that an immediate can carry, only those at most 2^14 units ahead of the last cursor are correct;
- * every other value is a protocol violation (PC4).
+ * that an immediate can carry, only those at most 2^14 units ahead of the last cursor can be
+ * correct; every other value is a protocol violation (PC4).
  */
 #ifndef AFR_PROTO_CURSOR_H
 #define AFR_PROTO_CURSOR_H

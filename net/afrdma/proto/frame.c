@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Parses and writes frames, driven by a table of the frame types. The parser copies each body out
- * of the buffer once and checks the copy, so that nothing is read twice.
+ * Parses and writes frames, driven by a table of the frame types. Each call of the parser copies
+ * header and fixed body out of the buffer once and checks the copies, so it reads no byte twice.
  */
 #include "frame.h"
 #include "ring.h"
@@ -175,7 +175,8 @@ static bool length_ok(const struct frame_type_info *fact, u32 length)
  * field that is not 0; an unknown flag; an unknown type without AFR_FRAME_OPTIONAL; DATA without
  * bytes; and fields that can never be valid, such as offsets above 2^62, epoch 0, a ring size that
  * is no power of two or out of bounds, a span that is neither ring nor 2 * ring, or a channel id
- * above AFR_CHANNEL_MAX.
+ * above AFR_CHANNEL_MAX. An ATTACHED with a reason describes no ring: its ring size, span and
+ * channel id are not checked.
  *
  * Context: any.
  * Return: size of header and fixed body, behind which @out->length more bytes follow: those of

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The reasons for fallbacks, refusals, moves and aborts: each has a number, a name and a sentence.
- * smctl, the tracepoints, the wire format (ERROR, ATTACHED, RESUME) and the documentation share
- * this list. Numbers are part of the wire format: append, never renumber.
+ * The reasons why connections are not on RDMA or were aborted, why links ended, and why devices
+ * cannot be used: each has a number, a name and a sentence. smctl, the tracepoints, the wire
+ * format (ERROR, ATTACHED, RESUME, the rejection of a link) and the documentation share this list.
+ * Numbers are part of the wire format: append, never renumber.
  *
  * Some reasons are sent to the peer, by ATTACHED, RESUME or the rejection of a link. Their sentence
  * is written for the end that sends them, and the peer's smctl prints "peer:" before it.

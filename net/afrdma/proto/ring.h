@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Arithmetic for rings: positions in a power-of-two ring addressed by absolute offsets, ring sizes,
- * and shares of the memory that all rings have in common.
+ * Arithmetic for rings: positions in a power-of-two ring addressed by absolute offsets, ring
+ * sizes, the unused pages of a ring, and shares of the memory that all rings have in common.
  */
 #ifndef AFR_PROTO_RING_H
 #define AFR_PROTO_RING_H

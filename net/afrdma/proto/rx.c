@@ -112,7 +112,7 @@ void afr_rx_open(struct afr_rx *rx, u32 epoch)
 /**
  * afr_rx_write_received() - account for a write of the peer into the ring
  * @rx: receive sequence state
- * @epoch: epoch for which the peer was sent the channel id in the immediate
+ * @epoch: epoch whose ATTACH or ATTACHED told the peer the channel id that the immediate names
  * @len: bytes of the write; 0 if it carries only a cursor
  *
  * A completion contains only a length. The offset follows from S and from the bytes that were
@@ -345,8 +345,8 @@ static u64 rounded(const struct afr_rx *rx)
  * than half a ring, so a blocked sender gets a report as soon as one unit is consumed (PC6).
  *
  * Context: any, conn->rx.lock held.
- * Return: true if so: the caller posts a write, or requests CREDIT. Only afr_rx_report_imm(), or
- * afr_rx_report() when CREDIT is built, counts the cursor as reported.
+ * Return: true if so: the caller posts a write, or requests CREDIT. The cursor is not counted as
+ * reported here, but by afr_rx_report_imm(), or by afr_rx_report() when CREDIT is built.
  */
 bool afr_rx_credit_due(const struct afr_rx *rx, bool imm)
 {

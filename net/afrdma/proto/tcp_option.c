@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Finds, writes and answers the AF_RDMA option in TCP headers. The bytes come from an untrusted
- * peer: each length is checked before it is used, and nothing is read beyond it.
+ * Finds, writes and answers the AF_RDMA option in TCP headers, and checks whether a header may get
+ * it. Headers may come from an untrusted peer: each length is checked before it is used, and
+ * nothing is read beyond it.
  */
 #include "tcp_option.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The wire format: everything that two hosts must agree on, and nothing else. Fields are
- * big-endian. Offsets and cursors are absolute 64-bit byte counts of one direction. In the comments
- * on fields, the sender is the end that sends the structure.
+ * big-endian. Offsets and cursors are absolute 64-bit byte counts of one direction; an immediate
+ * has room for 16 bits of a cursor only (cursor.h). In the comments on fields, the sender is the
+ * end that sends the structure.
  * Documentation/networking/afrdma-wire.rst shows these structures and repeats these comments;
  * selftests/lint/wire_doc.py compares the two.
  */
@@ -34,7 +35,7 @@ struct afr_wire_option {
 static_assert(sizeof(struct afr_wire_option) == AFR_OPT_LEN, "option size");
 
 /*
- * First bytes of a framed direction. No known protocol starts with the first byte of the magic. A
+ * First bytes of a framed direction. Hardly any protocol starts with the first byte of the magic. A
  * reader takes the bytes for a HELLO only if both magic and proof match (PA5).
  */
 #define AFR_HELLO_MAGIC		"\xf7" "AFRDMA" "\x01"
@@ -42,7 +43,7 @@ static_assert(sizeof(struct afr_wire_option) == AFR_OPT_LEN, "option size");
 #define AFR_HELLO_MAX		512	/* longest HELLO a reader accepts */
 #define AFR_WINDOW_INITIAL	16384	/* bytes a sender may send before the peer's HELLO */
 #define AFR_RING_MIN		16384	/* smallest ring; ring sizes are powers of two */
-#define AFR_RING_MAX		(1u << 26)	/* a cursor unit is at most AFR_RING_MIN / 4 */
+#define AFR_RING_MAX		(1u << 26)	/* its cursor unit is AFR_RING_MIN / 4 */
 
 #define AFR_FEATURE_SEND_RING	0xff	/* features: log2 of the send ring, 0 = AFR_RING_MIN */
 
@@ -100,7 +101,7 @@ struct afr_wire_offset {
 } __packed;
 static_assert(sizeof(struct afr_wire_offset) == 8, "offset size");
 
-/* ATTACH and ATTACHED. */
+/* ATTACH and ATTACHED. In a refusal, only epoch, link and reason have a meaning. */
 #define AFR_ATTACH_ACTIVE	0x1	/* flags: the sender is the end that connected the link */
 
 struct afr_wire_attach {
@@ -173,7 +174,10 @@ struct afr_wire_cm_req {
 } __packed;
 static_assert(sizeof(struct afr_wire_cm_req) == 48, "CM request size");
 
-/* rdma_cm private data of the accept (reason 0) and of a reject (reason set). */
+/*
+ * rdma_cm private data of the accept (reason 0) and of a reject (reason set). In a reject, only
+ * magic and reason have a meaning.
+ */
 struct afr_wire_cm_rep {
 	__be32	magic;		/* AFR_CM_MAGIC */
 	__be16	depth;		/* receives that the sender has posted: the first credits */

@@ -8,10 +8,11 @@
  *
  * Of the messages that an injection can change (its chances), it skips the first "after", and then
  * changes one of every "rate", at most "count" in total. With "arg", most injections add the number
- * to the correct value; otherwise the value is random or extreme. "new": the injection applies only
- * to connections made from now on; "newest": to these and the latest existing one. "drop": the Nth
- * write with bytes breaks the local queue pair. Reading the parameter shows the injection, how
- * often it was used, and its chances. The parameter "rogue_injections" lists all injections.
+ * to the correct value; otherwise the value is random or extreme. "new": the injection applies
+ * only to connections that socket() or accept() created after all that have sent a frame so far;
+ * "newest": also to the last created of these. "drop": the Nth write with bytes breaks the local
+ * queue pair. Reading the parameter shows the injection, how often it was used, and its chances.
+ * The parameter "rogue_injections" lists all injections.
  */
 #include <linux/list.h>
 #include <linux/module.h>
@@ -139,7 +140,7 @@ static bool next_flood(struct afr_link *link, struct ib_rdma_wr *wr, struct ib_s
 }
 
 /**
- * afr_byzantine_flood() - post the messages of a flood, because credits or send slots are free
+ * afr_byzantine_flood() - post the messages of a flood, while credits and send slots are free
  * @link: the link
  * @post: afr_link_queue_post(); a parameter, as link_queue.c is named later in LAYERS
  *

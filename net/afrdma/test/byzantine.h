@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Fault injection: turns this host into a Byzantine peer, to test what a hostile peer can do to a
- * host with the unmodified module. The functions are called where messages leave the host. Without
- * CONFIG_AFRDMA_BYZANTINE=y they are empty inline functions. The injections are listed in
- * byzantine_link.c and byzantine_frame.c.
+ * host with the unmodified module. All functions but afr_byzantine_init() are called where
+ * messages leave the host. Without CONFIG_AFRDMA_BYZANTINE=y they are empty inline functions. The
+ * injections are listed in byzantine_link.c and byzantine_frame.c.
  */
 #ifndef AFR_TEST_BYZANTINE_H
 #define AFR_TEST_BYZANTINE_H

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Injections on the link: immediates, addresses, keys, lengths, operations, floods. */
+/*
+ * Injections on the link: false immediates, addresses, keys, lengths and operations, messages that
+ * are not posted, floods.
+ */
 #include "../proto/imm.h"
 #include "../proto/wire.h"
 #include "inject.h"
@@ -111,7 +114,7 @@ static bool imm_bytes(struct afr_link *link, struct ib_rdma_wr *wr)
 {
 	if (!is_data(wr) || !afr_inject_due())
 		return false;
-	/* only the bytes are wrong: the unmodified module sends such messages without bytes */
+	/* valid but for the bytes: no announcement or DETACH of the unmodified module has any */
 	set_low(wr, afr_byzantine.has_arg ? afr_inject_channel(wr) : link->sq.credit.announced);
 	set_channel(wr, afr_byzantine.has_arg ? AFR_CHANNEL_DETACH : AFR_CHANNEL_CREDITS);
 	return false;

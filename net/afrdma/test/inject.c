@@ -66,7 +66,8 @@ bool afr_inject_due(void)
  * @id: channel id at the peer
  *
  * Context: Any, under the lock of byzantine.c.
- * Return: the entry for @id, which may contain a message for another id with the same hash.
+ * Return: the entry for @id, which may contain a message on another link, or for another id with
+ * the same hash.
  */
 struct afr_inject_seen *afr_inject_seen(u16 id)
 {

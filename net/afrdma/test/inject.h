@@ -14,7 +14,7 @@
 struct afr_injection {
 	const char *name, *what;
 	bool (*post)(struct afr_link *link, struct ib_rdma_wr *wr);	/* true: do not post it */
-	/* true: post @wr with @imm, as an additional message */
+	/* fills in @wr and @imm; true: post them as an additional message, if one is due */
 	bool (*flood)(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm);
 	bool stays;		/* flood: send no DETACH for channels */
 	unsigned int (*frame)(const struct afr_injection *inj, const struct afr_frame *frame,

@@ -18,7 +18,7 @@
  * The device cannot be deleted while this module is loaded. Unload it only when no
  * verb is being executed: after the users of the device have ended, or are idle.
  *
- * A caller's transitions to the error state, and posts after them, do not fail: they are
+ * A caller's transitions to the error state, and posts after them, do not fail: they may be
  * part of ib_drain_qp(), which can only warn about failures. The driver's req_notify_cq does
  * not fail either, since ib_core ignores its errors.
  */
@@ -230,7 +230,7 @@ static void __exit verbfault_exit(void)
 	struct known_qp *known, *next;
 
 	dev->ops = real;
-	/* Calls of the wrappers that still run get time to return, but nothing waits for them. */
+	/* Gives wrappers that still run time to return; whether they have is not checked. */
 	synchronize_rcu();
 	msleep(100);
 	list_for_each_entry_safe(known, next, &qps, entry)
