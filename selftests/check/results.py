@@ -38,6 +38,7 @@ FIELDS = ("date", "name", "commit", "dirty", "passed", "failed", "skipped", "sec
 GUESTS = "siw|uml|vm|table|byzantine|forged|rogue|scripts|mutations"    # run selftests/net
 SCRIPTS = "siw|uml back|uml debug|vm|scripts|mutations"
 BYZANTINE = "uml|byzantine|forged|mutations"
+RUN = f"unit|build|programs|suite|bench|demo|{SCRIPTS}"    # run "smctl run"
 PRIVATE = {
     ".ci": "-",
     "Documentation": "-",
@@ -86,6 +87,14 @@ PRIVATE = {
     "selftests/bench": "bench",
     "selftests/demo": "demo",
     "selftests/tools": f"unit|{SCRIPTS}",
+    "tools/preload": RUN,
+    "tools/smctl/run.c": RUN,
+    "tools/smctl/run.h": RUN,
+    "tools/smctl/run_filter.c": RUN,
+    "tools/smctl/run_kind.c": RUN,
+    "tools/smctl/run_notify.c": RUN,
+    "tools/smctl/run_rules.c": RUN,
+    "tools/smctl/run_supervise.c": RUN,
     "tools/examples": "unit|uml back",
 }
 

@@ -337,6 +337,24 @@ def one_supervisor(folder):
     assert done.stdout == "seccomp 2\n" and "already under a supervisor" in done.stderr, done
 
 
+def rules_of_supervisor(folder):
+    """supervisor: inside a program with the preload library, only its own rules apply"""
+    look = "sh", "-c", "echo $LD_PRELOAD"
+    assert "afrdma" in run(*PRELOAD, *look).stdout
+    done = run(*PRELOAD, *SECCOMP, *look)
+    assert done.returncode == 0 and done.stdout == "\n", done
+
+
+def odd_library(folder):
+    """preload: a library that ld.so would not load is refused"""
+    for name in "my lib", "my:lib":
+        library = folder / name / "libafrdma-preload.so"
+        library.parent.mkdir()
+        library.touch()
+        done = run(SMCTL, "run", "--preload", library, "--via", "preload", "true")
+        assert done.returncode == 1 and "a blank or a colon" in done.stderr, done
+
+
 def prints_tcp(folder):
     """supervisor: without AF_RDMA, one line if AFRDMA_PRELOAD_DEBUG is set"""
     if LOADED:
@@ -358,7 +376,8 @@ def many_groups(folder):
 CASES = [no_rules, first_match, prefixes, by_process, bad_rules, too_many_rules,
          rules_are_passed_on, means_by_kind, means_by_path, oddities, status_of_supervised,
          signals_of_supervised, mask_of_supervised, what_is_left_behind, output_ends,
-         supervised_answers, supervised_go, privileges, one_supervisor, prints_tcp, many_groups]
+         supervised_answers, supervised_go, privileges, one_supervisor, rules_of_supervisor,
+         odd_library, prints_tcp, many_groups]
 
 
 if __name__ == "__main__":

@@ -54,6 +54,34 @@ static int preload(const char *library)
 	return ret;
 }
 
+/*
+ * Removes the library from LD_PRELOAD, where a "smctl run" around this one has put it: it would
+ * create AF_RDMA sockets itself, against the rules of the supervisor.
+ */
+static int unpreload(void)
+{
+	const char *others = getenv("LD_PRELOAD");
+	char *words = strdup(others ? others : ""), *left = strdup(""), *word, *more, *at = words;
+	int ret;
+
+	while (words && left && (word = strsep(&at, ": "))) {
+		const char *name = strrchr(word, '/');
+
+		if (!*word || !strcmp(name ? name + 1 : word, LIBRARY))
+			continue;
+		if (asprintf(&more, "%s%s%s", left, *left ? ":" : "", word) < 0)
+			more = NULL;
+		free(left);
+		left = more;
+	}
+	if (!words || !left)
+		return -1;
+	ret = *left ? setenv("LD_PRELOAD", left, 1) : unsetenv("LD_PRELOAD");
+	free(words);
+	free(left);
+	return ret;
+}
+
 static int run_preloaded(const struct run *run, char **argv)
 {
 	const char *path = run->library ? run->library : find_library();
@@ -63,6 +91,11 @@ static int run_preloaded(const struct run *run, char **argv)
 	if (!realpath(path, library)) {
 		fprintf(stderr, "smctl: no %s: %s: install it, or give --preload PATH\n",
 			path, strerror(errno));
+		return EXIT_USAGE;
+	}
+	if (strpbrk(library, ": ")) {
+		fprintf(stderr, "smctl: %s cannot be preloaded: its path has a blank or a colon\n",
+			library);
 		return EXIT_USAGE;
 	}
 	if (preload(library) || setenv(RULES_VARIABLE, run->rules.lines, 1)) {
@@ -185,6 +218,11 @@ int run_program(int argc, char **argv)
 		      stderr);
 	if (run.via == VIA_CHOICE)
 		run.via = choose(*argv);
-	return run.via == VIA_PRELOAD ? run_preloaded(&run, argv) :
-					supervise(argv, &run.rules.rules);
+	if (run.via == VIA_PRELOAD)
+		return run_preloaded(&run, argv);
+	if (unpreload()) {
+		perror("smctl: LD_PRELOAD");
+		return EXIT_KERNEL;
+	}
+	return supervise(argv, &run.rules.rules);
 }
