@@ -19,7 +19,7 @@ struct nl {
 	uint16_t		family;
 };
 
-/* Callback of mnl_attr_parse(): stores @attr in the array @arg, indexed by type. */
+/* Callback of libmnl's parsers of attributes: stores @attr in the array @arg, indexed by type. */
 static int store_attr(const struct nlattr *attr, void *arg)
 {
 	const struct nlattr **into = arg;
@@ -45,8 +45,8 @@ static struct nlmsghdr *request_begin(struct nl *nl, char *buf, uint16_t type, u
 }
 
 /*
- * The last message of an answer begins with 0 or a negative errno. libmnl ignores that number at
- * the end of a dump, but a dump may fail halfway.
+ * Callback for the last message of an answer, which begins with 0 or a negative errno. At the
+ * end of a dump, libmnl's own callback ignores that number, but a dump may fail halfway.
  */
 static int last_message(const struct nlmsghdr *nlh, void *arg)
 {
@@ -205,7 +205,10 @@ static bool has_length(const struct nlattr *attr, size_t len)
 	return attr && mnl_attr_get_payload_len(attr) >= len;
 }
 
-/* The functions below return 0, "" or NULL if @attr is NULL or too short. */
+/*
+ * If @attr is NULL, the functions below return 0, "" or NULL. A number that is too short
+ * is returned as 0, and a string without NUL at its end as "".
+ */
 
 uint16_t nl_u16(const struct nlattr *attr)
 {
@@ -235,7 +238,10 @@ const void *nl_binary(const struct nlattr *attr, size_t *len)
 	return attr ? mnl_attr_get_payload(attr) : NULL;
 }
 
-/* Sets @into[type] for the attributes nested in @attr; @into has NL_ATTRS entries. */
+/*
+ * Stores the attributes nested in @attr in @into, indexed by type. @into has NL_ATTRS entries;
+ * those without an attribute become NULL.
+ */
 void nl_nest(const struct nlattr *attr, const struct nlattr **into)
 {
 	memset(into, 0, NL_ATTRS * sizeof(*into));

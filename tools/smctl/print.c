@@ -22,7 +22,7 @@ struct print {
 	struct json_object	*object;	/* the current one */
 	struct json_object	*nest;		/* fields go here: @object, or an object in it */
 	FILE			*text;		/* @object as text, written to text_buf */
-	char			*text_buf;	/* printed if the object passes the filters */
+	char			*text_buf;	/* with PRINT_TEXT, printed if @object passes */
 	size_t			text_len;
 	unsigned int		objects, passed;
 	int			n_filters;
@@ -139,7 +139,10 @@ static void match(struct print *p, const char *key, const char *value)
 	}
 }
 
-/* Prints a field, as text in @format. If @format is NULL, text output omits the field. */
+/*
+ * Prints a field. In text output it has the printf() format @format, or is omitted if @format is
+ * NULL.
+ */
 void print_string(struct print *p, const char *key, const char *format, const char *value)
 {
 	match(p, key, value);
@@ -202,8 +205,8 @@ void print_drop(struct print *p)
 }
 
 /*
- * Completes the output and frees @p. Returns 0; 1 if no object has passed the filters; or 2 if the
- * output could not be written. If the result is not 0, *@error is a message.
+ * Completes the output and frees @p. Returns 0; 1 if there are filters and no object has passed
+ * them; or 2 if the output could not be written. If the result is not 0, *@error is a message.
  */
 int print_close(struct print *p, const char **error)
 {

@@ -29,7 +29,7 @@
 /* Indices into the filter below. */
 enum { SOCKET = 7, OPTION = 16, ALLOW = 21, NOTIFY = 22 };
 
-/* The offset of the lower 32 bits of an argument; of an int, the kernel uses only these. */
+/* The offset of the lower 32 bits of argument @n: all that the kernel uses if it is an int. */
 #define ARGUMENT(n)	(offsetof(struct seccomp_data, args[n]) + \
 			 (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0))
 #define LOAD(offset)	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset)
@@ -83,7 +83,10 @@ int filter_install(bool where)
 	const struct sock_fprog program = { .len = ARRAY_SIZE(filter), .filter = filter };
 	int listener = install(&program);
 
-	/* Without CAP_SYS_ADMIN, this needs no_new_privs, which disables set-user-ID programs. */
+	/*
+	 * Without CAP_SYS_ADMIN, install() needs no_new_privs. It is set only in that case, since
+	 * set-user-ID programs then gain no privileges.
+	 */
 	if (listener < 0 && errno == EACCES && !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		listener = install(&program);
 	return listener;

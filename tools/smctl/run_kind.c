@@ -25,7 +25,10 @@ static bool read_at(int fd, uint64_t at, void *to, size_t size)
 	return pread(fd, to, size, at) == (ssize_t)size;
 }
 
-/* Finds the file that execvp() would start: the first executable one in PATH. */
+/*
+ * Finds the file that execvp() would start: @name itself if it contains a slash, else the first
+ * executable file of that name in PATH.
+ */
 static bool find_program(const char *name, char path[static PATH_MAX])
 {
 	const char *folder = getenv("PATH");

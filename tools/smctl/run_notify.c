@@ -176,7 +176,7 @@ static bool answer_socket(const struct call *call)
 /*
  * Duplicates the descriptor @fd of the caller. Before Linux 6.9 only the first thread of a process
  * can have a pidfd. Nearly all threads share the descriptors of that thread, so the descriptor is
- * taken from there instead; if the first thread has ended, the call fails.
+ * taken from there instead, which fails if the first thread has ended. Returns -1 on failure.
  */
 static int take_fd(const struct call *call, int fd)
 {

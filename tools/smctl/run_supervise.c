@@ -68,7 +68,7 @@ static int receive_fd(int from)
 	return fd;
 }
 
-/* State of the caller that smctl changes for itself, and restores for the program. */
+/* State that smctl has inherited, changes for itself, and restores for the program. */
 struct inherited {
 	sigset_t mask;
 	bool	 ignores_children;	/* SIGCHLD is ignored */
@@ -177,7 +177,8 @@ static int exit_like(const struct supervised *it)
 /*
  * Closes the files that smctl shares with the program: when the program closes its output, a reader
  * must see end of file, and when it closes a file, the locks on that file must be released.
- * @listener is -1 if another supervisor serves the program, or if the child sent none.
+ * Standard error stays open for a message if AFRDMA_PRELOAD_DEBUG is set. @listener is -1 if
+ * another supervisor serves the program, or if the child sent none.
  */
 static void close_files(int listener, int signals)
 {
@@ -202,8 +203,9 @@ static void close_files(int listener, int signals)
 }
 
 /*
- * Blocks all signals but those that concern smctl itself, such as SIGSEGV. Returns a signalfd for
- * the blocked ones.
+ * Blocks all signals but those by which the terminal stops smctl together with the program, such
+ * as SIGTSTP, and those for errors of smctl itself, such as SIGSEGV. Returns a signalfd for the
+ * blocked ones.
  */
 static int block_signals_fd(sigset_t *before)
 {
@@ -230,7 +232,7 @@ int supervise(char **argv, const struct rules *rules)
 	struct inherited before;
 
 	signals = block_signals_fd(&before.mask);
-	/* if it were ignored, waitpid() would get no status */
+	/* if SIGCHLD were ignored, waitpid() would get no status */
 	before.ignores_children = signal(SIGCHLD, SIG_DFL) == SIG_IGN;
 	unsetenv(RULES_VARIABLE);
 	/*

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* smctl: shows AF_RDMA connections, links, devices and counters. This file parses the command. */
+/*
+ * smctl: shows AF_RDMA connections, links, devices, counters, reasons and settings; moves
+ * connections and drains links; and runs programs. This file parses the command and shows objects.
+ */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -11,7 +14,7 @@
 
 #include "smctl.h"
 
-/* Objects that can be shown: the request, and the function that prints one object. */
+/* Kinds of objects that can be shown: the request, and the function that prints one object. */
 static const struct object {
 	const char	*name;
 	const char	*plural;
@@ -69,7 +72,7 @@ static const struct object *find_object(const char *name)
 	return NULL;
 }
 
-/* Requests all instances of @object and prints them. Returns 0 or a negative errno. */
+/* Requests all objects of the kind @object and prints them. Returns 0 or a negative errno. */
 static int show(struct smctl *smctl, const struct object *object)
 {
 	int err;
@@ -82,7 +85,7 @@ static int show(struct smctl *smctl, const struct object *object)
 	return err;
 }
 
-/* Shows an object. Returns the status for exit(). */
+/* Shows the objects of the kind @object that match @filters. Returns the status for exit(). */
 static int show_object(const struct object *object, enum print_format format,
 		       char **filters, int n)
 {

@@ -12,8 +12,10 @@
 
 enum {
 	EXIT_OK		= 0,
-	EXIT_USAGE	= 1,	/* wrong usage, or filters that nothing matches */
-	EXIT_KERNEL	= 2,	/* a request to the kernel failed, or writing the output */
+	/* wrong usage, wrong rules, no preload library, or filters that nothing matches */
+	EXIT_USAGE	= 1,
+	/* a request to the kernel or a write of the output failed, or there is no memory */
+	EXIT_KERNEL	= 2,
 };
 
 struct reasons;
