@@ -115,10 +115,12 @@ enum afr_conn_flag {
 	AFR_F_INLINE,		/* a thread of a program runs the worker (afr_conn_run()) */
 	AFR_F_RUN_INLINE,	/* a call counted in worker.readers has to run the worker */
 	AFR_F_NO_PAGES,		/* senders wait: there was no page for the send ring */
-	/* with AFR_F_NO_PAGES: not because of a limit; senders try again after the next run */
-	AFR_F_NO_MEMORY,
+	AFR_F_NO_MEMORY,	/* the same, for no limit: senders try again at tx.retry_at */
 	AFR_F_NOSPACE,		/* a sender or poller waits for space, or for the mode: wake it */
-	/* server: send() takes no more; early bytes go out unframed, or an orphan drops them */
+	/*
+	 * server: send() no longer takes early bytes; those in the send ring go to TCP unframed,
+	 * or an orphan drops them
+	 */
 	AFR_F_NO_EARLY_TX,
 	AFR_F_TCP_SHUTTING_DOWN,	/* this end shuts down TCP: ignore TCP's state changes */
 	AFR_F_END_REPORTED,	/* SIGIO was sent for the end of the stream */
@@ -194,6 +196,7 @@ struct afr_conn_tx {
 	bool			corked;	/* small writes wait until the one in flight completes */
 	bool			more;	/* MSG_MORE or TCP_CORK: few unsent bytes wait for more */
 	unsigned long		more_end;	/* when @more ends (jiffies) */
+	unsigned long		retry_at;	/* jiffies, with AFR_F_NO_MEMORY */
 	/* no write before this time (jiffies64) is latency-sensitive */
 	u64			bulk_end;
 	/* writes with data posted since data of the peer landed, counted up to STREAM_WRITES */

@@ -114,28 +114,35 @@ int afr_conn_rings_back_rcv(struct afr_conn *conn, u32 n)
  * @conn: connection
  *
  * Called when TCP has taken bytes of the send ring, after RESUME, when the ring was pinned or
- * unpinned, and in each run of the worker: after a failed allocation, the sender then tries again
- * if the ring has less than AFR_RING_MEM_MIN bytes of pages. Not needed when a cursor frees bytes
- * on a link: a pinned ring has all its pages.
+ * unpinned, and in each run of the worker: AFR_RING_MEM_RETRY_MS after a failed allocation, the
+ * sender tries again. Not needed when a cursor frees bytes on a link: a pinned ring has all its
+ * pages.
  *
  * Context: process, conn->tx.lock not held.
  */
 void afr_conn_rings_wake_sender(struct afr_conn *conn)
 {
-	bool enough;
+	bool enough, memory;
+	long early;
 
 	if (!test_bit(AFR_F_NO_PAGES, &conn->flags))
 		return;
-	enough = test_and_clear_bit(AFR_F_NO_MEMORY, &conn->flags);
 	spin_lock_bh(&conn->tx.lock);
-	if (conn->tx.busy) {
-		enough = true;	/* a sender is just trying to get a page */
+	memory = !test_bit(AFR_F_NO_MEMORY, &conn->flags);
+	early = memory ? 0 : (long)(conn->tx.retry_at - jiffies);
+	if (early > 0) {
+		afr_conn_schedule_delayed(conn, early);	/* an earlier timer has replaced it */
+		enough = false;
+	} else if (conn->tx.busy || !memory) {
+		enough = true;		/* a sender is just trying to get a page, or may try now */
 	} else {
 		afr_ring_mem_trim(&conn->tx.mem, conn->tx.seq.una, conn->tx.seq.written);
-		enough |= !afr_ring_mem_starved(&conn->tx.mem, conn->tx.seq.written);
+		enough = !afr_ring_mem_starved(&conn->tx.mem, conn->tx.seq.written);
 	}
-	if (enough)
+	if (enough) {
+		clear_bit(AFR_F_NO_MEMORY, &conn->flags);
 		clear_bit(AFR_F_NO_PAGES, &conn->flags);
+	}
 	spin_unlock_bh(&conn->tx.lock);
 	if (enough)
 		afr_conn_writable(conn);
@@ -201,8 +208,11 @@ void afr_conn_rings_uncharge(struct afr_conn *conn)
 }
 
 /**
- * afr_conn_rings_freed() - have pages uncharged that a call of the program may have freed
+ * afr_conn_rings_freed() - uncharge the pages that a call of the program may have freed
  * @conn: connection
+ *
+ * The worker is scheduled to do it. After afr_conn_finish() it does not run any more, so it is done
+ * here.
  *
  * Context: process, without spinlocks.
  */

@@ -112,8 +112,11 @@ ssize_t afr_send_copy(struct afr_conn *conn, struct iov_iter *iter, size_t len, 
 		afr_conn_rings_freed(conn);
 	if (ret == -ENOMEM) {
 		/* the worker clears both and wakes senders */
+		spin_lock_bh(&conn->tx.lock);
+		conn->tx.retry_at = jiffies + msecs_to_jiffies(AFR_RING_MEM_RETRY_MS);
 		set_bit(AFR_F_NO_MEMORY, &conn->flags);
 		set_bit(AFR_F_NO_PAGES, &conn->flags);
+		spin_unlock_bh(&conn->tx.lock);
 		afr_conn_schedule_delayed(conn, msecs_to_jiffies(AFR_RING_MEM_RETRY_MS));
 		ret = -EAGAIN;
 	}
