@@ -71,6 +71,7 @@ static int recv_end(struct sock *sk, size_t seen, bool *end)
 	if (recv_over(conn, seen) && READ_ONCE(conn->abort_reason) == AFR_REASON_RESET)
 		return 0;
 	if (recv_over(conn, seen) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN) {
+		afr_wait_report_abort(sk);	/* after an abort, sk_changed() may still be due */
 		/* sk_shutdown is read before sk_err; pairs with afr_wait_report_abort() */
 		smp_rmb();
 		return afr_conn_aborted(conn) ? sock_error(sk) : 0;
