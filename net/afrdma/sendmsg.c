@@ -78,7 +78,7 @@ static ssize_t send_some(struct sock *sk, struct msghdr *msg, size_t len, int mo
 /* Undecided: may a program of the server write early bytes now, and is there space for them? */
 static bool has_early_space(struct afr_conn *conn)
 {
-	return afr_send_await_space(conn) && afr_send_early_allowed(conn);
+	return afr_send_early_allowed(conn) && afr_send_await_space(conn);
 }
 
 /*
@@ -118,7 +118,9 @@ static void keep_error(struct sock *sk, int err)
 	case EHOSTDOWN:
 	case EHOSTUNREACH:
 	case ENETUNREACH:
+	case ENONET:
 	case ENOPROTOOPT:
+	case EPROTO:
 	case ETIMEDOUT:
 		WRITE_ONCE(sk->sk_err, -err);
 	}
@@ -242,6 +244,8 @@ static ssize_t send_rest(struct sock *sk, struct msghdr *msg, size_t done)
 {
 	int ret;
 
+	if (done && send_is_shut(sk))
+		return done;		/* the next call reports it */
 	if (done)
 		msg->msg_flags |= MSG_NOSIGNAL;
 	ret = send_fallback(sk, msg);
@@ -327,6 +331,8 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	msg->msg_flags &= ~MSG_SPLICE_PAGES;
 	if (mode == AFR_MODE_FRAMED || (mode == AFR_MODE_UNDECIDED && early))
 		return send_ring(sk, msg, len, mode, timeo);
+	if (mode == AFR_MODE_UNDECIDED)		/* after an abort, sk_changed() may still be due */
+		afr_wait_report_abort(sk);
 	if (mode == AFR_MODE_UNDECIDED || READ_ONCE(sk->sk_err))
 		return send_error(sk, msg->msg_flags);
 	return mode == AFR_MODE_NONE ? send_unconnected(sk, msg) : send_fallback(sk, msg);
