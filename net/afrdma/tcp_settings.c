@@ -242,7 +242,9 @@ void afr_tcp_settings_apply_late(struct sock *sk)
 /* Copies the SOL_SOCKET options of rule STORE, which a framed TCP socket does not get. */
 static void sync_fallback(struct sock *tcp_sk, const struct sock *sk)
 {
-	WRITE_ONCE(tcp_sk->sk_rcvlowat, sk->sk_rcvlowat);
+	/* SO_RCVLOWAT must not delay HELLO, nor the frames behind it */
+	if (afr_conn_rx_mode(afr_sk(sk)->conn) != AFR_MODE_UNDECIDED)
+		WRITE_ONCE(tcp_sk->sk_rcvlowat, sk->sk_rcvlowat);
 	if (sk->sk_userlocks & SOCK_SNDBUF_LOCK)
 		WRITE_ONCE(tcp_sk->sk_sndbuf, sk->sk_sndbuf);
 	if (sk->sk_userlocks & SOCK_RCVBUF_LOCK)
@@ -293,8 +295,7 @@ void afr_tcp_settings_sync(struct sock *sk)
 	WRITE_ONCE(tcp_sk->sk_sndtimeo, sk->sk_sndtimeo);
 	sync_pacing(tcp_sk, sk);
 	sock_valbool_flag(tcp_sk, SOCK_URGINLINE, sock_flag(sk, SOCK_URGINLINE));
-	/* not while HELLO may come: the program's SO_RCVLOWAT must not delay HELLO and frames */
-	if (!afr_tcp_settings_is_framed(conn) && afr_conn_rx_mode(conn) != AFR_MODE_UNDECIDED)
+	if (!afr_tcp_settings_is_framed(conn))
 		sync_fallback(tcp_sk, sk);
 	release_sock(tcp_sk);
 }
