@@ -103,20 +103,22 @@ void afr_conn_info_addrs(const struct afr_conn *conn, struct sockaddr_storage *l
 
 /*
  * In fallback mode TCP counts the bytes. Its counters are read without lock_sock(), which a sender
- * may hold for long, so one counter may be a packet ahead of the other.
+ * may hold for long, so a retransmitted packet may be in only one of bytes_sent and bytes_retrans.
  */
 static void info_fallback(const struct afr_conn *conn, struct afr_conn_info *info)
 {
 	const struct sock *tcp_sk = conn->tcp->sk;
 	const struct tcp_sock *tp = tcp_sk(tcp_sk);
 	bool fin = sock_flag(tcp_sk, SOCK_DONE);
+	u64 received;
 
 	smp_rmb();	/* TCP counts FIN, and sets the flag afterwards */
+	received = READ_ONCE(tp->bytes_received);	/* 0 after a disconnect */
 	if (afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK)
 		info->tx_bytes[AFR_ON_TCP] = READ_ONCE(tp->bytes_sent) -
 					     READ_ONCE(tp->bytes_retrans);
 	if (afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK)	/* TCP counts FIN as a byte */
-		info->rx_bytes[AFR_ON_TCP] = READ_ONCE(tp->bytes_received) - fin;
+		info->rx_bytes[AFR_ON_TCP] = received - (fin && received);
 }
 
 /**
