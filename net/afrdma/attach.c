@@ -577,7 +577,8 @@ bool afr_attach_drop_unsent(struct afr_conn *conn)
 
 /**
  * afr_attach_withdraw() - client: if ATTACH is still pending, drop it and end the attach
- * @conn: connection, attaching; its send direction has ended, or it was aborted or has to be
+ * @conn: connection, attaching; either its send direction has ended, or the connection itself was
+ *	aborted or has to be aborted
  *
  * Context: connection worker.
  */

@@ -29,7 +29,7 @@
 	.extra2		= (void *)&(const int){ high },			\
 }
 
-/* A limit on the memory of the machine: read-only in other user namespaces. */
+/* A limit on the memory of the machine: read-only outside the initial user namespace. */
 #define SETTING_PAGES(field) {						\
 	.procname	= #field,					\
 	.data		= (void *)offsetof(struct afr_settings, field),	\
@@ -63,7 +63,7 @@ static const struct ctl_table afr_settings_table[] = {
 	/*
 	 * Time in milliseconds that a server with bytes to send waits for the first bytes of a
 	 * client that offered AF_RDMA. After that it sends them by TCP without AF_RDMA framing,
-	 * and the connection stays on TCP. With less than the protocol's 3000, one lost packet
+	 * and the connection stays on TCP. With less than the default of 3000, one lost packet
 	 * can be enough for this: smaller values are for tests.
 	 */
 	SETTING_INT(hello_timeout_ms, 100, DAY_MS),
@@ -81,8 +81,9 @@ static const struct ctl_table afr_settings_table[] = {
 	/*
 	 * Time in milliseconds that a connection which leaves its link waits for the peer to
 	 * leave it, too (DETACH). After that, an ended connection revokes the peer's access to
-	 * its ring. If the connection is to continue on TCP (a server: and the client's TCP has
-	 * acknowledged ATTACHED), or if its own DETACH was not acknowledged, the link is closed.
+	 * its ring. If the connection is to continue on TCP, or if its own DETACH was not
+	 * acknowledged, the link is closed; but a server that is to continue on TCP first waits
+	 * until the client's TCP has acknowledged ATTACHED.
 	 */
 	SETTING_INT(detach_timeout_ms, 100, DAY_MS),
 	/*
@@ -115,8 +116,9 @@ static const struct ctl_table afr_settings_table[] = {
 	/* Maximum number of connections on one link. Others use another link or stay on TCP. */
 	SETTING_INT(conns_per_link, 1, 65520),
 	/*
-	 * Maximum number of link groups, one for each pair of a local and a peer address.
-	 * Connections that need another one stay on TCP.
+	 * Maximum number of link groups, one for each pair of a local and a peer address. After the
+	 * peer has loaded its module again, there are two for a while. Connections that need
+	 * another one stay on TCP.
 	 */
 	SETTING_INT(groups_max, 0, 65536),
 	/*
@@ -142,14 +144,15 @@ static const struct ctl_table afr_settings_table[] = {
 	 */
 	SETTING_INT(link_depth, 16, 4096),
 	/*
-	 * Size in bytes of the send ring of a connection, unless the program sets SO_SNDBUF. It
-	 * is rounded up to a power of two, and down to what every device can register. While there
-	 * are many connections or little memory for rings, it is reduced, to 262144 at the least.
+	 * Size in bytes of the send ring of a connection, unless the program sets SO_SNDBUF or
+	 * AFRDMA_SNDRING. It is rounded up to a power of two, and down to what every device can
+	 * register. While there are many connections or little memory for rings, it is reduced, to
+	 * 262144 at the least.
 	 */
 	SETTING_INT(sndbuf, AFR_RING_MIN, AFR_RING_MAX),
 	/*
-	 * Size in bytes of the receive ring of a connection, unless the program sets SO_RCVBUF.
-	 * Rounded and reduced like sndbuf.
+	 * Size in bytes of the receive ring of a connection, unless the program sets SO_RCVBUF or
+	 * AFRDMA_RCVRING. Rounded and reduced like sndbuf.
 	 */
 	SETTING_INT(rcvbuf, AFR_RING_MIN, AFR_RING_MAX),
 	/*

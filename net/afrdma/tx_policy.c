@@ -22,7 +22,7 @@
 #include "tx_policy.h"
 
 #define PIECE		(64u * 1024)	/* least piece size, see afr_tx_policy_piece() */
-#define SMALL		(32u * 1024)	/* bytes; from here on is_small() is false */
+#define SMALL		(32u * 1024)	/* is_small() is false for this many bytes or more */
 #define CORK_TIMEOUT	(HZ / 5)	/* how long MSG_MORE or TCP_CORK may hold bytes back */
 #define STREAM_WRITES	3
 #define LATENCY_MAX	(16u * 1024)

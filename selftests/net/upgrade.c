@@ -246,7 +246,7 @@ static void many_move(void)
 
 /* ---- connections that end during the upgrade ---- */
 
-/* How many bytes the client sends on connection @i: from too few for an upgrade to far more. */
+/* How many bytes the client sends on connection @i: random, below 32 times upgrade_bytes(). */
 static size_t ending(unsigned int i)
 {
 	return mix(run.seed + i) % (32 * upgrade_bytes());
