@@ -28,7 +28,7 @@ static int errno_of(struct afr_conn *conn)
 	enum afr_reason reason = conn->abort_reason;
 	bool ended = afr_close_tcp_state(conn) == TCP_CLOSE_WAIT ||
 		     (afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK &&
-		      sock_flag(conn->tcp->sk, SOCK_DONE));
+		      conn->tx.seq.fin == AFR_NO_FIN && sock_flag(conn->tcp->sk, SOCK_DONE));
 
 	if (reason == AFR_REASON_RESET && ended)	/* as tcp_reset() */
 		return EPIPE;

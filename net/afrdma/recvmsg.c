@@ -67,13 +67,13 @@ static int recv_end(struct sock *sk, size_t seen, bool *end)
 	struct afr_conn *conn = afr_sk(sk)->conn;
 
 	*end = true;
-	/* as with TCP, a reset after the end of the stream is an error for writes, not for reads */
-	if (recv_over(conn, seen) && READ_ONCE(conn->abort_reason) == AFR_REASON_RESET)
-		return 0;
 	if (recv_over(conn, seen) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN) {
 		afr_wait_report_abort(sk);	/* after an abort, sk_changed() may still be due */
 		/* sk_shutdown is read before sk_err; pairs with afr_wait_report_abort() */
 		smp_rmb();
+		/* as with TCP, a reset after the end is an error for writes, not for reads */
+		if (recv_over(conn, seen) && READ_ONCE(conn->abort_reason) == AFR_REASON_RESET)
+			return 0;
 		return afr_conn_aborted(conn) ? sock_error(sk) : 0;
 	}
 	if (READ_ONCE(sk->sk_err))
@@ -258,6 +258,11 @@ static bool read_is_over(const struct framed_read *r, ssize_t *ret)
 	if (r->done && READ_ONCE(r->sk->sk_err))
 		return true;		/* the next call reports it */
 	*ret = recv_end(r->sk, r->seen, &end);
+	if (*ret && r->done) {		/* the next call reports it */
+		WRITE_ONCE(r->sk->sk_err, -*ret);
+		*ret = 0;
+		return true;
+	}
 	return *ret || end || (r->flags & MSG_PEEK && r->done >= r->target);
 }
 

@@ -78,7 +78,7 @@ static ssize_t send_some(struct sock *sk, struct msghdr *msg, size_t len, int mo
 /* Undecided: may a program of the server write early bytes now, and is there space for them? */
 static bool has_early_space(struct afr_conn *conn)
 {
-	return afr_send_early_allowed(conn) && afr_send_await_space(conn);
+	return afr_send_await_space(conn) && afr_send_early_allowed(conn);
 }
 
 /*

@@ -581,7 +581,6 @@ static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_AR
 	}
 	adopt_tcp(newsock, sk, tcp);
 	afr_tcp_settings_inherit(sk, listener);
-	afr_tcp_settings_sync(sk);
 	WRITE_ONCE(sk->sk_state, TCP_ESTABLISHED);
 	newsock->state = SS_CONNECTED;
 	accepted(listener, sk, consents);

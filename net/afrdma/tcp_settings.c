@@ -242,8 +242,10 @@ void afr_tcp_settings_apply_late(struct sock *sk)
 /* Copies the SOL_SOCKET options of rule STORE, which a framed TCP socket does not get. */
 static void sync_fallback(struct sock *tcp_sk, const struct sock *sk)
 {
+	u8 rx = afr_conn_rx_mode(afr_sk(sk)->conn);
+
 	/* SO_RCVLOWAT must not delay HELLO, nor the frames behind it */
-	if (afr_conn_rx_mode(afr_sk(sk)->conn) != AFR_MODE_UNDECIDED)
+	if (rx == AFR_MODE_FALLBACK || rx == AFR_MODE_NONE)
 		WRITE_ONCE(tcp_sk->sk_rcvlowat, sk->sk_rcvlowat);
 	if (sk->sk_userlocks & SOCK_SNDBUF_LOCK)
 		WRITE_ONCE(tcp_sk->sk_sndbuf, sk->sk_sndbuf);
