@@ -237,20 +237,18 @@ static int send_unconnected(struct sock *sk, struct msghdr *msg)
 
 /*
  * Sends the rest of a message on the TCP socket, after @done bytes that were put into the send
- * ring. If @done is not 0, returns no error: ECONNRESET, ETIMEDOUT and EHOSTUNREACH are left for
- * the next call to report.
+ * ring. If @done is not 0, returns no error: the next call reports it, see keep_error().
  */
 static ssize_t send_rest(struct sock *sk, struct msghdr *msg, size_t done)
 {
 	int ret;
 
-	if (done && send_is_shut(sk))
-		return done;		/* the next call reports it */
-	if (done)
-		msg->msg_flags |= MSG_NOSIGNAL;
-	ret = send_fallback(sk, msg);
 	if (!done)
-		return ret;
+		return send_fallback(sk, msg);
+	if (send_is_shut(sk))
+		return done;		/* the next call reports it */
+	msg->msg_flags |= MSG_NOSIGNAL;
+	ret = send_fallback(sk, msg);
 	keep_error(sk, ret);
 	return done + max(ret, 0);
 }

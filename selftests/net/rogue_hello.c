@@ -243,13 +243,14 @@ static void cut_by_silence(struct peer *p, unsigned int i)
 }
 
 /*
- * Sends HELLO after hello_timeout_ms to a victim that has nothing to send. The victim's send
- * direction must still be undecided, and the victim must answer with HELLO. If it had fallen back,
- * the victim could send no CREDIT, and a client that only sends would stall.
+ * Sends HELLO a second late to a victim that has nothing to send. With SHORT_TIMERS that is after
+ * hello_timeout_ms: the victim's send direction must still be undecided, and the victim must answer
+ * with HELLO. If it had fallen back, the victim could send no CREDIT, and a client that only sends
+ * would stall. Without SHORT_TIMERS, HELLO itself must wake the victim's worker.
  */
 static void late_to_silent(struct peer *p, unsigned int i)
 {
-	double end = now() + 1;		/* more than three times hello_timeout_ms */
+	double end = now() + 1;		/* more than three times SHORT_TIMER */
 
 	(void)i;
 	while (now() < end)
