@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Differences between kernel versions. The rest of the module is written for 6.12 (except for
- * splice_eof in sock.c, and the uses of AFR_HAVE_CUSTOM_SOCKOPT). The Makefile searches the headers
- * of the kernel for differences and defines AFR_HAVE_* accordingly. Macros that a kernel may lack
- * are tested for by #ifndef below, where AFR_HAVE_CUSTOM_SOCKOPT is defined, too.
+ * Differences between kernel versions. The rest of the module is written for 6.12, except for
+ * splice_eof in sock.c, the uses of AFR_HAVE_CUSTOM_SOCKOPT, and what comments elsewhere say is
+ * done for older kernels. The Makefile searches the headers of the kernel for differences and
+ * defines AFR_HAVE_* accordingly. Macros that a kernel may lack are tested for by #ifndef below,
+ * where AFR_HAVE_CUSTOM_SOCKOPT is defined, too.
  */
 #ifndef AFR_COMPAT_H
 #define AFR_COMPAT_H
@@ -37,7 +38,10 @@
 #define AFR_ACCEPT_FLAGS	(accept_flags)
 #endif
 
-/* Last parameter of icsk_af_ops->syn_recv_sock(), including the comma before it. */
+/*
+ * opt_child_init, the last parameter of icsk_af_ops->syn_recv_sock(), including the comma before
+ * it; empty if the kernel does not have it.
+ */
 #ifdef AFR_HAVE_CHILD_INIT
 #define AFR_CHILD_INIT_PARAM	, void (*init)(struct sock *newsk, const struct sock *sk)
 #define AFR_CHILD_INIT_ARG	, init
@@ -47,8 +51,9 @@
 #endif
 
 /*
- * The flag by which a socket asks for setsockopt(SOL_SOCKET) calls. Older kernels never pass these
- * calls to a protocol and do not define the flag; for them it is an unused bit of socket.flags.
+ * The flag by which a socket asks for setsockopt(SOL_SOCKET) calls. Older kernels pass these calls
+ * to no protocol but MPTCP and do not define the flag; for them it is an unused bit of
+ * socket.flags.
  */
 #ifndef SOCK_CUSTOM_SOCKOPT
 #define SOCK_CUSTOM_SOCKOPT (BITS_PER_LONG - 1)
@@ -60,10 +65,6 @@
 /* Older headers may lack these definitions. */
 #ifndef MSG_SPLICE_PAGES
 #define MSG_SPLICE_PAGES 0
-#endif
-#ifndef ITER_DEST
-#define ITER_DEST READ
-#define ITER_SOURCE WRITE
 #endif
 
 /*

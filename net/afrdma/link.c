@@ -12,12 +12,13 @@
  * only when nothing is posted any more (R9).
  *
  * For the lock order see afrdma-internals.rst. No lock of a link is held while waiting for the
- * peer, or during an upcall to the group layer or a channel.
+ * peer, or during an upcall to the group layer or a channel; only a channel's get() runs under
+ * link->lock.
  *
  * References are held by the group layer from creation to the dead() upcall, by cm.id from then
- * until the id is destroyed, and by channels, memory regions, and the queued link worker. When the
- * last reference is dropped, another work item frees the protection domain and drops the device
- * reference.
+ * until the id is destroyed, and by channels, memory regions, the queued link worker, and attaches
+ * that have got the link from the group layer but have not joined it yet. When the last reference
+ * is dropped, another work item frees the protection domain and drops the device reference.
  */
 #include <linux/in6.h>
 #include <linux/rcupdate.h>
@@ -195,7 +196,7 @@ static bool lost(const struct afr_link *link)
 
 /*
  * Destroying the id of a dead link may send a message to the peer. While the device port is down,
- * sending fails, and rxe then loses the queue pair of its connection manager for good. So the id
+ * sending fails, and an rxe device then loses its QP1, by which rdma_cm sends, for good. So the id
  * is kept until the port is active, the device is removed or the module exits. The channels and
  * the group layer do not wait for that.
  */
@@ -328,7 +329,8 @@ static void start(struct afr_link *link, enum afr_link_event event)
  * @ops: upcalls
  * @owner: for afr_link_owner()
  *
- * settled() reports the outcome within the attach timeout, possibly before this returns.
+ * settled() reports the outcome, possibly before this returns; within the attach timeout, except
+ * on siw, where rdma_connect() waits for TCP.
  *
  * Context: process; does not wait.
  * Return: link, with a reference to drop in dead(); or ERR_PTR(-ENOMEM), and no upcall follows.
@@ -510,16 +512,16 @@ u32 afr_link_write_max(const struct afr_link *link)
 }
 
 /**
- * afr_link_iwarp() - is the device of a link iWARP?
+ * afr_link_follows_routes() - do the packets of a link follow the kernel's routes?
  * @link: link, up
  *
  * Context: any.
- * Return: true if so: then the link runs over TCP of its device, and its packets follow the
- * kernel's routes.
+ * Return: true on siw, where a link runs over a TCP connection of the kernel. False on hardware,
+ * whose packets bypass the kernel, and on rxe, whose route stays that of the link's net device.
  */
-bool afr_link_iwarp(const struct afr_link *link)
+bool afr_link_follows_routes(const struct afr_link *link)
 {
-	return link->iwarp;
+	return afr_device_ib(link->dev)->ops.driver_id == RDMA_DRIVER_SIW;
 }
 
 /**

@@ -23,7 +23,7 @@ struct afr_wire_cm_req;
 /* For both retry counts of the queue pair, at both ends. 7 may mean forever, see link_cm.c. */
 #define AFR_CM_RETRIES	6
 
-bool afr_link_iwarp(const struct afr_link *link);
+bool afr_link_follows_routes(const struct afr_link *link);
 u32 afr_link_write_max(const struct afr_link *link);
 
 /* Upcalls to the group layer. */

@@ -12,6 +12,7 @@
 #include "recvmsg.h"
 #include "send.h"
 #include "sock.h"
+#include "tcp_settings.h"
 #include "tcp_sock.h"
 #include "urgent.h"
 
@@ -59,15 +60,8 @@ __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_stru
 	tx = afr_conn_tx_mode(conn);
 	rx = afr_conn_rx_mode(conn);
 	if (tx == AFR_MODE_FALLBACK || rx == AFR_MODE_FALLBACK || tx == AFR_MODE_NONE) {
-		afr_tcp_sock_take_error(conn->tcp, sk);
-		/*
-		 * Copies SO_RCVLOWAT to the TCP socket, as sync_fallback() does, but without
-		 * lock_sock(). Not while the module itself reads HELLO or frames from TCP: the
-		 * program's SO_RCVLOWAT must not delay them.
-		 */
-		if (!AFR_HAVE_CUSTOM_SOCKOPT &&
-		    (rx == AFR_MODE_FALLBACK || rx == AFR_MODE_NONE))
-			WRITE_ONCE(conn->tcp->sk->sk_rcvlowat, sk->sk_rcvlowat);
+		afr_tcp_sock_take_error(conn, sk);
+		afr_tcp_settings_sync_rcvlowat(sk);
 		tcp = READ_ONCE(conn->tcp->ops)->poll(file, conn->tcp, NULL);
 		mask |= tcp & (EPOLLERR | EPOLLHUP);
 	}

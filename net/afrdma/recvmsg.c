@@ -59,27 +59,30 @@ static bool recv_over(struct afr_conn *conn, size_t seen)
 }
 
 /*
- * Must a read end now, as at the end of the stream, after a shutdown of the receive side or after
- * an error? Sets @end to the answer. Returns the error to report, or 0.
+ * Must a read end now: at the end of the stream, after a shutdown of the receive side, or after
+ * an error? Sets @failed if there is an error to report, which stays in sk_err.
  */
-static int recv_end(struct sock *sk, size_t seen, bool *end)
+static bool recv_ends(struct sock *sk, size_t seen, bool *failed)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
+	bool over = recv_over(conn, seen) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN;
 
-	*end = true;
-	if (recv_over(conn, seen) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN) {
-		afr_wait_report_abort(sk);	/* after an abort, sk_changed() may still be due */
-		/* sk_shutdown is read before sk_err; pairs with afr_wait_report_abort() */
-		smp_rmb();
-		/* as with TCP, a reset after the end is an error for writes, not for reads */
-		if (recv_over(conn, seen) && READ_ONCE(conn->abort_reason) == AFR_REASON_RESET)
-			return 0;
-		return afr_conn_aborted(conn) ? sock_error(sk) : 0;
-	}
-	if (READ_ONCE(sk->sk_err))
-		return sock_error(sk);
-	*end = false;
-	return 0;
+	*failed = false;
+	if (!over && !READ_ONCE(sk->sk_err))
+		return false;
+	/*
+	 * Whoever sees sk_shutdown or sk_err also sees the flag of the abort, and the bytes that
+	 * arrived before it. Pairs with afr_wait_report_abort().
+	 */
+	smp_rmb();
+	if (over && !afr_conn_aborted(conn))
+		return true;
+	afr_wait_report_abort(sk);	/* sk_changed() may still be due */
+	/* as with TCP, a reset after the end is an error for writes, not for reads */
+	if (recv_over(conn, seen) && READ_ONCE(conn->abort_reason) == AFR_REASON_RESET)
+		return true;
+	*failed = afr_recv_readable(conn) <= seen;
+	return *failed;
 }
 
 /*
@@ -101,9 +104,9 @@ static void busy_poll(struct sock *sk, size_t seen)
 }
 
 /*
- * recv(MSG_OOB): never waits for bytes. Returns -EINVAL with SO_OOBINLINE, or if no urgent byte is
- * announced, or it was read. If the announced byte has not arrived yet, returns -EAGAIN, or 0 at
- * the end of the stream or if the receive side is shut down.
+ * recv(MSG_OOB): never waits for bytes. Returns -EINVAL with SO_OOBINLINE, or if no unread urgent
+ * byte is announced. If the announced byte has not arrived yet, returns -EAGAIN, or 0 at the end
+ * of the stream or if the receive side is shut down.
  */
 static int recv_urgent(struct sock *sk, struct msghdr *msg, int flags)
 {
@@ -175,7 +178,10 @@ u32 afr_recvmsg_readable(struct sock *sk, bool over)
 	return min_t(u64, readable, urgent - at);
 }
 
-/* Reports the bytes left to read, for TCP_INQ and io_uring. The end of the stream counts as 1. */
+/*
+ * Reports the bytes left to read, for TCP_INQ and io_uring; 1 instead of 0 once the whole stream
+ * has arrived.
+ */
 static void report_inq(struct sock *sk, struct msghdr *msg)
 {
 	bool asked = tcp_sk(afr_tcp(sk)->sk)->recvmsg_inq;
@@ -221,7 +227,7 @@ static void read_advance(struct framed_read *r, size_t n, bool skip)
 }
 
 /*
- * Copies the next bytes to the program, up to the urgent offset, or skips the urgent byte. Sets
+ * Copies the next bytes to the program, up to the urgent offset, or skips an urgent byte. Sets
  * @over, and does neither, if the call ends here. Returns the number of bytes copied or skipped, 0
  * if there are none now, or -errno.
  */
@@ -251,23 +257,20 @@ static ssize_t read_next(struct framed_read *r, bool *over)
  */
 static bool read_is_over(const struct framed_read *r, ssize_t *ret)
 {
-	bool end;
+	bool failed;
 
 	if (*ret < 0 || (r->done >= r->target && !(r->flags & MSG_WAITALL)))
 		return true;
-	if (r->done && READ_ONCE(r->sk->sk_err))
-		return true;		/* the next call reports it */
-	*ret = recv_end(r->sk, r->seen, &end);
-	if (*ret && r->done) {		/* the next call reports it */
-		WRITE_ONCE(r->sk->sk_err, -*ret);
-		*ret = 0;
+	if (recv_ends(r->sk, r->seen, &failed)) {
+		if (failed && !r->done)		/* behind bytes, the next call reports it */
+			*ret = sock_error(r->sk);
 		return true;
 	}
-	return *ret || end || (r->flags & MSG_PEEK && r->done >= r->target);
+	return r->flags & MSG_PEEK && r->done >= r->target;
 }
 
 /*
- * Sleeps until bytes come, recv_end() would end the read, or a peek has enough bytes because its
+ * Sleeps until bytes come, recv_ends() would end the read, or a peek has enough bytes because its
  * target has fallen. Returns 0, -EAGAIN, -ERESTARTSYS or -EINTR.
  */
 static int read_wait(struct framed_read *r)
@@ -435,16 +438,14 @@ static int recv_fallback(struct sock *sk, struct msghdr *msg, int flags)
  */
 static int recv_unconnected(struct sock *sk, int flags)
 {
-	struct socket *tcp = afr_tcp(sk);
-
 	if (READ_ONCE(sk->sk_state) == TCP_LISTEN)
 		return -ENOTCONN;
 	if (flags & MSG_OOB)
 		return -EINVAL;
-	afr_tcp_sock_take_error(tcp, sk);
+	afr_tcp_sock_take_error(afr_sk(sk)->conn, sk);
 	if (READ_ONCE(sk->sk_err))
 		return sock_error(sk);
-	return READ_ONCE(tcp->sk->sk_shutdown) & RCV_SHUTDOWN ? 0 : -ENOTCONN;
+	return READ_ONCE(afr_tcp(sk)->sk->sk_shutdown) & RCV_SHUTDOWN ? 0 : -ENOTCONN;
 }
 
 /**

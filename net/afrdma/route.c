@@ -52,9 +52,9 @@ static u32 routes_inet6(const struct net *net)
 }
 
 /*
- * Returns a number that changes whenever a route or IPsec policy is added or removed, and whenever
- * net.afrdma.enabled or net.afrdma.upgrade changes. RDMA is used in the initial namespace only, so
- * one number suffices.
+ * Returns a number that changes whenever a route or IPsec policy is added or removed (except when
+ * an IPv4 route is removed that no lookup has found yet), and whenever net.afrdma.enabled or
+ * net.afrdma.upgrade changes. RDMA is used in the initial namespace only, so one number suffices.
  */
 static u32 generation(const struct afr_net *an)
 {
@@ -160,13 +160,14 @@ static enum afr_reason look_up(struct afr_conn *conn)
 /*
  * Would RDMA bypass the policy or tunnel that @reason names? RDMA always bypasses an IPsec policy.
  * It bypasses a tunnel only if the connection has joined a link, which then is older than the
- * route: rdma_cm finds no device behind a tunnel, so no new link is made. A link on iWARP bypasses
- * no tunnel, because its packets are routed like those of the TCP connection.
+ * route: rdma_cm finds no device behind a tunnel, so no new link is made. Nor does it bypass a
+ * tunnel if the packets of the link are routed like those of the TCP connection.
  */
 static bool bypasses(const struct afr_conn *conn, enum afr_reason reason)
 {
-	return reason != AFR_REASON_TUNNEL || (conn->attach.channel.link &&
-					       !afr_link_iwarp(conn->attach.channel.link));
+	const struct afr_link *link = conn->attach.channel.link;
+
+	return reason != AFR_REASON_TUNNEL || (link && !afr_link_follows_routes(link));
 }
 
 /**
@@ -243,7 +244,7 @@ static void look(struct work_struct *work)
 }
 
 /**
- * afr_route_watch() - count connections on links; changes are looked for while there are some
+ * afr_route_watch() - count connections on links; while there are any, look() runs periodically
  * @on: true: a connection has attached; false: a connection has detached
  *
  * Context: any.

@@ -2,8 +2,8 @@
 /*
  * sendmsg(). What it does depends on the mode of the send direction. Undecided: a client, and any
  * caller with MSG_ZEROCOPY, waits for the decision; a server copies bytes to the send ring.
- * Fallback: the call goes to the TCP socket, without locking the AF_RDMA socket. Framed: bytes are
- * copied to the send ring under lock_sock(), which is released while the call waits for space. Not
+ * Fallback: the TCP socket sends while the AF_RDMA socket is not locked. Framed: bytes are copied
+ * to the send ring under lock_sock(), which is released while the call waits for space. Not
  * connected: the call fails, except with MSG_FASTOPEN.
  */
 #include <linux/net.h>
@@ -106,12 +106,16 @@ static int wait_to_send(struct sock *sk, int *mode, long *timeo)
 }
 
 /*
- * A send on the TCP socket that continues one which has taken bytes has failed with @err: if it has
- * consumed the socket error of TCP, keeps that error for the next call.
+ * @err is the result of a send on the TCP socket in a call that has taken bytes already. If it is
+ * an error that TCP keeps in sk_err, which that send has cleared, keeps it for the next call. An
+ * abort is reported without that.
  */
 static void keep_error(struct sock *sk, int err)
 {
+	if (afr_conn_aborted(afr_sk(sk)->conn))
+		return;
 	switch (-err) {
+	case EACCES:
 	case ECONNABORTED:
 	case ECONNREFUSED:
 	case ECONNRESET:
@@ -212,7 +216,7 @@ static int send_unconnected(struct sock *sk, struct msghdr *msg)
 	int ret;
 
 	if (!(msg->msg_flags & MSG_FASTOPEN)) {
-		afr_tcp_sock_take_error(conn->tcp, sk);
+		afr_tcp_sock_take_error(conn, sk);
 		return send_error(sk, msg->msg_flags);
 	}
 	lock_sock(tcp_sk);
@@ -237,7 +241,8 @@ static int send_unconnected(struct sock *sk, struct msghdr *msg)
 
 /*
  * Sends the rest of a message on the TCP socket, after @done bytes that were put into the send
- * ring. If @done is not 0, returns no error: the next call reports it, see keep_error().
+ * ring. If @done is not 0, returns no error; keep_error() keeps one that the next call would not
+ * get from TCP.
  */
 static ssize_t send_rest(struct sock *sk, struct msghdr *msg, size_t done)
 {

@@ -329,7 +329,7 @@ static void settled(struct afr_handshake *offer, struct sock *tcp_sk, enum afr_r
 	if (tcp_sk->sk_state != TCP_ESTABLISHED) {
 		set_modes(conn, AFR_MODE_NONE, AFR_MODE_NONE);
 		if (!READ_ONCE(as->blocking_connect))
-			afr_tcp_sock_take_error(conn->tcp, sk);
+			afr_tcp_sock_take_error(conn, sk);
 	} else if (reason) {
 		afr_fallback_set(conn, reason);
 	} else {
@@ -355,8 +355,9 @@ static enum afr_reason prepare_offer(struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 
+	/* offer() will do nothing, unless another thread's connect() fails meanwhile */
 	if (inet_sk_state_load(conn->tcp->sk) != TCP_CLOSE)
-		return AFR_REASON_NONE;		/* offer() will do nothing */
+		return AFR_REASON_CALL_RUNNING;
 	afr_tcp_settings_reset_late(sk);
 	if (READ_ONCE(conn->policy) == AFRDMA_RDMA_NEVER)
 		return AFR_REASON_SOCKET_OPTION;
@@ -415,7 +416,7 @@ static void not_connected(struct sock *sk)
 	clear_bit(AFR_F_FIN_WANTED, &conn->flags);
 	clear_bit(AFR_F_RX_REFUSED, &conn->flags);
 	set_modes(conn, AFR_MODE_NONE, AFR_MODE_NONE);
-	sk->sk_state_change(sk);	/* TCP called it before the modes changed */
+	sk->sk_state_change(sk);	/* TCP's wake-up, if any, came before the modes changed */
 }
 
 static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int flags)
@@ -487,7 +488,7 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 	if (err == -ECONNABORTED || (err && err != -EINPROGRESS && afr_conn_aborted(conn)))
 		err = failed ?: sock_error(sk) ?: err;
 	if (unspec)
-		afr_tcp_sock_take_error(conn->tcp, sk);	/* ECONNRESET of tcp_disconnect() */
+		afr_tcp_sock_take_error(conn, sk);	/* ECONNRESET of tcp_disconnect() */
 	else if (!err)
 		sock->state = SS_CONNECTED;
 	return err;
@@ -525,8 +526,9 @@ static int afr_listen(struct socket *sock, int backlog)
 }
 
 /*
- * Starts an accepted connection, unless it falls back. The client sends HELLO unasked. @consents:
- * the listener had an af_ops override when the program called accept().
+ * Starts an accepted connection, unless it falls back. The client's first bytes, or AFR_T_HELLO,
+ * then decide the modes. @consents: the listener had an af_ops override when the program called
+ * accept().
  */
 static void accepted(struct sock *listener, struct sock *sk, bool consents)
 {
@@ -599,7 +601,7 @@ static int afr_set_rcvlowat(struct sock *sk, int val)
 }
 
 #ifdef AFR_HAVE_SPLICE_EOF
-/* sendfile() or splice() ended after a piece with MSG_MORE: sends the bytes that wait for more. */
+/* sendfile() met the end of its file after a piece with MSG_MORE: sends what waits for more. */
 static void afr_splice_eof(struct socket *sock)
 {
 	struct afr_sock *as = afr_sk(sock->sk);

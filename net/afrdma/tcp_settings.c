@@ -239,14 +239,22 @@ void afr_tcp_settings_apply_late(struct sock *sk)
 	release_sock(sk);
 }
 
+/* Copies SO_RCVLOWAT, unless it could delay HELLO or the frames behind it. TCP socket locked. */
+static void sync_rcvlowat(struct sock *tcp_sk, const struct sock *sk)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	u8 rx = afr_conn_rx_mode(conn);
+
+	if (rx != AFR_MODE_FALLBACK && rx != AFR_MODE_NONE)
+		return;
+	WRITE_ONCE(tcp_sk->sk_rcvlowat, sk->sk_rcvlowat);
+	conn->saved.rcvlowat = sk->sk_rcvlowat;		/* for afr_tcp_sock_remove() */
+}
+
 /* Copies the SOL_SOCKET options of rule STORE, which a framed TCP socket does not get. */
 static void sync_fallback(struct sock *tcp_sk, const struct sock *sk)
 {
-	u8 rx = afr_conn_rx_mode(afr_sk(sk)->conn);
-
-	/* SO_RCVLOWAT must not delay HELLO, nor the frames behind it */
-	if (rx == AFR_MODE_FALLBACK || rx == AFR_MODE_NONE)
-		WRITE_ONCE(tcp_sk->sk_rcvlowat, sk->sk_rcvlowat);
+	sync_rcvlowat(tcp_sk, sk);
 	if (sk->sk_userlocks & SOCK_SNDBUF_LOCK)
 		WRITE_ONCE(tcp_sk->sk_sndbuf, sk->sk_sndbuf);
 	if (sk->sk_userlocks & SOCK_RCVBUF_LOCK)
@@ -292,13 +300,34 @@ void afr_tcp_settings_sync(struct sock *sk)
 	tcp_sk->sk_reuseport = sk->sk_reuseport;
 	tcp_sk->sk_mark = sk->sk_mark;
 	WRITE_ONCE(tcp_sk->sk_priority, sk->sk_priority);
-	/* even if one direction is framed: calls for the other one may sleep in TCP */
+	/* not in sync_fallback(): if one direction is framed, calls in the other sleep in TCP */
 	WRITE_ONCE(tcp_sk->sk_rcvtimeo, sk->sk_rcvtimeo);
 	WRITE_ONCE(tcp_sk->sk_sndtimeo, sk->sk_sndtimeo);
 	sync_pacing(tcp_sk, sk);
 	sock_valbool_flag(tcp_sk, SOCK_URGINLINE, sock_flag(sk, SOCK_URGINLINE));
 	if (!afr_tcp_settings_is_framed(conn))
 		sync_fallback(tcp_sk, sk);
+	release_sock(tcp_sk);
+}
+
+/**
+ * afr_tcp_settings_sync_rcvlowat() - copy SO_RCVLOWAT to the TCP socket
+ * @sk: AF_RDMA socket
+ *
+ * Part of afr_tcp_settings_sync(), for poll().
+ *
+ * Context: Process, TCP socket unlocked.
+ */
+void afr_tcp_settings_sync_rcvlowat(struct sock *sk)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	struct sock *tcp_sk = conn->tcp->sk;
+
+	if (AFR_HAVE_CUSTOM_SOCKOPT || READ_ONCE(tcp_sk->sk_rcvlowat) == READ_ONCE(sk->sk_rcvlowat))
+		return;
+	lock_sock(tcp_sk);
+	if (!afr_tcp_settings_is_framed(conn))
+		sync_rcvlowat(tcp_sk, sk);
 	release_sock(tcp_sk);
 }
 

@@ -15,6 +15,7 @@ int afr_tcp_settings_reuseport_filter(struct sock *tcp_sk, sockptr_t value, unsi
 void afr_tcp_settings_apply_late(struct sock *sk);
 void afr_tcp_settings_reset_late(struct sock *sk);
 void afr_tcp_settings_sync(struct sock *sk);
+void afr_tcp_settings_sync_rcvlowat(struct sock *sk);
 void afr_tcp_settings_inherit(struct sock *child, const struct sock *listener);
 
 #endif /* AFR_TCP_SETTINGS_H */

@@ -75,19 +75,20 @@ void afr_tcp_sock_ungraft(struct socket *tcp)
 
 /**
  * afr_tcp_sock_take_error() - move the error of the TCP socket to the AF_RDMA socket
- * @tcp: TCP socket, in fallback mode or not connected
- * @sk: AF_RDMA socket
+ * @conn: connection, with a direction in fallback mode or not connected
+ * @sk: its AF_RDMA socket
  *
  * getsockopt(SO_ERROR) and io_uring read the error of the AF_RDMA socket without calling the
- * module, so an error that poll() has reported must be there.
+ * module, so an error that poll() has reported must be there. The error of an aborted connection
+ * is dropped: afr_wait_report_abort() reports the abort.
  *
  * Context: Any.
  */
-void afr_tcp_sock_take_error(struct socket *tcp, struct sock *sk)
+void afr_tcp_sock_take_error(struct afr_conn *conn, struct sock *sk)
 {
-	int err = xchg(&tcp->sk->sk_err, 0);
+	int err = xchg(&conn->tcp->sk->sk_err, 0);
 
-	if (err)
+	if (err && !afr_conn_aborted(conn))
 		WRITE_ONCE(sk->sk_err, err);
 }
 

@@ -111,8 +111,12 @@ enum victim_state { VICTIM_STARTING, VICTIM_CONNECTED, VICTIM_ENDED };
 struct victim_report {
 	int state;		/* enum victim_state */
 	int read_now;		/* a victim with @sleepy waits for this before it reads */
-	/* errno of opening or recv(), else of send(); 0 = end of stream, or closed unread */
+	/*
+	 * errno of opening or recv(), else of send() (EPIPE only with @lingers); 0 = end of
+	 * stream, or the victim closed without reading
+	 */
 	int err;
+	int err_again;		/* error that the program gets once more behind @err; 0 = none */
 	u32 mode, reason;	/* AFRDMA_INFO at the end of the connection */
 	double ended;		/* when the connection ended, by now() */
 	double lingered;	/* seconds in close() of a victim with @lingers */
@@ -170,7 +174,7 @@ void rnd_start(u64 seed);
 /* The required outcome for the victim. */
 enum expect {
 	EXPECT_PLAIN,		/* reads all bytes after the TCP handshake as data, then the end */
-	EXPECT_STREAM,		/* reads exactly the payload of the DATA frames, then the end */
+	EXPECT_STREAM,		/* reads all payload of the valid DATA frames, then the end */
 	EXPECT_ERROR,		/* reads a prefix of this payload, then ECONNRESET or EPROTO */
 	EXPECT_EITHER,		/* EXPECT_STREAM or EXPECT_ERROR */
 	/* EXPECT_PLAIN, or reads a prefix of its bytes, then ECONNRESET or EPROTO */
@@ -191,10 +195,10 @@ enum expect {
 #define OOB_EARLY	0x800	/* the victim's recv(MSG_OOB) before HELLO must fail at once */
 #define URGENT_FIRST	0x200	/* the victim's first bytes end with an urgent byte */
 #define CLOSES		0x1000	/* the victim closes after its last byte, and does not read */
-#define STALLS		0x8000	/* a fault after FIRST bytes stalls send() until read_now is set */
+#define STALLS		0x8000	/* after FIRST bytes a page fault stalls send(), until read_now */
 #define CROSSES		0x10000	/* in SYN-RECEIVED, the victim calls shutdown(SHUT_WR) */
 #define LOWAT		0x20000	/* the victim sets SO_RCVLOWAT after connect() or accept() */
-#define RAW_BACK	0x80	/* the victim sends in fallback mode, rogue sends frames */
+#define RAW_BACK	0x80	/* the victim sends in fallback mode, even if rogue sends frames */
 
 struct peer;
 
@@ -215,9 +219,9 @@ struct peer {
 	bool as_client;
 	u32 nonce;		/* nonce in the client's option */
 	u64 offset;		/* stream offset of the next DATA frame */
-	u8 *raw;		/* every byte sent after the TCP handshake */
+	u8 *raw;		/* every byte that rogue has sent after the TCP handshake */
 	size_t raw_len;
-	u8 *stream;		/* payload of the DATA frames at the correct offset */
+	u8 *stream;		/* payload of DATA that the victim may read; judge() compares it */
 	size_t stream_len;
 	/* The members below, but for @finacked and @why, describe what the victim has sent. */
 	size_t parsed;		/* number of bytes of tcb.in that were parsed */

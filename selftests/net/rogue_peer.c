@@ -192,7 +192,7 @@ static void take_all(struct peer *p)
 		;
 }
 
-/* Receives until @count frames of @type have arrived, but no longer than @seconds. */
+/* From a victim on AF_RDMA, receives until @count frames of @type have come, or for @seconds. */
 bool peer_await_frame(struct peer *p, u8 type, unsigned int count, double seconds)
 {
 	double end = now() + seconds;
@@ -411,6 +411,8 @@ static void want_error(struct peer *p, const u8 *bytes, size_t len)
 		      r->err ? strerror(r->err) : "the end of the stream", r->heard_len);
 	else if (!is_prefix(p, bytes, len))
 		wrong(p, "the victim read %zu bytes, not a prefix of those sent", r->heard_len);
+	else if (r->err_again)
+		wrong(p, "the victim got %s twice", strerror(r->err_again));
 	else if (rogue.rdma && p->row->reason && r->reason != p->row->reason)
 		wrong(p, "the reason is %u, expected %u", r->reason, p->row->reason);
 }

@@ -196,6 +196,19 @@ static void end_stall(int uffd, u8 *buf)
 		_exit(1);
 }
 
+/* Returns the error that poll() and SO_ERROR report after recv() has reported one; 0 if none. */
+static int error_again(int fd)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+	socklen_t len = sizeof(int);
+	int err = 0;
+
+	poll(&pfd, 1, 0);
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len))
+		_exit(1);
+	return err;
+}
+
 /* Reads to the end of the stream or an error; fills in what was read, the error and the time. */
 static void read_stream(int fd, struct victim_report *r)
 {
@@ -208,6 +221,7 @@ static void read_stream(int fd, struct victim_report *r)
 	} while (got > 0);
 	r->err = got < 0 ? errno : 0;
 	r->ended = now();
+	r->err_again = got < 0 ? error_again(fd) : 0;
 }
 
 static void get_info(int fd, struct victim_report *r)
@@ -297,7 +311,6 @@ static void run_victim(const struct tun *tun, const struct victim_plan *plan, in
 		r->ended = now();
 		return;
 	}
-	__atomic_store_n(&r->state, VICTIM_CONNECTED, __ATOMIC_RELEASE);
 	if (plan->times_out &&
 	    setsockopt(sender.fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)))
 		_exit(1);
@@ -305,6 +318,7 @@ static void run_victim(const struct tun *tun, const struct victim_plan *plan, in
 		_exit(1);
 	if (plan->lowat && !set_lowat(sender.fd))
 		_exit(1);
+	__atomic_store_n(&r->state, VICTIM_CONNECTED, __ATOMIC_RELEASE);
 	if (plan->lingers) {
 		send_stream(&sender);
 		close_lingering(&sender, r);
