@@ -221,6 +221,7 @@ work_off() {
 
 run_at_once() {
 	local job p f s
+	rm -f "$logs"/tmp.total.*
 	printf '%s\n' "$@" >"$logs/tmp.todo"
 	for ((job = 1; job <= jobs; job++)); do
 		work_off "$job" 8>&- &

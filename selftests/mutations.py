@@ -173,6 +173,10 @@ def splat_in(text):
     return ""
 
 
+# For a run that has failed, but in which no test has.
+NO_CAUSE = "", "the lab: see its log"
+
+
 def lab(rows, module, byzantine, log, timeout=TIMEOUT):
     """Run the rows in the lab. Returns None if all have passed; else the report in the kernel log
     and the first row that failed."""
@@ -192,10 +196,11 @@ def lab(rows, module, byzantine, log, timeout=TIMEOUT):
                 run.wait()
     if run.returncode == 0:
         return None
+    if run.returncode == 2:
+        return NO_CAUSE
     return first_failure(guest_output(run.pid, older), (WORK / log).read_text(errors="replace"))
 
 
-NO_CAUSE = "", "the lab: see its log"
 
 
 def first_failure(text, log):
@@ -240,7 +245,8 @@ def try_one(number, one, module, byzantine):
     """Returns whether a test failed, and a line of the table."""
     start = time.monotonic()
     failure = lab(one.rows, module, byzantine, f"{one.name}.log")
-    if failure == NO_CAUSE:         # skipped, or the lab itself failed: no test has seen the bug
+    # Skipped, a failure of the lab, or no cause that first_failure() knows: no test has seen the bug.
+    if failure == NO_CAUSE:
         failure = None
     splat, row = failure or ("", "not caught, or the lab failed: see its log")
     print(f"{'ok' if failure else 'not ok'} {number} {one.name}: {one.here}")

@@ -20,4 +20,5 @@ for arg; do
 	esac
 done
 # The headers of 6.12 can name the address space of per-CPU data twice, and clang warns of that.
+# -Wno-gnu is an option that the kernel's makefiles pass to clang, but not to gcc.
 exec "${CLANG:-clang}" "${args[@]}" -Wno-duplicate-decl-specifier -Wno-gnu

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Test of "make -j", "make install" and programs compiled against the installed header. Prints KTAP.
+# Test of "make -j", "make install" and programs compiled with the installed headers. Prints KTAP.
 # Nothing is written outside build/ and a temporary folder.
 set -uo pipefail
 # shellcheck source=selftests/lint/lib.sh
@@ -35,8 +35,8 @@ try "install: make -j2 gives the module's build two jobs" make -j2 KDIR="$tmp/ke
 dest=$tmp/dest
 try "install: make install" make install DESTDIR="$dest"
 
-# Compile the example programs of afrdma.rst, unchanged, and tools/examples, with only the installed
-# header.
+# Compile the example programs of afrdma.rst, unchanged, and tools/examples, with the headers that
+# "make install" has installed instead of those in include/uapi.
 awk -v to="$tmp/manual" '
 	/^\.\. code-block:: c$/ { out = to (++n) ".c"; next }
 	/^[^ ]/ { out = "" }

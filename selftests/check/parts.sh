@@ -27,6 +27,7 @@ kinds_of_parts() {
 	byzantine_uml-debug	6	540	-	uml-debug	injections, KASAN/lockdep/kmemleak
 	table_siw	2	400	50	uml	socket table over iWARP
 	rogue_uml-debug	1	900	-	uml-debug	a hostile peer, no RDMA; with KASAN
+	rogue_vm-6.1	1	900	-	vm-6.1	a hostile peer, no RDMA; on 6.1
 	scripts_uml	1	450	50	uml	smctl, failing devices, limits, pacing, ...
 	scripts_uml-debug	1	1200	-	uml-debug	the same with KASAN
 	scripts_vm-6.12	1	1600	-	vm-6.12	the same in VMs
@@ -52,8 +53,8 @@ kinds_of_parts() {
 	END
 }
 
-# Parts that "make check-full" leaves out, since other parts run the same tests with KASAN, lockdep
-# and kmemleak.
+# Kinds whose parts "make check-full" leaves out, since other kinds run the same tests with KASAN,
+# lockdep and kmemleak.
 covered='table_uml rogue_uml scripts_uml'
 
 parts_in_full() {

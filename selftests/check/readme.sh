@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The list of packages in README.md must be that of selftests/lab/packages.txt, and all files and
-# make targets that the README names must exist.
+# The list of packages in README.md must be that of selftests/lab/packages.txt, and the paths in
+# the source tree and the make targets that README.md has in backquotes must exist.
 #
 #	readme.sh		check: KTAP
 #	readme.sh --write	write the list
@@ -56,7 +56,8 @@ known() {
 }
 selftests/check.sh list >"$tmp/stages"
 
-# Print the paths outside build/ and the make targets in backquotes in README.md that do not exist.
+# Print the relative paths outside build/ and the make targets that README.md has in backquotes and
+# that do not exist.
 # shellcheck disable=SC2016 # backquotes of Markdown
 {
 	grep -oE '`[A-Za-z._]+/[A-Za-z0-9._/-]*`' README.md | tr -d '`' | grep -v '^build/' |

@@ -31,8 +31,8 @@ FILE = CACHE / "check-results.tsv"
 KEPT = SRC / "Documentation/test-results.tsv"
 FIELDS = ("date", "name", "commit", "dirty", "passed", "failed", "skipped", "seconds", "guests",
           "kernel", "seed")
-# For each file or folder that not all stages and parts depend on, those that do, as a pattern that
-# matches the beginnings of their names with blanks in place of "-" and "_"; "-" means none. lint
+# Files and folders that only some stages and parts depend on, each with a pattern for these: it
+# matches the beginnings of their names, with blanks in place of "-" and "_"; "-" means none. lint
 # is in no pattern: it reads all files, see of_this_tree(). If a path is inside another one of this
 # table, a stage depends on it only if the patterns of both match.
 GUESTS = "siw|uml|vm|table|byzantine|forged|rogue|scripts|mutations"    # run selftests/net
@@ -41,7 +41,9 @@ BYZANTINE = "uml|byzantine|forged|mutations"
 RUN = f"unit|build|programs|suite|bench|demo|{SCRIPTS}"    # run "smctl run"
 PRIVATE = {
     ".ci": "-",
-    "Documentation": "-",
+    "Documentation": "unit",
+    "Documentation/perf-notes.rst": "-",
+    "Documentation/test-results.tsv": "-",
     "README.md": "-",
     "SECURITY.md": "-",
     "selftests/check/README.rst": "-",

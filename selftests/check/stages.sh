@@ -2,8 +2,9 @@
 # shellcheck shell=bash
 #
 # The stages of check.sh, which sources this file: a table, and a function for each line of it. A
-# function prints KTAP among the output of its commands (stage_deps() does not: its exit status
-# counts); it runs in a process of its own, in the source tree, without a terminal.
+# function prints KTAP among the output of its commands (stage_deps() prints none); if it prints no
+# "not ok" line, its exit status counts. It runs in a process of its own, in the source tree,
+# without a terminal.
 : "${src:?}" "${lab:?}" "${check:?}" "${logs:?}"	# from check.sh
 
 # Name, maximum duration in seconds on an idle machine (see watch() in check.sh), description; "+"
@@ -242,8 +243,8 @@ stage_vm_6.12() {
 	return "$failures"
 }
 
-# rogue and pace.sh are left out, as they use nothing that is different in 6.1. Netlink is
-# different there: tools/guest.sh tests it.
+# rogue is left out, since nearly all that it uses is the same in 6.1. Netlink is different there:
+# tools/guest.sh tests it.
 stage_vm_6.1() {
 	programs || return
 	in_guests vm-6.1 1500 selftests/check/one-way.sh quick --no-rogue

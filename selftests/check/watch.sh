@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Test of watch() in check.sh with stages of a few seconds: a stage without output or without end
-# is ended, a slow stage that makes progress is not. Prints KTAP.
+# Test of watch() in check.sh with stages of a few seconds: which of them it ends, and which status
+# it returns. Prints KTAP.
 set -uo pipefail
 # shellcheck source=selftests/lint/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lint/lib.sh"

@@ -27,8 +27,8 @@ OUT = pathlib.Path(os.environ["AFR_OUT"])
 MTU = os.environ["AFR_MTU"]
 
 # RESTORE undoes what a row may have left behind in the network, devices, settings of the module
-# and those sysctls that rows set (SYSCTLS), removes verbfault.ko and the cgroup of rows, and
-# brings CPUs online. RESTORED checks the network and rxe0.
+# and the other sysctls that rows set (all are in SYSCTLS), removes verbfault.ko and the cgroup of
+# rows, and brings CPUs online. RESTORED checks the network and rxe0.
 SYSCTLS = ("net/ipv4/tcp_syncookies fs/file-max "
            "net/ipv4/conf/eth0/arp_ignore net/ipv4/conf/all/arp_ignore")
 RESTORE = """
@@ -60,17 +60,19 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
 done || { echo "no answer from {peer}"; ip addr; exit 1; }
 rdma link show rxe0/1 | grep 'state ACTIVE'
 """
+# SETTINGS changes and saves settings, and enables trace events, once for each boot of a guest.
 SETTINGS = """
+[ ! -e /run/afr/sysctls ] || exit 0
 cd /proc/sys/net/afrdma
 echo {link_timeout} >link_timeout_ms || :
 for name in *; do echo "$name $(cat $name)"; done >/run/afr/settings
-for name in {sysctls}; do echo "$name $(cat /proc/sys/$name)"; done >/run/afr/sysctls
 cd /sys/kernel/tracing/events
 for event in conn_abort link_down conn_move conn_upgrade; do
 	echo 1 >afrdma/afrdma_$event/enable || :
 done
 echo 1 >tcp/tcp_send_reset/enable || :
 echo 1 >tcp/tcp_receive_reset/enable || :
+for name in {sysctls}; do echo "$name $(cat /proc/sys/$name)"; done >/run/afr/sysctls
 """
 
 # Checks the part of the kernel log that is new since the last call.
@@ -160,8 +162,8 @@ class Context:
         return found
 
     def restore(self):
-        """Run RESTORE and RESTORED in both guests; does not end programs."""
-        for command in RESTORE, RESTORED:
+        """Run SETTINGS, RESTORE and RESTORED in both guests; does not end programs."""
+        for command in SETTINGS, RESTORE, RESTORED:
             for host in self.hosts.values():
                 self.do(host, command)
 
@@ -228,8 +230,6 @@ def drive(seed, wanted):
            "accel": os.environ["AFR_ACCEL"]})
     table = {row.name: row for row in rows.ROWS}
     begin = Context(both, "a", random.Random(0), "begin")
-    for host in both.values():
-        begin.do(host, SETTINGS)
     begin.restore()
     usable = True
     for word in wanted:

@@ -22,10 +22,11 @@
 # its image, whose scripts make it the default kernel, and busybox-static is added to each
 # initramfs.
 #
-# Everything is stored in ${AFRDMA_CACHE:-$HOME/.cache/afrdma}. The name of an entry contains the
-# version of the sources and a hash of the configs, so that an entry is never stale. An entry is
-# valid once its file "complete" exists, which is written last; an incomplete entry is continued or
-# made again.
+# Everything is stored in ${AFRDMA_CACHE:-$HOME/.cache/afrdma}. The name of an entry for User-Mode
+# Linux contains the version of the sources and a hash of the configs; that of a kernel of Debian
+# contains its version. An entry is valid once its file "complete" exists, which is written last; an
+# incomplete entry is continued or made again.
+
 # Functions are called through with_lock, which shellcheck does not follow.
 # shellcheck disable=SC2317
 set -euo pipefail
@@ -104,7 +105,8 @@ unpack_source() {
 	touch "$dir/complete"
 }
 
-# Kconfig silently drops options whose dependencies are not met: report them.
+# Kconfig silently drops options whose dependencies are not met, and keeps options that should be
+# off if others select them: report both, and fail if there are any.
 check_config() {
 	local config=$1 line bad=0
 	shift
@@ -214,7 +216,7 @@ fetch() {
 	shift 2
 	[ ! -e "$dir/complete" ] || return 0
 	rm -rf "$dir" && mkdir -p "$dir/root"
-	# As root: the user that apt changes to by default may not write here.
+	# Started by root, apt would change to a user that cannot write here: let it stay root.
 	(cd "$dir" && progress "$dir.log" "download ${packages[*]}" \
 		apt-get -o APT::Sandbox::User=root download "${packages[@]}")
 	for deb in "$dir"/*.deb; do
@@ -244,7 +246,8 @@ headers_packages() {
 		sed -nE 's/^ *Depends: (linux-(headers|kbuild)-.*)$/\1/p'
 }
 
-# One Makefile of the headers includes another by its absolute path; all other paths are relative.
+# One Makefile of the headers includes another by its absolute path: adapt that path. All other
+# paths that a build uses are relative.
 relocate_headers() {
 	sed -i "s|^include /usr/|include $PWD/usr/|" usr/src/linux-headers-*/Makefile
 }
@@ -385,7 +388,7 @@ main() {
 		echo "$cache/busybox/root/bin/busybox" ;;
 	need)	need "$@" ;;
 	*)
-		sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
+		sed -n '3,/^$/{/^$/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
 		[ "$command" = help ] || exit 2 ;;
 	esac
 }

@@ -46,8 +46,8 @@ function bad(s) {
 	       s ~ /(---\[ cut here|segfault at .*afr)/
 }
 
-# Known reports that are not about the module, recognised by the 45 lines after the headline. Two
-# are about User-Mode Linux:
+# Known reports that are not about the module, recognised by the headline and the 45 lines after it.
+# Two are about User-Mode Linux:
 #  - its vector network driver takes a lock both in interrupts and with interrupts enabled;
 #  - power-off closes devices with interrupts disabled, after the test has ended.
 # One is about rdma_cm: if memory runs out while it sets up the id of a new connection, it destroys

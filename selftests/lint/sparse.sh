@@ -30,7 +30,7 @@ for kernel; do
 		continue
 	fi
 	# Keep only warnings about files of the module, and cut the build folder off their paths.
-	grep -E 'afrdma/[^ ]*:[0-9]+:[0-9]+: ' "$tmp/log" |
+	grep -E "$src/build/sparse/$kernel/[^ ]*:[0-9]+:[0-9]+: " "$tmp/log" |
 		sed "s|$src/build/sparse/$kernel/||" >"$tmp/wrong" || true
 	judge "$name" "$tmp/wrong"
 done

@@ -31,9 +31,12 @@ find_kernel() {
 		[ -r "$tarball" ] || continue
 		mkdir "$tmp/kernel"
 		tar -xf "$tarball" -C "$tmp/kernel" --strip-components=1 --wildcards \
-			'*/tools/net/ynl/*' '*/Documentation/netlink/*.yaml'
-		echo "$tmp/kernel"
-		return
+			'*/tools/net/ynl/*' '*/Documentation/netlink/*.yaml' 2>/dev/null
+		if [ -e "$tmp/kernel/tools/net/ynl/ynl-gen-c.py" ]; then
+			echo "$tmp/kernel"
+			return
+		fi
+		rm -r "$tmp/kernel"	# older than 6.12
 	done
 	return 1
 }

@@ -25,11 +25,13 @@ lose() {
 }
 no_loss() { nft 'delete table inet hole'; }
 
-# Accepts one RDMA packet and drops those that follow; removes this filter after the first drop.
+# Accepts one RDMA packet and drops those that follow; removes this filter after it has dropped a
+# connect request, which has MAD attribute 0x10, 36 bytes behind the UDP header.
 first_only() {
 	nft 'add table inet hole; add chain inet hole in { type filter hook input priority 0; }
 		add rule inet hole in udp dport 4791 limit rate 1/hour burst 1 packets accept
-		add rule inet hole in udp dport 4791 counter drop'
+		add rule inet hole in udp dport 4791 @th,352,16 0x10 counter drop
+		add rule inet hole in udp dport 4791 drop'
 	wait_for 60 was_lost
 	local rc=$?
 	no_loss

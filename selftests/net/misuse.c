@@ -150,8 +150,7 @@ static long act_socketpair(int fd)
 {
 	int ends[2];
 
-	(void)fd;
-	return socketpair(speaks_rdma() ? AF_RDMA : AF_INET, SOCK_STREAM, 0, ends);
+	return socketpair(get_int(fd, SOL_SOCKET, SO_DOMAIN), SOCK_STREAM, 0, ends);
 }
 
 static long act_poll(int fd)

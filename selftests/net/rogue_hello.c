@@ -302,7 +302,7 @@ static void late_and_plain(struct peer *p, unsigned int i)
 
 #define TRACING	"/sys/kernel/tracing/instances/rogue_stall"
 
-/* Counts how often a workqueue has run the connection worker of any connection in @seconds. */
+/* Counts how often run_work() of conn.c is called, for any connection, within @seconds. */
 static unsigned int worker_runs(struct peer *p, double seconds)
 {
 	double end = now() + seconds;
@@ -311,6 +311,7 @@ static unsigned int worker_runs(struct peer *p, double seconds)
 	FILE *trace;
 	int fd;
 
+	rmdir(TRACING);		/* of a run that was killed */
 	mkdir(TRACING, 0700);
 	fd = open(TRACING "/events/workqueue/workqueue_execute_start/enable", O_WRONLY);
 	if (fd < 0 || write(fd, "1", 1) != 1)
@@ -330,7 +331,8 @@ static unsigned int worker_runs(struct peer *p, double seconds)
 /*
  * The victim's send direction falls back while its send() is stalled in a page fault. The worker
  * must not run each jiffy to see whether send() is done: only TCP, a timer or the end of send()
- * may cause a run. When send() goes on, all bytes arrive, and the connection has fallen back.
+ * may cause a run. When send() goes on, all bytes arrive. Then rogue sends unframed bytes, and the
+ * victim reads them.
  */
 static void late_stalled(struct peer *p, unsigned int i)
 {
@@ -431,9 +433,10 @@ static void times_out(struct peer *p, unsigned int i)
 }
 
 /*
- * While a victim waits in close() (SO_LINGER), its connection becomes one-way or falls back, since
- * rogue sends no HELLO. close() must return when all bytes have been acknowledged, not earlier, and
- * not only at the end of the linger time. As client, rogue acknowledges nothing for 1.2 s.
+ * While a victim waits in close() (SO_LINGER), one of its directions falls back: as server, rogue
+ * sends unframed bytes instead of HELLO; as client, it sends nothing, and the victim's timer
+ * expires. close() must return when all bytes have been acknowledged, not earlier, and not only at
+ * the end of the linger time. As client, rogue acknowledges nothing for 1.2 s.
  */
 static void lingers_meanwhile(struct peer *p, unsigned int i)
 {

@@ -295,7 +295,7 @@ static void half_open(struct peer *p, unsigned int i)
 	for (int n = 0; n < 300; n++) {
 		opt.nonce = rnd();
 		afr_tcp_option_write(options, &opt);
-		seg.sport = 40000 + n;
+		seg.sport = 10000 + n;	/* not a port of prepare() */
 		seg.seq = rnd();
 		tun_send(tcb->tun, &seg);
 		/* tcp_turn() answers each SYN-ACK with RST, like a host that has sent no SYN */
