@@ -146,8 +146,8 @@ static enum afr_reason reason_of(const struct afr_conn *conn, int err)
 }
 
 /*
- * Is the connection attached or leaving, while its link is neither drained nor left by both ends
- * (I9, PE5)?
+ * Is the connection attached or leaving, while its link is not drained, and the local DETACH or
+ * the peer's is still to be waited for (I9, PE5)?
  */
 static bool __maybe_unused in_use(const struct afr_conn *conn)
 {
@@ -267,9 +267,9 @@ static void epoch_open(struct afr_conn *conn)
 /**
  * afr_attach_close_epoch() - close the epoch in both directions
  * @conn: connection
- * @resume: true: the caller requests RESUME, unless the connection was aborted; a cursor that went
- *	by immediates goes by CREDIT again only after RESUME (PC3). false: no RESUME follows,
- *	because the peer never used the epoch, or needs no more credit
+ * @resume: true: the caller requests RESUME, unless the connection was aborted; if the cursor was
+ *	reported by immediates, CREDIT is sent again only after RESUME (PC3). false: no RESUME has
+ *	to follow, because the peer never used the epoch, or needs no more credit
  *
  * Context: connection worker.
  * Return: X, the received offset that a RESUME sent now would contain.
@@ -294,7 +294,7 @@ static void joined(struct afr_join *join, struct afr_link *link, enum afr_reason
 {
 	struct afr_conn *conn = container_of(join, struct afr_conn, attach.join);
 
-	afr_conn_get(conn);	/* the worker that sees AFR_F_JOINED may finish the connection */
+	afr_conn_get(conn);	/* extra safety: the worker waits until joined() has returned */
 	conn->attach.link = link;
 	conn->attach.link_reason = reason;
 	smp_mb__before_atomic();	/* link and reason are visible before the flag */
@@ -315,7 +315,7 @@ static bool no_new_attach(struct afr_conn *conn)
  * afr_attach_start() - client: request a link, if an attach is due
  * @conn: connection, detached
  *
- * The next epoch may begin only when both ends have left the previous one (PM2).
+ * The next epoch may begin only when both ends have left the previous one (sequence.h).
  *
  * Context: connection worker.
  */
@@ -329,7 +329,7 @@ void afr_attach_start(struct afr_conn *conn)
 	if (conn->tx.seq.where != AFR_ON_TCP || test_bit(AFR_FRAME_RESUME, &conn->out.pending) ||
 	    (conn->tx.seq.epoch && !test_bit(AFR_F_PEER_LEFT, &conn->flags)))
 		return;
-	/* link_work must not have to wait for the thread of a program that holds worker.mutex */
+	/* an inline run starts no attach: run_link_work() relies on that */
 	if (!afr_conn_in_work_item(conn)) {
 		set_bit(AFR_F_RESCHEDULE, &conn->flags);
 		return;

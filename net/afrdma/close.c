@@ -6,8 +6,8 @@
  *   connection (E1, PE4). One-way connections end differently, see run_one_way().
  * - By abort: this end resets TCP, leaves the link and finishes the connection.
  *
- * When its socket is closed, a connection becomes an orphan: it ends in one of these two ways, or
- * when a timer expires because it makes no progress (run_orphan()).
+ * When its socket is closed, a connection becomes an orphan, and gets a time limit. When that is
+ * over, run_orphan() aborts the connection or, if only the peer's TCP has to end, finishes it.
  */
 #include "close.h"
 
@@ -284,8 +284,8 @@ static void finish(struct afr_conn *conn)
 
 /*
  * Takes the steps of an orphan: counts it, and aborts the connection if it has received bytes that
- * no program will read (PE7), or if its time is over. If its time is over and only the end of the
- * peer's TCP is missing, it finishes without a reset, as TCP leaves FIN-WAIT-2.
+ * no program will read (PE7), or if its time is over. But if only the peer's TCP has to end then,
+ * finishes the connection without a reset, as TCP does at the end of FIN-WAIT-2.
  */
 static void run_orphan(struct afr_conn *conn)
 {
@@ -408,9 +408,9 @@ static void run_framed(struct afr_conn *conn)
 }
 
 /*
- * One-way: no FINACK can acknowledge FIN, so the FINs of TCP end such a connection. An orphan goes
- * on reading HELLO and frames until the peer has ended TCP, because TCP, once released, would
- * answer them with a reset (E1).
+ * One-way: no FINACK can acknowledge FIN, so the FINs of TCP end such a connection. An orphan
+ * whose receive direction is not in fallback mode goes on reading HELLO and frames until the peer
+ * has ended TCP, because TCP, once released, would answer them with a reset (E1).
  */
 static void run_one_way(struct afr_conn *conn)
 {

@@ -122,7 +122,8 @@ static struct request *new_request(struct afr_cm_listener *s, struct rdma_cm_id 
 	r = kzalloc(sizeof(*r), GFP_KERNEL);
 	if (!r)
 		return NULL;
-	r->dev = afr_device_get(id->device);	/* NULL if the device is being removed (B12) */
+	/* NULL if device.c does not know the device, or the device is being removed (B12) */
+	r->dev = afr_device_get(id->device);
 	if (!r->dev) {
 		kfree(r);
 		return NULL;

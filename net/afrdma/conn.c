@@ -39,7 +39,7 @@ static void upcall(struct afr_conn *conn, void (*event)(struct sock *sk))
 	rcu_read_unlock();
 }
 
-/* Runs the worker once; the caller has locked worker.mutex. */
+/* Runs the worker once, if it may still run, and unlocks worker.mutex, which the caller locked. */
 static void run_locked(struct afr_conn *conn)
 {
 	if (test_bit(AFR_F_ACTIVE, &conn->flags))
@@ -63,12 +63,12 @@ static bool try_lock_run(struct afr_conn *conn)
 /*
  * There are three workqueues, because two kinds of work wait for a peer or program, which may be
  * hostile: steps to and from a link wait for acknowledgements of the peer (afrdma_attached), and
- * work items of connections with a direction in fallback mode wait for calls that hold lock_sock()
- * of the TCP socket (afrdma_fallback). Each kind can exhaust the workers of its own queue only.
- * The work items of the third queue (afrdma), which read what connections receive over TCP, must
- * wait for neither. If the mutex is taken, by run_link_work() or by a thread of a program that
- * runs the worker inline and may get no processor time, they return, and are queued again when the
- * mutex is unlocked.
+ * work items of connections with a direction in fallback mode, or about to be, wait for calls that
+ * hold lock_sock() of the TCP socket (afrdma_fallback). Each kind can exhaust the workers of its
+ * own queue only. The work items of the third queue (afrdma), which read what connections receive
+ * over TCP, must wait for neither. If worker.mutex is taken, by run_link_work() or by a thread of
+ * a program that runs the worker inline and may get no processor time, they return, and are queued
+ * again when it is unlocked.
  */
 static void run_work(struct work_struct *work)
 {
@@ -432,7 +432,7 @@ void afr_conn_timer(struct afr_conn *conn, enum afr_timer which, unsigned int ms
 /**
  * afr_conn_timer_due() - has a timer expired?
  * @conn: connection
- * @which: timer; if it has not expired, the kernel timer that all of them share is armed for it
+ * @which: timer; if it is still running, the kernel timer that all timers share is armed for it
  *
  * Context: connection worker.
  * Return: true once after the timer expired; it is stopped then.

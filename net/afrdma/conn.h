@@ -70,7 +70,7 @@ struct afr_sock_ops {
 	void (*fall_back)(struct afr_conn *conn);
 };
 
-/* conn->flags: events and requests, mostly for the connection worker, and progress with them. */
+/* conn->flags: events and requests, mostly for the connection worker, and states reached. */
 enum afr_conn_flag {
 	AFR_F_STARTED,		/* afr_conn_start() was called: sequence state and rings exist */
 	AFR_F_ACTIVE,		/* the worker may run; cleared by afr_conn_finish() */
@@ -115,7 +115,7 @@ enum afr_conn_flag {
 	AFR_F_INLINE,		/* a thread of a program runs the worker (afr_conn_run()) */
 	AFR_F_RUN_INLINE,	/* a call counted in worker.readers has to run the worker */
 	AFR_F_NO_PAGES,		/* senders wait: there was no page for the send ring */
-	AFR_F_NO_MEMORY,	/* the same, for no limit: senders try again at tx.retry_at */
+	AFR_F_NO_MEMORY,	/* with NO_PAGES: allocation failed, retry at tx.retry_at */
 	AFR_F_NOSPACE,		/* a sender or poller waits for space, or for the mode: wake it */
 	/*
 	 * server: send() no longer takes early bytes; those in the send ring go to TCP unframed,
@@ -185,7 +185,7 @@ struct afr_conn_saved {
 	u8			nonagle;
 };
 
-/* Send direction. Under @lock, unless noted. */
+/* Send direction. Under @lock, unless noted; for the pages of @mem see ring_mem.h. */
 struct afr_conn_tx {
 	spinlock_t		lock;	/* protects this struct and posting; softirqs take it */
 	struct afr_tx		seq;
@@ -194,12 +194,12 @@ struct afr_conn_tx {
 	/* most bytes of one RDMA write; like @msgs, set under lock_sock() of the AF_RDMA socket */
 	u32			piece;
 	bool			corked;	/* small writes wait until the one in flight completes */
-	bool			more;	/* MSG_MORE or TCP_CORK: few unsent bytes wait for more */
+	bool			more;	/* MSG_MORE or TCP_CORK: a few bytes may wait for more */
 	unsigned long		more_end;	/* when @more ends (jiffies) */
 	unsigned long		retry_at;	/* jiffies, with AFR_F_NO_MEMORY */
 	/* no write before this time (jiffies64) is latency-sensitive */
 	u64			bulk_end;
-	/* writes with data posted since data of the peer landed, counted up to STREAM_WRITES */
+	/* writes with bytes since bytes of the peer last landed, counted up to STREAM_WRITES */
 	u8			writes_since_rx;
 	u64			bytes[2];	/* by enum afr_where */
 	u32			msgs;	/* written under lock_sock() of the AF_RDMA socket */
@@ -212,14 +212,14 @@ struct afr_conn_out {
 	unsigned long		pending;
 	u8			buf[sizeof(struct afr_wire_hello)];	/* HELLO or a frame head */
 	u16			len, done;	/* bytes in @buf, and how many TCP has taken */
-	/* stream bytes, of the frame or sent unframed, that TCP has not taken yet */
+	/* stream bytes, in the frame or to be sent unframed, that TCP still has to take */
 	u32			data;
 	bool			more;	/* another frame probably follows at once */
-	bool			held;	/* the last bytes that TCP took were sent with MSG_MORE */
+	bool			held;	/* TCP may still hold back bytes sent with MSG_MORE */
 	bool			oob;	/* @data is one urgent early byte, to be sent unframed */
 };
 
-/* Receive direction. Under @lock. */
+/* Receive direction. Under @lock; for the pages of @mem see ring_mem.h. */
 struct afr_conn_rx {
 	spinlock_t		lock;	/* protects this struct; inside tx.lock; softirqs take it */
 	struct afr_rx		seq;
@@ -246,9 +246,10 @@ struct afr_conn_in {
 /*
  * The attach to a link. Written by the worker only, unless noted; other threads read it under
  * tx.lock, and @state without a lock, too. Exceptions: the link group sets @link and @link_reason
- * by joined(), before AFR_F_JOINED. The thread that sends ATTACH or ATTACHED sets @frame_end and
- * @frame_step; every thread that sends a frame reads them without a lock, and may advance
- * @frame_step.
+ * by joined(), before AFR_F_JOINED. group.c protects @join, and ring_quota.c protects @quota. A
+ * thread that sends frames, and so holds out.mutex, sets @frame_end and @frame_step with ATTACH or
+ * ATTACHED, and may advance @frame_step with any frame. The worker may advance it, too, and resets
+ * it for a new epoch, both without out.mutex.
  */
 struct afr_conn_attach {
 	u8			state;		/* enum afr_attach_state */
@@ -441,8 +442,8 @@ static inline void afr_conn_set_credit_imm(struct afr_conn *conn, bool imm)
 
 /*
  * May a direction change from @was to @mode? A decision is final (I14), except that the modes
- * return to AFR_MODE_NONE when a fallback connection was disconnected or reset, or could not be
- * established: as in TCP, the socket may connect again.
+ * return to AFR_MODE_NONE when a fallback connection was disconnected, could not be established,
+ * or was reset before connect() reported success: as in TCP, the socket may connect again.
  */
 static inline bool afr_conn_mode_may_change(u8 was, enum afr_mode mode)
 {

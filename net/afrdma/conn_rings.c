@@ -90,11 +90,11 @@ int afr_conn_rings_back_snd(struct afr_conn *conn, u32 n, bool *freed)
 /**
  * afr_conn_rings_back_rcv() - allocate pages for bytes that TCP has received
  * @conn: connection, conn->rx.busy set
- * @n: bytes to be read to conn->rx.seq.visible and above
+ * @n: bytes to be read from TCP into the ring, from conn->rx.seq.visible on
  *
  * Context: connection worker.
  * Return: how many of the bytes have pages; -ENOMEM: the allocation failed, try again later;
- * -EAGAIN: no page can be freed now; the worker is scheduled when the program reads
+ * -EAGAIN: a limit refuses a page; the worker is scheduled when the program reads
  * (AFR_F_STALLED).
  */
 int afr_conn_rings_back_rcv(struct afr_conn *conn, u32 n)
@@ -114,9 +114,9 @@ int afr_conn_rings_back_rcv(struct afr_conn *conn, u32 n)
  * @conn: connection
  *
  * Called when TCP has taken bytes of the send ring, after RESUME, when the ring was pinned or
- * unpinned, and in each run of the worker: AFR_RING_MEM_RETRY_MS after a failed allocation, the
- * sender tries again. Not needed when a cursor frees bytes on a link: a pinned ring has all its
- * pages.
+ * unpinned, and in each run of the worker. A failed allocation schedules such a run
+ * AFR_RING_MEM_RETRY_MS later, which lets the sender try again. Not needed when a cursor frees
+ * bytes on a link: a pinned ring has all its pages.
  *
  * Context: process, conn->tx.lock not held.
  */
@@ -131,7 +131,8 @@ void afr_conn_rings_wake_sender(struct afr_conn *conn)
 	memory = !test_bit(AFR_F_NO_MEMORY, &conn->flags);
 	early = memory ? 0 : (long)(conn->tx.retry_at - jiffies);
 	if (early > 0) {
-		afr_conn_schedule_delayed(conn, early);	/* an earlier timer has replaced it */
+		/* again: an earlier timer may have replaced the one for retry_at */
+		afr_conn_schedule_delayed(conn, early);
 		enough = false;
 	} else if (conn->tx.busy || !memory) {
 		enough = true;		/* a sender is just trying to get a page, or may try now */
@@ -185,8 +186,8 @@ int afr_conn_rings_pin(struct afr_conn *conn)
  * afr_conn_rings_uncharge() - uncharge pages of unpinned rings that were charged and are free now
  * @conn: connection; nothing happens unless its rings were unpinned
  *
- * Called when the rings are unpinned, in each run of the worker, and by afr_conn_rings_freed() once
- * no worker runs any more.
+ * Called when the rings are unpinned, in each run of the worker, and by afr_conn_rings_freed()
+ * after afr_conn_finish().
  *
  * Context: process, without spinlocks.
  */
@@ -211,8 +212,8 @@ void afr_conn_rings_uncharge(struct afr_conn *conn)
  * afr_conn_rings_freed() - uncharge the pages that a call of the program may have freed
  * @conn: connection
  *
- * The worker is scheduled to do it. After afr_conn_finish() it does not run any more, so it is done
- * here.
+ * Schedules the worker, which uncharges them. After afr_conn_finish() no further run of the worker
+ * begins, so then this function uncharges them itself.
  *
  * Context: process, without spinlocks.
  */
@@ -228,12 +229,14 @@ void afr_conn_rings_freed(struct afr_conn *conn)
  * afr_conn_rings_snd_charged() - are pages of the unpinned send ring still charged?
  * @conn: connection
  *
- * A thread that frees pages and does not uncharge them itself calls this first, under tx.lock,
- * lest the rings be unpinned in between. afr_send_copy() calls it after it has cleared tx.busy,
- * which may have kept pages from being freed when the rings were unpinned.
+ * A thread that frees pages of the ring and does not uncharge them itself calls this before it
+ * frees them, in the same critical section of tx.lock, so that the rings are not unpinned between
+ * the call and the freeing. afr_send_copy() calls it after it has cleared tx.busy, which may have
+ * kept pages from being freed when the rings were unpinned.
  *
  * Context: any.
- * Return: true if so: when pages have been freed, the worker has to run (afr_conn_rings_freed()).
+ * Return: true if so: then the worker has to run (afr_conn_rings_freed()), but not before the
+ * caller has freed its pages, if it frees any.
  */
 bool afr_conn_rings_snd_charged(const struct afr_conn *conn)
 {

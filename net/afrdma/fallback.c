@@ -113,7 +113,8 @@ static bool closing(const struct afr_conn *conn)
  * afr_fallback_reason() - why is this connection not on RDMA?
  * @conn: connection
  *
- * While no attach has been tried yet, returns what currently prevents or delays the first attempt.
+ * If the recorded reason of a negotiated connection is AFR_REASON_NOT_YET, returns what prevents
+ * or delays an attach now, or AFR_REASON_UPGRADING if one is due or in progress.
  *
  * Context: process. Takes no lock.
  * Return: a reason in the format of conn->reason.
@@ -141,7 +142,7 @@ u32 afr_fallback_reason(struct afr_conn *conn)
 /**
  * afr_fallback_set_modes() - set the mode of both directions
  * @conn: connection, not started
- * @mode: AFR_MODE_FALLBACK, or AFR_MODE_NONE again if the connection was not established
+ * @mode: AFR_MODE_FALLBACK, or AFR_MODE_NONE again if the attempt to connect has failed
  *
  * Context: any.
  */

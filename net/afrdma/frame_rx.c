@@ -168,7 +168,7 @@ static int read_head(struct afr_conn *conn)
 	return ret;
 }
 
-/* Reads and discards bytes of a frame that is ignored, or of HELLO behind its fixed part. */
+/* Reads and discards bytes of an unknown frame, of DATA for an orphan, or at the end of HELLO. */
 static int read_skip(struct afr_conn *conn)
 {
 	u8 drop[64];

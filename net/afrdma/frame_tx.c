@@ -390,7 +390,7 @@ static bool next_frame(struct afr_conn *conn)
 	return true;
 }
 
-/* Describes the part of the frame that TCP has not taken yet. */
+/* Describes what TCP has not taken yet of the frame, or of the early bytes of next_early(). */
 static unsigned int frame_segments(struct afr_conn *conn, struct kvec *vec, u32 *bytes)
 {
 	struct bio_vec bv[DATA_SEGMENTS];
@@ -445,7 +445,10 @@ static void data_taken(struct afr_conn *conn, u32 len)
 	afr_conn_writable(conn);
 }
 
-/* Returns 0 when TCP has taken the whole frame, -EAGAIN if TCP has no space, or TCP's error. */
+/*
+ * Sends the frame, or the early bytes of next_early(), without waiting. Returns 0 when TCP has
+ * taken all of it, -EAGAIN if TCP has no space, or TCP's error.
+ */
 static int send_frame(struct afr_conn *conn)
 {
 	struct kvec vec[1 + DATA_SEGMENTS];
@@ -572,8 +575,9 @@ static void push(struct afr_conn *conn)
 	spin_unlock_bh(&conn->tx.lock);
 	if (!ret || ret == -EAGAIN || test_bit(AFR_F_ABORT, &conn->flags))
 		return;
+	/* another caller has consumed sk_err; or it was EPIPE, for which see errno_of() */
 	if (ret == -EPIPE)
-		ret = -ECONNRESET;	/* another caller has already consumed sk_err */
+		ret = -ECONNRESET;
 	WRITE_ONCE(conn->err, -ret);
 	afr_conn_abort(conn, ret == -ECONNRESET ? AFR_REASON_RESET : AFR_REASON_TCP_ERROR);
 }
@@ -591,7 +595,7 @@ void afr_frame_tx_push(struct afr_conn *conn)
 {
 	if (afr_conn_tx_mode(conn) != AFR_MODE_FRAMED || test_bit(AFR_F_ABORTED, &conn->flags))
 		return;
-	/* a holder of the mutex that clears the flag sees the frames requested before this call */
+	/* whoever holds the mutex and clears the flag sees frames requested before this call */
 	smp_mb__before_atomic();
 	set_bit(AFR_F_PUSH_AGAIN, &conn->flags);
 	/* set the flag before trying the lock; pairs with the barrier behind mutex_unlock() */

@@ -22,7 +22,7 @@
 #include "netns.h"
 #include "proto/wire.h"
 
-#define MEMBERS_MAX	32	/* links of one group, which bounds what one peer can use */
+#define MEMBERS_MAX	32	/* links of one group: its peer cannot connect more */
 #define LINKS_MAX	16u	/* the most that needs_more_links() demands for many connections */
 #define SHARERS		4	/* connections per posted receive of a link */
 #define BACKOFF_MAX	(64 * HZ)
@@ -350,9 +350,10 @@ static bool joins_wait(struct afr_group *g)
 }
 
 /*
- * Answers all waiting joins, with a link that is up or with the reason why there is none. If no
- * link is up, starts to connect one unless this is ruled out, and leaves the joins waiting for it.
- * After joins have got a link, connects one more in the background if needs_more_links().
+ * Answers all waiting joins with a link, if one is up. If none is up, but one is being connected,
+ * they go on waiting for it. If there is neither, starts to connect one for them, or answers them
+ * with the reason why that has failed or must not be tried now. After joins have got a link,
+ * connects one more in the background if needs_more_links().
  */
 static void serve(struct afr_group *g)
 {

@@ -172,7 +172,7 @@ struct afr_group *afr_group_table_find(struct afr_net *an, const struct afr_peer
 	return g;
 }
 
-/* Are both in the same IPv6 /64, of which a host may use every address? False for IPv4. */
+/* Are both in the same IPv6 /64? A host may use every address of its /64. False for IPv4. */
 static bool same_prefix(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
 	return a->ss_family == AF_INET6 && b->ss_family == AF_INET6 &&

@@ -68,8 +68,7 @@ static struct afr_listen_override *ops_find(const struct inet_connection_sock_af
 /*
  * The sk_user_data of a child points here if a SYN-ACK was to carry the server's consent. It is
  * set while TCP still has the new child locked, and stays until afr_tcp_sock_install() replaces it
- * or accepted() finds no saved SYN. So the consent is known even if a BPF program has freed that
- * SYN.
+ * or accepted() finds no saved SYN. So the consent is known even if the saved SYN is gone by then.
  * The pointer also keeps the child out of sockmaps, which would read HELLO and frames:
  * sk_psock_init() refuses a socket whose sk_user_data is in use.
  */
@@ -187,7 +186,8 @@ static enum afr_reason offer_insert(struct afr_handshake *offer, struct sock *sk
 /*
  * Inserts the option into a SYN of @sk, if @sk has an offer. @sk is locked, except when a SYN that
  * has already passed this hook passes it again, delayed by a VRF device. Once a SYN has left
- * without the option, the connection falls back to TCP, as the server may have saved that SYN.
+ * without the option, the connection falls back to TCP: the server may have saved that SYN, and
+ * then does not know of the offer.
  */
 static void client_syn(struct net *net, struct sock *sk, struct sk_buff *skb, u8 pf)
 {
@@ -286,7 +286,7 @@ static void offer_state_change(struct sock *sk)
 		reason = AFR_REASON_TCP_ERROR;
 	else if (offer->agreed && sk->sk_state == TCP_ESTABLISHED)
 		reason = AFR_REASON_NONE;
-	else	/* no reason is set in a simultaneous open: TCP does not call offer_synack() */
+	else	/* offer->reason may be 0: TCP calls no offer_synack() in a simultaneous open */
 		reason = offer->reason ?: AFR_REASON_PEER_PLAIN;
 	offer_remove(offer, sk);
 	offer->settled(offer, sk, reason);
@@ -399,10 +399,10 @@ static enum afr_reason server_refusal(const struct request_sock *req, const stru
 }
 
 /*
- * Returns whether the SYN-ACK is to carry the answer: true if the client has offered AF_RDMA and
- * there is no @refusal. Stores decision_hash() of the decision in the saved SYN, which belongs to
- * the request only while the request is hashed: later a child takes it over, and frees it without
- * RCU.
+ * Returns whether the SYN-ACK is to carry the answer: true if the request is hashed, its saved SYN
+ * offers AF_RDMA, and there is no @refusal. Stores decision_hash() of the decision in the saved
+ * SYN, which belongs to the request only while the request is hashed: later a child takes it over,
+ * and frees it without RCU.
  */
 static bool server_decide(struct request_sock *req, enum afr_reason refusal, u32 *nonce)
 {
@@ -492,9 +492,11 @@ struct afr_listen_override *afr_handshake_listen(struct sock *sk)
 }
 
 /**
- * afr_handshake_unlisten() - remove the af_ops override, before the listener is released
+ * afr_handshake_unlisten() - remove the af_ops override
  * @override: from afr_handshake_listen(); may be NULL or ERR_PTR
- * @sk: the listener
+ * @sk: the socket that was given to afr_handshake_listen()
+ *
+ * Called by close(), and by connect() once the socket no longer listens.
  *
  * Context: Process, @sk locked.
  */
@@ -568,7 +570,7 @@ static enum afr_reason accepted(struct sock *sk, u32 *nonce)
  *
  * Context: Process, @sk unlocked.
  * Return: 0; AFR_REASON_SYN_TAKEN if the server has consented but the saved SYN is gone: the
- * connection has to end, as the client's HELLO cannot be verified; or another reason why the
+ * connection has to end, as the client's HELLO cannot be verified; else the reason why the
  * connection falls back to TCP.
  */
 enum afr_reason afr_handshake_accepted(struct sock *sk, u32 *nonce)

@@ -3,7 +3,8 @@
  * Receives HELLO. The first bytes of the peer decide whether the receive direction is framed or in
  * fallback mode. That direction also falls back if the peer ends its stream without sending a byte
  * or, on a server, if TCP fails before a byte has arrived. If the send direction is still
- * undecided, it gets the same mode, unless it has already begun to fall back.
+ * undecided, it gets the same mode, unless it has already begun to fall back: on a server it does
+ * so when hello_timeout_ms has expired and something waits to be sent.
  */
 #include <linux/log2.h>
 #include <linux/net.h>
@@ -267,8 +268,9 @@ void afr_hello_rx_step(struct afr_conn *conn)
 			afr_close_refuse(conn, AFR_REASON_HELLO_CUT);
 		else if (ended && !conn->server && sock_flag(conn->tcp->sk, SOCK_DONE))
 			/*
-			 * The server has fallen back and sent TCP's FIN. After a reset, whose error
-			 * a sender may have consumed, SOCK_DONE is not set.
+			 * The server has fallen back and sent TCP's FIN. To test that err is 0
+			 * would not do: a sender may have consumed the error of a reset. But a
+			 * reset does not set SOCK_DONE.
 			 */
 			rx_fallback(conn, AFR_REASON_NO_HELLO);
 		else if (ended && afr_conn_tx_mode(conn) == AFR_MODE_FRAMED)

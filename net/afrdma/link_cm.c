@@ -21,7 +21,7 @@
 
 #define DEPTH_MIN	16
 #define DEPTH_MAX	8192
-#define RDMA_READS	4	/* outstanding RDMA reads, each way; none are posted yet */
+#define RDMA_READS	4	/* outstanding RDMA reads, each way; this version posts none */
 #define STALE_RETRIES	2
 #define STALE_DELAY_MS	100
 
@@ -230,10 +230,10 @@ bool afr_link_cm_may_send(struct afr_link *link)
 }
 
 /*
- * Active, RoCE: limit the path MTU to peer.mtu, the packet size of the TCP connection, or less
- * after a short-lived link. rdma_cm uses the MTU of the interface, but that of the path may be
- * smaller; RoCE cannot detect this, and the queue pair would fail. The passive end takes the path
- * MTU from the request.
+ * Active, RoCE: limit the path MTU so that packets with their headers are no longer than peer.mtu,
+ * if that is known: the packet size of the TCP connection, or less after a short-lived link.
+ * rdma_cm uses the MTU of the interface, but that of the path may be smaller; RoCE cannot detect
+ * this, and the queue pair would fail. The passive end takes the path MTU from the request.
  */
 static void limit_mtu(struct afr_link *link)
 {
@@ -317,7 +317,7 @@ static void rejected(struct afr_link *link, struct rdma_cm_event *event)
 		reason = AFR_REASON_PEER_NO_SERVICE;
 		break;
 	default:
-		/* The peer's reason comes with any status: siw never reports CONSUMER_DEFINED. */
+		/* Look for the peer's reason at any status: siw never has CONSUMER_DEFINED. */
 		if (rep && event->param.conn.private_data_len >= sizeof(*rep) &&
 		    be32_to_cpu(rep->magic) == AFR_CM_MAGIC)
 			reason = be32_to_cpu(rep->reason);
@@ -466,8 +466,8 @@ static bool destroy_attempt(struct afr_link *link)
  * afr_link_cm_retry() - active: start again with another id and queue pair
  * @link: link, connecting
  *
- * Called by afr_link_cm_stale(), and when no reply came: the request or the reply may be lost, and
- * rdma_cm does not repeat a request soon.
+ * Called by afr_link_cm_stale(), and by timeout() of link.c if the link has not come up in time: a
+ * message of the handshake may be lost, and rdma_cm does not repeat a request soon.
  *
  * Context: link worker.
  */
@@ -481,7 +481,8 @@ void afr_link_cm_retry(struct afr_link *link)
  * afr_link_cm_stale() - active: start again after a rejection because of a stale connection
  * @link: link, connecting
  *
- * The peer's host remembers a queue pair with the same number from before this host rebooted (R7).
+ * The peer's host still remembers an earlier queue pair of this host with the same number, for
+ * example from before this host rebooted (R7).
  *
  * Context: link worker; sleeps for STALE_DELAY_MS.
  */

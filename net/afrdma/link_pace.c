@@ -8,9 +8,9 @@
  * fabric, and on a fast one so many that bulk is hardly slower. Links do not pace each other: the
  * device arbitrates between them.
  *
- * No wake-up is lost: a channel is held back only while pace.in_flight counts bulk. That bulk is
- * signaled, and once its completions have brought pace.in_flight below the limit, the channel
- * that has waited longest is resumed.
+ * No wake-up is lost: a channel is held back only while bulk counted in pace.in_flight has not
+ * completed. That bulk is signaled, and once its completions have brought pace.in_flight below the
+ * limit, the channel that has waited longest is resumed.
  *
  * On iWARP pacing achieves less: a completion only means that the local TCP has taken the bytes.
  */

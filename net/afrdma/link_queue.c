@@ -2,9 +2,9 @@
 /*
  * The queues of a link: posts work requests, handles completions, and counts credits.
  *
- * For the lock order see afrdma-internals.rst. Upcalls are made without link->lock. In softirq they
- * run in an RCU read section that began before the channel was looked up: the grace period in
- * afr_channel_leave() waits for them.
+ * For the lock order see afrdma-internals.rst. This file makes upcalls in softirq, without
+ * link->lock, in an RCU read section that began before the channel was looked up: the grace period
+ * in afr_channel_leave() waits for them.
  *
  * No wake-up is lost: a channel that cannot post is queued under link->lock, and credits and send
  * slots are returned under the same lock; then progress() serves the queue until it is empty or no
@@ -273,8 +273,9 @@ bool afr_link_queue_probe(struct afr_link *link)
  * afr_link_queue_space() - count the messages that channels may post now
  * @link: link
  *
- * Reserved slots and credits are not counted: if channels used them, too, both ends could be
- * unable to announce receives, and would wait for each other.
+ * Reserved slots and credits are not counted. Slots come back when requests complete, so their
+ * reserve only shortens waits (AFR_SQ_RESERVE). But if channels used the reserved credit, too,
+ * both ends could be unable to announce receives, and would wait for each other.
  *
  * Context: process or softirq, link->lock held.
  * Return: messages.
@@ -482,8 +483,8 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	}
 	afr_netns_count(link->an->net, AFR_STAT_RX_COMPLETIONS);
 	/*
-	 * The peer may write before the handshake has ended at this end (R8). On iWARP its first
-	 * message brings the link up even after the handshake.
+	 * A passive end may receive a message before its handshake has ended (R8). On iWARP it is
+	 * always the peer's first message, not the handshake, that brings the link up.
 	 */
 	if (unlikely(READ_ONCE(link->state) == AFR_LINK_CONNECTING) &&
 	    (!link->active || link->iwarp)) {

@@ -131,7 +131,7 @@ struct afr_link_keepalive {
 	u64 last_rx_writes;		/* rx.writes at the last check */
 };
 
-/* The channels of the link. Under link->lock. */
+/* The channels of the link. Under link->lock; @count is read without, too. */
 struct afr_link_members {
 	struct list_head list;		/* joined, and down() was not called yet */
 	unsigned int count;		/* joined */

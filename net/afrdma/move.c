@@ -53,9 +53,9 @@ int afr_move_rx_move(struct afr_conn *conn, const struct afr_frame *frame)
  * @frame: parsed RESUME
  *
  * The peer's end is fenced, or has polled the DETACH of this end, so no write to the peer can land
- * any more. If RESUME is of the current epoch, the peer has lost the link, so it is taken down at
- * this end, too. The exception: this end is leaving the link as well, or each end has posted
- * DETACH; then the link may stay up for other connections.
+ * any more. If RESUME is of the current epoch while this end is still on the link, the peer has
+ * lost the link, so it is taken down at this end, too. The exception: this end is leaving the link
+ * as well, or each end has posted DETACH; then the link may stay up for other connections.
  *
  * Context: connection worker.
  * Return: 0, or the AFR_REASON_* with which to abort the connection.
@@ -181,8 +181,9 @@ static void check_leave(struct afr_conn *conn)
 /*
  * Client: gives up waiting for the answer to ATTACH. This end has posted nothing, and cannot post
  * DETACH, because it does not know the peer's channel id. It waits for the peer's DETACH, but not
- * longer than AFR_T_DETACH. By then a correct peer that has not missed the reset of TCP writes
- * nothing to the receive ring any more.
+ * longer than AFR_T_DETACH. By then a correct peer writes nothing to the receive ring any more:
+ * either its stream is complete, or this end has aborted and so reset TCP. Only a peer that has
+ * missed the reset may still write, see detach_overdue().
  */
 static void leave_unanswered(struct afr_conn *conn)
 {
@@ -238,11 +239,11 @@ void afr_move_detach(struct afr_conn *conn)
 /*
  * Called when a detach was not completed in time. A connection that has ended, and from whose send
  * ring the device reads no more, gives up waiting for the peer, to keep the link for the others. A
- * client without an answer to ATTACH does that in two steps: it stops waiting for the answer,
- * which lets a deferred abort reset TCP, and one timeout later for the peer's DETACH.
- * afr_attach_end() invalidates the key before it unpins the ring (PE5), and the channel id is not
- * used again, unless the peer has never learned it. If the peer writes nevertheless, the key is
- * refused and the link is lost.
+ * client without an answer to ATTACH does that in two steps: first it stops waiting for the
+ * answer, which lets a deferred abort reset TCP; one timeout later it stops waiting for the peer's
+ * DETACH. afr_attach_end() invalidates the key before it unpins the ring (PE5), and the channel id
+ * is not used again, unless the peer has never learned it. If the peer writes nevertheless, the
+ * key is refused and the link is lost.
  *
  * A connection that continues on TCP has to know what has landed, so it does not give up: its link
  * is taken down. But first a server waits until the client's TCP has acknowledged ATTACHED, since

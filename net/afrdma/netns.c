@@ -19,7 +19,7 @@
 #include "netns.h"
 
 #define COUNTER_NAME_MAX 32
-#define ORPHANS_MOST	262144		/* upper bound of the default, as TCP's */
+#define ORPHANS_MOST	262144		/* upper bound of the default of orphans_max, as TCP's */
 
 unsigned int afr_netns_id __read_mostly;
 
@@ -298,8 +298,9 @@ static void __net_exit netns_end(struct net *net)
 	struct afr_net *an = afr_net(net);
 
 	/*
-	 * All are 0: a connection's TCP socket pins the namespace until its rings are freed, and
-	 * an AF_RDMA socket until the cm listener and its link requests are gone.
+	 * All are 0: a connection's TCP socket pins the namespace until the connection is counted
+	 * nowhere and its rings are freed, and an AF_RDMA socket until the cm listener and its
+	 * link requests are gone.
 	 */
 	WARN_ON_ONCE(atomic_long_read(&an->ring_pages) || atomic_long_read(&an->ring_tcp) ||
 		     atomic_long_read(&an->ring_promised) || atomic_read(&an->rings) ||

@@ -94,7 +94,7 @@ struct afr_settings {
 	int link_timeout_ms;	/* silence after which a link in use is lost */
 	int link_linger_ms;	/* how long a link without connections is kept */
 	int links_per_group;	/* links of a link group while connections are few */
-	int conns_per_link;	/* most connections that may join one link */
+	int conns_per_link;	/* maximum number of connections on one link */
 	int groups_max;		/* link groups */
 	int link_requests_max;	/* pending link requests of peers */
 	int attaches_max;	/* connections attaching at the same time */
@@ -102,7 +102,7 @@ struct afr_settings {
 	int link_depth;		/* receives posted per link */
 	int sndbuf;		/* default size of the send ring, bytes */
 	int rcvbuf;		/* default size of the receive ring, bytes */
-	int ring_max;		/* largest ring that a socket may request, bytes */
+	int ring_max;		/* maximum size of a new ring, requested or default, bytes */
 	int pacing;		/* 1: bulk leaves space for short messages on its link */
 	int unprivileged;	/* 1: any user may create sockets, 0: CAP_NET_RAW only */
 	unsigned long mem_max;	/* limit on ring pages */

@@ -117,7 +117,8 @@ static unsigned long spare(const atomic_long_t *promised, unsigned long most)
  *	most AFR_RING_MAX
  *
  * A larger ring makes a single stream faster, but many streams share the capacity of the path, so
- * rings get smaller with every RING_CONNS connections that have rings. Also, a ring gets at most
+ * the more connections have rings, the smaller a new ring is: half of @wanted from RING_CONNS
+ * connections on, a quarter from twice as many on, and so on. Also, a ring gets at most
  * 1/RING_PART of the memory that is available to rings on RDMA and not promised to other rings.
  * Neither rule makes it smaller than RING_LEAST.
  *

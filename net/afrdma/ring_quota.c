@@ -3,12 +3,13 @@
  * Quotas for the memory of rings on RDMA. They are accounted for the whole host, because only one
  * namespace uses RDMA.
  *
- * A holder is a peer or a local user. It may have at most its weight times the memory that is then
- * still free (afr_ring_share()). A peer has weight 1: it gets at most half of the memory, and the
- * next peer half of what is left. A user has weight 4, and gets at most four fifths: one server
- * program may have many peers, and one user must not lock out the others. A holder's share does
- * not limit a connection if the holder has no pages for other ones. So a holder may always have
- * one connection if there is memory for it and the share of its other holder permits it.
+ * A holder is a peer or a local user; the rings of a connection are charged to one of each. A
+ * holder may take pages as long as it then has at most its weight times the memory that is still
+ * free (afr_ring_share()). A peer has weight 1: it gets at most half of the memory, and the next
+ * peer half of what is left. A user has weight 4, and gets at most four fifths: one server program
+ * may have many peers, and one user must not lock out the others. A holder's share does not limit
+ * a connection if the holder has no pages for other ones. So a holder may always have one
+ * connection if there is memory for it and the share of the connection's other holder permits it.
  *
  * After the rings were unpinned, the pages that they keep stay charged until they are free:
  * otherwise a holder could get more memory by leaving RDMA with unread bytes.

@@ -107,11 +107,14 @@ ssize_t afr_send_copy(struct afr_conn *conn, struct iov_iter *iter, size_t len, 
 	}
 	if (!write_end(conn, max(ret, 0), flags))
 		afr_send_kick(conn);
-	/* charged pages may have been freed, or kept by tx.busy when the rings were unpinned */
+	/*
+	 * Charged pages may have been freed here: the worker uncharges them. It also frees empty
+	 * pages that stayed when the rings were unpinned, because tx.busy was set.
+	 */
 	if (freed || afr_conn_rings_snd_charged(conn))
 		afr_conn_rings_freed(conn);
 	if (ret == -ENOMEM) {
-		/* the worker clears both and wakes senders */
+		/* the worker clears both flags after the delay, and wakes senders */
 		spin_lock_bh(&conn->tx.lock);
 		conn->tx.retry_at = jiffies + msecs_to_jiffies(AFR_RING_MEM_RETRY_MS);
 		set_bit(AFR_F_NO_MEMORY, &conn->flags);
@@ -184,7 +187,8 @@ bool afr_send_has_deferred(struct afr_conn *conn)
  * afr_send_uncork() - send the bytes that wait for more
  * @conn: connection
  *
- * Called when TCP_CORK was cleared, TCP_NODELAY was set, or sendfile() or splice() has ended.
+ * Called when TCP_CORK was cleared, TCP_NODELAY was set, or sendfile() has met the end of its file
+ * early.
  *
  * Context: process.
  */
@@ -271,9 +275,9 @@ bool afr_send_has_space(struct afr_conn *conn)
  * afr_send_await_space() - check for space, and request a wake-up if there is none
  * @conn: connection
  *
- * Works like TCP's SOCK_NOSPACE: afr_conn_writable() wakes sleepers only if a caller has found no
- * space since the last wake-up, so a program that always finds space gets no EPOLLOUT edges. Call
- * this function again after each wake-up.
+ * Works like TCP's SOCK_NOSPACE: afr_conn_writable() wakes sleepers only if AFR_F_NOSPACE is set,
+ * and clears it. This function sets it only if it finds no space, so a program that always finds
+ * space gets no EPOLLOUT edges. Call the function again after each wake-up.
  *
  * Context: any but hard irq.
  * Return: true if there is space; false: afr_conn_writable() will wake the caller.
@@ -304,7 +308,7 @@ static u64 queued_on_link(const struct afr_tx *tx)
  * @conn: connection
  * @unsent: out: how many of them were not passed to the path yet
  *
- * On TCP these are the bytes that TCP has not taken yet; otherwise see queued_on_link().
+ * On TCP, the queued bytes are those that TCP has not taken yet; otherwise see queued_on_link().
  *
  * Context: any but hard irq.
  * Return: bytes.

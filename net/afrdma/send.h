@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Sending: moves the program's bytes into the send ring and starts the path in use. */
+/* Sending: from the program to the send ring and its path, BLOCKED, FIN, space, queued bytes. */
 #ifndef AFR_SEND_H
 #define AFR_SEND_H
 

@@ -74,7 +74,7 @@ int afr_shutdown(struct socket *sock, int how)
 	if (afr_conn_aborted(conn))
 		return -ENOTCONN;
 
-	/* if the worker can run now, it reads what TCP has received */
+	/* bytes that TCP has received stay readable, if the worker can run now and reads them */
 	if (((how + 1) | READ_ONCE(sk->sk_shutdown)) & RCV_SHUTDOWN)
 		afr_conn_run(conn);
 	lock_sock(sk);
@@ -93,7 +93,7 @@ int afr_shutdown(struct socket *sock, int how)
 		set_bit(AFR_F_FIN_WANTED, &conn->flags);
 		if (tx == AFR_MODE_FRAMED)
 			afr_send_fin(conn);
-		afr_conn_schedule(conn);	/* close.c ends a stream that is not framed */
+		afr_conn_schedule(conn);	/* close.c ends the stream, unless done above */
 	}
 	rx = afr_conn_rx_mode(conn);
 	if (afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK && rx == AFR_MODE_FALLBACK)

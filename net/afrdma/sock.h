@@ -28,7 +28,8 @@ struct afr_sock {
 	bool			disconnected;	/* sk_err is that of a disconnect */
 	bool			cm_user;	/* counted as a user of the cm listener */
 	bool			late;		/* options of rule LATE wait for fallback mode */
-	u32			sndring, rcvring;	/* options; 0 = by SO_SNDBUF, SO_RCVBUF */
+	/* options; 0: by SO_SNDBUF, SO_RCVBUF, or else the default */
+	u32			sndring, rcvring;
 	u32			busy_poll;	/* option, microseconds */
 };
 

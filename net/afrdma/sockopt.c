@@ -3,11 +3,11 @@
  * Socket options.
  *
  * While the TCP socket carries frames, no option may change what the module reads from it or writes
- * to it, and no call may hold its lock while it waits for user memory. Therefore an option is set
- * on the TCP socket only if its row in support.h allows that; its value is copied to kernel memory
- * first; and an option that changes reads or writes waits for fallback mode. The core handles
- * getsockopt(SOL_SOCKET) without calling the module and reads the AF_RDMA socket, so options of
- * that level are set on the AF_RDMA socket, too.
+ * to it, and no call may wait for user memory under the lock of the TCP socket. Therefore an
+ * option is set on the TCP socket only if its row in support.h allows that; its value is copied to
+ * kernel memory first; and an option that changes reads or writes waits for fallback mode. The
+ * core handles getsockopt(SOL_SOCKET) without calling the module and reads the AF_RDMA socket, so
+ * options of that level are set on the AF_RDMA socket, too.
  */
 #include <linux/capability.h>
 #include <linux/in.h>
@@ -36,7 +36,7 @@
 #include "tcp_settings.h"
 #include "tcp_sock.h"
 
-#define VALUE_MAX	4096	/* bytes that a value may have; an IPsec policy is the longest */
+#define VALUE_MAX	4096	/* bytes used of a value; an IPsec policy is the longest */
 
 /* Rules for an option, described in support.h. */
 enum what { PASS, STORE, LATE, SHARE, REFUSE, CORE, OWN, UNKNOWN };
@@ -93,7 +93,7 @@ static u32 default_ring(struct afr_net *an, u32 wanted)
 
 /**
  * afr_sockopt_sndbuf() - get the size wanted for the send ring
- * @sk: AF_RDMA socket; its sk_sndbuf is twice the size that SO_SNDBUF requested
+ * @sk: AF_RDMA socket; SO_SNDBUF limits the requested size and sets sk_sndbuf to twice the result
  *
  * Context: Any but hard irq.
  * Return: size in bytes: AFRDMA_SNDRING, else SO_SNDBUF, else the default.
@@ -463,7 +463,8 @@ int afr_sockopt_set(struct socket *sock, int level, int name, sockptr_t value, u
 	else
 		value = KERNEL_SOCKPTR(copy);
 	if (level == IPPROTO_IP && name == IP_TOS)
-		afr_tcp_settings_sync(sock->sk);	/* copies an earlier SO_PRIORITY first */
+		/* else the copy of sk_priority below could undo an earlier SO_PRIORITY */
+		afr_tcp_settings_sync(sock->sk);
 	err = set(sock, level, name, value, len, what);
 	if (!err && level == IPPROTO_IP && name == IP_TOS)	/* sets the priority as well */
 		WRITE_ONCE(sock->sk->sk_priority, READ_ONCE(afr_tcp(sock->sk)->sk->sk_priority));

@@ -8,7 +8,8 @@
  * The other macros are the same without level and rule. A cell is "yes" (as TCP), "no", or a few
  * words. Rules:
  *
- * PASS		set on the TCP socket; of level SOL_SOCKET, on both sockets
+ * PASS		set on the TCP socket; of level SOL_SOCKET, on both sockets, except for the
+ *		programs of SO_REUSEPORT
  * STORE	kept by the AF_RDMA socket; set on the TCP socket, too, unless that is framed
  * LATE		kept by the AF_RDMA socket; set on the TCP socket only in fallback mode, as it
  *		changes what reads and writes do, including those of the module
@@ -123,7 +124,7 @@
 	AFR_OPTION(SOL_SOCKET, SO_COOKIE, CORE, "yes", "yes", "yes", "cookie", \
 		"of the AF_RDMA socket; the TCP socket, which ss -e shows, has another") \
 	AFR_OPTION(SOL_SOCKET, SO_NETNS_COOKIE, CORE, "yes", "yes", "yes", "option_table", "") \
-	/* TCP: when bytes are sent */ \
+	/* TCP: when and how bytes are sent */ \
 	AFR_OPTION(IPPROTO_TCP, TCP_NODELAY, STORE, \
 		"always on", "always on", "yes", "pingpong_byte", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_CORK, STORE, "yes", "yes", "yes", "more_held", \

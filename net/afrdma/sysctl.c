@@ -52,7 +52,7 @@ static const struct ctl_table afr_settings_table[] = {
 	SETTING_INT(upgrade, 0, 1),
 	/*
 	 * A client starts to move a connection to RDMA when this many bytes were sent and
-	 * received together, or when upgrade_msgs is reached. 0: at once.
+	 * received in all, or when upgrade_msgs is reached. 0: at once.
 	 */
 	SETTING_INT(upgrade_bytes, 0, INT_MAX),
 	/*
@@ -75,7 +75,7 @@ static const struct ctl_table afr_settings_table[] = {
 	/*
 	 * Time in milliseconds until a client tries again to move a connection to RDMA after an
 	 * attempt has failed. It doubles with each further failure, up to 64 times this value.
-	 * The first link that a connection loses is replaced at once.
+	 * The first link that a connection loses is replaced at once, if no attempt has failed.
 	 */
 	SETTING_INT(attach_retry_ms, 1, HOUR_MS),
 	/*
@@ -103,8 +103,9 @@ static const struct ctl_table afr_settings_table[] = {
 	 */
 	SETTING_INT(link_timeout_ms, 100, DAY_MS),
 	/*
-	 * Time in milliseconds that a link without connections is kept for the next one. The end
-	 * that accepted the link waits twice as long.
+	 * Time in milliseconds that a link without connections is kept for the next one; at least
+	 * attach_timeout_ms, if it has never had one. The end that accepted the link waits twice
+	 * as long.
 	 */
 	SETTING_INT(link_linger_ms, 0, DAY_MS),
 	/*

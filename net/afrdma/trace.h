@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Tracepoints afrdma:*. All arguments are integers, so that every layer above can use them.
- * X_create and X_destroy have the same field id: test runs match them to check that every object
- * that was created has been destroyed.
+ * X_create and X_destroy both record the id of the object: test runs match the ids to check that
+ * every object that was created has been destroyed.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM afrdma
@@ -99,8 +99,8 @@ DEFINE_EVENT(afrdma_id_reason, afrdma_link_down,
 	     TP_PROTO(u64 id, unsigned int reason), TP_ARGS(id, reason));
 
 /*
- * The TCP handshake, or the first bytes or the end of the peer's stream, has settled both modes;
- * @tx and @rx are enum afr_mode.
+ * Both modes are settled: before or by the TCP handshake, by the first bytes or the end of the
+ * peer's stream, or by a failure of TCP. @tx and @rx are enum afr_mode.
  */
 TRACE_EVENT(afrdma_conn_negotiated,
 	TP_PROTO(u64 id, unsigned int tx, unsigned int rx, unsigned int reason),

@@ -4,10 +4,10 @@
  * latency-sensitive or bulk. link_pace.c decides how much of a link bulk may use.
  *
  * Corking, on a link, turns many small sends into one write. A connection that has posted
- * STREAM_WRITES writes since it last received data is streaming. A streaming connection has one
- * small write in flight at a time; the bytes that the program sends meanwhile wait until that write
- * completes, or until they are no longer small. A request or response of up to STREAM_WRITES writes
- * does not wait, and needs no completion.
+ * STREAM_WRITES writes since it last received data on a link is streaming. A streaming connection
+ * has one small write in flight at a time; the bytes that the program sends meanwhile wait until
+ * that write completes, or until they are no longer small. A request or response of up to
+ * STREAM_WRITES writes does not wait, and needs no completion.
  *
  * A latency-sensitive write is short, and carries all unsent bytes of a connection that is not
  * streaming and has posted no bulk for BULK_HOLDOFF. So neither the end of a long message nor a
@@ -35,8 +35,8 @@
  *
  * On a link, a message of up to a quarter of the smaller ring is sent as one work request if
  * possible. A longer one is cut into pieces, so that one is transferred while the next is copied.
- * Short messages that wait together are sent in such pieces, too. The piece size does not shrink
- * while unsent bytes are waiting.
+ * Short messages that wait together are sent in such pieces, too: the piece size also limits the
+ * writes, as conn->tx.piece, which does not shrink while unsent bytes are waiting.
  *
  * Context: process, one sender at a time.
  * Return: how many bytes of the message to pass to afr_send_copy() at once.
@@ -70,7 +70,7 @@ static bool is_small(const struct afr_conn *conn, u32 ready)
  */
 void afr_tx_policy_note_more(struct afr_conn *conn, bool more)
 {
-	/* the time limit is that of the oldest waiting byte */
+	/* the time limit counts from the oldest waiting byte, or anew if it has passed */
 	if (more && (!conn->tx.more || conn->tx.seq.sent == conn->tx.seq.written ||
 		     !time_before(jiffies, conn->tx.more_end)))
 		conn->tx.more_end = jiffies + CORK_TIMEOUT;
@@ -118,9 +118,9 @@ bool afr_tx_policy_is_latency(const struct afr_conn *conn, u32 len)
 }
 
 /*
- * Returns the length of the next write: at most the piece size of afr_tx_policy_piece(), a quarter
- * of the window and what the link allows, and not across the end of either ring (a mirrored ring
- * has no end). Sets *@bulk to whether the length exceeds LATENCY_MAX before pacing shortens it.
+ * Returns the length of the next write: at most conn->tx.piece, a quarter of the window and what
+ * the link allows, and not across the end of either ring (a mirrored ring has no end). Sets *@bulk
+ * to whether the length exceeds LATENCY_MAX before pacing shortens it.
  */
 static u32 run_length(const struct afr_conn *conn, u32 ready, bool *bulk)
 {

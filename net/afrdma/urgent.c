@@ -47,7 +47,7 @@ int afr_urgent_rx(struct afr_conn *conn, const struct afr_frame *frame)
  * @conn: connection
  * @frame: parsed URGENTACK
  *
- * Context: connection worker, which restarts the send path after it has read all frames.
+ * Context: connection worker, which restarts the send path later in the same run.
  * Return: 0.
  */
 int afr_urgent_rx_ack(struct afr_conn *conn, const struct afr_frame *frame)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Sleeping in calls of the program, and upcalls of the connection that wake calls and pollers. */
+/*
+ * Sleeping in calls of the program, and upcalls of the connection to its AF_RDMA socket: they wake
+ * calls and pollers, report aborts, and complete the fallback.
+ */
 #include <linux/net.h>
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
@@ -168,7 +171,7 @@ const struct afr_sock_ops afr_wait_sock_ops = {
 
 /**
  * afr_wait_result() - convert the result of a wait into an error code
- * @timeo: jiffies that the wait could last; set to what is left
+ * @timeo: jiffies that the wait could last; set to what is left if the result is 0
  * @left: what wait_event_interruptible_timeout() returned
  *
  * Context: process.
@@ -189,9 +192,10 @@ int afr_wait_result(long *timeo, long left)
  * afr_wait_mode() - wait until the mode of a direction is decided
  * @sk: AF_RDMA socket
  * @mode: afr_conn_tx_mode() or afr_conn_rx_mode()
- * @shut: RCV_SHUTDOWN for a reader, whose wait also ends when the receive side is shut down and TCP
- *	has nothing to read; SEND_SHUTDOWN for a sender, whose wait ends when the send side is
- * @timeo: jiffies, set to what is left
+ * @shut: RCV_SHUTDOWN for a reader, whose wait also ends when the receive side is shut down and
+ *	TCP has nothing to read; SEND_SHUTDOWN for a sender, whose wait also ends when the send
+ *	side is shut down
+ * @timeo: jiffies that the wait may last; set to what is left, unless an error is returned
  *
  * Context: process, without locks.
  * Return: the mode (enum afr_mode), which is still AFR_MODE_UNDECIDED if an abort or @shut ended

@@ -6,8 +6,8 @@
  * that other runs can read frames and send.
  *
  * conn.c runs it, until afr_conn_finish(), in these contexts:
- * - workqueue afrdma: the usual place. afr_conn_schedule() queues it for a flag that was set, for a
- *   timer, or when TCP has bytes or space.
+ * - workqueue afrdma: the usual place. afr_conn_schedule() queues it for a flag that was set, for
+ *   a timer, or when TCP has bytes or space, or its state has changed.
  * - workqueue afrdma_fallback: used instead while a direction is in fallback mode, or about to be.
  *   The worker may have to wait for calls that hold lock_sock() of the TCP socket.
  * - workqueue afrdma_attached: steps to and from a link, which may wait for the device and the

@@ -38,7 +38,7 @@ class Bound:
 
 # A measurement begins with a request, which is one more write: hence 1.01, or 1.02 where 64
 # messages are counted. --quick has wider bounds (guard) for counts that depend on timing, which
-# decides for example how many writes of 16 KiB are combined, and how often a reader reports its
+# decides for example how many messages of 16 KiB share a write, and how often a reader reports its
 # cursor.
 BOUNDS = [
     Bound("1 bulk, to verbs", BULK, (BULK, V), ">=", 0.95),

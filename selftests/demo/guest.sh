@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The part of "make demo" that runs in the guests, started by run.sh. Host b runs the servers, host
-# a the clients. Host a writes a report into a file, which run.sh prints as it grows. Figures are
-# reported as they were measured; conclusions from them are verified before they are reported.
+# a the clients. Host a writes a report into a file, to which host b adds only its own failure;
+# run.sh prints the file as it grows. Figures are reported as they were measured; conclusions from
+# them are verified before they are reported.
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"

@@ -18,7 +18,7 @@ struct header {
 
 /*
  * A direction of a connection. Times are those of now(). Only pauses in receiving are reported:
- * each byte, start() and the command "mark" end one pause and begin the next.
+ * start() begins the first one; each byte and the command "mark" end one and begin the next.
  */
 struct dir {
 	struct flow flow;

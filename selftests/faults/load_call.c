@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The calls of send(), recv() and shutdown() in afr_load: at most one per function call. */
+/* What afr_load does by send(), recv() and shutdown(): a function makes one such call at most. */
 #define _GNU_SOURCE
 #include "load.h"
 

@@ -45,9 +45,9 @@ static long *error_count(int err)
 }
 
 /*
- * A call failed with errno: ends both directions, and counts the first error of the connection. A
- * socket reports an error once, to one of the two threads of a connection. The other thread may
- * have failed with EPIPE before; then the error of the socket replaces EPIPE.
+ * The connection failed with errno: ends both directions, and counts its first error. A socket
+ * reports an error once, to one of the two threads of a connection. The other thread may have
+ * failed with EPIPE before: any other error, ENODATA included, replaces EPIPE.
  */
 void failed(struct conn *c)
 {
@@ -127,7 +127,7 @@ static void tally_path(struct tally *t, int fd)
 		t->reasons[info.reason] = true;
 }
 
-/* Counts an open connection in @t. */
+/* Counts in @t a connection that has not ended. */
 static void tally_conn(struct tally *t, struct conn *c)
 {
 	t->alive++;

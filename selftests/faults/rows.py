@@ -164,8 +164,9 @@ GONE = RESETS | {"ECONNREFUSED", "ENODATA", "ENOTCONN"}
 HOGS = """for i in 1 2 3 4 5 6; do timeout 6 sh -c 'while :; do :; done' >/dev/null 2>&1 & done
 renice 19 -p $(pgrep kworker) >/dev/null 2>&1 || :"""
 SS_KILL = "ss -K state established '( sport = 7300 or dport = 7300 )' | grep -q 7300"
-# verbfault knows only queue pairs that are created after it was loaded, so the links of the
-# previous row have to end before the streams of this row begin.
+# The links of the previous row have to end before the streams of this row begin: verbfault's
+# parameter kill affects only queue pairs that are created after insmod, and verbs that create a
+# link can be made to fail only when a new link is created.
 VERBS_IN = ("insmod {verbfault}; echo 100 >/proc/sys/net/afrdma/link_linger_ms\n"
             "for i in {1..150}; do [ -n \"$({smctl} link)\" ] || break; sleep 0.1; done")
 NO_VERBFAULT = (("vm-6.12", "verbfault.ko is for User-Mode Linux"),

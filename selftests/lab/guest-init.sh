@@ -15,8 +15,9 @@ run=${afr_run:?}
 role=${afr_role:?}
 
 "$run/busybox" mount -t proc proc /proc
-# Everything here runs as root. If "run" was not started by root, files of the host's root belong to
-# "nobody" in a UML guest. Without nosuid, set-user-ID programs such as mount would run as "nobody".
+# Everything here runs as root. If "run" was not started by root, files that user root owns on the
+# host belong to "nobody" in a UML guest. Without nosuid, set-user-ID programs such as mount would
+# run as "nobody".
 "$run/busybox" mount -o remount,bind,ro,nosuid /
 # shellcheck source=/dev/null
 . "$run/$role/env"

@@ -80,8 +80,8 @@ get() {
 	cat "$AFR_SHARED/key.$1.$AFR_OTHER"
 }
 
-# Drop all packets, so that this host is unreachable. "ip link set eth0 down" cannot be used: QEMU
-# would read no more frames from the link, and the QEMU of the other guest would block in sending.
+# Drop all packets, so that this guest is unreachable. "ip link set eth0 down" cannot be used: its
+# QEMU would read no more frames, and the QEMU of the other guest would block in sending.
 cut_network() {
 	tc qdisc add dev eth0 clsact &&
 		tc filter add dev eth0 ingress matchall action drop &&

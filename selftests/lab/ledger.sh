@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Objects that a test must release, counted before and after it by guest-init.sh and forged.sh. Each
-# comparison prints one KTAP line "ledger: ..."; a difference fails the run.
+# Checks that a test releases its objects: compares counts from before and after it, matches trace
+# events of creation and destruction, and reads kmemleak; also reads the taint of the kernel.
+# guest-init.sh makes all these checks, forged.sh only compares counts. Each result is a KTAP line
+# "ledger: ..."; any "not ok" fails the run.
 #
 # ledger_take and ledger_compare are called with the name of one of two comparisons:
 #   load	before afrdma.ko is loaded and after it is unloaded
@@ -24,8 +26,8 @@ rdma_counts() {
 	}'
 }
 
-# Print the numbers of TCP sockets in use and of orphans. Neither includes sockets in TIME_WAIT,
-# which hold no object of the module; these are ended as well, since they would last a minute.
+# Print the numbers of TCP sockets in use and of orphans. First, end sockets in TIME_WAIT, which
+# would last a minute; neither number includes them, and they hold no object of the module.
 socket_counts() {
 	ss -K state time-wait >/dev/null 2>&1
 	awk '/^TCP6?:/ {

@@ -253,8 +253,9 @@ static void listen_beside_connect(void)
 }
 
 /*
- * A connection carries bytes and is reset before connect() has returned its success. The socket
- * can have no other connection, so it cannot listen either.
+ * A nonblocking connect() begins a connection, which carries bytes and is reset before another
+ * connect() could report that it was established. The socket can have no other connection, so it
+ * cannot listen either.
  */
 static void listen_after_reset(void)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Ends of connections: half-close, linger, killed processes. Also streams in which the client, the
- * server, neither or both send first.
+ * Ends of connections: half-close, close with bytes still to send, linger, killed processes, both
+ * ends at once. Also streams in which the client, the server, neither or both send first.
  */
 #define _GNU_SOURCE
 #include <sys/ioctl.h>
@@ -474,7 +474,7 @@ static void sees_the_end(void)
 	barrier("killed");
 }
 
-/* ---- client, server, neither or both send first ---- */
+/* ---- client, server, neither or both send first; both close at once ---- */
 
 static void sends_first(void)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Connecting: addresses, waiting for connect(), refusals. Also properties of the socket family. */
+/*
+ * Connecting: addresses, waiting for connect(), a full backlog, shutdown() before accept(),
+ * refusals, connect() after a connection has ended. Also properties of the socket family.
+ */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <sys/epoll.h>
@@ -325,7 +328,7 @@ static void sends_first(void)
 	path_check(fd, LEN, LEN);
 }
 
-/* ---- a connect that stays in progress because the server's backlog is full ---- */
+/* ---- connects in progress while the server's backlog is full; shutdown() before accept() ---- */
 
 /* The backlog is full until the client has seen how calls behave meanwhile. */
 static void full_backlog_server(void)

@@ -302,10 +302,10 @@ def unread(host, port, then):
         print(f"{sent} bytes sent: {info(conn)}")
         conn.settimeout(20)
         begin = time.monotonic()
-        # Restore mem_max after PAGES seconds. By then the peer has read, but its CREDIT is behind
-        # DATA for which the receive ring gets no page, and no window probe of the peer's TCP is
-        # due soon. So send() returns in time only if the connection worker by itself tries again
-        # to get a page.
+        # Restore mem_max after PAGES seconds. By then the peer has read the bytes of fill(), but
+        # its CREDIT is behind DATA for which this end's receive ring gets no page. A window probe
+        # of the peer's TCP could run the connection worker, but none is due soon. So send()
+        # returns in time only if the worker by itself tries again to get a page.
         if then == "read":
             threading.Timer(PAGES, limit.write_text, [before]).start()
         conn.sendall(left + bytes(1 << 20))

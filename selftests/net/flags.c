@@ -162,7 +162,10 @@ static void tee_there(void)
 	path_check(fd, TEE_ROUNDS * TEE_LEN, TEE_ROUNDS * TEE_LEN);
 }
 
-/* splice() from a socket without bytes fails with EAGAIN; at the end of the stream it returns 0. */
+/*
+ * splice() from a nonblocking socket without bytes fails with EAGAIN; at the end of the stream it
+ * returns 0.
+ */
 static void splice_empty(void)
 {
 	int fd = open_conn();

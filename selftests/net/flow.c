@@ -267,7 +267,7 @@ static void recv_chunks(int fd, struct flow *flow, size_t len, size_t chunk, boo
 	free(buf);
 }
 
-/* Sends exactly @len bytes, in send() calls of @chunk bytes. */
+/* Sends exactly @len bytes, in send() calls of @chunk bytes; the last call sends the rest. */
 void flow_send(int fd, struct flow *flow, size_t len, size_t chunk)
 {
 	send_chunks(fd, flow, len, chunk, false);

@@ -19,7 +19,10 @@ static size_t share(void)
 	return amount(256 * KIB, 64 * KIB);
 }
 
-/* Tells the server the number of this connection: accept() may return them in another order. */
+/*
+ * Tells the server the number of this connection: accept() may return connections in another order
+ * than they were opened.
+ */
 static void send_number(int fd, uint32_t number)
 {
 	WANT_EQ(SYS(send(fd, &number, sizeof(number), MSG_NOSIGNAL)), sizeof(number));
@@ -339,7 +342,7 @@ static void cycles_client(void)
 		(i % 2 ? cycle_recv : cycle_send)(connect_conn(port), i);
 }
 
-/* Number of threads that open connections at the same time. */
+/* Number of threads: at the client they open connections, at the server they accept them. */
 #define STORMERS	8
 
 /* Thread: opens connections in succession. @arg: first connection number << 32 | port. */

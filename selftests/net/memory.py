@@ -97,8 +97,9 @@ def echo(port, reason, count):
     listener = listen(port, count)
     for number in range(count):
         conn, _ = listener.accept()
-        # The receive ring gets pages for 16 KiB only: when these are full, poll() must report
-        # POLLIN, although SO_RCVLOWAT is CHUNK.
+        # memory.sh has a second connection only when there is no memory left. The receive ring
+        # then gets pages for 16 KiB only: when these are full, poll() must report POLLIN, although
+        # SO_RCVLOWAT is CHUNK.
         if number:
             conn.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, CHUNK)
         poll = select.poll()

@@ -53,7 +53,8 @@ end() {
 ready() { printed "$1" ready || ! kill -0 "${pid[$1]}" 2>/dev/null; }
 is_ready() { wait_for 60 ready "$1"; printed "$1" ready; }
 
-# echo_at PORT REASON COUNT: at b, start a server of user 2 for "stream_to PORT REASON" at a
+# echo_at PORT REASON COUNT: at b, start a server of user 2 for COUNT calls of
+# "stream_to PORT REASON" at a
 echo_at() {
 	timeout 120 python3 "$memory" echo "$1" 2 "$(reason "$2")" "$3" >"$work/echo.$1" 2>&1 &
 	server=$!
@@ -119,8 +120,8 @@ hold() {
 
 # RDMA may use 3072 pages of b, and each connection takes 128 of them. The first address gets half
 # of the pages, the second one half of the remaining pages. The third one gets less than half of
-# what then remains, since user 1 reaches the limit of a user, four fifths of the pages. Another
-# user still gets memory.
+# what then remains, since all three connect to the server of user 1, who reaches the limit of a
+# user, four fifths of the pages. The server of user 2 still gets memory.
 shares() {
 	local over
 	if [ "$AFR_ROLE" = b ]; then

@@ -217,7 +217,10 @@ static void mmsg_one_send(void)
 
 /* ---- zero lengths ---- */
 
-/* send() of 0 bytes sends nothing; recv() of 0 bytes waits for a byte and leaves it there. */
+/*
+ * send() of 0 bytes sends nothing. recv() of 0 bytes waits for a byte and leaves it there, but
+ * read() of 0 bytes returns at once.
+ */
 static void zero_length(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);
@@ -288,7 +291,7 @@ static void eintr_recv(void)
 	path_check(fd, 0, 100);
 }
 
-/* Other end of eintr_recv(): sends only after more signals have interrupted recv() there. */
+/* Other end of eintr_recv(): sends late, so that SA_RESTART restarts the last recv() there. */
 static void eintr_send(void)
 {
 	struct flow out = flow_out(0);

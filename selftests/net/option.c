@@ -232,7 +232,10 @@ static struct outcome try_option(int fd, const struct known *k)
 	return o;
 }
 
-/* Either call on AF_RDMA may fail with EOPNOTSUPP; else it must return what TCP returns. */
+/*
+ * Either call on AF_RDMA may fail with EOPNOTSUPP; else it must return what TCP returns. If only
+ * AF_RDMA refuses to set the option, the value read may differ, too.
+ */
 static void compare_option(const struct known *k, struct outcome own, struct outcome tcp)
 {
 	at(__FILE__, __LINE__, k->name);
@@ -247,7 +250,7 @@ static void compare_option(const struct known *k, struct outcome own, struct out
 		     own.value, tcp.value);
 }
 
-/* Sets and reads each option of the table on a new socket, compared with a TCP socket. */
+/* Compares a new socket with a TCP socket: try_option() of each option of the table. */
 static void options_unconnected(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
@@ -267,7 +270,7 @@ static void options_connected(void)
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
 		if (known[i].option == TCP_MAXSEG && known[i].level == IPPROTO_TCP)
-			continue;	/* reads the current MSS, which may differ */
+			continue;	/* getsockopt() returns the current MSS: may differ */
 		compare_option(&known[i], try_option(own, &known[i]), try_option(tcp, &known[i]));
 	}
 	barrier("set");

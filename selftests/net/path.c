@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Checks by AFRDMA_INFO which path carried the bytes of a row. Without this check, rows would also
- * pass while all bytes stay on TCP.
+ * Moves connections to RDMA, and checks by AFRDMA_INFO which path carried the bytes of a row.
+ * Without this check, rows would also pass while all bytes stay on TCP. Also reads and writes the
+ * module's settings.
  */
 #define _GNU_SOURCE
 #include <sys/ioctl.h>
@@ -236,7 +237,7 @@ void path_check_alone(int fd, uint64_t tx, uint64_t rx)
 	case VAR_COLD:
 		/* if this side has only sent, the peer's HELLO may not have arrived yet */
 		EVENTUALLY(path_info(fd).mode != AFRDMA_MODE_UNDECIDED);
-		/* the worker counts bytes after TCP accepts them; the peer may read them earlier */
+		/* the module counts bytes after TCP takes them; the peer may read them earlier */
 		EVENTUALLY(path_info(fd).mode != AFRDMA_MODE_FRAMED || bytes_sent(fd) >= tx);
 		info = path_info(fd);
 		check_cold(&info, tx, rx);

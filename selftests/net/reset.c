@@ -63,7 +63,7 @@ static void await_full(int fd)
 	EVENTUALLY(!(poll_one(fd, POLLOUT, 50) & POLLOUT));
 }
 
-/* shutdown(SHUT_WR) wakes a thread in send(), which fails with EPIPE. */
+/* shutdown(SHUT_WR) wakes a thread in send(); that call or the next one fails with EPIPE. */
 static void wakes_send(void)
 {
 	int fd = open_conn();
@@ -257,9 +257,9 @@ static void spin_until_received(int fd, uint64_t before)
 }
 
 /*
- * Bytes that TCP has received before shutdown(SHUT_RDWR) stay readable and reset nothing, if the
- * connection is detached and its worker is idle. With one CPU, the worker cannot read them before
- * the call, as this thread does not sleep.
+ * Bytes that TCP has received before shutdown(SHUT_RDWR) stay readable and do not reset the
+ * connection, if it is detached and its worker is idle. With one CPU, the worker cannot read them
+ * before the call: take_cpu() has put this thread ahead of it, and this thread does not sleep.
  */
 static void shuts_before_worker(void)
 {
@@ -319,7 +319,7 @@ static unsigned int fill_until_paced(int fd, struct flow *out)
 	do {
 		flow_send(fd, out, 64, 64);
 		EVENTUALLY(!tcp_info_of(fd).tcpi_unacked);
-		/* what the connection worker may just have written to TCP leaves it meanwhile */
+		/* let TCP send what the connection worker may only just have written */
 		poll(NULL, 0, 20);
 	} while (!unsent(fd));
 	return unsent(fd);
@@ -366,10 +366,10 @@ static bool any_left(const int *other, const uint64_t *link)
  * Pacing keeps a frame of an attach in the TCP socket of one end: ATTACH at the client, or
  * ATTACHED at the server. When a program then resets the connection, the client cannot learn
  * whether the server has attached. The end with the frame leaves the link after detach_timeout_ms,
- * or twice that if it deferred the reset, and the link must stay up for other connections. That
- * end must not retire its channel id, which the other end has not learned: if it did, a program
- * could use up the ids. The link must also stay up if the server is to leave it (@leaves), which
- * it cannot do before the client has read ATTACHED.
+ * or twice that if it deferred the reset, and the link must stay up for other connections. The
+ * other end has not learned the channel id of that end, so that id must not be retired: otherwise
+ * a program could use up the ids by such resets. The link must also stay up if the server is to
+ * leave it (@leaves), which it cannot do before the client has read ATTACHED.
  */
 static void held(bool paced, bool resets, bool leaves)
 {

@@ -410,8 +410,8 @@ class UnmodifiedEnd:
             if complete or not row.injections:
                 break
             # No injection was made, for example because prepare() failed, or because this row's
-            # stream was complete before there was a link: the previous row may have ended it. Run
-            # the row again.
+            # stream was complete before its connection got a link: a connection of the previous
+            # row may have ended the link late. Run the row again.
         return why, note
 
     def attempt(self, role, row):

@@ -7,7 +7,10 @@
 
 static unsigned int flood_size(void)
 {
-	/* To a victim on TCP, frames are data; its receive buffer cannot hold FLOOD of them. */
+	/*
+	 * To a victim on TCP, frames are data. In flood_blocked_unread() it does not read, and TCP
+	 * has no room for FLOOD of them.
+	 */
 	return rogue.quick || !rogue.rdma ? FLOOD / 20 : FLOOD;
 }
 
@@ -225,7 +228,7 @@ static void spoil(struct bytes *b, unsigned int first, bool keep)
 	unsigned int at, len;
 	u8 some[16];
 
-	if (first >= b->len)	/* an earlier call has removed the bytes from @first on */
+	if (first >= b->len)	/* earlier calls have left no byte at or after offset @first */
 		first = 0;
 	at = first + rnd() % (b->len - first);
 	len = 1 + rnd() % (b->len - at);

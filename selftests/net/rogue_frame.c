@@ -2,7 +2,8 @@
 /*
  * Frames with wrong lengths, flags or fields, frames of unknown types, and frames cut short or
  * split. Valid frames follow each complete frame that the victim must refuse: if it accepts a
- * wrong flag or field or an unknown type, it reads to the end of the stream, and the row fails.
+ * wrong flag or field or an unknown type, it reads to the end of the stream or ends with another
+ * reason, and the row fails.
  */
 #define _GNU_SOURCE
 #include <endian.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * AF_RDMA: a socket family with the socket calls of TCP. The bytes of a connection are carried by
- * RDMA if both ends use AF_RDMA and a path for RDMA exists, else by TCP.
+ * AF_RDMA: a socket family with the socket calls of TCP. Every connection begins on TCP. RDMA can
+ * take over its bytes if both ends use AF_RDMA and a path for RDMA exists.
  */
 #ifndef _UAPI_LINUX_AF_RDMA_H
 #define _UAPI_LINUX_AF_RDMA_H

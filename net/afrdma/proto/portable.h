@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * All that the files in proto/ may use from outside: fixed-size types, byte order, errno, memcmp()
- * and the like. These files are compiled into the module and, with ASan and UBSan, into unit tests
- * and fuzzers. No code in proto/ may lock, allocate or sleep.
+ * and the like. These files are compiled into the module, into test programs such as rogue and,
+ * with ASan and UBSan, into unit tests and fuzzers. No code in proto/ may lock, allocate or sleep.
  */
 #ifndef AFR_PROTO_PORTABLE_H
 #define AFR_PROTO_PORTABLE_H

@@ -12,7 +12,7 @@
  */
 #define AFR_REASONS \
 	AFR_REASON(0, NONE, "no reason: nothing was denied, lost or aborted") \
-	/* why a connection has fallen back to TCP */ \
+	/* why a connection has fallen back to TCP, or may not use RDMA */ \
 	AFR_REASON(1, PEER_PLAIN, "the server did not answer the client's offer of AF_RDMA: it runs a TCP program, or a middlebox removed the option (TCP option kind 254)") \
 	AFR_REASON(2, OPTION_ECHOED, "the SYN-ACK repeats the client's AF_RDMA option unchanged: a middlebox or the server echoes TCP options that it does not know") \
 	AFR_REASON(3, OPTION_BAD, "the peer's AF_RDMA option in SYN or SYN-ACK is malformed or of another version: update the older end, or find out what changes TCP option kind 254 on the path") \
@@ -56,7 +56,7 @@
 	AFR_REASON(47, UPGRADING, "moving to RDMA: waiting for a link, or for the peer's answer to ATTACH") \
 	AFR_REASON(48, CLIENT_BEGINS, "not on RDMA yet: the client starts the move, after its upgrade_bytes or upgrade_msgs; see the reason that smctl conn shows there") \
 	AFR_REASON(49, TUNNEL, "TCP is routed through a tunnel (IPsec interface, WireGuard, GRE, VXLAN, ...), and RDMA would bypass it") \
-	/* why a link was lost or closed */ \
+	/* why a link was lost, closed or not made */ \
 	AFR_REASON(50, LINK_COMPLETION, "a work request on the link failed, at the local device or at that of the other end: debug messages of the module have its status") \
 	AFR_REASON(51, LINK_DISCONNECTED, "the other end or rdma_cm disconnected the link") \
 	AFR_REASON(52, LINK_DEVICE_REMOVED, "the RDMA device was removed") \

@@ -12,8 +12,8 @@
 u32 afr_ring_size(u64 bytes, u32 least, u32 most);
 
 /*
- * Pages [first, last) of a stream, counted from offset 0. Modulo the number of pages in the ring
- * they are positions in the ring.
+ * Pages [first, last) of a stream, counted from offset 0. Modulo the number of pages in the ring,
+ * the page numbers are page indices in the ring.
  */
 struct afr_ring_pages {
 	u64	first, last;

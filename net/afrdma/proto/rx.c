@@ -340,9 +340,10 @@ static u64 rounded(const struct afr_rx *rx)
  * @rx: receive sequence state
  * @imm: true: cursors are reported by immediate, rounded down to a unit; false: by CREDIT (PC3)
  *
- * A report is due when half of the smaller ring has been consumed and not reported, because the
- * smaller ring limits the sender. That rule alone would deadlock with a reader that waits for more
- * than half a ring, so a blocked sender gets a report as soon as one unit is consumed (PC6).
+ * A report is due when half of the smaller ring has been consumed and not reported: on a link the
+ * smaller ring limits the sender, on TCP the receive ring. That rule alone would deadlock with a
+ * reader that waits for more than half a ring, so a blocked sender gets a report as soon as one
+ * unit is consumed (PC6).
  *
  * Context: any, conn->rx.lock held.
  * Return: true if so: the caller posts a write, or requests CREDIT. The cursor is not counted as
@@ -358,7 +359,7 @@ bool afr_rx_credit_due(const struct afr_rx *rx, bool imm)
 	news = cursor - rx->reported;
 	if (news >= min(rx->ring, rx->peer_ring) / 2)
 		return true;
-	/* a rounded cursor above the one reported is in a later unit */
+	/* by immediate: the rounded cursor is above the reported one, so a unit was completed */
 	return rx->blocked && (imm || news >= afr_cursor_unit(rx->ring));
 }
 

@@ -21,18 +21,19 @@
  *   consumer cursor is reported by immediate only. CREDIT frames may be sent again behind RESUME,
  *   not before (PC3).
  * - afr_rx_close() counts the consumer cursor as reported, so one RESUME has to follow it. If
- *   ATTACH was refused or never sent, a CREDIT has to follow instead. If both streams are complete
- *   or the connection is aborted, neither has to follow. The client opens the next epoch only
- *   after it has written its RESUME for the last epoch and has received the peer's RESUME, or if
- *   the last ATTACH was refused or never sent.
- * - An end sends RESUME once for each epoch, unless ATTACH was refused or never sent, or the epoch
- *   ended with both streams complete or by an abort. The receiver of RESUME fences the link and
- *   closes the epoch, too, unless both ends leave the link by DETACH.
+ *   ATTACH was refused or never sent, a CREDIT has to follow instead. If the connection is
+ *   aborted, or leaves the link by DETACH because both streams are complete, neither has to
+ *   follow. The client opens the next epoch only after it has written its RESUME for the last
+ *   epoch and has received the peer's RESUME, or if the last ATTACH was refused or never sent.
+ * - An end sends RESUME once for each epoch, unless ATTACH was refused or never sent, the
+ *   connection was aborted, or it left the link by DETACH because both streams were complete. The
+ *   receiver of RESUME fences the link and closes the epoch, too, unless both ends leave the link
+ *   by DETACH.
  * - On a negotiated connection, an end shuts down TCP for writing only after its FIN has been
  *   acknowledged and its FINACK written, and after it has left the link. It has left the link when
  *   its DETACH has completed *and* the peer's has been polled, or is not awaited any longer
- *   (detach_timeout_ms); or when the link is closed and RESUME written. Until then it may have to
- *   report that the link is lost (PE4).
+ *   (detach_timeout_ms); or, if the link was lost, when the epoch is closed and RESUME written.
+ *   Until then it may have to report that the link is lost (PE4).
  *
  * Functions that check what the peer sent return 0 or the AFR_REASON_* with which to abort the
  * connection; if they refuse, they change nothing. The caller serialises the calls: those on struct

@@ -5,8 +5,8 @@
  * For the rules PM, PC and PE see afrdma-internals.rst.
  *
  * Offsets from the peer are at most 2^62 (frame.c), and are compared with the state before they
- * are stored in it. Only members of the state are subtracted, in the order that the invariants
- * guarantee. So nothing here overflows.
+ * are stored in it. Members of the state are subtracted from each other only in the order that the
+ * invariants guarantee. So nothing here overflows.
  */
 #include "cursor.h"
 #include "sequence.h"
@@ -163,7 +163,9 @@ static u32 window_left(const struct afr_tx *tx)
  * @tx: send sequence state
  *
  * Both paths obey the peer's window (PC1, PC2): if the peer's parser had to stop at DATA because
- * the ring is full, it could not reach a CREDIT or RESUME behind it.
+ * the ring is full, it could not reach a CREDIT or RESUME behind it. But on a one-way connection,
+ * and for early bytes (frame_tx.c), afr_tx_credit() gets SND.UNA, so only TCP's window limits this
+ * end.
  *
  * Context: any, conn->tx.lock held.
  * Return: bytes; 0 if the direction is suspended or the window is full.
@@ -195,16 +197,16 @@ bool afr_tx_writable(const struct afr_tx *tx)
  * afr_tx_blocked() - does the direction wait for the peer to report a newer cursor?
  * @tx: send sequence state
  *
- * While this is true, the send path sends BLOCKED, but only once until the peer reports its cursor
- * again. It checks after every post and after every cursor received. Without BLOCKED, a peer that
- * sends no data reports nothing until half of the smaller ring has been read, while its reader may
- * wait for more bytes than have arrived (PC6). On a link, a full send ring blocks the direction,
- * too, because only the peer's cursor frees it (PM6).
+ * The send path checks this after every post and after every cursor received. While it is true,
+ * BLOCKED is sent, but only once until the peer reports its cursor again. Without BLOCKED, a peer
+ * that sends no data reports nothing until half of the smaller ring has been read, while its
+ * reader may wait for more bytes than have arrived (PC6). On a link, a full send ring blocks the
+ * direction, too, because only the peer's cursor frees it (PM6).
  *
  * Context: any, conn->tx.lock held.
- * Return: true if nothing may be sent, and either bytes wait for the window, or the direction is
- * on a link and has not ended, and its send ring has too little free space to wake writers
- * (afr_tx_writable()).
+ * Return: false if the direction is suspended (it waits for RESUME), or if bytes may be sent now;
+ * otherwise true if bytes wait for the window, or if the direction is on a link, has not ended,
+ * and has too little free space in its send ring to wake writers (afr_tx_writable()).
  */
 bool afr_tx_blocked(const struct afr_tx *tx)
 {
@@ -343,7 +345,11 @@ bool afr_tx_may_move(const struct afr_tx *tx)
 u64 afr_tx_move(struct afr_tx *tx)
 {
 	tx->where = AFR_ON_LINK;
-	tx->hold = AFR_NO_URGENT;	/* URGENT was written to TCP, before MOVE */
+	/*
+	 * No urgent byte is held back: a pending URGENT was written to TCP before MOVE, and the
+	 * peer's program sees no byte of the link before MOVE has come.
+	 */
+	tx->hold = AFR_NO_URGENT;
 	tx->start = tx->sent;
 	AFR_CHECK(afr_tx_sane(tx));
 	return tx->start;
@@ -377,8 +383,9 @@ void afr_tx_leave(struct afr_tx *tx)
  * The direction continues on TCP at max(X, S): DATA below S is still on its way by TCP (PM4). The
  * caller need not have called afr_tx_leave() before.
  *
- * If RESUME is of another epoch, or the direction is on TCP, nothing is sent again (PM2): only
- * @consumed is applied, if it is plausible, and the epoch is closed if it is the current one.
+ * If RESUME is of another epoch, or the direction is on TCP, nothing is sent again, and X is not
+ * checked (PM2): only @consumed is applied, if it is not above SND.NXT, and the epoch is closed if
+ * it is the current one.
  *
  * Context: any, conn->tx.lock held.
  * Return: 0, or AFR_REASON_RESUME_BAD if max(X, S) is not within [SND.UNA, SND.NXT], or @consumed

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The wire format: everything that two hosts must agree on, and nothing else. Fields are
- * big-endian. Offsets and cursors are absolute 64-bit byte counts of one direction; an immediate
- * has room for 16 bits of a cursor only (cursor.h). In the comments on fields, the sender is the
- * end that sends the structure.
- * Documentation/networking/afrdma-wire.rst shows these structures and repeats these comments;
- * selftests/lint/wire_doc.py compares the two.
+ * The layouts and constants of the wire format, and nothing else. Fields are big-endian. Offsets
+ * and cursors are absolute 64-bit byte counts of one direction; an immediate has room for 16 bits
+ * of a cursor only (cursor.h). In the comments on fields, the sender is the end that sends the
+ * structure. Documentation/networking/afrdma-wire.rst shows these structures, and repeats the
+ * comments on fields and constants; selftests/lint/wire_doc.py compares the two.
  */
 #ifndef AFR_PROTO_WIRE_H
 #define AFR_PROTO_WIRE_H
@@ -54,7 +53,7 @@ struct afr_wire_hello {
 	__be16	version;	/* AFR_WIRE_VERSION */
 	__be32	features;	/* AFR_FEATURE_*: unknown bits are ignored */
 	u8	instance[16];	/* random for each network namespace of each module load */
-	u8	secret[16];	/* to be presented when a link to the sender is connected */
+	u8	secret[16];	/* server: presented when a link to it is connected; client: 0 */
 	__be32	ring;		/* size of the sender's receive ring: the window at offset 0 */
 	__be16	port;		/* rdma_cm service port of the sender's cm listener, 0 = none */
 	__be16	reserved;

@@ -7,12 +7,13 @@
  *	off
  *
  * Of the messages that an injection can change (its chances), it skips the first "after", and then
- * changes one of every "rate", at most "count" in total. With "arg", most injections add the number
- * to the correct value; otherwise the value is random or extreme. "new": the injection applies
- * only to connections that socket() or accept() created after all that have sent a frame so far;
- * "newest": also to the last created of these. "drop": the Nth write with bytes breaks the local
- * queue pair. Reading the parameter shows the injection, how often it was used, and its chances.
- * The parameter "rogue_injections" lists all injections.
+ * changes one of every "rate", at most "count" in total. Injections that use "arg" add it to the
+ * correct value, or put it in place of that (HELLO, private data of rdma_cm, invented frames and a
+ * few others); without "arg", values are random or extreme. "new": the injection applies only to
+ * connections that socket() or accept() created later than every connection that has sent HELLO so
+ * far; "newest": also to the last created of those that have sent HELLO. "drop": the Nth write
+ * with bytes breaks the local queue pair. Reading the parameter shows the injection, how often it
+ * was used, and its chances. The parameter "rogue_injections" lists all injections.
  */
 #include <linux/list.h>
 #include <linux/module.h>
@@ -32,7 +33,7 @@ MODULE_INFO(test, "Y");
  * tx.lock.
  */
 static DEFINE_SPINLOCK(lock);
-static u64 newest;		/* highest id of a connection that has sent a frame */
+static u64 newest;		/* highest id of a connection that has sent HELLO */
 static struct {
 	u64 conn, link;
 	u16 id;
@@ -119,8 +120,9 @@ bool afr_byzantine_post(struct afr_link *link, struct ib_rdma_wr *wr)
 }
 
 /*
- * Fills in the next message, if the injection is a flood, concerns @link and is due now. If the
- * message carries bytes, @sge gets a copy of afr_byzantine.last.sge, which may change.
+ * Fills in the next message and returns true, if the injection is a flood, concerns @link and is
+ * due now. If the message carries bytes, @sge gets a copy of afr_byzantine.last.sge, since the
+ * original may change when the lock is released.
  */
 static bool next_flood(struct afr_link *link, struct ib_rdma_wr *wr, struct ib_sge *sge, u32 *imm)
 {

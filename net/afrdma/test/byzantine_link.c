@@ -157,9 +157,10 @@ static bool write_short(struct afr_link *link, struct ib_rdma_wr *wr)
 
 /*
  * A mirrored ring is registered twice in a row, so there is memory after its end. If "arg" is the
- * ring size, a write that is longer by "arg" fits, unless the original write crosses the end of
- * the ring. A write that crosses it is left alone: the device would refuse the longer one, which
- * would not reach the peer's checks. Ring addresses start at 0.
+ * size of both rings, the local send ring and the peer's receive ring, a write that is longer by
+ * "arg" fits, unless the original write crosses the end of one of them. A write that does so is
+ * left alone: a device would refuse the longer one before it reached the checks of the peer's
+ * module. Ring addresses start at 0.
  */
 static bool write_long(struct afr_link *link, struct ib_rdma_wr *wr)
 {

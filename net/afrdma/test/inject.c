@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Common to all injections: when to inject, random values, and the messages sent before. */
+/* Helpers of the injections: when to inject, random and false values, messages sent before. */
 #include "inject.h"
 
 struct afr_byzantine_state afr_byzantine;

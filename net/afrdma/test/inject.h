@@ -36,7 +36,7 @@ struct afr_inject_seen {
 	struct ib_sge		sge;
 };
 
-/* The injection in use, its parameters, and counters. */
+/* The injection in use, its parameters, counters, and messages sent before. */
 struct afr_byzantine_state {
 	const struct afr_injection *inj;
 	bool			has_arg;

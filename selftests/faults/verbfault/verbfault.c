@@ -8,12 +8,12 @@
  *	verb	name of the operation that fails, "" for none
  *	nth	the nth call from now on fails; counts down, 0 after the last failure
  *	times	number of consecutive calls that fail; counts down, too
- *	swallow	these calls return success without effect, e.g. a receive is never posted;
- *		not alloc_mr, which fails nevertheless
+ *	swallow	these calls return 0 without effect, e.g. a receive is never posted; but
+ *		alloc_mr fails nevertheless, and 0 from map_mr_sg means that nothing was mapped
  *	errno	error of the calls that fail
  *	cqe_max	limit on the entries of completion queues created from now on
- *	kill	a write of any value moves every queue pair that was created after this module
- *		was loaded to the error state
+ *	kill	a write of any value moves to the error state every queue pair that was created
+ *		after this module was loaded
  *
  * The device cannot be deleted while this module is loaded. Unload it only when no
  * verb is being executed: after the users of the device have ended, or are idle.
@@ -230,7 +230,7 @@ static void __exit verbfault_exit(void)
 	struct known_qp *known, *next;
 
 	dev->ops = real;
-	/* Gives wrappers that still run time to return; whether they have is not checked. */
+	/* Wrappers may still be running: give them time to return, but do not check it. */
 	synchronize_rcu();
 	msleep(100);
 	list_for_each_entry_safe(known, next, &qps, entry)
