@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Run by selftests/lab/run in both guests. Tests smctl and the preload library with the module: an
-# unmodified program transfers bytes over RDMA, and smctl must show this at both ends.
+# unmodified program transfers bytes over RDMA, and smctl must show this at both ends, move the
+# connection off RDMA and back, and drain its link. Then one end of the program runs on TCP.
 # shellcheck disable=SC2317 # "check" calls functions
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh

@@ -110,6 +110,12 @@ def by_process(folder):
     rules = ["use tcp program sshd port 5", "use rdma program sshd", "use tcp"]
     assert answers(folder, rules, *asked, PROC=str(proc)) == ["tcp", "rdma"]
     assert answers(folder, rules, *asked, PROC="/no/such") == ["tcp", "tcp"]
+    # Hierarchies of version 1 come before the unified one.
+    old = "".join(f"{number}:name=x{number}:/{'d' * 200}\n" for number in range(12, 0, -1))
+    (proc / "cgroup").write_text(f"{old}0::/system.slice/ssh.service\n", encoding="ascii")
+    rules = ["use tcp cgroup /system.slice"]
+    assert answers(folder, rules, SOCKET["inet"], PROC=str(proc)) == ["tcp"]
+    rules = ["use tcp program sshd port 5", "use rdma program sshd", "use tcp"]
     (proc / "exe").unlink()
     (proc / "exe").symlink_to("/srv/old (deleted)/sshd")
     assert answers(folder, rules, *asked, PROC=str(proc)) == ["tcp", "rdma"]
@@ -122,7 +128,7 @@ def bad_rules(folder):
             "use sdp": "not by: sdp", "use tcp to 1": "not: to", "use tcp port": "nothing follows",
             "use tcp listen connect": "said twice: connect",
             "use tcp port 1 port 2": "said twice: port",
-            "use tcp port 0": "no port", "use tcp port 65536": "no port",
+            "use rdma port foo listen": "7000-7100: foo", "use tcp port 0": "no port", "use tcp port 65536": "no port",
             "use tcp port 9-8": "no port", "use tcp port 1,": "no port",
             "use tcp port -1": "no port", "use tcp port 1-2-3": "no port",
             "use tcp address 10.0.0.0/33": "no address", "use tcp address x": "no address",
@@ -138,6 +144,9 @@ def bad_rules(folder):
     fails(run(SMCTL, "run", "--use", "tcp prot 1", "true"), 1, "--use: a rule knows")
     fails(run(SMCTL, "run", "--port", "1-", "true"), 1, "--port: no port")
     fails(run(SMCTL, "run", "--via", "magic", "true"), 1, "--via is followed by")
+    fails(run(SMCTL, "run", "--via", "preload", "--via", "magic", "true"), 1, "not by magic")
+    done = run(folder / "rules", "use")
+    assert "not by" not in done.stdout, done
 
 
 def too_many_rules(folder):
@@ -243,6 +252,13 @@ def signals_of_supervised(_):
             it.send_signal(number)
             assert it.stdout.readline() == f"{int(number)}\n", name
         assert it.wait(30) == 5
+
+
+def alarm_of_supervised(_):
+    """supervisor: an alarm that the caller has set ends the program"""
+    alarm = "import os, signal, sys; signal.alarm(1); os.execvp(sys.argv[1], sys.argv[1:])"
+    done = run(sys.executable, "-c", alarm, *SECCOMP, "sleep", 20)
+    assert done.returncode == -signal.SIGALRM, done
 
 
 def mask_of_supervised(_):
@@ -375,8 +391,8 @@ def many_groups(folder):
 
 CASES = [no_rules, first_match, prefixes, by_process, bad_rules, too_many_rules,
          rules_are_passed_on, means_by_kind, means_by_path, oddities, status_of_supervised,
-         signals_of_supervised, mask_of_supervised, what_is_left_behind, output_ends,
-         supervised_answers, supervised_go, privileges, one_supervisor, rules_of_supervisor,
+         signals_of_supervised, alarm_of_supervised, mask_of_supervised, what_is_left_behind,
+         output_ends, supervised_answers, supervised_go, privileges, one_supervisor, rules_of_supervisor,
          odd_library, prints_tcp, many_groups]
 
 

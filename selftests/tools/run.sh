@@ -152,7 +152,7 @@ clients() {
 	client tcp "a file: the last rule" 7102 dynamic --rules /tmp/run.conf
 }
 
-# Sockets that the supervisor creates have the user of the program.
+# Sockets that the supervisor creates belong to the user of the program, who needs permission.
 as_nobody() { "$smctl" run --via seccomp -- setpriv --reuid 65534 --clear-groups "$@"; }
 owner_of() { "$smctl" conn sport "$1" role listener 2>/dev/null | grep -o ' uid [0-9]*'; }
 nobody_has() { [ "$(owner_of "$1")" = " uid 65534" ]; }

@@ -16,6 +16,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define BLOCK	65536
+
 static struct sockaddr_in peer = { .sin_family = AF_INET };
 static size_t bytes;
 
@@ -41,27 +43,28 @@ static int tcp_socket(void)
 	return fd;
 }
 
-/* Sends a block to the echo server and checks that the same bytes come back. */
-static void echo(int fd, char *block, size_t size)
+/* Sends a block, which begins at byte @offset of the stream, and checks that it comes back. */
+static void echo(int fd, size_t offset)
 {
-	size_t got = 0;
+	static char sent[BLOCK], block[BLOCK];
+	size_t got, i;
 	ssize_t ret;
 
-	memset(block, 'x', size);
-	if (write(fd, block, size) != (ssize_t)size)
+	for (i = 0; i < BLOCK; i++)
+		sent[i] = (offset + i) % 251;
+	if (write(fd, sent, BLOCK) != BLOCK)
 		exit(3);
-	for (memset(block, 0, size); got < size; got += ret) {
-		ret = read(fd, block + got, size - got);
+	for (got = 0; got < BLOCK; got += ret) {
+		ret = read(fd, block + got, BLOCK - got);
 		if (ret <= 0)
 			exit(4);
 	}
-	if (memchr(block, 0, size))
+	if (memcmp(sent, block, BLOCK))
 		exit(5);
 }
 
 static void *talk(void *unused)
 {
-	static char block[65536];
 	int fd = tcp_socket();
 	size_t done;
 
@@ -69,8 +72,8 @@ static void *talk(void *unused)
 		perror("connect");
 		exit(2);
 	}
-	for (done = 0; done < bytes; done += sizeof(block))
-		echo(fd, block, sizeof(block));
+	for (done = 0; done < bytes; done += BLOCK)
+		echo(fd, done);
 	return unused;
 }
 

@@ -56,30 +56,43 @@ static void look_program(struct who *who, const char *proc)
 		strcpy(who->program, name + 1);
 }
 
-/* Finds the cgroup of the process in the unified hierarchy: the line that begins with "0::". */
+/*
+ * Reads lines from @fd into @text, which has @size bytes, until one begins with "0::". @text is then
+ * the rest of that line; "" if there is no such line, or a line is too long.
+ */
+static void read_unified(int fd, char *text, size_t size)
+{
+	size_t kept = 0;	/* bytes at @text of a line whose end has not been read yet */
+	ssize_t got;
+	char *line, *end;
+
+	while ((got = syscall(SYS_read, fd, text + kept, size - 1 - kept)) > 0) {
+		text[kept + got] = '\0';
+		for (line = text; (end = strchr(line, '\n')); line = end + 1) {
+			if (strncmp(line, "0::", 3))
+				continue;
+			*end = '\0';
+			memmove(text, line + 3, end + 1 - (line + 3));
+			return;
+		}
+		kept = strlen(line);
+		memmove(text, line, kept + 1);
+	}
+	*text = '\0';
+}
+
+/* Finds the cgroup of the process in the unified hierarchy. */
 static void look_cgroup(struct who *who, const char *proc)
 {
-	char path[64], *text = who->cgroup, *line = text;
-	ssize_t len = -1;
+	char path[64];
 	int fd;
 
 	path_of(path, proc, "/cgroup");
 	fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		len = syscall(SYS_read, fd, text, sizeof(who->cgroup) - 1);
-		syscall(SYS_close, fd);
-	}
-	text[len > 0 ? len : 0] = '\0';
-	while (line && strncmp(line, "0::", 3)) {
-		line = strchr(line, '\n');
-		line = line ? line + 1 : NULL;
-	}
-	if (!line || !strchr(line, '\n')) {
-		*text = '\0';
+	if (fd < 0)
 		return;
-	}
-	*strchr(line, '\n') = '\0';
-	memmove(text, line + 3, strlen(line + 3) + 1);
+	read_unified(fd, who->cgroup, sizeof(who->cgroup));
+	syscall(SYS_close, fd);
 }
 
 /* Finds the properties of process @proc, if any rule depends on them. */
@@ -201,7 +214,7 @@ static bool look_where(struct where *where, const struct sockaddr *addr, socklen
 	return true;
 }
 
-/* As rules_apply(), but may change errno. */
+/* As rules_apply() if rules->where is set, but may change errno. */
 static void apply(const struct rules *rules, const char *proc, int fd,
 		  const struct sockaddr *addr, socklen_t len)
 {

@@ -131,8 +131,10 @@ static const char *read_conditions(struct rules *rules, struct rule *rule, char 
 
 static const char *add(struct rules *rules, const struct rule *rule)
 {
-	if (rules->n == RULES_MAX)
+	if (rules->n == RULES_MAX) {
+		rules->word = NULL;
 		return "more rules than there is room for";
+	}
 	rules->who |= rule->program || rule->cgroup;
 	rules->where |= rule->side != SIDE_ANY || rule->family || rule->last;
 	rules->rule[rules->n++] = *rule;
@@ -152,8 +154,10 @@ static const char *add_ports(struct rules *rules, struct rule *rule)
 		last = first;
 		if (first > 0 && *end == '-')
 			last = number(end + 1, &end, UINT16_MAX);
-		if (first <= 0 || last < first || (*end && *end != ','))
+		if (first <= 0 || last < first || (*end && *end != ',')) {
+			rules->word = rule->ports;
 			return wrong;
+		}
 		rule->first = first;
 		rule->last = last;
 		full = add(rules, rule);
@@ -173,8 +177,10 @@ static const char *read_rule(struct rules *rules, char *line)
 	if (!rules->word || strcmp(rules->word, "use"))
 		return "a rule begins with use, not with";
 	rules->word = strtok_r(NULL, BLANKS, &rest);
-	rule.rdma = rules->word && !strcmp(rules->word, "rdma");
-	if (!rule.rdma && (!rules->word || strcmp(rules->word, "tcp")))
+	if (!rules->word)
+		return "use is followed by rdma or tcp";
+	rule.rdma = !strcmp(rules->word, "rdma");
+	if (!rule.rdma && strcmp(rules->word, "tcp"))
 		return "use is followed by rdma or tcp, not by";
 	wrong = read_conditions(rules, &rule, &rest);
 	if (wrong)

@@ -41,12 +41,11 @@ struct rules {
 	bool		where;		/* a rule depends on listen, connect, address or port */
 	char		text[RULES_TEXT];	/* the words to which the rules point */
 	unsigned int	used;		/* bytes of @text in use */
-	const char	*word;		/* the word that rules_add() was parsing */
+	const char	*word;		/* that a message of rules_add() is about, or NULL */
 };
 
 /*
- * Adds a rule. Returns NULL, or a message: about rules->word, or about the whole line if
- * rules->word is NULL.
+ * Adds a rule. Returns NULL, or a message, to which rules->word belongs unless that is NULL.
  */
 const char *rules_add(struct rules *rules, const char *line);
 
@@ -58,7 +57,8 @@ bool rules_want(const struct rules *rules, const char *proc, int domain, int typ
 
 /*
  * Applies the rules before the process @proc connects the socket @fd to @addr, or listens on it
- * (@addr is NULL): if the decisive rule is "use tcp", RDMA is denied on the socket.
+ * (@addr is NULL): if the decisive rule is "use tcp", RDMA is denied on the socket. Does nothing
+ * if no rule depends on listen, connect, address or port: then rules_want() alone decides.
  */
 void rules_apply(const struct rules *rules, const char *proc, int fd,
 		 const struct sockaddr *addr, socklen_t len);

@@ -239,8 +239,8 @@ const void *nl_binary(const struct nlattr *attr, size_t *len)
 }
 
 /*
- * Stores the attributes nested in @attr in @into, indexed by type. @into has NL_ATTRS entries;
- * those without an attribute become NULL.
+ * Fills @into, which has NL_ATTRS entries, with the attributes that @attr contains, indexed by
+ * type. Entries without an attribute become NULL.
  */
 void nl_nest(const struct nlattr *attr, const struct nlattr **into)
 {

@@ -55,8 +55,8 @@ static int preload(const char *library)
 }
 
 /*
- * Removes the library from LD_PRELOAD, where a "smctl run" around this one has put it: it would
- * create AF_RDMA sockets itself, against the rules of the supervisor.
+ * Removes the library from LD_PRELOAD, where a "smctl run" around this one may have put it: in the
+ * program, the library would create AF_RDMA sockets itself, against the rules of the supervisor.
  */
 static int unpreload(void)
 {
@@ -100,7 +100,7 @@ static int run_preloaded(const struct run *run, char **argv)
 	}
 	if (preload(library) || setenv(RULES_VARIABLE, run->rules.lines, 1)) {
 		perror("smctl: LD_PRELOAD");
-		return EXIT_USAGE;
+		return EXIT_KERNEL;
 	}
 	execvp(argv[0], argv);
 	return cannot_run(argv[0], errno);
@@ -120,13 +120,19 @@ static enum via choose(const char *program)
 			"is for another kind of machine than smctl: its sockets stay TCP sockets" },
 		[PROGRAM_UNKNOWN]	= { VIA_PRELOAD,
 			"is neither an ELF file nor a script: assumed to use the C library" },
-		[PROGRAM_MISSING]	= { VIA_PRELOAD, NULL },	/* execvp() reports it */
+		[PROGRAM_MISSING]	= { VIA_PRELOAD, NULL },	/* execvp() tells why */
 	};
 	enum program_kind kind = program_kind(program);
 
 	if (means[kind].warning)
 		fprintf(stderr, "smctl: %s %s\n", program, means[kind].warning);
 	return means[kind].via;
+}
+
+static int bad_means(const char *word)
+{
+	fprintf(stderr, "smctl: --via is followed by preload or seccomp, not by %s\n", word);
+	return -1;
 }
 
 static int take_via(struct run *run, const char *word)
@@ -136,9 +142,8 @@ static int take_via(struct run *run, const char *word)
 	else if (!strcmp(word, "seccomp"))
 		run->via = VIA_SECCOMP;
 	else
-		fprintf(stderr, "smctl: --via is followed by preload or seccomp, not by %s\n",
-			word);
-	return run->via == VIA_CHOICE ? -1 : 0;
+		return bad_means(word);
+	return 0;
 }
 
 void run_help(FILE *out)

@@ -239,7 +239,7 @@ static bool write_answer(const struct call *call, int answer)
 	return ok;
 }
 
-/* getsockopt(): reports TCP for an AF_RDMA socket. */
+/* getsockopt(): answers SO_DOMAIN and SO_PROTOCOL of an AF_RDMA socket as for a TCP socket. */
 static bool answer_option(const struct call *call)
 {
 	const __u64 *args = call->notif->data.args;

@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,6 +73,7 @@ static int receive_fd(int from)
 struct inherited {
 	sigset_t mask;
 	bool	 ignores_children;	/* SIGCHLD is ignored */
+	struct itimerval alarm;		/* fork() does not pass it on to the program */
 };
 
 /* In the child: installs the filter, sends its descriptor to smctl and starts the program. */
@@ -94,14 +96,16 @@ static int become_program(char **argv, int to, bool where, const struct inherite
 	close(to);
 	if (before->ignores_children)
 		signal(SIGCHLD, SIG_IGN);
+	setitimer(ITIMER_REAL, &before->alarm, NULL);
 	sigprocmask(SIG_SETMASK, &before->mask, NULL);
 	execvp(argv[0], argv);
 	return cannot_run(argv[0], errno);
 }
 
 /*
- * Reaps children that have ended: the program, and descendants of it that were reparented to this
- * process. Returns false if no child is left.
+ * Reaps children that have ended: the program, descendants of it that were reparented to this
+ * process, and children that this process had before it executed smctl. Returns false if no child
+ * is left.
  */
 static bool reap(struct supervised *it)
 {
@@ -118,9 +122,10 @@ static bool reap(struct supervised *it)
 }
 
 /*
- * Handles a signal. Passes it on to the program, unless it comes from the kernel: a signal of the
- * terminal has also reached the program, which is in the same process group, and other signals of
- * the kernel concern only smctl. Returns false if no child is left.
+ * Handles a signal. After SIGCHLD reaps children, and returns false if none is left. Passes any
+ * other signal on to the program, unless it comes from the kernel: a signal of the terminal has
+ * also reached the program, which is in the same process group, and other signals of the kernel
+ * concern only smctl.
  */
 static bool handle_signal(struct supervised *it, int signals)
 {
@@ -177,8 +182,9 @@ static int exit_like(const struct supervised *it)
 /*
  * Closes the files that smctl shares with the program: when the program closes its output, a reader
  * must see end of file, and when it closes a file, the locks on that file must be released.
- * Standard error stays open for a message if AFRDMA_PRELOAD_DEBUG is set. @listener is -1 if
- * another supervisor serves the program, or if the child sent none.
+ * Standard error stays open for a message if AFRDMA_PRELOAD_DEBUG is set. All files stay open if
+ * smctl was started without a standard file, and @signals or @listener has its number. @listener
+ * is -1 if another supervisor serves the program, or if the child failed before it sent one.
  */
 static void close_files(int listener, int signals)
 {
@@ -227,6 +233,7 @@ static int block_signals_fd(sigset_t *before)
  */
 int supervise(char **argv, const struct rules *rules)
 {
+	const struct itimerval off = { 0 };
 	struct supervised it = { 0 };
 	int pair[2], signals, listener;
 	struct inherited before;
@@ -234,6 +241,7 @@ int supervise(char **argv, const struct rules *rules)
 	signals = block_signals_fd(&before.mask);
 	/* if SIGCHLD were ignored, waitpid() would get no status */
 	before.ignores_children = signal(SIGCHLD, SIG_DFL) == SIG_IGN;
+	setitimer(ITIMER_REAL, &off, &before.alarm);
 	unsetenv(RULES_VARIABLE);
 	/*
 	 * Orphans of the program become children of smctl, so that it can reap them, and read
