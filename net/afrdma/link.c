@@ -517,7 +517,7 @@ u32 afr_link_write_max(const struct afr_link *link)
  *
  * Context: any.
  * Return: true on siw, where a link runs over a TCP connection of the kernel. False on hardware,
- * whose packets bypass the kernel, and on rxe, whose route stays that of the link's net device.
+ * whose packets bypass the kernel, and on rxe, which looks routes up for its own net device.
  */
 bool afr_link_follows_routes(const struct afr_link *link)
 {

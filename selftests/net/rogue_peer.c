@@ -487,7 +487,7 @@ static void prepare(struct peer *p, const struct rogue_row *row, bool as_client)
 		.row = row, .as_client = as_client, .raw = raw_room, .stream = stream_room,
 		.nonce = rnd(), .fin = AFR_NO_END,
 	};
-	/* As client, rogue takes a new port for each case, so that no earlier segment matches. */
+	/* As client, rogue uses a new port in each case: no segment of an earlier one matches. */
 	if (++next_port < 20000)
 		next_port = 20000;
 	p->tcb.in = in_room;

@@ -34,7 +34,7 @@ LATE = {"abort": {"ORPHAN_TIMEOUT", "ORPHAN_DATA"},
 class Row:
     """An injection and its outcome."""
     injection: str          # for the module parameter "rogue"
-    ends: str               # allowed outcomes: see Exchange.outcome() of rogue_stream.py
+    ends: str               # allowed outcomes: words of Exchange.outcome(), given by inject()
     abort: str = ""         # "": no abort; "*": only FAULTS; else: one of these is required
     down: str = ""          # as abort, but for lost links
     may_down: str = ""      # additional reasons for which a link may be lost
@@ -169,8 +169,8 @@ ROWS = [
     Row("attach_epoch arg 0xffffffffffffffff", "error", "FRAME_BAD", **EARLY),
     Row("attach_epoch arg 5", "error stall", "*", "*", roles=(SERVER,), **EARLY),
     Row("attach_epoch arg 5", "error", "ATTACH_BAD", roles=(CLIENT,), **EARLY),
-    # The server has accepted, but the client reads a refusal. Because of retry_ms, the client does
-    # not try again during the row: for the server, a second ATTACH would be a violation.
+    # The server has accepted the ATTACH, but the client reads a refusal. Because of retry_ms, the
+    # client does not try again during the row: a second ATTACH would be a violation.
     Row("attach_reason arg 32", "whole stall", "*", "*", roles=(CLIENT,), retry_ms=60000, **EARLY),
     Row("attach_reason arg 32", "error", "FRAME_BAD", roles=(SERVER,), **EARLY),
     Row("attach_link arg 1", "error", "ATTACH_BAD", roles=(CLIENT,), **EARLY),
@@ -210,7 +210,7 @@ ROWS = [
     # additional frames
     Row("more_attach after 3 count 100", "error", ENDED + "ATTACH_BAD FRAME_BAD", **EARLY),
     # An invented ATTACHED with a reason is a refusal, so the client frees its channel id. If the
-    # server has accepted and writes to this channel, that ends the link.
+    # server has accepted the ATTACH and writes to this id, the write ends the link.
     Row("more_attached after 3 count 100", "error", ENDED + "ATTACH_BAD FRAME_BAD",
         may_down="LINK_PROTOCOL", **EARLY),
     Row("more_move after 3 count 100", "error", ENDED + "MOVE_BAD FRAME_BAD", **EARLY),

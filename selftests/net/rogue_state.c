@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Well-formed frames, most of which the state of the connection does not permit. If the victim
- * could read to the end of the stream before the violation arrives, the row has flag SLEEPY: the
- * victim then reads only after the violation.
+ * Well-formed frames, most of which the state of the connection does not permit. In a row with
+ * flag SLEEPY the victim reads only after the row has sent everything. Otherwise the victim could
+ * make room in a window that the row fills, or read to the end of the stream before the last frame
+ * arrives.
  */
 #define _GNU_SOURCE
 #include "rogue.h"

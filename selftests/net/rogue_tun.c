@@ -172,7 +172,7 @@ static u32 get32(const u8 *from)
 	return (u32)get16(from) << 16 | get16(from + 2);
 }
 
-/* Writes the IP header of a packet with @payload bytes behind it; returns the header's length. */
+/* Writes an IP header for @payload bytes that follow it; returns the header's length. */
 static unsigned int put_ip(const struct tun *tun, u8 *to, unsigned int payload)
 {
 	if (tun->v6) {

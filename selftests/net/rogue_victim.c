@@ -117,8 +117,8 @@ struct sender {
 	unsigned int sends;
 	bool urgent;
 	/*
-	 * sends the first FIRST bytes with MSG_DONTWAIT, and one by one, except those sent with
-	 * MSG_OOB; set for accepted sockets
+	 * sends the first FIRST bytes with MSG_DONTWAIT and one per call, but those with MSG_OOB
+	 * in a single call; set for accepted sockets
 	 */
 	bool at_once;
 };

@@ -40,7 +40,7 @@ static const struct option {
 #define TX_STAMPS	(SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE |	\
 			 SOF_TIMESTAMPING_TX_SCHED | SOF_TIMESTAMPING_TX_ACK)
 
-/* Values for options where the usual ones break TCP, too, are refused or test little. */
+/* Used instead of the usual values where those break TCP, too, are refused or test little. */
 static const struct {
 	int level, option;
 	int values[3];

@@ -253,8 +253,8 @@ static size_t ending(unsigned int i)
 }
 
 /*
- * Number of connections of a row, which end before, during or after the upgrade. The row
- * upgrade_half_close has a quarter of them.
+ * How many connections a row opens; each ends before, during or after the upgrade. The row
+ * upgrade_half_close opens only a quarter of this number.
  */
 static unsigned int endings(void)
 {
@@ -442,6 +442,7 @@ static void stays_alive(void)
 	uint64_t old[STAT_COUNT], current[STAT_COUNT];
 	int fd;
 
+	barrier("saved");	/* both ends may be on one host */
 	path_set_sysctl("keepalive_ms", 100);
 	fd = open_conn();
 	stats_read(old);

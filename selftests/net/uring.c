@@ -245,8 +245,8 @@ static void uring_zc_recv(void)
 }
 
 /*
- * One request for many times the size of the send and receive ring continues by itself until all
- * bytes are transferred.
+ * One request for far more bytes than the send and receive ring hold continues by itself until all
+ * of them are transferred.
  */
 static void uring_large_send(void)
 {

@@ -3,13 +3,13 @@
 #
 # Get what the programs need: the packages of packages.txt, and the test suites that are only in
 # Debian's source packages or in the kernel sources, built below ~/.cache/afrdma/programs
-# (AFRDMA_CACHE). The package lists of the system are not changed.
+# (AFRDMA_CACHE). "sources" does not change the package lists of the system.
 #
 #	fetch.sh packages [ROW...]	install all packages, or those for the ROWs
 #	fetch.sh sources		download suites: vsock, redis, memcached, libuv, socat
 #	fetch.sh where			print the folder of the suites
 #
-# If a suite is not available, that is printed and its rows are skipped; it is not a failure.
+# If a suite is not available, that is printed and the suite is skipped; it is not a failure.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

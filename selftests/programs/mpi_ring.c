@@ -2,7 +2,7 @@
 /*
  * Sends a token of each size, 1 byte to 4 MiB, round a ring of ranks, and then combines a vector of
  * that size in an all-reduce. Results are verified; rank 0 prints a line for each size. The
- * operation is MPI_BXOR, because sums of bytes do not wrap in every version of Open MPI.
+ * operation is MPI_BXOR, because in some versions of Open MPI sums of bytes do not wrap.
  */
 #include <mpi.h>
 #include <stdint.h>

@@ -52,8 +52,8 @@ under() {
 	[ "$1" != rdma ] || under+=("$smctl" run --)
 }
 
-# Every half minute, print how many tests have ended, unless nothing has happened since. Without
-# this output, a run that takes minutes would look stalled.
+# Every half minute, print how many tests have ended, unless nothing was written to the results or
+# their log since the last time. Without this output, a run that takes minutes would look stalled.
 show_progress() {
 	local before='' now
 	while sleep 30; do

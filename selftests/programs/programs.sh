@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# "make programs": run third-party suites and programs on TCP, on AF_SMC and on AF_RDMA in the same
-# guests, and print tables of the results.
+# "make programs": run test suites and programs, mostly third-party ones, on TCP, on AF_SMC and on
+# AF_RDMA in the same guests, and print tables of the results.
 #
 #	programs.sh				everything; installs and downloads what is missing
 #	programs.sh python|suites|rows [WORD...]	one part: all or some modules, suites, rows
@@ -10,6 +10,7 @@
 #	programs.sh --guest NAME ...		another guest than "uml"
 #
 # Fails if a test or row that passes on TCP fails on AF_RDMA and is not in a *.differences file.
+
 # shellcheck disable=SC2119,SC2120 # python, suites and rows may have no arguments
 set -uo pipefail
 
@@ -80,7 +81,7 @@ quick)
 	build || exit 1
 	rows --on "tcp rdma" "${few[@]}" ;;
 *)
-	sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
+	sed -n '3,/^$/{/^$/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
 	exit 2 ;;
 esac
 cat "$tables"

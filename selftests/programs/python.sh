@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Run by selftests/lab/run: Python's tests of sockets, TLS, HTTP and asyncio, see parity.sh. Each
-# guest runs a share of the modules, with connections to itself. The name "localhost" stands for the
-# address of eth0, which has the RDMA device that a link needs. Connections to a literal 127.0.0.1
-# stay on TCP; the few tests that bind to one of the two addresses and connect to the other fail on
-# all families.
+# Run by selftests/lab/run: Python's tests of sockets, TLS, asyncio, HTTP, FTP and SMTP, see
+# parity.sh. Each guest runs a share of the modules, with connections to itself. The name
+# "localhost" stands for the address of eth0, which has the RDMA device that a link needs.
+# Connections to a literal 127.0.0.1 stay on TCP; the few tests that bind to one of the two
+# addresses and connect to the other fail on all families.
 #
 #	python.sh [--on FAMILIES] [MODULE...]	only these modules, in both guests
 set -uo pipefail

@@ -44,7 +44,7 @@ same() {
 	for file; do cmp "$file" "$data/$(basename "$file")" || return; done
 }
 
-# table VALUE WORDS...: add a line to the table of measured values
+# table VALUE WORDS...: put VALUE into the table of measured values, in the line of WORDS
 table() { echo "TABLE $*"; }
 
 ### Key-value stores and a database
@@ -199,8 +199,8 @@ nginx_client() {
 	table "$(awk '/^Requests/ { print $2 }' wrk)" "requests of 4 KiB a second, 8 connections"
 }
 
-# nginx runs in the guest of the client, so that all bytes pass through haproxy in the other guest,
-# by splice.
+# nginx runs in the guest of the client, so that both connections of haproxy cross to the other
+# guest. For each transfer, haproxy decides whether to use splice.
 haproxy_server() {
 	cat >conf <<-END
 	defaults
@@ -291,10 +291,10 @@ git_client() {
 		git -C repo fsck --full && rm -rf repo/.git && diff -r $data repo
 }
 
-# Transfers one direction at a time, without the echo of socat (PIPE): there one process writes and
-# reads the same pipe, and hangs if it writes 8 KiB when less is free. A pipe with less free space
-# can poll as writable after short reads from the socket, which AF_RDMA makes more frequent than
-# TCP.
+# Transfers one direction at a time. The echo of socat (PIPE) is not used, since it may hang: one
+# process writes to a pipe, up to 8 KiB at a time, and reads the same pipe. After short reads from
+# the socket, which are more frequent on AF_RDMA than on TCP, the pipe can poll as writable with
+# less than 8 KiB free; the process then waits in write() for itself.
 socat_server() {
 	"${under[@]}" socat -u "FILE:$data/16M" "TCP-LISTEN:$((port + 1)),bind=$AFR_ME" &
 	"${under[@]}" socat -u "TCP-LISTEN:$port,bind=$AFR_ME" CREATE:got

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Run by selftests/lab/run: test suites of other programs, see parity.sh. Each guest runs a share of
-# the suites, with connections to itself; home.so replaces 127.0.0.1 by the address of the guest, on
-# all families. fetch.sh has unpacked and built the suites, but for stress-ng, which is a package.
+# Run by selftests/lab/run: test suites of other programs and the kernel's of AF_VSOCK, see
+# parity.sh. Each guest runs a share of the suites, with connections to itself; home.so replaces
+# 127.0.0.1 and ::1 by the addresses of the guest, on all families. fetch.sh has unpacked and built
+# the suites, but for stress-ng, which is a package.
 #
 #	suites.sh [--on FAMILIES] [SUITE...]	only these; the variable SUITES names their folder
 set -uo pipefail
@@ -103,7 +104,8 @@ suite_memcached() {
 
 needs_libuv() { [ -e "$sources/libuv1/.built" ]; }
 # libuv's tests refuse to run as root, and other users may not read the folders of root: so another
-# user runs a copy. Selected are tests of TCP, and others that use it.
+# user runs a copy. The names select tests of TCP, others that use it, and a few that do not, such
+# as shutdown_close_pipe.
 uv_tests='^(tcp|shutdown|poll_|ipc_.*tcp|callback_stack|connection_fail|delayed_accept
 	|multiple_listen|readable_on_eof|not_readable|not_writable|socket_buffer_size$
 	|getsockname_tcp|spawn_tcp_server)'
@@ -181,9 +183,10 @@ suite_vsock() {
 }
 
 needs_socat() { [ -e "$sources/socat/.built" ] && command -v socat; }
-# Tests of TCP and protocols on it, selected by keywords and names of the suite. For TLS the suite
-# would search for a prime number of 2048 bits, which takes minutes: a known one is used. The output
-# goes to a file, since processes that a test leaves behind would keep a pipe open.
+# Tests of TCP and protocols on it, selected by keywords and names of the suite; "listen" adds some
+# of UNIX sockets and UDP. For TLS the suite would search for a prime number of 2048 bits, which
+# takes minutes: a known one is used. The output goes to a file, since processes that a test leaves
+# behind would keep a pipe open.
 socat_tests="tcp tcp4 tcp6 openssl socks proxy listen TCP4NOFORK TOTALTIMEOUT
 	SOCKET_CONNECT_TCP4 SOCKET_LISTEN HOSTNAMEOVFL FDLEAK PROXY_ADDR_OVFL"
 # socat 1.7.4.4 calls exit() within exit() if its child is ended by a signal, and frees its TLS

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 		abort(); \
 	} } while (0)
 
-/* A copy of the input at the end of a heap block, so that ASan detects reads beyond it. */
+/* A heap block to whose end a parser's input is copied, so that ASan detects reads beyond it. */
 struct edge {
 	u8	*block;
 	size_t	size;

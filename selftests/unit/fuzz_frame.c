@@ -36,7 +36,10 @@ static void check_frame(const u8 *head, int used, const struct afr_frame *f)
 	MUST(afr_frame_name(f->type));
 }
 
-/* Parses a frame header from the bytes in r->head. */
+/*
+ * Parses header and fixed body of a frame from the bytes in r->head; sets r->need if the parser
+ * needs more bytes.
+ */
 static void take_frame(struct reader *r)
 {
 	struct afr_frame f;

@@ -126,7 +126,7 @@ static void world_init(u64 seed)
 		random32();
 
 	/*
-	 * Most runs, or about half of them with mutation c11, have rings of 8 to 64 bytes, which
+	 * Most runs, but with mutation c11 only about half, have rings of 8 to 64 bytes, which
 	 * wrap often. The others (big) have rings of 16 to 128 KiB; above 16 KiB the cursor unit
 	 * is larger than one byte.
 	 */

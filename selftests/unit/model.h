@@ -181,7 +181,7 @@ struct end {
 	u16			channel, peer_id;	/* channel ids of both ends */
 	bool			unanswered;	/* client: ATTACH has no answer yet */
 	bool			ready;		/* peer_id is known */
-	bool			leaving;	/* nothing but DETACH is posted any more */
+	bool			leaving;	/* of this epoch, only DETACH may be posted */
 	bool			detach_wanted, detach_posted, detach_done;
 	bool			refused;
 	bool			resume_sent, resume_came;

@@ -196,13 +196,11 @@ void end_close(struct end *e, u32 reason)
 {
 	bool outstanding = e->tx.where != AFR_ON_TCP;
 
-	if (!e->rx.open && !e->resume_came)
-		reached[REACH_TWICE]++;
 	end_channel_free(e);
 	/*
 	 * If the peer's DETACH closed the epoch before the link was lost, and the peer's RESUME
 	 * has not come, the peer may still wait for the DETACH of this end, which may never
-	 * arrive. So a second RESUME reports the loss.
+	 * arrive. So RESUME reports the loss, even if one was already written for this epoch.
 	 */
 	if (!e->rx.open && (e->resume_came || mutation == MUT_QUIET))
 		return;
@@ -419,7 +417,7 @@ bool step_finish(struct end *e, bool go)
 
 /* ---- the end ---- */
 
-/* Has this end left the link (PE4)? Then it need send no RESUME but one that is pending now. */
+/* Has this end left the link (PE4)? If so, it owes the peer no RESUME, unless one is pending. */
 static bool has_left(const struct end *e)
 {
 	if (!e->tx.epoch || e->refused || link_of(e)->drained)

@@ -119,6 +119,7 @@ static struct afr_frame make_frame(struct end *e, enum candidate kind)
 		return e->move;
 	case PEND_RESUME:
 		e->resume_pending = false;
+		reached[REACH_TWICE] += e->resume_sent;
 		e->resume_sent = true;
 		reached[REACH_LATER] += e->rx.consumed > e->resume.resume.received;
 		if (mutation != MUT_FROZEN)

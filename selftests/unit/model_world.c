@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The state of the model, and what all its files use: failure of a run, trace, random numbers,
- * bytes of the streams, new links. See model.c.
+ * The state of the model, and functions that its other files use: failure of a run, trace, random
+ * numbers, bytes of the streams, new links. See model.c.
  */
 #include <stdarg.h>
 

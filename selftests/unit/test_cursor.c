@@ -13,7 +13,7 @@ TEST(cursor_unit__never_more_than_2_to_14_units)
 	EXPECT_EQ(afr_cursor_unit(1 << 20), 64);
 	for (ring = AFR_RING_MIN; ring <= AFR_RING_MAX; ring *= 2)
 		EXPECT_EQ(ring / afr_cursor_unit(ring), 1 << 14);
-	/* Even the cursor unit of the largest ring is small enough for afr_rx_lowat_max(). */
+	/* The largest unit: afr_rx_lowat_max() may subtract it from only 2/3 of AFR_RING_MIN. */
 	EXPECT(afr_cursor_unit(AFR_RING_MAX) <= AFR_RING_MIN / 4);
 }
 
@@ -25,8 +25,8 @@ TEST(cursor_encode__rounds_down)
 }
 
 /*
- * A cursor that has advanced by at most the ring size, also across a wrap, is decoded to its value
- * rounded down to a unit. Tries about 1000 advances for each base and ring size.
+ * A cursor that has advanced by at most the ring size is decoded to its value rounded down to a
+ * unit, even if its 16 bits have wrapped. Tries about 1000 advances for each base and ring size.
  */
 TEST(cursor_decode__every_honest_advance)
 {

@@ -50,8 +50,8 @@ static void read_rules(const char *text)
 
 /*
  * Runs before main(), so that no signal handler has to call dlsym() or read rules. Constructors of
- * other libraries may call the functions below even earlier; therefore each of them checks whether
- * next_socket is set.
+ * other libraries may call the exported functions even earlier; therefore each exported function
+ * checks whether next_socket is set.
  */
 __attribute__((constructor))
 static void init(void)
