@@ -341,7 +341,8 @@ void afr_conn_run(struct afr_conn *conn)
 
 /**
  * afr_conn_run_wait() - wait until no run of the worker is in progress, then run it inline
- * @conn: connection that falls back; as it has no link, its worker does not wait for the peer
+ * @conn: connection that falls back or is one-way; as it has no link, its worker does not wait for
+ *	the peer
  *
  * Context: process, without any lock.
  */

@@ -15,6 +15,7 @@
 #include "tcp_settings.h"
 #include "tcp_sock.h"
 #include "urgent.h"
+#include "wait.h"
 
 static __poll_t poll_framed_rx(struct sock *sk)
 {
@@ -52,22 +53,27 @@ __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_stru
 {
 	struct sock *sk = sock->sk;
 	struct afr_conn *conn = afr_sk(sk)->conn;
-	u8 tx, rx;
+	u8 tx, rx, down;
 	__poll_t mask = 0, tcp = 0;
-	u8 down;
+	bool reads_tcp;
 
 	sock_poll_wait(file, sock, wait);
 	tx = afr_conn_tx_mode(conn);
 	rx = afr_conn_rx_mode(conn);
+	/* otherwise the worker finds TCP's error behind the bytes that came before it */
+	reads_tcp = rx == AFR_MODE_FALLBACK || rx == AFR_MODE_NONE;
 	if (tx == AFR_MODE_FALLBACK || rx == AFR_MODE_FALLBACK || tx == AFR_MODE_NONE) {
-		afr_tcp_sock_take_error(conn, sk);
-		afr_tcp_settings_sync_rcvlowat(sk);
+		if (reads_tcp) {
+			afr_tcp_sock_take_error(conn, sk);
+			afr_wait_report_abort(sk);	/* sk_changed() may still be due */
+			afr_tcp_settings_sync_rcvlowat(sk);
+		}
 		tcp = READ_ONCE(conn->tcp->ops)->poll(file, conn->tcp, NULL);
-		mask |= tcp & (EPOLLERR | EPOLLHUP);
+		mask |= tcp & EPOLLHUP;
 	}
 	if (tx == AFR_MODE_FALLBACK || tx == AFR_MODE_NONE)
 		mask |= tcp & POLL_TX;
-	if (rx == AFR_MODE_FALLBACK || rx == AFR_MODE_NONE)
+	if (reads_tcp)
 		mask |= tcp & ~POLL_TX;
 	if (rx == AFR_MODE_FRAMED)
 		mask |= poll_framed_rx(sk);

@@ -60,7 +60,8 @@ static bool recv_over(struct afr_conn *conn, size_t seen)
 
 /*
  * Must a read end now: at the end of the stream, after a shutdown of the receive side, or after
- * an error? Sets @failed if there is an error to report, which stays in sk_err.
+ * an abort? Any error of TCP becomes an abort when the worker has read what came before it. Sets
+ * @failed if there is an error to report, which stays in sk_err.
  */
 static bool recv_ends(struct sock *sk, size_t seen, bool *failed)
 {
@@ -68,14 +69,10 @@ static bool recv_ends(struct sock *sk, size_t seen, bool *failed)
 	bool over = recv_over(conn, seen) || READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN;
 
 	*failed = false;
-	if (!over && !READ_ONCE(sk->sk_err))
+	if (!over && !afr_conn_aborted(conn))
 		return false;
-	/*
-	 * Whoever sees sk_shutdown or sk_err also sees the flag of the abort, and the bytes that
-	 * arrived before it. Pairs with afr_wait_report_abort().
-	 */
-	smp_rmb();
-	if (over && !afr_conn_aborted(conn))
+	smp_rmb();	/* sk_shutdown before the flag of the abort that has set it */
+	if (!afr_conn_aborted(conn))
 		return true;
 	afr_wait_report_abort(sk);	/* sk_changed() may still be due */
 	/* as with TCP, a reset after the end is an error for writes, not for reads */
@@ -92,14 +89,15 @@ static bool recv_ends(struct sock *sk, size_t seen, bool *failed)
 static void busy_poll(struct sock *sk, size_t seen)
 {
 	unsigned int us = afr_sockopt_busy_poll(sk);
-	const struct afr_rx *rx = &afr_sk(sk)->conn->rx.seq;
+	const struct afr_conn *conn = afr_sk(sk)->conn;
+	const struct afr_rx *rx = &conn->rx.seq;
 	u64 end;
 
 	if (!us)
 		return;
 	end = local_clock() + (u64)us * NSEC_PER_USEC;
 	while (READ_ONCE(rx->visible) - READ_ONCE(rx->consumed) <= seen && local_clock() < end &&
-	       !READ_ONCE(sk->sk_err) && !signal_pending(current) && !need_resched())
+	       !afr_conn_aborted(conn) && !signal_pending(current) && !need_resched())
 		cpu_relax();
 }
 
@@ -287,7 +285,7 @@ static int read_wait(struct framed_read *r)
 	ret = afr_wait_frames(sk, &r->timeo, afr_recv_readable(conn) > r->seen ||
 			      (peek && r->done &&
 			       r->done >= afr_recvmsg_target(sk, r->len, r->flags)) ||
-			      recv_over(conn, r->seen) || READ_ONCE(sk->sk_err) ||
+			      recv_over(conn, r->seen) || afr_conn_aborted(conn) ||
 			      READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
 	lock_sock(sk);
 	if (!ret)	/* AFR_F_STALLED, which lowers the target, may have changed */
@@ -422,6 +420,12 @@ static int recv_fallback(struct sock *sk, struct msghdr *msg, int flags)
 		ret = 0;
 	if (READ_ONCE(sk->sk_peek_off) >= 0)	/* getsockopt() reads sk's offset */
 		WRITE_ONCE(sk->sk_peek_off, READ_ONCE(tcp->sk->sk_peek_off));
+	/* the worker may have consumed TCP's error, and then aborts the connection */
+	if (!ret && !shut && !sock_flag(tcp->sk, SOCK_DONE) &&
+	    afr_conn_uses_tcp(afr_sk(sk)->conn)) {
+		afr_conn_run_wait(afr_sk(sk)->conn);
+		afr_wait_report_abort(sk);
+	}
 	/*
 	 * A poll may have moved the error to the AF_RDMA socket. After the end of the stream it is
 	 * an error for writes only.

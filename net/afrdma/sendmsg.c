@@ -107,15 +107,20 @@ static int wait_to_send(struct sock *sk, int *mode, long *timeo)
 
 /*
  * @err is the result of a send on the TCP socket in a call that has taken bytes already. If it is
- * an error that TCP keeps in sk_err, which that send has cleared, keeps it for the next call. An
- * abort is reported without that.
+ * an error that TCP keeps in sk_err, which that send has cleared, puts it back for the next call,
+ * or for the connection worker. An abort is reported without that.
  */
 static void keep_error(struct sock *sk, int err)
 {
+	struct sock *tcp_sk = afr_tcp(sk)->sk;
+
 	if (afr_conn_aborted(afr_sk(sk)->conn))
 		return;
 	switch (-err) {
-	case EACCES:
+	case EACCES:		/* unless a security hook has returned it */
+		if (inet_sk_state_load(tcp_sk) != TCP_CLOSE)
+			return;
+		fallthrough;
 	case ECONNABORTED:
 	case ECONNREFUSED:
 	case ECONNRESET:
@@ -126,7 +131,7 @@ static void keep_error(struct sock *sk, int err)
 	case ENOPROTOOPT:
 	case EPROTO:
 	case ETIMEDOUT:
-		WRITE_ONCE(sk->sk_err, -err);
+		cmpxchg(&tcp_sk->sk_err, 0, -err);
 	}
 }
 
@@ -177,12 +182,8 @@ static int send_bounced(struct sock *sk, struct msghdr *msg)
 	return done ? done : ret;
 }
 
-/*
- * Sends on the TCP socket. A poll may have moved its error to the AF_RDMA socket; then TCP reports
- * EPIPE instead. So TCP must not send SIGPIPE: send_error() finds the right error, and sends
- * SIGPIPE only if that is EPIPE.
- */
-static int send_fallback(struct sock *sk, struct msghdr *msg)
+/* Sends on the TCP socket. Returns its result, or -EPIPE if there is no connection any more. */
+static int send_tcp(struct sock *sk, struct msghdr *msg)
 {
 	unsigned int flags = msg->msg_flags;
 	struct afr_sock *as = afr_sk(sk);
@@ -190,17 +191,32 @@ static int send_fallback(struct sock *sk, struct msghdr *msg)
 
 	/* one-way: the worker may not have shut down the TCP socket yet */
 	if (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN)
-		return send_error(sk, flags);
+		return -EPIPE;
 	if (!afr_sock_begin_call(as, afr_conn_tx_mode))
-		return send_error(sk, flags);
+		return -EPIPE;
 	afr_tcp_settings_sync(sk);
 	if (READ_ONCE(as->late) && afr_conn_rx_mode(as->conn) == AFR_MODE_FALLBACK)
 		afr_tcp_settings_apply_late(sk);
-	msg->msg_flags |= MSG_NOSIGNAL;
+	msg->msg_flags |= MSG_NOSIGNAL;		/* see send_fallback() */
 	ret = afr_conn_uses_tcp(as->conn) ? send_bounced(sk, msg) : sock_sendmsg(afr_tcp(sk), msg);
 	msg->msg_flags = flags;
 	afr_sock_end_call(as);
-	return ret == -EPIPE ? send_error(sk, flags) : ret;
+	return ret;
+}
+
+/*
+ * send() in fallback mode. A poll may have moved TCP's error to the AF_RDMA socket; then TCP
+ * reports EPIPE instead. So TCP must not send SIGPIPE: send_error() finds the right error, and
+ * sends SIGPIPE only if that is EPIPE.
+ */
+static int send_fallback(struct sock *sk, struct msghdr *msg)
+{
+	int ret = send_tcp(sk, msg);
+
+	if (ret != -EPIPE)
+		return ret;
+	afr_wait_report_abort(sk);	/* sk_changed() may still be due */
+	return send_error(sk, msg->msg_flags);
 }
 
 /*
@@ -252,8 +268,7 @@ static ssize_t send_rest(struct sock *sk, struct msghdr *msg, size_t done)
 		return send_fallback(sk, msg);
 	if (send_is_shut(sk))
 		return done;		/* the next call reports it */
-	msg->msg_flags |= MSG_NOSIGNAL;
-	ret = send_fallback(sk, msg);
+	ret = send_tcp(sk, msg);
 	keep_error(sk, ret);
 	return done + max(ret, 0);
 }

@@ -314,21 +314,23 @@ void afr_tcp_settings_sync(struct sock *sk)
  * afr_tcp_settings_sync_rcvlowat() - copy SO_RCVLOWAT to the TCP socket
  * @sk: AF_RDMA socket
  *
- * Part of afr_tcp_settings_sync(), for poll().
+ * Part of afr_tcp_settings_sync(), for poll(): only in fallback mode, and without lock_sock(),
+ * because poll() may run in a workqueue that others use, too, and must not wait there.
  *
- * Context: Process, TCP socket unlocked.
+ * Context: Process.
  */
 void afr_tcp_settings_sync_rcvlowat(struct sock *sk)
 {
-	struct afr_conn *conn = afr_sk(sk)->conn;
-	struct sock *tcp_sk = conn->tcp->sk;
+	struct afr_sock *as = afr_sk(sk);
+	struct sock *tcp_sk = as->conn->tcp->sk;
 
 	if (AFR_HAVE_CUSTOM_SOCKOPT || READ_ONCE(tcp_sk->sk_rcvlowat) == READ_ONCE(sk->sk_rcvlowat))
 		return;
-	lock_sock(tcp_sk);
-	if (!afr_tcp_settings_is_framed(conn))
-		sync_rcvlowat(tcp_sk, sk);
-	release_sock(tcp_sk);
+	if (!afr_sock_begin_call(as, afr_conn_rx_mode))
+		return;
+	if (afr_conn_tx_mode(as->conn) == AFR_MODE_FALLBACK)
+		WRITE_ONCE(tcp_sk->sk_rcvlowat, sk->sk_rcvlowat);
+	afr_sock_end_call(as);
 }
 
 /* TCP has given the listener's filter to the accepted TCP socket: share it with @child. */
