@@ -431,8 +431,8 @@ static uint64_t received(int fd)
 }
 
 /*
- * The kernel copies a filter from user memory with the AF_RDMA socket locked. Work that needs no
- * call of the program, such as receiving, must continue meanwhile.
+ * The kernel copies a socket filter (SO_ATTACH_FILTER) from user memory with the AF_RDMA socket
+ * locked. Work that needs no call of the program must continue meanwhile, such as receiving.
  */
 static void stalled_filter(int fd, struct flow *out)
 {
@@ -451,8 +451,9 @@ static void stalled_filter(int fd, struct flow *out)
 }
 
 /*
- * Starts calls that stall in user memory and never return, each in a thread of its own. The
- * connection must keep working: the connection worker must not wait for these calls.
+ * Starts calls, each in a thread of its own; those that access the memory passed to them stall and
+ * never return. The connection must keep working: the connection worker must not wait for these
+ * calls.
  */
 static void stalled_calls(void)
 {
@@ -465,7 +466,7 @@ static void stalled_calls(void)
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		if (options[i].level == IPPROTO_IPV6 || options[i].rule == REFUSE)
 			continue;
-		/* old kernels handle these options without calling the module */
+		/* old kernels do not pass these options to afr_sockopt_set() */
 		if (options[i].level == SOL_SOCKET && old_kernel())
 			continue;
 		stall_start(stall_option, &options[i]);

@@ -87,9 +87,9 @@ static void both_threads(void)
 /*
  * Small buffers, for a row whose server sends all the time. With a large MTU, the window that the
  * server's TCP offers can stay below one segment. The client's TCP sends bytes into such a window
- * only as window probes, and each segment of the server postpones the next probe. That may take
- * minutes, so the row does not run in the variants to_tcp and from_tcp. On framed connections the
- * module enlarges the window.
+ * only as window probes, and each segment of the server postpones the next probe. The client's
+ * stream may then take minutes, so the row does not run in the variants to_tcp and from_tcp. On
+ * framed connections the module enlarges the window.
  */
 static const struct sizes small_buffers = { .sndbuf = 16 * KIB, .rcvbuf = 16 * KIB };
 static bool all_received;

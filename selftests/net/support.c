@@ -56,7 +56,10 @@ static void compare(const struct option *o, struct answer own, struct answer tcp
 		     strerror(tcp.set), strerror(tcp.get), tcp.value);
 }
 
-/* SOL_SOCKET is not checked: older kernels handle its options without calling the family. */
+/*
+ * Fails unless both calls were refused. Does not check this for options of level SOL_SOCKET, which
+ * older kernels handle without calling the family.
+ */
 static void refused(const struct option *o, struct answer own)
 {
 	if (o->level == SOL_SOCKET)
@@ -136,8 +139,8 @@ static uint64_t cookie_of(int fd)
 }
 
 /*
- * Options set before the client's HELLO has arrived must not delay frames. If SO_RCVLOWAT were
- * set on the TCP socket, HELLO would go unnoticed until hello_timeout_ms, which is longer here
+ * Options set before the client's HELLO has arrived must not delay frames. If SO_RCVLOWAT took
+ * effect on the TCP socket, HELLO would go unnoticed until hello_timeout_ms, which is longer here
  * than EVENTUALLY() waits.
  */
 static void early_options_server(void)
@@ -169,7 +172,7 @@ static void early_options_client(void)
 	path_exchange(fd, LEN);
 }
 
-/* SO_COOKIE identifies a socket, and does not change when the connection moves to RDMA. */
+/* SO_COOKIE identifies a socket, and does not change while the connection carries bytes. */
 static void cookie(void)
 {
 	int fd = open_conn(), other = new_socket(0);

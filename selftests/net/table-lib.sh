@@ -42,10 +42,11 @@ set_subset() {
 }
 
 # The module's counters must not be the only proof of RDMA. So nftables counts the bytes of RoCE
-# that enter and leave this guest, and rxe its packets; both must account for the bytes that the
-# module counts as received and sent by RDMA. Packets that rxe sends to its own host pass no
-# interface, so nftables does not count them; rows cause no such packets, since their connections to
-# their own host stay on TCP.
+# that enter and leave this guest, and rxe counts its packets; both counts must account for the
+# bytes that the module counts as received and sent by RDMA. Packets that rxe sends to its own host
+# pass no interface, so nftables does not count them. If the server runs in the other guest, rows
+# cause no such packets, since their connections within a guest stay on TCP. loopback.sh, whose
+# connections within a guest do move to RDMA, does not call these functions.
 witness_read() {
 	"$AFR_SRC/build/tools/smctl" stats | awk '$1 ~ /^[rt]x_bytes_rdma$/ { print $1, $2 }'
 	nft list table inet witness |

@@ -11,7 +11,7 @@
  *
  * With --family rdma a row runs once in each variant that its flags allow:
  *	rdma		the connection is moved to RDMA before the row begins; then
- *			every byte of the row must be carried by RDMA
+ *			path_check() fails unless RDMA has carried every byte of the row
  *	cold		nothing is sent before the row begins, so an upgrade may
  *			happen in the middle of it
  *	to_tcp		the server uses TCP sockets
@@ -124,7 +124,7 @@ struct progress {
 	const char *what;
 	int line;
 	unsigned long steps;
-	unsigned int timeout;	/* seconds without progress after which the row is killed */
+	unsigned int timeout;	/* seconds; a row without progress for longer is killed */
 	bool failing;
 	char text[512];		/* why the row failed or was skipped */
 };
