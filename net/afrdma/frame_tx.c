@@ -514,7 +514,8 @@ static bool next_early(struct afr_conn *conn)
  * the TCP socket, so the error is stored there again, for the program's next call.
  *
  * Context: connection worker.
- * Return: true when TCP has all bytes, or has failed; false: the worker will run again.
+ * Return: true when no sender is copying bytes, and TCP has all bytes or has failed; false: the
+ * worker will run again.
  */
 bool afr_frame_tx_drain_early(struct afr_conn *conn)
 {

@@ -196,8 +196,8 @@ static bool lost(const struct afr_link *link)
 
 /*
  * Destroying the id of a dead link may send a message to the peer. While the device port is down,
- * sending fails, and an rxe device then loses its QP1, by which rdma_cm sends, for good. So the id
- * is kept until the port is active, the device is removed or the module exits. The channels and
+ * sending fails, and QP1 of an rxe device, by which rdma_cm sends, then never works again. So the
+ * id is kept until the port is active, the device is removed or the module exits. The channels and
  * the group layer do not wait for that.
  */
 static void destroy_id(struct afr_link *link)

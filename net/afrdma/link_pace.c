@@ -80,7 +80,7 @@ void afr_link_pace_latency(struct afr_channel *channel)
 	struct afr_link *link = channel->link;
 
 	lockdep_assert_held(&link->lock);
-	AFR_CHECK(channel->joined);	/* nothing takes it off the list after it has left */
+	AFR_CHECK(channel->joined);	/* one that has left the link would stay on the list */
 	channel->latency_until = get_jiffies_64() + PACE_TIME;
 	list_move_tail(&channel->latency_entry, &link->pace.latency);
 	refresh(link);

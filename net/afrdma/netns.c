@@ -164,7 +164,7 @@ static void put_address(struct in6_addr *to, const struct sockaddr_storage *from
  * The secret is sent over the TCP connection and not stored here: it is derived from the peer's
  * instance and both addresses, with a key that never leaves this namespace. So it is valid only for
  * links between the addresses that the TCP connection has verified, and a host that claims the
- * instance of another one cannot join its group.
+ * instance of another one cannot join its group, unless both have the same address.
  *
  * Context: any.
  */

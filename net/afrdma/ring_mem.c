@@ -406,8 +406,9 @@ void afr_ring_mem_release(struct afr_ring_mem *mem, u64 from, u64 to, u64 end)
 	struct afr_ring_pages gone = afr_ring_unused(to, end, mem->size, PAGE_SHIFT);
 
 	/*
-	 * Limits @gone to the pages of [from, to); their numbers in @gone are one lap higher. The
-	 * other unused pages were freed before, or stay until the ring is empty or trimmed.
+	 * Limits @gone to the pages of [from, to). In @gone, which continues behind @end, they have
+	 * their own numbers plus the number of pages in the ring. The other unused pages were freed
+	 * before, or stay until the ring is empty or trimmed.
 	 */
 	if (to != end)
 		gone.first = max(gone.first, (from >> PAGE_SHIFT) + afr_ring_mem_pages(mem));

@@ -80,9 +80,9 @@ static const struct ctl_table afr_settings_table[] = {
 	SETTING_INT(attach_retry_ms, 1, HOUR_MS),
 	/*
 	 * Time in milliseconds that a connection which leaves its link waits for the peer to
-	 * leave it, too (DETACH). After that, an ended connection revokes the peer's access to
-	 * its ring. If the connection is to continue on TCP, or if its own DETACH was not
-	 * acknowledged, the link is closed; but a server that is to continue on TCP first waits
+	 * leave it, too (DETACH). After that, the link is closed if the connection's own DETACH
+	 * was not acknowledged. Otherwise, an ended connection revokes the peer's access to its
+	 * ring, and one that is to continue on TCP closes the link; but a server first waits
 	 * until the client's TCP has acknowledged ATTACHED.
 	 */
 	SETTING_INT(detach_timeout_ms, 100, DAY_MS),

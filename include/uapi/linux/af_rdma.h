@@ -76,7 +76,7 @@ struct afrdma_info {
 	__u64	link;		/* link id, 0 = none */
 	__u32	tx_ring;	/* send ring size in bytes */
 	__u32	rx_ring;	/* receive ring size in bytes */
-	__u32	reason_peer;	/* 1: the peer has sent the reason, which is about its end */
+	__u32	reason_peer;	/* 1: the peer has sent the reason, which lies at the peer */
 	__u32	server;		/* 1: an accepted connection, 0: any other socket */
 };
 
