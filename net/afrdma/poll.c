@@ -38,6 +38,17 @@ static __poll_t poll_framed_tx(struct sock *sk)
 
 #define POLL_TX	(EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND)
 
+/*
+ * Does poll() report errors of the TCP socket? While the worker reads from it, errors are left to
+ * the worker, which finds them behind the bytes that came before them, and aborts the connection.
+ */
+static bool reports_tcp(struct afr_conn *conn, u8 rx)
+{
+	return rx == AFR_MODE_FALLBACK || rx == AFR_MODE_NONE ||
+	       (rx == AFR_MODE_FRAMED && test_bit(AFR_F_TCP_EOF, &conn->flags) &&
+		afr_recv_fin(conn));
+}
+
 /**
  * afr_poll() - proto_ops.poll
  * @file: file of the socket
@@ -55,25 +66,24 @@ __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_stru
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	u8 tx, rx, down;
 	__poll_t mask = 0, tcp = 0;
-	bool reads_tcp;
 
 	sock_poll_wait(file, sock, wait);
 	tx = afr_conn_tx_mode(conn);
 	rx = afr_conn_rx_mode(conn);
-	/* otherwise the worker finds TCP's error behind the bytes that came before it */
-	reads_tcp = rx == AFR_MODE_FALLBACK || rx == AFR_MODE_NONE;
 	if (tx == AFR_MODE_FALLBACK || rx == AFR_MODE_FALLBACK || tx == AFR_MODE_NONE) {
-		if (reads_tcp) {
+		bool reports = reports_tcp(conn, rx);
+
+		if (reports) {
 			afr_tcp_sock_take_error(conn, sk);
 			afr_wait_report_abort(sk);	/* sk_changed() may still be due */
 			afr_tcp_settings_sync_rcvlowat(sk);
 		}
 		tcp = READ_ONCE(conn->tcp->ops)->poll(file, conn->tcp, NULL);
-		mask |= tcp & EPOLLHUP;
+		mask |= reports ? tcp & EPOLLHUP : 0;
 	}
 	if (tx == AFR_MODE_FALLBACK || tx == AFR_MODE_NONE)
 		mask |= tcp & POLL_TX;
-	if (reads_tcp)
+	if (rx == AFR_MODE_FALLBACK || rx == AFR_MODE_NONE)
 		mask |= tcp & ~POLL_TX;
 	if (rx == AFR_MODE_FRAMED)
 		mask |= poll_framed_rx(sk);

@@ -400,8 +400,10 @@ static int recv_bounced(struct socket *tcp, struct msghdr *msg, int flags)
 
 static int recv_fallback(struct sock *sk, struct msghdr *msg, int flags)
 {
-	struct socket *tcp = afr_tcp(sk);
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	struct socket *tcp = conn->tcp;
 	bool shut = READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN;	/* TCP's flag may be unset */
+	bool shared, empty = !iov_iter_count(&msg->msg_iter);
 	int ret;
 
 	if (!afr_sock_begin_call(afr_sk(sk), afr_conn_rx_mode))
@@ -411,7 +413,8 @@ static int recv_fallback(struct sock *sk, struct msghdr *msg, int flags)
 		afr_tcp_settings_apply_late(sk);
 	if (shut)
 		flags |= MSG_DONTWAIT;
-	if (afr_conn_uses_tcp(afr_sk(sk)->conn))
+	shared = afr_conn_uses_tcp(conn);
+	if (shared)
 		ret = recv_bounced(tcp, msg, flags);
 	else
 		ret = sock_recvmsg(tcp, msg, flags);
@@ -420,10 +423,15 @@ static int recv_fallback(struct sock *sk, struct msghdr *msg, int flags)
 		ret = 0;
 	if (READ_ONCE(sk->sk_peek_off) >= 0)	/* getsockopt() reads sk's offset */
 		WRITE_ONCE(sk->sk_peek_off, READ_ONCE(tcp->sk->sk_peek_off));
-	/* the worker may have consumed TCP's error, and then aborts the connection */
-	if (!ret && !shut && !sock_flag(tcp->sk, SOCK_DONE) &&
-	    afr_conn_uses_tcp(afr_sk(sk)->conn)) {
-		afr_conn_run_wait(afr_sk(sk)->conn);
+	/*
+	 * TCP has ended without FIN. If the module has consumed the error in sending, it requests
+	 * an abort before it unlocks out.mutex, or stores the error again before it unlocks
+	 * worker.mutex.
+	 */
+	if (!ret && shared && !shut && !empty && !sock_flag(tcp->sk, SOCK_DONE)) {
+		afr_frame_tx_idle(conn);
+		afr_conn_run_wait(conn);
+		afr_tcp_sock_take_error(conn, sk);
 		afr_wait_report_abort(sk);
 	}
 	/*

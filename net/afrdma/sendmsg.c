@@ -112,9 +112,10 @@ static int wait_to_send(struct sock *sk, int *mode, long *timeo)
  */
 static void keep_error(struct sock *sk, int err)
 {
-	struct sock *tcp_sk = afr_tcp(sk)->sk;
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	struct sock *tcp_sk = conn->tcp->sk;
 
-	if (afr_conn_aborted(afr_sk(sk)->conn))
+	if (afr_conn_aborted(conn))
 		return;
 	switch (-err) {
 	case EACCES:		/* unless a security hook has returned it */
@@ -132,6 +133,8 @@ static void keep_error(struct sock *sk, int err)
 	case EPROTO:
 	case ETIMEDOUT:
 		cmpxchg(&tcp_sk->sk_err, 0, -err);
+		if (afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK)	/* for SO_ERROR */
+			afr_tcp_sock_take_error(conn, sk);
 	}
 }
 

@@ -17,8 +17,9 @@
  *   work item and back: in a call that waits to read or for HELLO, when TCP has bytes or its state
  *   changes (afr_conn_incoming(), afr_conn_wait_end()); in a shutdown() that shuts down the
  *   receive direction, or comes after one that did (afr_shutdown()); in close()
- *   (afr_conn_orphan()); in a non-blocking send while the send direction falls back
- *   (afr_conn_run_wait()). An inline run must not create sockets, see afr_conn_in_work_item().
+ *   (afr_conn_orphan()); in a non-blocking send while the send direction falls back, and in a
+ *   receive from TCP that has failed (afr_conn_run_wait()). An inline run must not create sockets,
+ *   see afr_conn_in_work_item().
  */
 #include "close.h"
 #include "conn_rings.h"
