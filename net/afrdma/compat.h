@@ -62,7 +62,7 @@
 #define AFR_HAVE_CUSTOM_SOCKOPT 1
 #endif
 
-/* Older headers may lack these definitions. */
+/* Older headers may lack this flag; with 0, afr_sendmsg() clears nothing. */
 #ifndef MSG_SPLICE_PAGES
 #define MSG_SPLICE_PAGES 0
 #endif

@@ -466,8 +466,9 @@ static bool destroy_attempt(struct afr_link *link)
  * afr_link_cm_retry() - active: start again with another id and queue pair
  * @link: link, connecting
  *
- * Called by afr_link_cm_stale(), and by timeout() of link.c if the link has not come up in time: a
- * message of the handshake may be lost, and rdma_cm does not repeat a request soon.
+ * Called by afr_link_cm_stale(), and by timeout() of link.c each time that TRY ends before the link
+ * is up, until the connect timeout: a message of the handshake may be lost, and rdma_cm does not
+ * repeat a request soon.
  *
  * Context: link worker.
  */

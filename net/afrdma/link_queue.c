@@ -308,7 +308,8 @@ static struct afr_channel *next_waiter(struct afr_link *link)
 
 /*
  * Called in softirq after a completion, which may have returned credits or send slots: wakes tasks
- * that wait for a slot, announces receives, and lets channels that wait or are held back post.
+ * that wait for a slot, announces receives, and calls channels that wait for credits or slots, or
+ * whose bulk was held back, so that they post.
  */
 static void progress(struct afr_link *link)
 {

@@ -131,7 +131,7 @@ struct afr_link_keepalive {
 	u64 last_rx_writes;		/* rx.writes at the last check */
 };
 
-/* The channels of the link. Under link->lock; @count is read without, too. */
+/* The channels of the link. Under link->lock, except @ids; @count is read without, too. */
 struct afr_link_members {
 	struct list_head list;		/* joined, and down() was not called yet */
 	unsigned int count;		/* joined */
@@ -139,7 +139,7 @@ struct afr_link_members {
 	u32 serial;			/* of the last join */
 	struct afr_channel *down_channel;	/* channel whose down() is running ... */
 	struct task_struct *down_task;		/* ... in this task */
-	struct xarray ids;		/* id -> channel; read under RCU, not under link->lock */
+	struct xarray ids;		/* id -> channel; under its xa_lock, read under RCU */
 };
 
 /* Receiving. While receives are posted, only their completions write here, one at a time. */
@@ -178,7 +178,7 @@ struct afr_link {
 	struct ib_qp *qp;
 	u32 mtu;			/* of the path; 0 until the link is up */
 	u32 write_max;			/* largest length of one write */
-	bool iwarp;			/* no immediates; the first message brings the link up */
+	bool iwarp;			/* no immediates; the peer's first message brings it up */
 	struct afr_link_handshake cm;
 	struct afr_link_life life;
 

@@ -260,7 +260,7 @@ static bool read_is_over(const struct framed_read *r, ssize_t *ret)
 	if (*ret < 0 || (r->done >= r->target && !(r->flags & MSG_WAITALL)))
 		return true;
 	if (recv_ends(r->sk, r->seen, &failed)) {
-		if (failed && !r->done)		/* behind bytes, the next call reports it */
+		if (failed && !r->done)	/* else a later call, which copies no byte, reports it */
 			*ret = sock_error(r->sk);
 		return true;
 	}

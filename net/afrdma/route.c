@@ -159,9 +159,10 @@ static enum afr_reason look_up(struct afr_conn *conn)
 
 /*
  * Would RDMA bypass the policy or tunnel that @reason names? RDMA always bypasses an IPsec policy.
- * It bypasses a tunnel only if the connection has joined a link, which then is older than the
- * route: rdma_cm finds no device behind a tunnel, so no new link is made. Nor does it bypass a
- * tunnel if the packets of the link are routed like those of the TCP connection.
+ * For a tunnel, the answer is no until the connection has joined a link: rdma_cm seldom finds a
+ * device behind a tunnel, and a link that it finds leads through the tunnel. Afterwards the answer
+ * is yes, since the link is normally older than the route, unless the packets of the link are
+ * routed like those of the TCP connection.
  */
 static bool bypasses(const struct afr_conn *conn, enum afr_reason reason)
 {

@@ -283,8 +283,8 @@ static struct afrdma_info info_of(int fd)
 }
 
 /*
- * Has the connection reached its final path? This is RDMA, or fallback if there was no memory
- * for the option in its SYN.
+ * Has the connection reached its final path? This is RDMA, or fallback for a recorded reason, for
+ * example if there was no memory for the option in the SYN.
  */
 static bool settled(int fd)
 {

@@ -5,8 +5,9 @@
  * format (ERROR, ATTACHED, RESUME, the rejection of a link) and the documentation share this list.
  * Numbers are part of the wire format: append, never renumber.
  *
- * Some reasons are sent to the peer, by ATTACHED, RESUME or the rejection of a link. Their sentence
- * is written for the end that sends them, and the peer's smctl prints "peer:" before it.
+ * ERROR, ATTACHED, RESUME and the rejection of a link send a reason to the peer. Its sentence is
+ * written for the end that sends it, and the peer's smctl prints "peer:" before it. Only after ERROR
+ * does the peer show PEER_ERROR instead, whatever reason the frame contains.
  *
  * AFR_REASON(number, NAME, "sentence for an administrator")
  */
