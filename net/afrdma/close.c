@@ -140,7 +140,7 @@ void afr_close_tcp_eof(struct afr_conn *conn, int err)
 	 * However TCP ended, it is no error if all bytes of the peer have been received, and
 	 * either the peer has acknowledged FIN or the send direction is not framed.
 	 */
-	if (complete && afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK) {
+	if (complete && afr_conn_tx_mode(conn) != AFR_MODE_FRAMED) {
 		if (err)	/* for the program: the worker does not read again */
 			cmpxchg(&conn->tcp->sk->sk_err, 0, -err);
 		afr_conn_changed(conn);		/* poll() reports TCP's errors from here on */

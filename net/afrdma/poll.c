@@ -41,6 +41,7 @@ static __poll_t poll_framed_tx(struct sock *sk)
 /*
  * Does poll() report errors of the TCP socket? While the worker reads from it, errors are left to
  * the worker, which finds them behind the bytes that came before them, and aborts the connection.
+ * So they are not reported while the receive ring is full.
  */
 static bool reports_tcp(struct afr_conn *conn, u8 rx)
 {

@@ -374,8 +374,9 @@ static int recv_part(struct socket *tcp, struct msghdr *msg, void *buf, size_t l
  * Receives at most AFR_BOUNCE_SIZE bytes by recv_part(); with MSG_WAITALL, as many such pieces as
  * it takes, except for a peek or urgent data.
  */
-static int recv_bounced(struct socket *tcp, struct msghdr *msg, int flags)
+static int recv_bounced(struct sock *sk, struct msghdr *msg, int flags)
 {
+	struct socket *tcp = afr_tcp(sk);
 	size_t left = iov_iter_count(&msg->msg_iter),
 	       room = min_t(size_t, left, AFR_BOUNCE_SIZE), part;
 	int done = 0, ret;
@@ -395,6 +396,8 @@ static int recv_bounced(struct socket *tcp, struct msghdr *msg, int flags)
 	} while (ret > 0 && ret == part && left && flags & MSG_WAITALL &&
 		 !(flags & (MSG_PEEK | MSG_OOB)));
 	kvfree(buf);
+	if (done)
+		afr_tcp_sock_return_error(afr_sk(sk)->conn, sk, ret);
 	return done ? done : ret;
 }
 
@@ -415,7 +418,7 @@ static int recv_fallback(struct sock *sk, struct msghdr *msg, int flags)
 		flags |= MSG_DONTWAIT;
 	shared = afr_conn_uses_tcp(conn);
 	if (shared)
-		ret = recv_bounced(tcp, msg, flags);
+		ret = recv_bounced(sk, msg, flags);
 	else
 		ret = sock_recvmsg(tcp, msg, flags);
 	afr_sock_end_call(afr_sk(sk));

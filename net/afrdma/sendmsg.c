@@ -105,39 +105,6 @@ static int wait_to_send(struct sock *sk, int *mode, long *timeo)
 	return err;
 }
 
-/*
- * @err is the result of a send on the TCP socket in a call that has taken bytes already. If it is
- * an error that TCP keeps in sk_err, which that send has cleared, puts it back for the next call,
- * or for the connection worker. An abort is reported without that.
- */
-static void keep_error(struct sock *sk, int err)
-{
-	struct afr_conn *conn = afr_sk(sk)->conn;
-	struct sock *tcp_sk = conn->tcp->sk;
-
-	if (afr_conn_aborted(conn))
-		return;
-	switch (-err) {
-	case EACCES:		/* unless a security hook has returned it */
-		if (inet_sk_state_load(tcp_sk) != TCP_CLOSE)
-			return;
-		fallthrough;
-	case ECONNABORTED:
-	case ECONNREFUSED:
-	case ECONNRESET:
-	case EHOSTDOWN:
-	case EHOSTUNREACH:
-	case ENETUNREACH:
-	case ENONET:
-	case ENOPROTOOPT:
-	case EPROTO:
-	case ETIMEDOUT:
-		cmpxchg(&tcp_sk->sk_err, 0, -err);
-		if (afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK)	/* for SO_ERROR */
-			afr_tcp_sock_take_error(conn, sk);
-	}
-}
-
 static int send_part(struct socket *tcp, struct msghdr *msg, void *buf, size_t len)
 {
 	struct kvec vec = { buf, len };
@@ -181,7 +148,7 @@ static int send_bounced(struct sock *sk, struct msghdr *msg)
 	kvfree(buf);
 	zerocopy_end(notice, done);
 	if (done)
-		keep_error(sk, ret);
+		afr_tcp_sock_return_error(afr_sk(sk)->conn, sk, ret);
 	return done ? done : ret;
 }
 
@@ -260,8 +227,7 @@ static int send_unconnected(struct sock *sk, struct msghdr *msg)
 
 /*
  * Sends the rest of a message on the TCP socket, after @done bytes that were put into the send
- * ring. If @done is not 0, returns no error; keep_error() keeps one that the next call would not
- * get from TCP.
+ * ring. If @done is not 0, returns no error; one that TCP has reported is stored again.
  */
 static ssize_t send_rest(struct sock *sk, struct msghdr *msg, size_t done)
 {
@@ -272,7 +238,7 @@ static ssize_t send_rest(struct sock *sk, struct msghdr *msg, size_t done)
 	if (send_is_shut(sk))
 		return done;		/* the next call reports it */
 	ret = send_tcp(sk, msg);
-	keep_error(sk, ret);
+	afr_tcp_sock_return_error(afr_sk(sk)->conn, sk, ret);
 	return done + max(ret, 0);
 }
 

@@ -92,6 +92,46 @@ void afr_tcp_sock_take_error(struct afr_conn *conn, struct sock *sk)
 		WRITE_ONCE(sk->sk_err, err);
 }
 
+/**
+ * afr_tcp_sock_return_error() - store an error in the TCP socket again
+ * @conn: connection
+ * @sk: its AF_RDMA socket
+ * @err: result of a send or receive on the TCP socket, in a call that succeeds nevertheless because
+ *	it has copied bytes before
+ *
+ * TCP has cleared the error when it returned it. It has to be there for the next call, or for the
+ * connection worker. Does nothing if @err is no error that TCP keeps, or if the connection was
+ * aborted, as that is reported in any case.
+ *
+ * Context: Process.
+ */
+void afr_tcp_sock_return_error(struct afr_conn *conn, struct sock *sk, int err)
+{
+	struct sock *tcp_sk = conn->tcp->sk;
+
+	if (afr_conn_aborted(conn))
+		return;
+	switch (-err) {
+	case EACCES:		/* unless a security hook has returned it */
+		if (inet_sk_state_load(tcp_sk) != TCP_CLOSE)
+			return;
+		fallthrough;
+	case ECONNABORTED:
+	case ECONNREFUSED:
+	case ECONNRESET:
+	case EHOSTDOWN:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case ENONET:
+	case ENOPROTOOPT:
+	case EPROTO:
+	case ETIMEDOUT:
+		cmpxchg(&tcp_sk->sk_err, 0, -err);
+		if (afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK)	/* for SO_ERROR */
+			afr_tcp_sock_take_error(conn, sk);
+	}
+}
+
 /* The connection of a TCP socket, or NULL; the caller holds sk_callback_lock for reading. */
 static struct afr_conn *conn_of(struct sock *tcp_sk)
 {

@@ -13,6 +13,7 @@ int afr_tcp_sock_create(struct net *net, int family, struct socket **tcp);
 void afr_tcp_sock_graft(struct socket *tcp, struct socket *sock);
 void afr_tcp_sock_ungraft(struct socket *tcp);
 void afr_tcp_sock_take_error(struct afr_conn *conn, struct sock *sk);
+void afr_tcp_sock_return_error(struct afr_conn *conn, struct sock *sk, int err);
 
 void afr_tcp_sock_install(struct afr_conn *conn);
 void afr_tcp_sock_open_window(struct afr_conn *conn);
