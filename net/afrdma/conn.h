@@ -118,8 +118,8 @@ enum afr_conn_flag {
 	AFR_F_NO_MEMORY,	/* with NO_PAGES: allocation failed, retry at tx.retry_at */
 	AFR_F_NOSPACE,		/* a sender or poller waits for space, or for the mode: wake it */
 	/*
-	 * server: send() no longer takes early bytes; those in the send ring go to TCP unframed,
-	 * or an orphan drops them
+	 * server: send() takes no more bytes while the send direction is undecided; those in the
+	 * send ring go to TCP unframed, or are dropped if the time of an orphan is over
 	 */
 	AFR_F_NO_EARLY_TX,
 	AFR_F_TCP_SHUTTING_DOWN,	/* this end shuts down TCP: ignore TCP's state changes */

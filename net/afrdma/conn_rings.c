@@ -220,7 +220,7 @@ void afr_conn_rings_uncharge(struct afr_conn *conn)
 void afr_conn_rings_freed(struct afr_conn *conn)
 {
 	afr_conn_schedule(conn);
-	smp_mb();	/* free pages before this test; pairs with afr_conn_finish() */
+	smp_mb();	/* the caller freed pages before this test; pairs with afr_conn_finish() */
 	if (test_bit(AFR_F_FINISHED, &conn->flags))
 		afr_conn_rings_uncharge(conn);	/* no worker will do it */
 }

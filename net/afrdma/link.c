@@ -386,9 +386,10 @@ struct afr_link *afr_link_accept(struct afr_net *an, struct rdma_cm_id *id,
  * afr_link_confirm() - the peer has reported over TCP that the link is up
  * @link: link, referenced
  *
- * The passive end is ready for writes once it has accepted. It waits only for the last message of
- * the handshake, which the peer's report replaces. On iWARP it waits for the peer's first
- * message, which nothing replaces.
+ * A passive end can receive and post writes once it has accepted, but its link is not up before
+ * the last message of the handshake has come. The peer's report takes the place of that message.
+ * On iWARP the link comes up with the peer's first message instead, and the report does not take
+ * the place of that one: the link stays as it is.
  *
  * Context: process or softirq.
  * Return: true if the link is up.

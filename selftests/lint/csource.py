@@ -102,8 +102,8 @@ def mentions(name, text):
             more = more and line.rstrip().endswith("\\")
         kept = sorted(inline | macro)
     own = {function.name for function in functions(text) if function.static}
-    # Names that a header declares and uses in its own macros and inline functions do not count: the
-    # file that uses the macro or function uses them, not the header.
+    # Names that a header declares do not count where its own macros and inline functions use them:
+    # that use belongs to the file that calls the macro or function, not to the header.
     if name.endswith(".h"):
         rest = "\n".join(line for number, line in enumerate(lines) if number not in set(kept))
         own |= set(re.findall(r"[A-Za-z_]\w+", rest))

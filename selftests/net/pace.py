@@ -35,7 +35,7 @@ ROUNDS, BEGIN = 4, 20000        # BEGIN: bytes, more than LATENCY_MAX and PACE_M
 PACING = pathlib.Path("/proc/sys/net/afrdma/pacing")
 QUIET = 0.5             # seconds, far more than PACE_TIME and BULK_HOLDOFF
 STREAMS = 56            # connections, too few for a second link, see "spread"
-CROWD = 64              # connections, the most for which one link of 16 receives is enough
+CROWD = 64              # connections; the next one requests a second link of 16 receives
 # crowd(): connections join and leave the link one after another: at least LEAVERS of them, and for
 # at least TOGETHER seconds in all, which is more than detach_timeout_ms.
 LEAVERS, TOGETHER = 6, 7.0

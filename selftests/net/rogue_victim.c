@@ -117,8 +117,8 @@ struct sender {
 	unsigned int sends;
 	bool urgent;
 	/*
-	 * sends the first FIRST bytes with MSG_DONTWAIT and one per call, but those with MSG_OOB
-	 * in a single call; set for accepted sockets
+	 * set for accepted sockets: sends the first FIRST bytes with MSG_DONTWAIT, one per call;
+	 * with @urgent, the first 50 of them in a single call, which has MSG_OOB, too
 	 */
 	bool at_once;
 };

@@ -69,7 +69,7 @@ static void refused(const struct option *o, struct answer own)
 		     strerror(own.get));
 }
 
-/* Sets each option of the table on a new socket and reads it. */
+/* Sets each option of the table, unless its rule is OWN, on a new socket and reads it. */
 static void option_table(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {

@@ -15,8 +15,9 @@ int family_number(void);
 int family_protocol(int domain);
 
 /*
- * Sets *@answer to what getsockopt(SOL_SOCKET, @name) would return if @fd were a TCP socket.
- * Returns false if @fd is not an AF_RDMA socket, or if AF_RDMA gives the same answer as TCP.
+ * If @name is SO_DOMAIN or SO_PROTOCOL and @fd is an AF_RDMA socket, sets *@answer to what
+ * getsockopt(SOL_SOCKET, @name) would return for a TCP socket, and returns true. Else returns
+ * false.
  */
 bool family_tcp_answer(int fd, int name, int *answer);
 

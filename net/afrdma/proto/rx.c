@@ -115,9 +115,9 @@ void afr_rx_open(struct afr_rx *rx, u32 epoch)
  * @epoch: epoch whose ATTACH or ATTACHED told the peer the channel id that the immediate names
  * @len: bytes of the write; 0 if it carries only a cursor
  *
- * A completion contains only a length. The offset follows from S and from the bytes that were
- * written before in this epoch (PM1), so until MOVE has come, the bytes are only counted.
- * Completions of a closed epoch are ignored (PM3).
+ * A write arrives with its length but without its offset. The offset follows from S and from the
+ * bytes that were written before in this epoch (PM1), so until MOVE has come, the bytes are only
+ * counted. Completions of a closed epoch are ignored (PM3).
  *
  * Context: any, conn->rx.lock held.
  * Return: 0, or AFR_REASON_WINDOW_EXCEEDED or DATA_AFTER_FIN.

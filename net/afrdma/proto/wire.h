@@ -68,7 +68,7 @@ enum afr_frame_type {
 	AFR_FRAME_ATTACHED	= 4,	/* server: its ring, or the reason of a refusal */
 	AFR_FRAME_BLOCKED	= 5,	/* the sender lacks window, or space in its send ring */
 	AFR_FRAME_MOVE		= 6,	/* from this offset on, the direction uses the link */
-	AFR_FRAME_RESUME	= 7,	/* the sender has left the link: what it has received */
+	AFR_FRAME_RESUME	= 7,	/* the sender left the link, and tells what it received */
 	AFR_FRAME_FIN		= 8,	/* the stream ends here */
 	AFR_FRAME_FINACK	= 9,	/* the whole stream was received */
 	AFR_FRAME_URGENT	= 10,	/* urgent byte at this offset */
