@@ -6,21 +6,22 @@
 #   check.sh [STAGE...]		stages or parts by name, or one of these lists:
 #   check.sh all		the stages of "make check"; the default
 #   check.sh quick		about three minutes, once everything is built
-#   check.sh full		the stages and parts without a valid result, and deps, lint and kernels
+#   check.sh full		the stages and parts without a valid pass, and deps, lint and kernels
 #   check.sh rotate		the parts that CI runs for this commit
 #   check.sh list		print the names
 #   check.sh status		print the last result of each
 #   check.sh slots		print for which commits "rotate" runs which part
 #   check.sh keep		write the last results into Documentation/test-results.tsv
 #
-# With JOBS=N in the environment, N stages run at once, as their guests are idle most of the time.
-# Benchmarks still run alone.
+# With JOBS=N in the environment, up to N stages run at once, as their guests are idle most of the
+# time. But the stages up to "kernels" run one after the other, and benchmarks run alone at the end.
 #
 # Each stage writes build/check/STAGE.log; the KTAP lines in it are counted. A stage that fails
-# without a "not ok" line counts as one failure. The last line is
+# without a "not ok" line counts as one failure. The last line that check.sh prints is
 #	N passed, N failed[, N skipped]
 # and the exit status is 0 only if nothing failed.
 set -uo pipefail
+unset MAKEFLAGS MFLAGS MAKELEVEL	# of "make -j": warnings of its jobserver count as failures
 
 self=$(readlink -f "${BASH_SOURCE[0]}")
 src=$(dirname "$(dirname "$self")")
@@ -175,6 +176,8 @@ run_stage() {
 	group=$!
 	groups+=("$group")
 	watch "$group" "$log" "$(field "$name" 2)" "$name" || rc=$?
+	end_group "$group"
+	unset 'groups[-1]'	# its number may soon be that of another process group
 	count "$name" "$rc"
 	"$check/results.py" add "$name" "$commit" "${counted[@]}" $((SECONDS - start)) "$log"
 	printf '%-14s %s, %d s  (build/check/%s.log)\n' "${done_by:+$name}" "$stage_result" \
@@ -303,7 +306,8 @@ main() {
 	[ $failed -eq 0 ]
 }
 
-# Every branch ends in exit, so that the file can be edited while it runs.
+# Bash reads a script while it runs it. Every branch ends in exit, so that bash does not read on
+# here in a file that was edited meanwhile.
 case ${1:-} in
 --stage)
 	if is_part "$2"; then run_part_named "$2"; else "stage_${2//-/_}"; fi

@@ -1,10 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# To be used as CC: clang compiles the module, as a second compiler that checks it, with the
-# headers of a kernel that was built by gcc. Of the compiler options that come with that kernel,
-# those that clang, or an older clang, does not support are dropped. The objects are not meant to
-# be run.
+# For use as CC: compiles the module with clang, for its warnings, against the headers of a kernel
+# that was built by gcc. Drops the options of that kernel's makefiles that clang, or an older
+# clang, does not support. The objects are not meant to be run.
 args=()
 for arg; do
 	case $arg in
@@ -20,5 +19,5 @@ for arg; do
 	esac
 done
 # The headers of 6.12 can name the address space of per-CPU data twice, and clang warns of that.
-# -Wno-gnu is an option that the kernel's makefiles pass to clang, but not to gcc.
+# The kernel's makefiles add -Wno-gnu only if the kernel was built by clang.
 exec "${CLANG:-clang}" "${args[@]}" -Wno-duplicate-decl-specifier -Wno-gnu

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Test of "make -j", "make install" and programs compiled with the installed headers. Prints KTAP.
-# Nothing is written outside build/ and a temporary folder.
+# Tests "make -j" and "make install", and compiles programs with the installed headers. Prints
+# KTAP. Nothing is written outside build/ and a temporary folder.
 set -uo pipefail
 # shellcheck source=selftests/lint/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lint/lib.sh"

@@ -179,7 +179,7 @@ part_forged() {
 	against_byzantine "$1" 1700 selftests/net/forged.sh full
 }
 
-# shellcheck disable=SC2034 # more is read by in_guests()
+# shellcheck disable=SC2034 # in_guests() reads the variable "more"
 part_scripts() {
 	local script
 	on "$1"

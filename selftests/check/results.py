@@ -184,13 +184,18 @@ def without_comments(lang, text):
     words = ["bash", "--pretty-print", "/dev/stdin"] if lang == "sh" else \
             ["gcc", "-fpreprocessed", "-dD", "-E", "-P", "-x", "c", "-"]
     done = subprocess.run(words, input=text, check=True, text=True, capture_output=True)
-    return done.stdout if lang == "sh" else done.stdout.split()
+    if lang == "sh":
+        return done.stdout
+    return re.findall(r'''"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^\s"']+''', done.stdout)
 
 
 @functools.cache
 def same_code(path, commit):
-    """Is the file in HEAD that of the commit, but for comments?"""
+    """Is the file in HEAD that of the commit, but for comments, and as executable?"""
     old, new = (git("show", f"{rev}:{path}") for rev in (commit, "HEAD"))
+    modes = [git("ls-tree", rev, path).split()[:1] for rev in (commit, "HEAD")]
+    if modes[0] != modes[1]:
+        return False
     lang = language(path, old)
     if not lang or lang != language(path, new):
         return False

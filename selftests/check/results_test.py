@@ -17,6 +17,7 @@ CASES = (
     ("a comment in C", "net/afrdma/move.c", "/*\n", "/* changed */\n/*\n", "uml", True),
     ("code in C", "net/afrdma/move.c", "return;", "return; return;", "uml", False),
     ("a string in C", "net/afrdma/proto/reason.c", '"UNKNOWN"', '"/* */"', "uml", False),
+    ("blanks in a string in C", "net/afrdma/proto/reason.c", '"', '"  ', "uml", False),
     ("a comment in Python", "selftests/net/pace.py", "\nimport", "\n# new\nimport", "uml-debug",
      True),
     ("code in Python", "selftests/net/pace.py", "time.sleep(QUIET)", "time.sleep(QUIET + 0)", "uml-debug", False),

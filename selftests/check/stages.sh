@@ -133,7 +133,7 @@ stage_lint_quick() {
 	step selftests/demo/selfcheck.sh
 }
 
-# sparse.sh compiles the whole module, so it is run in the stage "build" and not here.
+# sparse.sh is run in the stage "build" and not here, since it also compiles the module with gcc.
 stage_lint() {
 	step selftests/lint/lint.sh style symbols circles planted
 	step selftests/check/packages.sh
@@ -170,8 +170,8 @@ against_byzantine() {
 	return "$failures"
 }
 
-# Rows that run with their full counts: 1,000 cycles of connect, 64 KiB and close (200 on RDMA); 200
-# connections at once; 800 connections opened by eight threads.
+# Rows that the stage vm-6.12 runs with their full counts: 1,000 cycles of connect, 64 KiB and
+# close (200 on RDMA); 200 connections at once; 800 connections opened by eight threads.
 many='cycles.cold,cycles.rdma,many_poll.*,connect_storm.cold'
 
 programs() { make -s -C selftests/net && make -s tools; }
@@ -243,8 +243,8 @@ stage_vm_6.12() {
 	return "$failures"
 }
 
-# rogue is left out, since nearly all that it uses is the same in 6.1. Netlink is different there:
-# tools/guest.sh tests it.
+# rogue is left out, since nearly all code that its rows run is the same on 6.1. The netlink code
+# is not: tools/guest.sh tests it.
 stage_vm_6.1() {
 	programs || return
 	in_guests vm-6.1 1500 selftests/check/one-way.sh quick --no-rogue

@@ -13,8 +13,8 @@ done
 # shellcheck disable=SC2034 # for watch()
 patience=2
 
-# stage NAME LIMIT STATUS LINE SCRIPT: run SCRIPT under watch(), which must return STATUS; its log
-# must contain LINE.
+# stage NAME LIMIT STATUS LINE SCRIPT: run SCRIPT under watch(), as a stage that should take at
+# most LIMIT seconds. watch() must return STATUS, and the log of the stage must contain LINE.
 stage() {
 	local name="watch: $1" limit=$2 want=$3 line=$4 rc=0 log=$tmp/log
 	: >"$tmp/wrong"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # "make demo": unmodified TCP programs on AF_RDMA between two virtual machines with one link; see
-# guest.sh. Everything that is needed is installed, downloaded and built first. The last line says
-# what was proven, or what failed.
+# guest.sh. Everything that is needed is installed, downloaded and built first. At the end it prints
+# what was proven ("PROVEN:"), or what failed ("DEMO FAILED:") and where the logs are.
 #
 #	run.sh [--guest NAME] [--file FILE]
 #
@@ -24,6 +24,14 @@ while [ $# -gt 0 ]; do
 	--guest)	guest=$2; shift 2 ;;
 	--file)
 		file=$(readlink -e "$2") || { echo "no such file: $2" >&2; exit 2; }
+		case $file in
+		/tmp/* | /run/* | /var/tmp/* | /var/log/* | /media/*)
+			echo "the guests do not see files of this folder: $file" >&2; exit 2 ;;
+		esac
+		case ${file##*/} in
+		*[!A-Za-z0-9._-]*)
+			echo "give the file a name that needs no quoting in a URL: $file" >&2; exit 2 ;;
+		esac
 		shift 2 ;;
 	*)		sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "$0" >&2; exit 2 ;;
 	esac
@@ -32,9 +40,9 @@ done
 say() { printf '%s\n' "$@"; }
 mega() { awk -v n="$1" 'BEGIN { printf "%d MB", n / 1e6 + 0.9 }'; }
 
-# fail WHAT: print that WHAT failed, the cause, and where the logs are. The cause is taken from the
-# part of the log that was written since the step, or the run of the guests, began, and from the
-# report that the guests have written.
+# fail WHAT: print the end of the log, then that WHAT failed, the cause and where the logs are, and
+# exit. The cause is taken from what the last step, or the run of the guests, has written into the
+# log, and from the report that the guests have written.
 begun=0 run=
 fail() {
 	local cause
@@ -133,8 +141,8 @@ begun=$(wc -l <"$log")
 "$lab/run" --guest "$guest" --timeout $seconds --env DEMO_FILE="$file" -- \
 	"$here/guest.sh" >>"$log" 2>&1 </dev/null &
 runner=$!
-# The name of the run's folder ends with the process number of lab/run, which is $runner.
 start=$SECONDS shown=0 quiet=$SECONDS
+# Find the folder of this run: its name ends with the process id of lab/run, which is $runner.
 find_run() {
 	[ -z "$run" ] || return 0
 	run=$(compgen -G "$src/build/lab/$guest-*-$runner") && : >>"$run/shared/story"

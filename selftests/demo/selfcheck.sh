@@ -7,7 +7,7 @@ set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../lint/lib.sh"
 cd "$src" || exit 1
 
-# Harmless lines that are in each log of guests.
+# Harmless lines. The logs of guests below begin with them.
 noise='lab: vm-6.12 (tcg), 2 guests, with afrdma.ko
 ---- a: end of the console ----
 [   12.104512] afrdma: loading out-of-tree module taints kernel.

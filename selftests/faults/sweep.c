@@ -5,21 +5,23 @@
  *	afr_sweep --address A [--port N] [--seed S] [--only CALL]
  *		  [--workers STEPS [--repair COMMAND]]
  *
- * The process has both ends of a connection to its own host. This connection uses the RDMA device
- * like any other one. A pass makes all calls of the life of a connection. In pass n for a call,
- * its nth allocation or user copy fails, by /proc/PID/fail-nth of a kernel with fault injection.
- * The call must succeed nevertheless, or fail with an error that means that a resource was lacking
- * or that a user copy failed, and then succeed when it is repeated; and every byte must arrive in
- * order, once.
+ * The process has both ends of a connection to its own host. Like any other connection, this one
+ * uses the RDMA device. A pass makes all calls of the life of a connection, some of them several
+ * times. In pass n for a call, the nth allocation or user copy fails when the pass makes this call
+ * for the first time, by /proc/PID/fail-nth of a kernel with fault injection. The call must
+ * succeed nevertheless, or fail with an error that means that a resource was lacking or that a
+ * user copy failed, and then succeed when it is repeated; and every byte must arrive in order,
+ * once.
  *
  * With --workers, the nth allocation of each kernel worker fails instead: first in WORKERS_END
  * passes only during the last calls, then in STEPS passes during the calls before these; n grows
  * from 1 each time. In these passes a connection may end with an error. COMMAND is run after each
  * of them, for failures from which the kernel does not recover by itself.
  *
- * After each pass both sockets are closed, and their TCP connections must soon disappear from
- * /proc/net/tcp. Leaks are detected by the ledger of the lab. The output is KTAP: a line per call,
- * or, with --workers, one for each of the two series of passes.
+ * At its end each pass closes all sockets. Soon afterwards /proc/net/tcp and tcp6 may list them
+ * only in state TIME-WAIT. Leaks are detected by the ledger of the lab. The output is a KTAP line
+ * per call, or, with --workers, one for each of the two series of passes. If a check fails, the
+ * program prints "FAIL" and why, and ends.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -47,8 +49,9 @@ static int port = 7400;
 static const char *repair;
 
 /*
- * The point that fails in this pass: @nth of @call; 0: none, all calls must succeed. With
- * --workers, @call is "", and @nth is a point of the workers.
+ * The point that fails in this pass: the @nth allocation or user copy of @call. If @nth is 0, none
+ * fails, and all calls must succeed. With --workers, @call is "", and the @nth allocation of each
+ * kernel worker fails.
  */
 static struct {
 	const char *call;
@@ -59,7 +62,7 @@ static struct {
 } sweep;
 
 static bool workers;	/* --workers was given */
-static int upgraded;	/* connections that have settled() at both ends */
+static int upgraded;	/* connections that have come onto RDMA at both ends */
 
 /* ---- fail-nth ---- */
 
@@ -129,7 +132,7 @@ static long call(const char *name, long (*step)(void *arg), void *arg)
 struct life {
 	int listener, client, server;
 	struct flow out[2], in[2];	/* of client and server */
-	bool dead;			/* the failure of a worker has ended the connection */
+	bool dead;			/* connection not opened, failed or ended early */
 	int err;			/* with @dead: errno; 0: early end, or begin() failed */
 };
 
@@ -283,15 +286,15 @@ static struct afrdma_info info_of(int fd)
 }
 
 /*
- * Has the connection reached its final path? This is RDMA, or fallback for a recorded reason, for
- * example if there was no memory for the option in the SYN.
+ * Has the connection reached its final path? This is RDMA; or, if something fails in this pass,
+ * fallback for a recorded reason, for example if there was no memory for the option in the SYN.
  */
 static bool settled(int fd)
 {
 	struct afrdma_info info = info_of(fd);
 
 	if (info.mode == AFRDMA_MODE_PLAIN)
-		return info.reason != 0;
+		return sweep.nth && info.reason;
 	return info.tx_path == AFRDMA_PATH_RDMA && info.rx_path == AFRDMA_PATH_RDMA;
 }
 
@@ -307,7 +310,7 @@ static void upgrade(struct life *l)
 		carry(l, 0, PIECE, "send.tcp", "recv.tcp");
 		carry(l, 1, PIECE, "send.tcp", "recv.tcp");
 		if (settled(l->client) && settled(l->server)) {
-			upgraded++;
+			upgraded += info_of(l->client).mode != AFRDMA_MODE_PLAIN;
 			return;
 		}
 		poll(NULL, 0, 1);
@@ -372,7 +375,10 @@ static void wait_gone(void)
 	}
 }
 
-/* Ends the stream, unless the connection is dead, and closes all sockets. */
+/*
+ * Ends the stream of the client, unless the connection is dead. Then closes all sockets and waits
+ * until their TCP connections are gone.
+ */
 static void end(struct life *l)
 {
 	int *const fds[] = { &l->client, &l->server, &l->listener };
@@ -394,7 +400,7 @@ static void end(struct life *l)
 	wait_gone();
 }
 
-/* The whole life of a connection, with the fault of @sweep in one of its calls. */
+/* The whole life of a connection, with the fault of @sweep, if any, in one of the calls. */
 static void run_pass(void)
 {
 	struct life l;
@@ -489,8 +495,8 @@ static void set_workers(int nth)
 
 /*
  * Runs one connection. Failures are injected into the kernel workers until upgrade() has returned,
- * or with @at_end only during the last calls. Returns false if the connection could not be opened,
- * or ended before the last calls.
+ * or with @at_end only during end(). Returns false if the connection could not be opened, or was
+ * dead before end().
  */
 static bool workers_life(int nth, bool at_end)
 {
