@@ -27,11 +27,12 @@
 #define RETRY_DOUBLINGS	6		/* client: how often the retry delay is doubled at most */
 
 /*
- * Schedules the client's next attempt to attach. It may follow at once after the first lost link,
- * if no attempt has failed before. Each further lost link or failed attempt doubles the delay, from
- * attach_retry_ms on, so that a link that comes up but carries nothing does not stall the stream
- * again and again. After a long stay on a link (STABLE in move.c), or when a retry is requested,
- * the delays begin anew.
+ * Schedules the client's next attempt to attach. It may follow at once after the first link that
+ * was lost or left, if no attempt has failed before. Each further such link or failed attempt
+ * doubles the delay, from attach_retry_ms on, so that a link that comes up but carries nothing
+ * does not stall the stream again and again. The delays begin anew after a long stay on a link
+ * (STABLE in move.c), when a retry is requested, and when a device was added at either end
+ * (try_again()).
  */
 static void back_off(struct afr_conn *conn)
 {
@@ -204,7 +205,7 @@ void afr_attach_end(struct afr_conn *conn)
  * Registers both rings. This waits for earlier posts on the queue pair, and so for the peer;
  * meanwhile worker.mutex is released, so that other runs of the worker can read frames from TCP.
  * Those runs do not change the state of the attach: while it is AFR_JOINING or AFR_REQUESTED, only
- * a run that may wait for the device, like this one, changes it.
+ * link_work changes it, and the current run is the one of link_work.
  */
 static int register_rings(struct afr_conn *conn)
 {
@@ -236,7 +237,7 @@ static int attach_begin(struct afr_conn *conn, struct afr_link *link)
 	int err;
 
 	err = afr_channel_join(&conn->attach.channel, link, &afr_rdma_tx_channel_ops);
-	afr_link_put(link);	/* the channel has its own reference */
+	afr_link_put(link);	/* a channel that has joined has its own reference */
 	if (err)
 		return err;
 	conn->attach.link_reason = afr_route_denied(conn);
@@ -269,7 +270,8 @@ static void epoch_open(struct afr_conn *conn)
  * @conn: connection
  * @resume: true: the caller requests RESUME, unless the connection was aborted; if the cursor was
  *	reported by immediates, CREDIT is sent again only after RESUME (PC3). false: no RESUME has
- *	to follow, because the peer never used the epoch, or needs no more credit
+ *	to follow, because the peer never used the epoch, both streams are complete, or the
+ *	connection was aborted or has to be aborted
  *
  * Context: connection worker.
  * Return: X, the received offset that a RESUME sent now would contain.
@@ -294,7 +296,7 @@ static void joined(struct afr_join *join, struct afr_link *link, enum afr_reason
 {
 	struct afr_conn *conn = container_of(join, struct afr_conn, attach.join);
 
-	afr_conn_get(conn);	/* extra safety: the worker waits until joined() has returned */
+	afr_conn_get(conn);	/* not strictly needed, as the worker waits for joined() to end */
 	conn->attach.link = link;
 	conn->attach.link_reason = reason;
 	smp_mb__before_atomic();	/* link and reason are visible before the flag */
@@ -415,7 +417,7 @@ void afr_attach_refuse(struct afr_conn *conn, enum afr_reason reason)
 	attach_failed(conn, reason);
 	conn->attach.answer = reason;
 	afr_frame_tx_request(conn, AFR_FRAME_ATTACHED);
-	/* closing the epoch marked the cursor as reported, although no frame has reported it */
+	/* closing the epoch marked the cursor as reported, even if no frame has reported it */
 	afr_frame_tx_request(conn, AFR_FRAME_CREDIT);
 }
 
@@ -553,7 +555,7 @@ void afr_attach_refused(struct afr_conn *conn, u32 reason)
 	set_bit(AFR_F_PEER_LEFT, &conn->flags);
 	afr_attach_end(conn);
 	attach_failed(conn, reason);
-	/* closing the epoch marked the cursor as reported, although no frame has reported it */
+	/* closing the epoch marked the cursor as reported, even if no frame has reported it */
 	afr_frame_tx_request(conn, AFR_FRAME_CREDIT);
 }
 
@@ -606,8 +608,8 @@ int afr_attach_rx_attached(struct afr_conn *conn, const struct afr_frame *frame)
 		return AFR_REASON_ATTACH_BAD;
 	/*
 	 * Usually the link was lost before ATTACHED came, and this end has requested RESUME. If
-	 * the server refused ATTACH, it was never in the epoch and sends no RESUME. If the epoch
-	 * is still open, this is a second ATTACHED.
+	 * the server refused ATTACH, it has closed the epoch and sends no RESUME. If the epoch is
+	 * still open at this end, this is a second ATTACHED.
 	 */
 	if (conn->attach.state != AFR_ATTACHING) {
 		if (frame->attach.reason)
@@ -618,7 +620,7 @@ int afr_attach_rx_attached(struct afr_conn *conn, const struct afr_frame *frame)
 	if (frame->attach.reason) {
 		afr_attach_close_epoch(conn, false);
 		conn->attach.link_reason = afr_reason_of_peer(frame->attach.reason);
-		/* closing the epoch marked the cursor as reported, although no frame reported it */
+		/* closing the epoch marked the cursor as reported, even if no frame reported it */
 		afr_frame_tx_request(conn, AFR_FRAME_CREDIT);
 		return test_and_set_bit(AFR_F_REFUSED, &conn->flags) ? AFR_REASON_ATTACH_BAD : 0;
 	}

@@ -25,7 +25,10 @@ void afr_attach_refuse(struct afr_conn *conn, enum afr_reason reason);
 /* client */
 void afr_attach_refused(struct afr_conn *conn, u32 reason);
 
-/* both ends, when leaving a link: first close the epoch, then release everything else */
+/*
+ * Both ends, when leaving a link: first close the epoch, then release everything else. Only
+ * continue_on_tcp() calls the third function, after the other two.
+ */
 u64 afr_attach_close_epoch(struct afr_conn *conn, bool resume);
 void afr_attach_end(struct afr_conn *conn);
 void afr_attach_note_left(struct afr_conn *conn, enum afr_reason reason);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Joins connections to a link, posts their writes, and removes them from the link.
+ * Joins connections to a link, posts their writes and DETACH, and removes them from the link.
  *
  * link_queue.c explains why no wake-up is lost, and why leaving waits for a grace period.
  */
@@ -100,7 +100,7 @@ static bool down_runs(struct afr_link *link, const struct afr_channel *channel)
  * reused as long as the link exists, and messages of the peer for that id are ignored. The caller
  * must set this unless the peer's DETACH was polled, down() was called, the peer has refused the
  * attach, or the id was never sent to the peer (PE5). When half of all ids are retired, the link
- * is taken down, and a new one takes its place.
+ * is taken down.
  *
  * After return, no upcall runs or will be made, except for a down() that called this function.
  *
@@ -127,7 +127,7 @@ void afr_channel_leave(struct afr_channel *channel)
 	if (channel->id_retired && ++link->members.retired > AFR_CHANNEL_MAX / 2)
 		afr_link_queue_fail(link, AFR_REASON_LINK_DETACH_TIMEOUT);
 	spin_unlock_bh(&link->lock);
-	if (channel->id_retired)	/* replaces an entry, so needs no memory */
+	if (channel->id_retired)	/* the store replaces an entry, so it needs no memory */
 		xa_store(&link->members.ids, channel->id, xa_mk_value(0), GFP_KERNEL);
 	else
 		xa_erase(&link->members.ids, channel->id);
@@ -151,7 +151,7 @@ static int admit(struct afr_channel *channel, bool leaves)
 	if (link->state != AFR_LINK_UP)
 		return -ENOTCONN;
 	if (!list_empty(&channel->waiting)) {
-		/* only the first time: a channel that asks again keeps its turn */
+		/* the first DETACH moves the channel; when it asks again, it keeps its turn */
 		if (leaves && !channel->leaves)
 			list_move_tail(&channel->waiting, &link->sq.detach_waiters);
 		channel->leaves |= leaves;
@@ -189,9 +189,9 @@ static struct afr_link_send send_for(const struct afr_channel *channel,
  *
  * Context: process or softirq, under the caller's tx lock, so that cursors are posted in the order
  * in which they were sampled (B10).
- * Return: 0; -EAGAIN: no credit or send slot is left for @channel, and kick() will follow, or
- * pacing holds back the bulk, and paced() will follow; -ENOTCONN: the link is dying or dead, and
- * down() will follow.
+ * Return: 0; -EAGAIN: no credit or send slot is left for @channel (wait for kick()), or pacing
+ * holds back the bulk (wait for paced()); -ENOTCONN: the link is dying or dead, and down() will
+ * follow or was called.
  */
 int afr_channel_write(struct afr_channel *channel, const struct afr_write *w)
 {
@@ -232,8 +232,8 @@ int afr_channel_write(struct afr_channel *channel, const struct afr_write *w)
  * detached() follows when DETACH has completed.
  *
  * Context: process or softirq, under the caller's tx lock.
- * Return: 0; -EAGAIN: call again from kick(), which will follow; or -ENOTCONN: the link is dying or
- * dead, down() will follow.
+ * Return: 0; -EAGAIN: call again from kick(); or -ENOTCONN: the link is dying or dead, and down()
+ * will follow or was called.
  */
 int afr_channel_detach(struct afr_channel *channel)
 {

@@ -29,7 +29,7 @@ struct afr_channel_ops {
 	void (*detached)(struct afr_channel *channel);
 	/* Softirq. A write with afr_write.report set has completed. */
 	void (*written)(struct afr_channel *channel);
-	/* Softirq. The write or DETACH that was refused with -EAGAIN may be posted now. */
+	/* Softirq. The write or DETACH that found no credit or slot may be posted now. */
 	void (*kick)(struct afr_channel *channel);
 	/* Softirq. Like kick(), for bulk that pacing has held back. */
 	void (*paced)(struct afr_channel *channel);
@@ -52,7 +52,7 @@ struct afr_channel {
 	struct afr_link	*link;		/* referenced by the channel while joined */
 	u16		id;		/* local id, in the immediates that the peer sends */
 	u16		peer_id;	/* id at the peer, in the immediates that this end sends */
-	bool		id_retired;	/* leaving without the peer's DETACH: never reuse @id */
+	bool		id_retired;	/* the peer may still use @id: the link never reuses it */
 	/* private to the link layer, except that the connection worker reads @joined */
 	bool		joined;
 	bool		ended;		/* the peer's DETACH was polled */

@@ -6,8 +6,9 @@
  *   connection (E1, PE4). One-way connections end differently, see run_one_way().
  * - By abort: this end resets TCP, leaves the link and finishes the connection.
  *
- * When its socket is closed, a connection becomes an orphan, and gets a time limit. When that is
- * over, run_orphan() aborts the connection or, if only the peer's TCP has to end, finishes it.
+ * When its socket is closed, a connection becomes an orphan and gets a time limit. The limit is
+ * renewed while the peer takes bytes. When it expires, run_orphan() aborts the connection or, if
+ * nothing is missing but the end of the peer's TCP stream, finishes it.
  */
 #include "close.h"
 
@@ -70,8 +71,8 @@ static bool early_waits(const struct afr_conn *conn)
  * @conn: connection
  *
  * Without the answer the peer's channel id is unknown, so DETACH cannot be sent, and the peer would
- * wait for it in vain. For HELLO see early_waits(). An abort that this end decided on can wait; one
- * because of a protocol violation or a dead TCP connection cannot.
+ * wait for it in vain. For HELLO see early_waits(). Only an abort because of close() or shutdown()
+ * waits, and only while this end still reads from TCP.
  *
  * Context: connection worker.
  * Return: true while the abort has to wait; the worker still reads HELLO and frames then.
@@ -137,13 +138,13 @@ void afr_close_tcp_eof(struct afr_conn *conn, int err)
 	spin_unlock_bh(&conn->rx.lock);
 	set_bit(AFR_F_TCP_EOF, &conn->flags);
 	/*
-	 * However TCP ended, it is no error if all bytes of the peer have been received, and
+	 * No abort, no matter how TCP ended, if the peer's whole stream has been received, and
 	 * either the peer has acknowledged FIN or the send direction is not framed.
 	 */
 	if (complete && afr_conn_tx_mode(conn) != AFR_MODE_FRAMED) {
-		if (err)	/* for the program: the worker does not read again */
+		if (err)	/* the worker's read has cleared TCP's error: restore it */
 			cmpxchg(&conn->tcp->sk->sk_err, 0, -err);
-		afr_conn_changed(conn);		/* poll() reports TCP's errors from here on */
+		afr_conn_changed(conn);		/* wake pollers: poll() may report TCP errors */
 	}
 	if (complete && (afr_send_done(conn) || afr_conn_tx_mode(conn) != AFR_MODE_FRAMED))
 		return;
@@ -239,10 +240,11 @@ static bool renew_orphan_timer(struct afr_conn *conn)
 }
 
 /*
- * Called when the peer of an orphan has received everything, but has not ended its own direction,
- * which may take long. Such an orphan must not use up its namespace's limit for orphans that still
- * deliver: it is counted against a second limit of the same size, and lives as long as a TCP socket
- * in FIN-WAIT-2 (tcp_fin_timeout, TCP_LINGER2), but not longer than orphan_timeout_ms.
+ * Called when the peer of an orphan has received everything, or TCP of a one-way orphan has ended,
+ * while the peer's stream is not known to be complete. The peer may take long to complete it, and
+ * meanwhile the orphan must not use up its namespace's limit for orphans that still deliver. So it
+ * is counted against a second limit of the same size, and lives at most as long as a TCP socket in
+ * FIN-WAIT-2 (tcp_fin_timeout, TCP_LINGER2), and at most orphan_timeout_ms.
  */
 static void orphan_delivered(struct afr_conn *conn)
 {
@@ -282,15 +284,16 @@ static void finish(struct afr_conn *conn)
 	if (test_bit(AFR_F_FINISHED, &conn->flags))
 		return;
 	afr_netns_count(conn->an->net, AFR_STAT_CONN_FINISHED);
-	afr_tcp_sock_remove(conn);	/* the TCP socket may outlive the connection */
+	afr_tcp_sock_remove(conn);	/* TCP's struct sock may outlive the connection */
 	afr_conn_finish(conn);
 	afr_conn_changed(conn);
 }
 
 /*
  * Takes the steps of an orphan: counts it, and aborts the connection if it has received bytes that
- * no program will read (PE7), or if its time is over. But if only the peer's TCP has to end then,
- * finishes the connection without a reset, as TCP does at the end of FIN-WAIT-2.
+ * no program will read (PE7), or when its time is over. But if the peer has acknowledged the local
+ * TCP FIN by then (afr_close_one_way_done()), finishes the connection without a reset, as TCP does
+ * at the end of FIN-WAIT-2.
  */
 static void run_orphan(struct afr_conn *conn)
 {
@@ -350,10 +353,13 @@ static bool both_complete(struct afr_conn *conn)
 
 /*
  * Shuts down TCP for writing, and resets it if it has dropped its FIN. tcp_send_fin() drops a FIN
- * for which it cannot allocate a packet and never retries, so both ends would keep the connection
- * until the orphan timeout. Both streams are complete here, so the reset loses no byte of them; a
+ * for which it cannot allocate a packet and never retries, so the peer would wait for TCP's FIN
+ * until its orphan timeout. Both streams are complete here, so the reset loses no byte of them; a
  * peer that has not received the last FINACK yet sees a reset (ECONNRESET) instead of an orderly
  * end.
+ *
+ * In LAST-ACK, tcp_abort() sends no reset, so the peer waits all the same; but without tcp_abort()
+ * the local TCP connection might stay for ever.
  */
 static void send_tcp_fin(struct afr_conn *conn)
 {
@@ -419,7 +425,12 @@ static void run_framed(struct afr_conn *conn)
  */
 static void run_one_way(struct afr_conn *conn)
 {
-	if (afr_conn_tx_mode(conn) == AFR_MODE_FRAMED && conn->tx.seq.fin != AFR_NO_FIN &&
+	bool sent;
+
+	spin_lock_bh(&conn->tx.lock);
+	sent = conn->tx.seq.sent == conn->tx.seq.fin;
+	spin_unlock_bh(&conn->tx.lock);
+	if (sent && afr_conn_tx_mode(conn) == AFR_MODE_FRAMED &&
 	    !test_bit(AFR_F_TCP_SHUT, &conn->flags) && afr_frame_tx_idle(conn)) {
 		kernel_sock_shutdown(conn->tcp, SHUT_WR);
 		set_bit(AFR_F_TCP_SHUT, &conn->flags);
@@ -479,8 +490,8 @@ void afr_close_run(struct afr_conn *conn)
  * afr_close_tcp_state() - get the TCP state that corresponds to the FINs sent and received
  * @conn: connection; the result makes sense only if it is negotiated
  *
- * The real TCP connection stays ESTABLISHED until both directions have ended, but programs detect a
- * half-close by TCP_INFO (RFC 9293, 3.3.2).
+ * Programs detect a half-close by the state in TCP_INFO, but the real TCP connection stays
+ * ESTABLISHED until both directions have ended. For the states see RFC 9293, 3.3.2.
  *
  * Context: any but hard irq.
  * Return: TCP_ESTABLISHED, TCP_FIN_WAIT1, ...

@@ -5,9 +5,9 @@
  * IPv4 and IPv6 share one port, so that the port sent in HELLO is right for both address families.
  * The rdma_cm ids pin the namespace (B8), so they exist only while it has AF_RDMA sockets.
  *
- * On each device, rdma_cm calls the handler for the requests of all peers one after the other; so
- * the handler only checks the form of a request, copies and queues it. The number of pending
- * requests is bounded (link_requests_max).
+ * On each device and for each address family, rdma_cm calls the handler for the requests of all
+ * peers one after the other; so the handler only checks the form of a request, copies and queues
+ * it. The number of pending requests is bounded (link_requests_max).
  *
  * For the lock order see afrdma-internals.rst. afr_net.lock is held while listeners are created,
  * but not while afr_cm_listener_put() destroys them. rdma_cm handlers do not take afr_net.lock.
@@ -34,9 +34,9 @@
 struct afr_cm_listener {
 	struct afr_net		*an;
 	unsigned int		users;
-	/* set by afr_cm_listener_port(), which only servers call: clients need no listener */
+	/* afr_cm_listener_port(), which only servers call, sets the members below */
 	struct workqueue_struct	*wq;		/* runs request_work() */
-	struct rdma_cm_id	*id4, *id6;	/* id6 is NULL without IPv6 */
+	struct rdma_cm_id	*id4, *id6;	/* id6 stays NULL if IPv6 fails */
 	u16			port;
 };
 
@@ -111,10 +111,13 @@ static struct request *new_request(struct afr_cm_listener *s, struct rdma_cm_id 
 	const struct afr_wire_cm_req *req = param->private_data;
 	struct request *r;
 
-	/* the local queue pair would use the peer's counts; rnr_retry_count 7 means forever */
+	/*
+	 * The local queue pair would use the peer's counts. An rnr_retry_count of 7 means forever;
+	 * rxe takes a retry_count of 7 as forever, too.
+	 */
 	if (param->retry_count > AFR_CM_RETRIES || param->rnr_retry_count > AFR_CM_RETRIES)
 		return NULL;
-	/* except on iWARP, private data always has the full length, padded with zeros (R6) */
+	/* except on iWARP, private data arrives padded with zeros to its maximum length (R6) */
 	if (!req || param->private_data_len < sizeof(*req) ||
 	    be32_to_cpu(req->magic) != AFR_CM_MAGIC ||
 	    memchr_inv(req + 1, 0, param->private_data_len - sizeof(*req)))
@@ -181,9 +184,10 @@ static struct rdma_cm_id *listen(struct afr_cm_listener *s, struct sockaddr *add
 }
 
 /*
- * Creates the listeners for IPv4 and IPv6 on one port, which rdma_cm chooses. Returns 0;
- * -EADDRINUSE if a TCP socket uses that port on IPv4 or IPv6 (siw and erdma bind a TCP socket to
- * it), so that the caller should try again; or another error.
+ * Creates the listeners for IPv4 and IPv6 on one port, which rdma_cm chooses. Returns -EADDRINUSE
+ * if a TCP socket uses that port on IPv4 or IPv6 (siw and erdma bind a TCP socket to it): then the
+ * caller should try again. Returns another error if there can be no listener for IPv4, and 0
+ * otherwise: IPv6 is optional.
  */
 static int try_listen(struct afr_cm_listener *s)
 {
@@ -258,7 +262,7 @@ u16 afr_cm_listener_port(struct afr_net *an, sa_family_t family)
  * Once it has been started, afr_cm_listener_port() may be called from any process context.
  *
  * Context: process.
- * Return: true while there is a listener.
+ * Return: true from the start on, until afr_cm_listener_put() drops the last user.
  */
 bool afr_cm_listener_started(struct afr_net *an)
 {
@@ -288,7 +292,7 @@ static struct afr_cm_listener *new_listener(struct afr_net *an)
  * Does not start the listener: afr_cm_listener_port() does.
  *
  * Context: process.
- * Return: true; false without memory: then the socket has no listener, and must not put it.
+ * Return: true; false without memory: then do not call afr_cm_listener_put() for the socket.
  */
 bool afr_cm_listener_get(struct afr_net *an)
 {

@@ -22,8 +22,9 @@ static atomic64_t last_id;
 static void (*worker_fn)(struct afr_conn *conn);
 
 /*
- * All connections by id. Lookups take a reference under xa_lock, and find no connection whose last
- * reference is gone; release_closed() erases the entry before it frees anything.
+ * Connections by id, from afr_conn_create() on. Lookups take a reference under xa_lock, and find
+ * no connection whose last reference is gone; release_closed() erases the entry before it frees
+ * anything.
  */
 static DEFINE_XARRAY(conns);
 
@@ -65,10 +66,12 @@ static bool try_lock_run(struct afr_conn *conn)
  * hostile: steps to and from a link wait for acknowledgements of the peer (afrdma_attached), and
  * work items of connections with a direction in fallback mode, or about to be, wait for calls that
  * hold lock_sock() of the TCP socket (afrdma_fallback). Each kind can exhaust the workers of its
- * own queue only. The work items of the third queue (afrdma), which read what connections receive
- * over TCP, must wait for neither. If worker.mutex is taken, by run_link_work() or by a thread of
- * a program that runs the worker inline and may get no processor time, they return, and are queued
- * again when it is unlocked.
+ * own queue only. The work items of the third queue (afrdma) read what connections receive over
+ * TCP, and must wait for neither peer nor program.
+ *
+ * run_link_work() may hold worker.mutex for long, and so may a thread of a program that runs
+ * the worker inline and gets no processor time. So run_work() only tries to lock the mutex. If
+ * that fails, the holder queues the work item again when it unlocks the mutex.
  */
 static void run_work(struct work_struct *work)
 {
@@ -166,7 +169,7 @@ void afr_conn_create(struct afr_conn *conn, struct socket *tcp)
 	WARN_ON_ONCE(xa_err(xa_store(&conns, conn->id, conn, GFP_KERNEL)));
 }
 
-/* Frees the connection. If it fell back to TCP, sock_release() may wait as SO_LINGER demands. */
+/* Frees the connection. If SO_LINGER is set on the TCP socket, sock_release() may wait. */
 static void release_closed(struct kref *ref)
 {
 	struct afr_conn *conn = container_of(ref, struct afr_conn, ref);
@@ -195,7 +198,7 @@ static void release(struct kref *ref)
 {
 	struct socket *tcp = container_of(ref, struct afr_conn, ref)->tcp;
 
-	if (tcp && tcp->sk->sk_lingertime)	/* 0 requests a reset, and no waiting */
+	if (tcp && tcp->sk->sk_lingertime)	/* SO_LINGER of 0 resets, and never waits */
 		sock_reset_flag(tcp->sk, SOCK_LINGER);
 	release_closed(ref);
 }
@@ -216,7 +219,7 @@ void afr_conn_put(struct afr_conn *conn)
 
 /**
  * afr_conn_put_closed() - drop the reference of the AF_RDMA socket in close()
- * @conn: connection; if it fell back, the release of its TCP socket may wait (SO_LINGER)
+ * @conn: connection; the release of its TCP socket may wait (SO_LINGER)
  *
  * Context: process.
  */
@@ -314,8 +317,9 @@ void afr_conn_schedule_link(struct afr_conn *conn)
  * afr_conn_run() - run the worker inline, unless it already runs or the connection is not detached
  * @conn: connection, the caller holds a reference
  *
- * In these cases a work item is scheduled instead. A thread of a program may get no processor time
- * while it holds worker.mutex, and then nothing could answer a peer that leaves the link.
+ * In both cases a work item is scheduled instead. The reason for the second case: a thread of a
+ * program may get no processor time while it holds worker.mutex, and then nothing could answer a
+ * peer that leaves the link.
  *
  * Context: process, without any lock.
  */
@@ -415,7 +419,7 @@ void afr_conn_schedule_delayed(struct afr_conn *conn, unsigned long delay)
  * @which: timer
  * @ms: milliseconds from now, 0 stops it
  *
- * Context: connection worker, or before it first runs.
+ * Context: connection worker, or the caller of afr_conn_start().
  */
 void afr_conn_timer(struct afr_conn *conn, enum afr_timer which, unsigned int ms)
 {
@@ -469,7 +473,7 @@ void afr_conn_abort(struct afr_conn *conn, enum afr_reason reason)
 
 /**
  * afr_conn_finish() - stop the worker for good, and drop the active reference
- * @conn: connection for which nothing is left to do
+ * @conn: connection for which the worker has nothing left to do
  *
  * Context: connection worker.
  */

@@ -85,12 +85,15 @@ enum afr_conn_flag {
 	AFR_F_ABORT_REPORTED,	/* the AF_RDMA socket has got the error of the abort */
 	AFR_F_TCP_SHUT,		/* TCP was shut down for writing */
 	AFR_F_TCP_EOF,		/* no more bytes are read from TCP */
-	AFR_F_FINISHED,		/* nothing is left to do */
+	AFR_F_FINISHED,		/* set by afr_conn_finish(): no further run of the worker begins */
 	AFR_F_ORPHAN,		/* the AF_RDMA socket was closed */
 	AFR_F_ORPHAN_SEEN,	/* the worker has handled the close */
 	AFR_F_ORPHAN_COUNTED,	/* counted in an->orphans, as one of orphans_max */
 	AFR_F_ORPHAN_DONE,	/* the peer has received all: counted in an->orphans_done instead */
-	/* BLOCKED was requested; cleared by a cursor from the peer, or if BLOCKED is not sent */
+	/*
+	 * BLOCKED was requested. Cleared when a frame reports the peer's cursor, when an immediate
+	 * reports a new one, or if the direction is not blocked any more when BLOCKED is built.
+	 */
 	AFR_F_BLOCKED_SENT,
 	/* the peer has left the current epoch, was never in it, or its ATTACH was refused */
 	AFR_F_PEER_LEFT,
@@ -102,7 +105,7 @@ enum afr_conn_flag {
 	AFR_F_RETRY_NOW,	/* the administrator or the program requests an attach now */
 	AFR_F_LEAVE_LINK,	/* leaving a link that stays up, to continue on TCP */
 	AFR_F_STALLED,		/* receive ring without space or page: reads schedule the worker */
-	AFR_F_RINGS_CHARGED,	/* unpinned, still charged: reads and sends schedule the worker */
+	AFR_F_RINGS_CHARGED,	/* unpinned rings may hold charged pages: afr_conn_rings_freed() */
 	AFR_F_FLUSH,		/* send pending frames that wait to be piggybacked, too */
 	AFR_F_TCP_FULL,		/* a frame waits for sk_write_space */
 	/*
@@ -112,17 +115,19 @@ enum afr_conn_flag {
 	AFR_F_RESCHEDULE,
 	/* a run of the worker has left steps to worker.link_work: schedule it */
 	AFR_F_RESCHEDULE_LINK,
-	AFR_F_INLINE,		/* a thread of a program runs the worker (afr_conn_run()) */
+	AFR_F_INLINE,		/* afr_conn_run() runs the worker, in a thread of a program */
 	AFR_F_RUN_INLINE,	/* a call counted in worker.readers has to run the worker */
 	AFR_F_NO_PAGES,		/* senders wait: there was no page for the send ring */
 	AFR_F_NO_MEMORY,	/* with NO_PAGES: allocation failed, retry at tx.retry_at */
 	AFR_F_NOSPACE,		/* a sender or poller waits for space, or for the mode: wake it */
 	/*
-	 * server: send() takes no more bytes while the send direction is undecided; those in the
-	 * send ring go to TCP unframed, or are dropped if the time of an orphan is over
+	 * server: send() takes no more bytes while the send direction is undecided. The bytes in
+	 * the send ring go to TCP unframed, unless TCP fails or the connection is aborted first.
+	 * Set when the direction begins to fall back, and to abort an orphan that waits for HELLO.
 	 */
 	AFR_F_NO_EARLY_TX,
-	AFR_F_TCP_SHUTTING_DOWN,	/* this end shuts down TCP: ignore TCP's state changes */
+	/* set while shut_tcp() shuts down TCP: TCP's state changes do not run the worker then */
+	AFR_F_TCP_SHUTTING_DOWN,
 	AFR_F_END_REPORTED,	/* SIGIO was sent for the end of the stream */
 	AFR_F_PASSIVE_CLOSE,	/* the peer's whole stream had come before this end sent FIN */
 	AFR_F_DEVICE_ADDED,	/* a device was added: a server sends SERVICE, a client retries */
@@ -193,13 +198,14 @@ struct afr_conn_tx {
 	bool			busy;	/* a sender is copying bytes behind seq.written */
 	/* most bytes of one RDMA write; like @msgs, set under lock_sock() of the AF_RDMA socket */
 	u32			piece;
-	bool			corked;	/* small writes wait until the one in flight completes */
+	bool			corked;	/* post no small write now: one is in flight */
 	bool			more;	/* MSG_MORE or TCP_CORK: a few bytes may wait for more */
-	unsigned long		more_end;	/* when @more ends (jiffies) */
-	unsigned long		retry_at;	/* jiffies, with AFR_F_NO_MEMORY */
+	unsigned long		more_end;	/* jiffies; from then on @more has no effect */
+	/* jiffies; with AFR_F_NO_MEMORY: when senders that wait for a page try again */
+	unsigned long		retry_at;
 	/* no write before this time (jiffies64) is latency-sensitive */
 	u64			bulk_end;
-	/* writes with bytes since bytes of the peer last landed, counted up to STREAM_WRITES */
+	/* RDMA writes with data since data of the peer last landed; at most STREAM_WRITES */
 	u8			writes_since_rx;
 	u64			bytes[2];	/* by enum afr_where */
 	u32			msgs;	/* written under lock_sock() of the AF_RDMA socket */
@@ -208,15 +214,19 @@ struct afr_conn_tx {
 /* Outgoing frames. Under @mutex, unless noted. */
 struct afr_conn_out {
 	struct mutex		mutex;	/* protects this struct; only its holder writes frames */
-	/* a bit per frame type: set without a lock, cleared under tx.lock (HELLO: @mutex) */
+	/*
+	 * Bits of HELLO and of the control frames that wait to be written. No lock is needed to
+	 * set them. They are cleared under tx.lock, that of HELLO under @mutex.
+	 */
 	unsigned long		pending;
-	u8			buf[sizeof(struct afr_wire_hello)];	/* HELLO or a frame head */
+	/* HELLO, or a frame; the stream bytes of DATA stay in the send ring */
+	u8			buf[sizeof(struct afr_wire_hello)];
 	u16			len, done;	/* bytes in @buf, and how many TCP has taken */
 	/* stream bytes, in the frame or to be sent unframed, that TCP still has to take */
 	u32			data;
 	bool			more;	/* another frame probably follows at once */
 	bool			held;	/* TCP may still hold back bytes sent with MSG_MORE */
-	bool			oob;	/* @data is one urgent early byte, to be sent unframed */
+	bool			oob;	/* @data is an urgent byte to be sent unframed: MSG_OOB */
 };
 
 /* Receive direction. Under @lock; for the pages of @mem see ring_mem.h. */
@@ -229,7 +239,10 @@ struct afr_conn_rx {
 	u64			refused_from;	/* with AFR_F_RX_REFUSED: first offset refused */
 	u64			urgent;		/* urgent offset, or AFR_NO_URGENT */
 	u64			urgent_ack;	/* offset for the next URGENTACK */
-	/* offset of a replaced urgent byte; without SO_OOBINLINE the next read skips that byte */
+	/*
+	 * Offset of a byte that was urgent and next to be read when a later urgent offset came:
+	 * without SO_OOBINLINE, a read skips that byte. AFR_NO_URGENT if there was none.
+	 */
 	u64			urgent_skip;
 	bool			urgent_read;	/* recv(MSG_OOB) has read the byte at @urgent */
 	bool			credit_imm;	/* send cursors in immediates, not CREDIT (PC3) */
@@ -244,20 +257,25 @@ struct afr_conn_in {
 };
 
 /*
- * The attach to a link. Written by the worker only, unless noted; other threads read it under
- * tx.lock, and @state without a lock, too. Exceptions: the link group sets @link and @link_reason
- * by joined(), before AFR_F_JOINED. group.c protects @join, and ring_quota.c protects @quota. A
- * thread that sends frames, and so holds out.mutex, sets @frame_end and @frame_step with ATTACH or
- * ATTACHED, and may advance @frame_step with any frame. The worker may advance it, too, and resets
- * it for a new epoch, both without out.mutex.
+ * The attach to a link. Only the worker writes the members, unless noted; other threads read them
+ * under tx.lock, and @state without a lock, too. Exceptions:
+ * - The link group calls joined(), which sets @link and @link_reason, and then AFR_F_JOINED.
+ * - group.c protects @join, and ring_quota.c protects @quota.
+ * - The holder of out.mutex sets @frame_end and @frame_step when it builds ATTACH or ATTACHED, and
+ *   may advance @frame_step later. The worker may advance @frame_step, too, and resets it for a
+ *   new epoch; it does not take out.mutex for that.
  */
 struct afr_conn_attach {
 	u8			state;		/* enum afr_attach_state */
-	u8			tries;		/* how far the back-off has gone, see back_off() */
+	u8			tries;		/* how far back_off() of attach.c has gone */
 	bool			counted;	/* against attaches_max */
 	bool			detach_due;	/* DETACH is to be posted; under tx.lock */
-	bool			detach_posted;	/* or cannot be posted; under tx.lock */
-	/* from ATTACHED until this end leaves the link or the link is lost; under tx.lock */
+	/* DETACH was posted, or leave_unanswered() has skipped it; under tx.lock */
+	bool			detach_posted;
+	/*
+	 * Data and cursors may be posted: from the frame ATTACHED, built by the server or received
+	 * by the client, until this end leaves or loses the link. Under tx.lock.
+	 */
 	bool			may_post;
 	unsigned long		since;		/* when AFR_ATTACHED was reached (jiffies) */
 	struct afr_join		join;
@@ -272,12 +290,13 @@ struct afr_conn_attach {
 	struct afr_channel	channel;	/* see channel.h */
 	struct afr_mr		*snd_mr, *rcv_mr;
 	struct afr_ring_quota	quota;		/* charge for the pages of both rings */
-	struct afr_mr_view	snd_view;	/* under tx.lock once attached */
+	struct afr_mr_view	snd_view;	/* view of @snd_mr, for posting writes */
 	u64			peer_addr;	/* these three: from ATTACH or ATTACHED */
 	u32			peer_rkey, peer_span;
 	u32			resume_epoch;	/* for RESUME */
 	u32			resume_reason;	/* for RESUME; under tx.lock */
-	u32			peer_left;	/* reason in RESUME, if the peer left first; or 0 */
+	/* reason in a RESUME of the peer that came before this end was detached, or 0 */
+	u32			peer_left;
 	u64			move_start;	/* for MOVE; under tx.lock */
 	struct afr_frame	request;	/* server: the ATTACH to answer */
 	u32			answer;		/* server: reason in ATTACHED, 0 = accepted */
@@ -304,9 +323,9 @@ struct afr_conn {
 	unsigned long		flags;		/* enum afr_conn_flag, by atomic bit operations */
 
 	/*
-	 * Result of the handshake and HELLO, except that the ports may change later (SERVICE), and
-	 * that each attach of a client sets peer.mtu. Written while TCP connects, accepts or
-	 * disconnects, and otherwise by the worker; read anywhere.
+	 * Result of the handshake and HELLO. The ports of the cm listeners may change later
+	 * (SERVICE), and each attach of a client sets peer.mtu. Written while TCP connects,
+	 * accepts or disconnects, and otherwise by the worker; read anywhere.
 	 */
 	bool			server;
 	u8			tx_mode;	/* enum afr_mode: store-release, load-acquire */
@@ -319,7 +338,8 @@ struct afr_conn {
 	u8			abort_reason;	/* enum afr_reason; the first one stays */
 	u32			reason;		/* why not on RDMA; maybe with AFR_REASON_PEER */
 	u8			policy;		/* enum afrdma_rdma: the program's choice */
-	u64			orphan_sum;	/* delivered() when AFR_T_ORPHAN was started */
+	/* delivered() after the close of the socket, or when AFR_T_ORPHAN last expired */
+	u64			orphan_sum;
 	u32			moves;		/* path changes of the send direction */
 
 	struct afr_conn_worker	worker;
@@ -478,9 +498,9 @@ static inline bool afr_conn_aborted(const struct afr_conn *conn)
 }
 
 /*
- * Whether the connection worker uses the TCP socket, or may soon. It does not before connect() or
- * accept(), nor once the connection has fallen back to TCP or has finished. The result stays true,
- * though, for a connection that was aborted before its send direction was decided.
+ * Whether the connection worker uses the TCP socket, or may soon. False before connect() or
+ * accept(), and once the connection has fallen back to TCP or has finished. Exception: if the
+ * connection was aborted while its send direction was undecided, the result stays true.
  */
 static inline bool afr_conn_uses_tcp(const struct afr_conn *conn)
 {

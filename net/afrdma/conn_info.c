@@ -34,7 +34,7 @@ static u8 conn_mode(const struct afr_conn *conn)
 	return tx == rx ? AFRDMA_MODE_FRAMED : AFRDMA_MODE_HALF;
 }
 
-/* Sets the inode of the AF_RDMA socket, or reports that the connection is an orphan. */
+/* Stores the inode of the AF_RDMA socket in @info, or that the connection is an orphan. */
 static void info_sock(struct afr_conn *conn, struct afr_conn_info *info)
 {
 	struct sock *sk;
@@ -113,7 +113,7 @@ static void info_fallback(const struct afr_conn *conn, struct afr_conn_info *inf
 	u64 received;
 
 	smp_rmb();	/* TCP counts FIN, and sets the flag afterwards */
-	received = READ_ONCE(tp->bytes_received);	/* 0 after a disconnect */
+	received = READ_ONCE(tp->bytes_received);	/* 0 if TCP was disconnected meanwhile */
 	if (afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK)
 		info->tx_bytes[AFR_ON_TCP] = READ_ONCE(tp->bytes_sent) -
 					     READ_ONCE(tp->bytes_retrans);
@@ -168,9 +168,10 @@ void afr_conn_info(struct afr_conn *conn, struct afr_conn_info *info)
  * afr_conn_info_path_mtu() - get the size of the largest packet that the TCP connection sends
  * @conn: connection
  *
- * TCP knows this size from the route, ICMP, the peer's MSS, or its own probes. A program can make
- * the MSS small (TCP_MAXSEG), but other connections share the link: a size below the minimum MTU
- * of IPv6 counts only if it comes from the route or ICMP.
+ * On RoCE, the result limits the packets of a new link (limit_mtu()). TCP knows the size from the
+ * route, ICMP, the peer's MSS, or its own probes. A program can make the MSS small (TCP_MAXSEG),
+ * but other connections will share the link, so a size below the minimum MTU of IPv6 counts only
+ * if it comes from the route or ICMP.
  *
  * Context: process.
  * Return: bytes.

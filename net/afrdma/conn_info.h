@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Information about connections, for netlink dumps (smctl), AFRDMA_INFO and attaches. */
+/* Information about connections, for netlink dumps (smctl), AFRDMA_INFO, HELLO and attaches. */
 #ifndef AFR_CONN_INFO_H
 #define AFR_CONN_INFO_H
 

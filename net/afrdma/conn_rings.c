@@ -2,20 +2,21 @@
 /*
  * Pages of the rings of a connection.
  *
- * Limits refuse a page only to a ring that is not pinned and already has AFR_RING_MEM_MIN bytes of
- * pages. The producer (the sender or the worker) then frees the empty pages of its ring, and tries
- * again if fewer than that remain. Otherwise it waits until bytes are consumed, which frees more
- * pages of this ring: the path consumes the bytes of the send ring, and the program those of the
- * receive ring. For the receive ring, the worker also tries again after AFR_RING_MEM_LIMIT_MS, in
- * case other rings have freed pages.
+ * The limits on rings on TCP (ring_mem.c) refuse a page only to a ring that is not pinned and
+ * already has AFR_RING_MEM_MIN bytes of pages. The producer (the sender or the worker) then frees
+ * the empty pages of its ring. If the ring now has less than AFR_RING_MEM_MIN bytes of pages, or
+ * was pinned meanwhile, the producer tries again. Otherwise it waits until bytes of the ring are
+ * consumed, which frees more of its pages: the path consumes the bytes of the send ring, and the
+ * program those of the receive ring. The sender is also woken when its ring is pinned, and the
+ * worker also tries again after AFR_RING_MEM_LIMIT_MS, in case other rings have freed pages.
  */
 #include "conn_rings.h"
 
 #include <net/sock.h>
 
 /*
- * Frees the empty pages of the send ring. Returns true if the sender must wait nevertheless, until
- * bytes leave the ring: then the path will wake it. Sets @freed if the pages may have been charged.
+ * Frees the empty pages of the send ring, and sets @freed if they may have been charged. Returns
+ * true if the sender still has to wait for a page: then afr_conn_rings_wake_sender() wakes it.
  */
 static bool snd_starved(struct afr_conn *conn, bool *freed)
 {
@@ -46,9 +47,8 @@ static void rcv_no_memory(struct afr_conn *conn)
 }
 
 /*
- * Frees the empty pages of the receive ring. If the worker must wait nevertheless, until the
- * program reads, returns true and wakes the program, which may be waiting for more bytes than the
- * ring has pages for.
+ * Frees the empty pages of the receive ring. If the worker still has to wait for a page, returns
+ * true and wakes the program, which may be waiting for more bytes than the ring has pages for.
  */
 static bool rcv_starved(struct afr_conn *conn)
 {
@@ -229,10 +229,10 @@ void afr_conn_rings_freed(struct afr_conn *conn)
  * afr_conn_rings_snd_charged() - are pages of the unpinned send ring still charged?
  * @conn: connection
  *
- * A thread that frees pages of the ring and does not uncharge them itself calls this before it
- * frees them, in the same critical section of tx.lock, so that the rings are not unpinned between
- * the call and the freeing. afr_send_copy() calls it after it has cleared tx.busy, which may have
- * kept pages from being freed when the rings were unpinned.
+ * snd_starved() and data_taken() call this before they free pages of the ring, in the same
+ * critical section of tx.lock, so that the rings are not unpinned between the call and the
+ * freeing. afr_send_copy() calls it after it has cleared tx.busy, which may have kept pages from
+ * being freed when the rings were unpinned.
  *
  * Context: any.
  * Return: true if so: then the worker has to run (afr_conn_rings_freed()), but not before the

@@ -3,11 +3,12 @@
  * RDMA devices: an ib_client with one object per device.
  *
  * The RDMA core notifies its clients of a removal in the reverse order of their registration: this
- * client before rdma_cm, whose listeners still deliver requests for the device (B12). So every user
- * takes a reference on the device object before it creates anything on the device;
- * afr_device_get() returns none once the removal has begun.
+ * client before rdma_cm, whose listeners still deliver requests for the device (B12). So every
+ * user takes a reference on the device object before it creates anything on the device, and the
+ * removal waits until the last reference is dropped. afr_device_get() returns no reference once
+ * the removal has begun.
  *
- * Locks: devices_lock is a leaf; it is not held while a removal waits.
+ * Locks: devices_lock is a leaf; the removal does not hold it while it waits.
  */
 #include <linux/completion.h>
 #include <linux/list.h>

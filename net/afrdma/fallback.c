@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Why a connection is on TCP: what denies RDMA, which step failed, what the peer reported. */
+/*
+ * Why a connection is on TCP: what denies RDMA, which step failed, what the peer reported. Also
+ * makes a connection that was not started fall back to TCP.
+ */
 #include "fallback.h"
 
 #include <net/sock.h>

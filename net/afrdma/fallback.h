@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Why a connection is on TCP. The reason is kept in conn->reason, with AFR_REASON_PEER if the peer
- * reported it.
+ * Why a connection is on TCP; and the fallback of a connection that was not started. The reason is
+ * kept in conn->reason, with AFR_REASON_PEER if the peer reported it.
  */
 #ifndef AFR_FALLBACK_H
 #define AFR_FALLBACK_H

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Receives frames from TCP: reads heads, passes each frame to its handler, and reads the bytes of
- * DATA into the receive ring. Bytes for which the ring has no space or page stay in TCP.
+ * Receives frames from TCP: reads header and fixed body of each frame, passes the frame to its
+ * handler, and reads the bytes of DATA into the receive ring. Bytes for which the ring has no
+ * space or page stay in TCP.
  */
 #include <linux/bvec.h>
 #include <linux/mm.h>
@@ -121,7 +122,10 @@ static int (*const handlers[])(struct afr_conn *conn, const struct afr_frame *fr
 	[AFR_FRAME_SERVICE]	= afr_move_rx_service,
 };
 
-/* Handles a frame whose head is complete. Returns 0, or the AFR_REASON_* for an abort. */
+/*
+ * Handles a frame whose header and fixed body were read. Returns 0, or the AFR_REASON_* for an
+ * abort.
+ */
 static int on_frame(struct afr_conn *conn, const struct afr_frame *frame)
 {
 	afr_netns_count(conn->an->net, AFR_STAT_FRAMES_RECEIVED);
@@ -227,7 +231,7 @@ static int data_into_ring(struct afr_conn *conn, u32 len)
 	int backed;
 
 	backed = afr_conn_rings_back_rcv(conn, len);
-	if (backed < 0) {	/* the bytes stay in TCP; another socket may free pages later */
+	if (backed < 0) {	/* the bytes stay in TCP; later there may be a page for them */
 		afr_conn_timer(conn, AFR_T_PAGE_RETRY,
 			       backed == -ENOMEM ? AFR_RING_MEM_RETRY_MS : AFR_RING_MEM_LIMIT_MS);
 		return -EAGAIN;
@@ -295,7 +299,7 @@ bool afr_frame_rx_may_read(struct afr_conn *conn)
 }
 
 /**
- * afr_frame_rx_run() - read and handle frames, as many as TCP has and the budget allows
+ * afr_frame_rx_run() - read and handle frames from TCP, as far as ring and budget allow
  * @conn: connection, receive direction framed
  *
  * Context: connection worker.

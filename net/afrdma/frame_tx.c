@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Outgoing frames: control frames, and DATA, which is the TCP path. They are built one at a time
- * into conn->out and written to the TCP socket without waiting for space. If TCP does not take all
- * bytes of a frame, sk_write_space schedules the worker, which writes the other bytes.
+ * Sends on TCP: HELLO, control frames, and DATA, which is the TCP path; also early bytes, see
+ * next_early(). Frames are built one at a time into conn->out and written to the TCP socket
+ * without waiting for space. If TCP does not take all bytes of a frame, sk_write_space schedules
+ * the worker, which writes the rest. Before a frame is built, the send direction may enter the
+ * link (try_move()).
  */
 #include "frame_tx.h"
 
@@ -41,7 +43,7 @@ static bool build_resume(struct afr_conn *conn, struct afr_frame *frame)
 	frame->resume.epoch = conn->attach.resume_epoch;
 	frame->resume.reason = conn->attach.resume_reason;
 	spin_lock(&conn->rx.lock);
-	/* current offsets: DATA below S may have arrived and been read since the epoch closed */
+	/* current offsets: DATA may have arrived and been read since the epoch was closed */
 	frame->resume.received = conn->rx.seq.visible;
 	frame->resume.consumed = afr_rx_report(&conn->rx.seq);
 	spin_unlock(&conn->rx.lock);
@@ -54,7 +56,8 @@ static void resume_built(struct afr_conn *conn, const struct afr_frame *frame)
 	spin_lock(&conn->rx.lock);
 	afr_conn_set_credit_imm(conn, false);	/* CREDIT may be sent again, behind RESUME (PC3) */
 	spin_unlock(&conn->rx.lock);
-	afr_conn_schedule(conn);	/* the next epoch may begin, even if no frame arrives */
+	/* the next attach may begin: afr_attach_start() starts none while RESUME is pending */
+	afr_conn_schedule(conn);
 }
 
 static void fill_attach(struct afr_conn *conn, struct afr_frame *frame)
@@ -94,8 +97,8 @@ static bool build_attach(struct afr_conn *conn, struct afr_frame *frame)
 }
 
 /*
- * A refusal contains the reason, and repeats epoch and link of the ATTACH; other fields only have
- * to be well formed.
+ * A refusal contains the reason, and repeats epoch and link of the ATTACH. Its other fields have
+ * no meaning.
  */
 static void fill_refusal(struct afr_conn *conn, struct afr_frame *frame)
 {
@@ -126,7 +129,7 @@ static void attached_built(struct afr_conn *conn, const struct afr_frame *frame)
 	spin_lock(&conn->rx.lock);
 	afr_conn_set_credit_imm(conn, true);	/* no CREDIT follows this frame (PC3) */
 	spin_unlock(&conn->rx.lock);
-	/* if this end is leaving already, ATTACHED is sent all the same: the client waits for it */
+	/* in AFR_LEAVING this end posts no data, but sends ATTACHED: the client waits for it */
 	afr_conn_set_may_post(conn, conn->attach.state == AFR_ATTACHED);
 	afr_tx_policy_uncork(conn);
 }
@@ -298,7 +301,8 @@ static void try_move(struct afr_conn *conn)
 	conn->attach.move_start = afr_tx_move(&conn->tx.seq);
 	conn->moves++;
 	set_bit(AFR_FRAME_MOVE, &conn->out.pending);
-	afr_conn_schedule(conn);	/* the worker will post the bytes if the caller does not */
+	/* the worker posts the bytes from S on, unless afr_send_kick() does so first */
+	afr_conn_schedule(conn);
 	afr_netns_count(conn->an->net, AFR_STAT_MOVE_TX);
 	trace_afrdma_conn_move(conn->id, true, AFR_ON_LINK, conn->tx.seq.epoch,
 			       conn->attach.move_start);
@@ -438,7 +442,7 @@ static void data_taken(struct afr_conn *conn, u32 len)
 	spin_unlock_bh(&conn->tx.lock);
 	if (framed)
 		afr_netns_add(conn->an->net, AFR_STAT_TX_BYTES_TCP, len);
-	/* no afr_conn_rings_freed(): the connection has not finished, as TCP still takes bytes */
+	/* the worker uncharges the pages: the connection is not finished while TCP takes bytes */
 	if (charged)
 		afr_conn_schedule(conn);
 	afr_conn_rings_wake_sender(conn);
@@ -543,8 +547,8 @@ bool afr_frame_tx_drain_early(struct afr_conn *conn)
  * afr_frame_tx_check_blocked() - schedule BLOCKED if the send direction is blocked
  * @conn: connection, conn->tx.lock held, after everything that can be sent was sent
  *
- * Usually the direction can continue within a jiffy. The worker checks again after a jiffy, and
- * sends BLOCKED if the direction is still blocked (PC6).
+ * Usually the direction can continue within a jiffy, so the worker is scheduled to run one jiffy
+ * later. That run, or an earlier one, sends BLOCKED if the direction is still blocked (PC6).
  *
  * Context: any.
  */

@@ -22,13 +22,13 @@
 #include "netns.h"
 #include "proto/wire.h"
 
-#define MEMBERS_MAX	32	/* links of one group: its peer cannot connect more */
+#define MEMBERS_MAX	32	/* most links of one group, whichever end connects them */
 #define LINKS_MAX	16u	/* the most that needs_more_links() demands for many connections */
 #define SHARERS		4	/* connections per posted receive of a link */
 #define BACKOFF_MAX	(64 * HZ)
 #define SMALL_MTU	1280	/* every IPv6 path carries packets of this size */
 
-/* A link in its group; freed by member_dead(). */
+/* The entry of a link in its group. Once the entry is on the list, member_dead() frees it. */
 struct group_link {
 	struct list_head	entry;
 	struct afr_group	*group;
@@ -282,11 +282,11 @@ static struct afr_link *pick_link(struct afr_group *g)
 }
 
 /*
- * Should one more link be connected in the background? A group gets at least links_per_group links,
- * so that the CPUs share the load. Each message in flight on a link needs one of its link_depth
- * receives, so more links, up to LINKS_MAX, are connected when SHARERS or more connections share a
- * receive. With the default link_depth, that happens from 1024 * links_per_group connections on;
- * with fewer, the number of queue pairs does not depend on the number of connections.
+ * Should one more link be connected in the background? serve() asks after it has answered joins
+ * with a link, so a group grows by one link at a time. It grows to links_per_group links, so that
+ * the CPUs share the load. Each message in flight on a link needs one of its link_depth receives,
+ * so the group grows further, up to LINKS_MAX links, when SHARERS or more connections share a
+ * receive. With the default link_depth, that happens from 1024 * links_per_group connections on.
  */
 static bool needs_more_links(const struct afr_group *g)
 {
@@ -308,7 +308,7 @@ static bool needs_more_links(const struct afr_group *g)
 static void answer(struct afr_join *join, struct afr_link *link, enum afr_reason reason,
 		   struct delivery *d)
 {
-	/* joined() may free @join: only its address is used after this */
+	/* joined() may free @join; until list_del(), delivery_runs() compares its address */
 	join->joined(join, link, reason);
 	spin_lock(&joins_lock);
 	list_del(&d->entry);
@@ -442,7 +442,7 @@ void afr_group_join(struct afr_net *an, const struct afr_peer *peer, struct afr_
 	mutex_lock(&g->lock);
 	afr_group_table_update_peer(&g->peer, &key);
 	mutex_unlock(&g->lock);
-	refcount_inc(&g->refs);	/* for the join, which may be answered and freed at once */
+	refcount_inc(&g->refs);	/* for the join, until it is answered or cancelled */
 	spin_lock(&joins_lock);
 	join->group = g;
 	list_add_tail(&join->entry, &g->joins);
@@ -468,8 +468,8 @@ static bool delivery_runs(const struct afr_join *join)
  * afr_group_join_cancel() - stop waiting for a link
  * @join: waiting, answered, or zeroed
  *
- * After return, joined() has completed or will never be called. If called from joined() itself,
- * this function returns at once.
+ * A call from joined() itself returns at once. After any other call, joined() has completed or
+ * will never be called.
  *
  * Context: process. Waits for a joined() in progress, so the caller must not hold a lock that
  * joined() takes.

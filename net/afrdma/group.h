@@ -22,23 +22,25 @@ struct afr_wire_cm_req;
 struct rdma_cm_id;
 
 /*
- * What the connection layer knows about the peer, from the TCP connection, HELLO and SERVICE. For
- * an accepted link, only the instance and the addresses are known, from the connect request.
+ * What the connection layer knows about the peer, from the TCP connection, HELLO and SERVICE. A
+ * group that was created for an accepted link knows only the instance and the addresses, from the
+ * connect request, until the first join.
  */
 struct afr_peer {
 	u8	instance[16];
 	u8	secret[16];		/* to present when connecting a link */
 	u16	port;			/* of the peer's cm listener, host order */
 	u32	mtu;			/* path MTU of the TCP connection, 0 = unknown */
-	struct sockaddr_storage	local;	/* of the TCP connection */
+	struct sockaddr_storage	local;	/* of this host */
 	struct sockaddr_storage	remote;
 };
 
 /* A request for a link, embedded in the connection. */
 struct afr_join {
 	/*
-	 * Called at most once, in process context: with a link that is up, on which the callee
-	 * gets a reference, or with NULL and the reason. The callee may free the join.
+	 * Called at most once for each afr_group_join(), in process context: with a link that has
+	 * come up, on which the callee gets a reference, or with NULL and the reason. The callee
+	 * may free the join.
 	 */
 	void (*joined)(struct afr_join *join, struct afr_link *link, enum afr_reason reason);
 	struct list_head entry;		/* private */

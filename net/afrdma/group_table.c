@@ -25,7 +25,7 @@ static int groups_count;
 static bool groups_closing;
 static u64 groups_ids;
 static u32 groups_seed;
-static DEFINE_SPINLOCK(groups_lock);	/* protects all of the above */
+static DEFINE_SPINLOCK(groups_lock);	/* for the above; groups_closing is also read without it */
 static DECLARE_WAIT_QUEUE_HEAD(groups_gone);
 
 /**
@@ -236,8 +236,9 @@ static struct afr_group *new_group(struct afr_net *an, const struct afr_peer *ke
  * @work: work function for the group, if it is created
  *
  * Context: process.
- * Return: the group with a reference; or ERR_PTR(): -ENOMEM; -ENOSPC if groups_max, the limit for
- * this pair of addresses or the limit for this /64 is reached; -ESHUTDOWN if the table is closed.
+ * Return: the group with a reference; or, if there is none and it cannot be created, ERR_PTR():
+ * -ENOMEM; -ENOSPC if groups_max, the limit for this pair of addresses or the limit for this /64
+ * is reached; -ESHUTDOWN if the table is closed.
  */
 struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer *key,
 				      work_func_t work)

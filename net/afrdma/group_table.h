@@ -17,7 +17,7 @@ struct afr_group {
 	refcount_t		refs;		/* dropped under groups_lock */
 	u64			id;
 	struct afr_net		*an;
-	/* both addresses are the same one, of this host: both ends of a link are members */
+	/* the peer is this host, at the same address: both ends of each link are members */
 	bool			loop;
 	struct work_struct	work;
 	struct list_head	joins;		/* under joins_lock of group.c */
@@ -29,7 +29,7 @@ struct afr_group {
 	unsigned int		count;		/* number of members */
 	unsigned int		connecting;	/* links being connected from here: 0 or 1 */
 	enum afr_reason		failure;	/* of the last attempt, for all waiting joins */
-	unsigned int		short_lives;	/* consecutive links lost soon after coming up */
+	unsigned int		short_lives;	/* short-lived links in a row: note_link_loss() */
 	unsigned long		backoff;	/* after failed or short-lived links, jiffies */
 	unsigned long		not_before;	/* end of the back-off, jiffies */
 	struct delayed_work	memory;		/* holds a reference from remember() to forget() */

@@ -3,11 +3,11 @@
  * Agreement on AF_RDMA in the TCP handshake. TCP offers modules no way to add options.
  *
  * Outgoing: a netfilter LOCAL_OUT hook per address family inserts the option into SYNs of clients
- * for which afr_handshake_arm() has prepared an offer, and into SYN-ACKs of listeners with an
- * af_ops override. The hook runs before all others, so that the administrator's rules see the
- * segment as it leaves. A rule that strips the option makes the connection fall back to TCP. If it
- * strips the one in the SYN-ACK, the server's output waits for the first bytes of the client, at
- * most hello_timeout_ms.
+ * for which afr_handshake_arm() has prepared an offer. If a listener has an af_ops override, the
+ * hook also inserts the option into the SYN-ACKs that answer such SYNs. It runs before all other
+ * hooks, so that the administrator's rules see the segment as it leaves. A rule that strips the
+ * option makes the connection fall back to TCP. If a rule strips the option from the SYN-ACK, the
+ * server's output waits for the first bytes of the client, at most hello_timeout_ms.
  *
  * Incoming: no hook is used, as an inbound hook sees segments that TCP has not validated yet. The
  * server reads the SYN that TCP saved with the request. On the client, TCP passes the SYN-ACK that
@@ -56,7 +56,7 @@ static DEFINE_SPINLOCK(ops_lock);	/* protects additions to ops_table */
 
 static struct afr_listen_override *ops_find(const struct inet_connection_sock_af_ops *ops)
 {
-	unsigned int count = smp_load_acquire(&ops_count); /* entries below are complete */
+	unsigned int count = smp_load_acquire(&ops_count); /* that many entries are complete */
 	struct afr_listen_override *one;
 
 	for (one = ops_table; one < ops_table + count; one++)
@@ -66,9 +66,10 @@ static struct afr_listen_override *ops_find(const struct inet_connection_sock_af
 }
 
 /*
- * The sk_user_data of a child points here if a SYN-ACK was to carry the server's consent. It is
- * set while TCP still has the new child locked, and stays until afr_tcp_sock_install() replaces it
- * or accepted() finds no saved SYN. So the consent is known even if the saved SYN is gone by then.
+ * The sk_user_data of a child points here if a SYN-ACK was to carry the server's consent. The
+ * pointer is set while TCP still has the new child locked, and stays until afr_tcp_sock_install()
+ * replaces it or accepted() finds no saved SYN. So accepted() knows of the consent even if the
+ * saved SYN is gone.
  * The pointer also keeps the child out of sockmaps, which would read HELLO and frames:
  * sk_psock_init() refuses a socket whose sk_user_data is in use.
  */
@@ -95,7 +96,7 @@ static struct sock *listener_syn_recv(const struct sock *sk, struct sk_buff *skb
 	struct afr_listen_override *override = ops_find(ops);
 	struct sock *child;
 
-	/* ops is orig already if the override was removed after TCP read icsk_af_ops */
+	/* if the override was removed after TCP read icsk_af_ops, ops is TCP's table already */
 	if (override)
 		ops = override->orig;
 	child = ops->syn_recv_sock(sk, skb, req, dst, req_unhash, own_req AFR_CHILD_INIT_ARG);
@@ -259,7 +260,10 @@ static void offer_synack(struct sock *sk, const struct sk_buff *skb)
 	offer->agreed = !reason;
 }
 
-/* Ends an offer: restores the table and the sk_state_change that the socket had before. */
+/*
+ * Ends an offer: restores TCP's own table and the socket's own sk_state_change, and clears
+ * sk_user_data.
+ */
 static void offer_remove(struct afr_handshake *offer, struct sock *sk)
 {
 	ops_restore(sk);
@@ -327,7 +331,7 @@ int afr_handshake_arm(struct afr_handshake *offer, struct sock *sk, enum afr_rea
 
 /**
  * afr_handshake_disarm() - give up an offer that has not settled
- * @offer: armed, disarmed, settled or never armed
+ * @offer: nothing happens unless it is armed
  * @sk: its TCP socket
  *
  * Called after a connect() that has failed, after connect(AF_UNSPEC), and by close(). settled() is
@@ -346,8 +350,8 @@ void afr_handshake_disarm(struct afr_handshake *offer, struct sock *sk)
  * afr_handshake_nonce() - get the nonce of an offer
  * @offer: armed or settled
  *
- * The proof in the client's HELLO is computed from the nonce: it shows that HELLO belongs to the
- * SYN.
+ * Each end computes the proof in its HELLO from this nonce. The proof shows that HELLO belongs to
+ * the same connection as the SYN.
  *
  * Context: Any.
  * Return: the nonce in the option of the SYN.
@@ -496,7 +500,7 @@ struct afr_listen_override *afr_handshake_listen(struct sock *sk)
  * @override: from afr_handshake_listen(); may be NULL or ERR_PTR
  * @sk: the socket that was given to afr_handshake_listen()
  *
- * Called by close(), and by connect() once the socket no longer listens.
+ * Called by close(), and by connect() when @sk is in state CLOSE.
  *
  * Context: Process, @sk locked.
  */
@@ -590,7 +594,7 @@ enum afr_reason afr_handshake_accepted(struct sock *sk, u32 *nonce)
  * afr_handshake_out() - netfilter hook LOCAL_OUT: insert the option into SYNs and SYN-ACKs
  * @priv: unused
  * @skb: the packet
- * @state: of the hook, see handshake_hook.c
+ * @state: of the hook: address family and network namespace
  *
  * Context: Any but hard irq.
  * Return: NF_ACCEPT.

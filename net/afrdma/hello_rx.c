@@ -2,9 +2,9 @@
 /*
  * Receives HELLO. The first bytes of the peer decide whether the receive direction is framed or in
  * fallback mode. That direction also falls back if the peer ends its stream without sending a byte
- * or, on a server, if TCP fails before a byte has arrived. If the send direction is still
- * undecided, it gets the same mode, unless it has already begun to fall back: on a server it does
- * so when hello_timeout_ms has expired and something waits to be sent.
+ * or, on a server, if TCP fails before a byte has arrived. A client's send direction is framed
+ * already. A server's send direction gets the mode of the receive direction, unless it has already
+ * begun to fall back: it does so when hello_timeout_ms has expired and something waits to be sent.
  */
 #include <linux/log2.h>
 #include <linux/net.h>
@@ -50,9 +50,11 @@ static unsigned int queue_copy(struct sock *tcp_sk, u8 *buf, unsigned int len)
 }
 
 /*
- * Copies up to @len bytes that have arrived. Returns their number. If none have arrived, returns 0
- * at the end of the TCP stream, or after a failure of TCP whose error was already consumed; the
- * error of TCP, which is consumed here; -ENOTCONN if TCP was disconnected; or else -EAGAIN.
+ * Copies up to @len bytes that have arrived, and returns their number. If there are none, returns
+ * - 0 at the end of the TCP stream, or if TCP has failed and its error was already consumed;
+ * - the error of TCP if TCP has failed, and consumes that error;
+ * - -ENOTCONN if TCP was disconnected;
+ * - -EAGAIN otherwise.
  */
 static int peek_tcp(struct afr_conn *conn, u8 *buf, unsigned int len)
 {
@@ -148,8 +150,9 @@ static void rx_fallback(struct afr_conn *conn, enum afr_reason reason)
 }
 
 /*
- * Server: the client has ended its stream, or TCP has failed, before a byte has arrived. The error
- * of TCP that peek_tcp() has consumed, @err, is restored for the program.
+ * Server: the client has ended its stream, or TCP has failed, before a byte has arrived. Stores an
+ * error @err, which peek_tcp() has returned, in the TCP socket, for the program's next call. Then
+ * falls back.
  */
 static void ended_without_hello(struct afr_conn *conn, int err)
 {
@@ -168,8 +171,9 @@ static u32 send_ring_of(const struct afr_hello *hello)
 }
 
 /*
- * Stores the contents of the peer's HELLO and sets the modes. Answers it if the send direction is
- * undecided and has not begun to fall back.
+ * Stores the contents of the peer's HELLO, and makes the receive direction framed. If the send
+ * direction is undecided and has not begun to fall back, requests a HELLO in answer, and makes the
+ * send direction framed as well.
  */
 static void take_hello(struct afr_conn *conn, const struct afr_hello *hello)
 {
@@ -217,12 +221,15 @@ static bool may_answer(struct afr_conn *conn)
 }
 
 /*
- * The client has sent no complete HELLO for hello_timeout_ms. If anything waits to be sent, the
- * send direction falls back: the first unframed byte, or TCP's FIN, shows the client that only
- * TCP's window limits it. If nothing waits, the direction stays undecided: the client would not
- * notice a fallback, and after a late HELLO it would wait for CREDIT, which a direction in
- * fallback mode cannot carry. If part of a HELLO has arrived (@seen > 0), the connection is
- * aborted: that part can neither be delivered to the program nor be waited for any longer (PA5).
+ * The client has sent no complete HELLO for hello_timeout_ms. If part of a HELLO has arrived
+ * (@seen > 0), aborts the connection: the program must not get that part, and the worker does not
+ * wait for the rest any longer (PA5).
+ *
+ * Otherwise, if anything waits to be sent, the send direction falls back: the first unframed byte,
+ * or TCP's FIN, shows the client that only TCP's window limits what the client sends. If nothing
+ * waits, the direction stays undecided, and the timer starts again: the client would not notice a
+ * fallback, and after a late HELLO the client would wait for CREDIT, which a direction in fallback
+ * mode cannot carry.
  */
 static void hello_timeout(struct afr_conn *conn, int seen)
 {

@@ -2,14 +2,14 @@
 /*
  * Creates, supervises and destroys links.
  *
- *	connecting --peer is ready--> up --fail--> dying --fenced, drained--> dead
+ *	connecting --peer is ready--> up --fail--> dying --taken down--> dead
  *	     `---------------------fail-------------^
  *
  * One work item per link, the link worker, takes the steps that sleep, one at a time: it creates
  * the queue pair, connects, reports to the group layer and takes the link down. rdma_cm handlers,
- * completions, timers and device events leave these steps to it: they record an event and queue the
- * worker. So rdma_destroy_id() never runs in a handler of its id (R8), and a queue pair is drained
- * only when nothing is posted any more (R9).
+ * completions, timers and device events leave these steps to it: they record what happened and
+ * queue the worker. So rdma_destroy_id() never runs in a handler of its id (R8), and a queue pair
+ * is drained only when nothing is posted any more (R9).
  *
  * For the lock order see afrdma-internals.rst. No lock of a link is held while waiting for the
  * peer, or during an upcall to the group layer or a channel; only a channel's get() runs under
@@ -244,7 +244,10 @@ static void down_channels(struct afr_link *link)
 	}
 }
 
-/* Fences and drains a dying link, then reports its end to the channels and the group layer. */
+/*
+ * Takes a dying link down: fences and drains it if it was up, reports its end to the channels and
+ * the group layer, and frees the queue pair.
+ */
 static void take_down(struct afr_link *link)
 {
 	/* this is the link worker, so nothing that is called here may wait for it (I15) */
@@ -340,7 +343,7 @@ struct afr_link *afr_link_connect(struct afr_net *an, const struct sockaddr *loc
 				  const struct afr_link_peer *peer,
 				  const struct afr_link_ops *ops, void *owner)
 {
-	/* random, so that nobody can guess the id for an ATTACH; 53 bits, as in JSON numbers */
+	/* random, so nobody can guess it for an ATTACH; 53 bits: JSON readers round longer ids */
 	struct afr_link *link = new_link(an, get_random_u64() >> 11 | 1, ops, owner);
 
 	if (!link)
@@ -386,10 +389,10 @@ struct afr_link *afr_link_accept(struct afr_net *an, struct rdma_cm_id *id,
  * afr_link_confirm() - the peer has reported over TCP that the link is up
  * @link: link, referenced
  *
- * A passive end can receive and post writes once it has accepted, but its link is not up before
- * the last message of the handshake has come. The peer's report takes the place of that message.
- * On iWARP the link comes up with the peer's first message instead, and the report does not take
- * the place of that one: the link stays as it is.
+ * A passive end can receive and post writes once it has accepted. Its link then comes up with the
+ * last message of the handshake, the peer's first message on the link, or this report, whichever
+ * comes first. On iWARP only the peer's first message on the link brings it up: there, and at an
+ * active end, this function changes nothing.
  *
  * Context: process or softirq.
  * Return: true if the link is up.
@@ -402,7 +405,7 @@ bool afr_link_confirm(struct afr_link *link)
 /* Properties */
 
 /**
- * afr_link_id() - id of a link, unique among those that its active end connected
+ * afr_link_id() - id of a link, chosen by its active end
  * @link: link
  *
  * Context: any.

@@ -2,8 +2,8 @@
 /*
  * A link: one end of one RC queue pair, shared by many connections.
  *
- * A new link is in the state connecting, as the active or the passive end; it comes up, dies (it is
- * fenced and drained), and is destroyed. No lock of a link is held while waiting for the peer.
+ * The active end connects a link, the passive end accepts it. For the states see link.c. No lock
+ * of a link is held while waiting for the peer.
  */
 #ifndef AFR_LINK_H
 #define AFR_LINK_H
@@ -34,8 +34,8 @@ struct afr_link_ops {
 	 */
 	void (*settled)(struct afr_link *link, enum afr_reason reason);
 	/*
-	 * Process context, once, after settled(): the link is drained and down() was called for
-	 * every channel. The group layer drops its reference.
+	 * Process context, once, after settled(): the queue pair is destroyed, and down() was
+	 * called for every channel that was still joined. The group layer drops its reference.
 	 */
 	void (*dead)(struct afr_link *link);
 };
@@ -73,8 +73,8 @@ struct afr_device *afr_link_device(const struct afr_link *link);
 enum afr_link_state {
 	AFR_LINK_CONNECTING,
 	AFR_LINK_UP,
-	AFR_LINK_DYING,		/* nothing is posted any more */
-	AFR_LINK_DEAD,		/* drained */
+	AFR_LINK_DYING,		/* the link worker takes it down */
+	AFR_LINK_DEAD,		/* fenced and drained, if it was ever up */
 };
 
 /* What smctl shows of a link. */

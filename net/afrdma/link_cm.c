@@ -167,10 +167,10 @@ static enum afr_reason open_qp(struct afr_link *link)
  * afr_link_cm_drain() - fence and drain the queue pair
  * @link: link on which nothing is posted any more
  *
- * Afterwards no write of the peer lands and no request completes any more (PM3). A queue pair that
- * never came up is not drained. It is enough to destroy it, as the peer has no keys to use on it;
- * and the drain might not end, as rxe never flushes a queue pair that it could not set up for lack
- * of memory.
+ * If the link ever came up, it is drained: afterwards no write of the peer lands and no request
+ * completes any more (PM3). Otherwise it is not drained: the peer has no keys for the queue pair,
+ * so it is enough to destroy that; and a drain might not end, as rxe never flushes a queue pair
+ * that it could not set up for lack of memory.
  *
  * Context: link worker; waits for the device, not for the peer.
  */
@@ -185,7 +185,7 @@ void afr_link_cm_drain(struct afr_link *link)
  * afr_link_cm_close() - free the queue pair and its queues
  * @link: link after afr_link_cm_drain()
  *
- * The protection domain stays: memory regions still use it.
+ * The protection domain stays: memory regions may still use it, or the next connect attempt will.
  *
  * Context: link worker.
  */
@@ -230,10 +230,11 @@ bool afr_link_cm_may_send(struct afr_link *link)
 }
 
 /*
- * Active, RoCE: limit the path MTU so that packets with their headers are no longer than peer.mtu,
- * if that is known: the packet size of the TCP connection, or less after a short-lived link.
- * rdma_cm uses the MTU of the interface, but that of the path may be smaller; RoCE cannot detect
- * this, and the queue pair would fail. The passive end takes the path MTU from the request.
+ * Active, RoCE: limits the path MTU so that packets with their headers fit into peer.mtu. That is
+ * the packet size of the TCP connection, or less after a short-lived link; if it is unknown (0),
+ * no limit is set. rdma_cm uses the MTU of the interface, but the MTU of the path may be smaller;
+ * RoCE cannot detect this, and the queue pair would fail. The passive end takes the path MTU from
+ * the request.
  */
 static void limit_mtu(struct afr_link *link)
 {
@@ -243,7 +244,7 @@ static void limit_mtu(struct afr_link *link)
 		path->mtu = min_t(u8, path->mtu, iboe_get_mtu(link->peer.mtu) ?: IB_MTU_256);
 }
 
-/* Handshake: parameters and events of rdma_cm */
+/* Handshake */
 
 static struct rdma_conn_param conn_param(const struct afr_link *link, const void *data, u8 len)
 {
@@ -299,8 +300,9 @@ static void established(struct afr_link *link, const struct rdma_conn_param *par
 }
 
 /*
- * The peer has rejected this end's connect request or, at a passive end, the reply. An active end
- * starts again if a stale connection was the cause; in all other cases the link is taken down.
+ * The peer has rejected this end's connect request or, at a passive end, the reply. If a stale
+ * connection was the cause, an active end starts again, up to STALE_RETRIES times. In all other
+ * cases the link is taken down.
  */
 static void rejected(struct afr_link *link, struct rdma_cm_event *event)
 {
@@ -317,7 +319,7 @@ static void rejected(struct afr_link *link, struct rdma_cm_event *event)
 		reason = AFR_REASON_PEER_NO_SERVICE;
 		break;
 	default:
-		/* Look for the peer's reason at any status: siw never has CONSUMER_DEFINED. */
+		/* Do not require CONSUMER_DEFINED: siw reports a reason with another status. */
 		if (rep && event->param.conn.private_data_len >= sizeof(*rep) &&
 		    be32_to_cpu(rep->magic) == AFR_CM_MAGIC)
 			reason = be32_to_cpu(rep->reason);
@@ -466,9 +468,9 @@ static bool destroy_attempt(struct afr_link *link)
  * afr_link_cm_retry() - active: start again with another id and queue pair
  * @link: link, connecting
  *
- * Called by afr_link_cm_stale(), and by timeout() of link.c each time that TRY ends before the link
- * is up, until the connect timeout: a message of the handshake may be lost, and rdma_cm does not
- * repeat a request soon.
+ * Called by afr_link_cm_stale(), and by timeout() of link.c, at intervals of TRY (defined there),
+ * until the link is up or the connect timeout is over: a message of the handshake may be lost, and
+ * rdma_cm does not repeat a request soon.
  *
  * Context: link worker.
  */

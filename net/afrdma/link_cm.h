@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The queue pair of a link and its rdma_cm handshake. All functions except afr_link_cm_take() and
- * afr_link_cm_reject() are steps of the link worker. Only link.c includes this, and cm_listener.c
- * for afr_link_cm_reject().
+ * The queue pair of a link and its rdma_cm handshake. Only the link worker calls these functions,
+ * with two exceptions: afr_link_accept() calls afr_link_cm_take(), and request_work() of
+ * cm_listener.c also calls afr_link_cm_reject().
  */
 #ifndef AFR_LINK_CM_H
 #define AFR_LINK_CM_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Keepalive of a link: is the peer's device still there, and does any connection use the link? */
+/* Keepalive of a link, probes for the loss of its last message, and its idle time. */
 #ifndef AFR_LINK_KEEPALIVE_H
 #define AFR_LINK_KEEPALIVE_H
 

@@ -147,8 +147,8 @@ static bool late(struct afr_link *link, const struct afr_link_send *ctx)
  * @link: link
  * @ctx: its send context
  *
- * A late completion lowers the limit of bulk in flight. A completion that is not late raises it, if
- * at least half of the limit was used.
+ * Only requests with paced bulk change anything: a late completion lowers the limit of bulk in
+ * flight; a completion that is not late raises it, if at least half of the limit was used.
  *
  * Context: process or softirq, link->lock held.
  */

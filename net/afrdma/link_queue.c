@@ -52,7 +52,7 @@ void afr_link_queue_event(struct afr_link *link, enum afr_link_event event)
 
 /**
  * afr_link_get() - take a reference
- * @link: link, found under RCU, or referenced
+ * @link: link, referenced by the caller, or by the link group whose lock the caller holds
  *
  * Context: any.
  * Return: false if the last reference is gone.
@@ -97,8 +97,9 @@ void afr_link_queue_fail(struct afr_link *link, enum afr_reason reason)
  * @link: link, referenced
  * @reason: why; the first reason counts, later calls do nothing
  *
- * After this returns, only the link worker may still post: receives, if it is just creating the
- * queue pair. It then drains the link; down() and dead() follow.
+ * After this returns, nothing is posted any more, with one exception: if the link worker is just
+ * creating the queue pair, it may still post the receives. Then the link worker takes the link
+ * down, and makes the upcalls down() and dead().
  *
  * Context: process or softirq.
  */
@@ -191,7 +192,7 @@ static int sq_post(struct afr_link *link, struct ib_send_wr *wr, const struct af
 /**
  * afr_link_queue_post() - post a message, which uses one receive of the peer
  * @link: link; the caller has checked for a credit and slots
- * @wr: work request with addresses filled in
+ * @wr: source and target of the data, if there is any; the rest is filled in here
  * @imm: the immediate
  * @ctx: send context, copied, or NULL
  *
@@ -241,12 +242,12 @@ static bool announce(struct afr_link *link)
 
 /**
  * afr_link_queue_probe() - post something that the peer responds to
- * @link: link, up or connecting
+ * @link: link
  *
  * Normally the probe is a zero-length write: the peer's device acknowledges it, and it needs no
- * key, memory or receive. iWARP has no such acknowledgments: there the probe is an announcement
- * that requests one in return. If there is no space now, a write is not posted at all, but an
- * announcement is posted later.
+ * key, memory or receive. If no send slot is free, the write is dropped. iWARP has no such
+ * acknowledgments: there the probe is an announcement that requests one in return. If there is no
+ * slot or credit for the announcement now, progress() posts it later.
  *
  * Context: process or softirq, link->lock held.
  * Return: true if something was posted.
@@ -363,9 +364,9 @@ static void notify_channel(struct afr_link *link, const struct afr_link_send *ct
 }
 
 /*
- * A signaled request has completed, and with it all before it. After an error unsignaled requests
- * complete, too, so completions no longer match send contexts; the remaining contexts are dropped
- * after the drain.
+ * A signaled request has completed, and so have all requests posted before it. After an error,
+ * unsignaled requests cause completions, too, so completions no longer match send contexts. After
+ * the drain, afr_link_queue_abort_ops() drops the contexts that are left.
  */
 static void send_done(struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -585,11 +586,11 @@ static bool wait_on(struct afr_link *link, unsigned int *looks, unsigned int *id
  * @wr: request, or a chain of two; the last one is made signaled here
  *
  * The request may have to wait for everything posted before it. The link is taken down if no
- * request at all completes for twice link_timeout_ms, or if this one has not completed after eight
- * times link_timeout_ms.
+ * signaled request completes for about twice link_timeout_ms, or if this one has not completed
+ * after about eight times link_timeout_ms.
  *
  * Context: process; sleeps. The death of the link ends the wait.
- * Return: 0, or -ENOTCONN if the link died before.
+ * Return: 0, or -ENOTCONN if the link was lost before the request completed.
  */
 int afr_link_queue_run(struct afr_link *link, struct ib_send_wr *wr)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The private definition of a link, and its queues: posting, completions and credits. This file is
- * included by channel.c, link.c, link_cm.c, link_keepalive.[ch], link_pace.[ch], link_queue.c,
- * mr.c, which posts registrations to the queue of a link, and the code under test/; and through
- * link_pace.h by rdma_tx.c and tx_policy.c.
+ * included by channel.c, link.c, link_cm.c, link_keepalive.[ch], link_pace.[ch], link_queue.c, the
+ * code under test/, and mr.c, which posts registrations and invalidations to the send queue.
+ * rdma_tx.c and tx_policy.c include it through link_pace.h.
  */
 #ifndef AFR_LINK_QUEUE_H
 #define AFR_LINK_QUEUE_H
@@ -24,10 +24,7 @@
 #include "proto/link_credit.h"
 #include "proto/wire.h"
 
-/*
- * Send slots that channels leave free, so that announcements, registrations and invalidations never
- * wait long for a slot.
- */
+/* Send slots that channels leave free for announcements, probes, registrations, invalidations. */
 #define AFR_SQ_RESERVE		4
 
 /* Bits of link->events: what the link worker has to handle. */
@@ -37,7 +34,7 @@ enum afr_link_event {
 	AFR_LINK_EV_ACCEPT,	/* passive: create the queue pair, accept */
 	AFR_LINK_EV_STALE,	/* active: rejected because of a stale connection: retry */
 	AFR_LINK_EV_UP,		/* the link is up: report this to the group layer */
-	AFR_LINK_EV_COMM_EST,	/* the first message arrived, perhaps during the handshake */
+	AFR_LINK_EV_COMM_EST,	/* first message arrived, maybe during handshake: tell rdma_cm */
 	AFR_LINK_EV_TIMER,	/* link->timer has expired */
 	AFR_LINK_EV_QP,		/* fatal queue pair event, from any context */
 };
@@ -88,8 +85,9 @@ struct afr_link_life {
 };
 
 /*
- * The send queue, and the channels that wait for a credit or slot. Under link->lock; @tail and
- * @done are read without, too.
+ * The send queue, and the channels that wait for a credit or slot. Under link->lock, except while
+ * the link worker sets up, drains or frees the queue pair. @tail and @done are read without the
+ * lock, too.
  */
 struct afr_link_sq {
 	struct afr_link_credit credit;
@@ -97,11 +95,15 @@ struct afr_link_sq {
 	u32 head, tail;			/* of @sends, free-running */
 	u32 entries;			/* of @sends: at least @size; power of two, as head wraps */
 	struct afr_link_send *sends;
-	struct list_head waiters;	/* channels whose write found no credit or slot */
+	struct list_head waiters;	/* channels whose write waits for a credit or slot */
 	struct list_head detach_waiters; /* channels whose DETACH was refused: served first */
-	unsigned int nr_waiting;	/* channels on both lists */
+	unsigned int nr_waiting;	/* channels on either of these two lists */
 	struct afr_channel *kicked;	/* whose kick() is being called: it may post one message */
-	bool ask, answer;		/* announce even if not due: @ask requests one in return */
+	/*
+	 * Post an announcement even if none is due: with @ask, to request an announcement of the
+	 * peer; with @answer, because the peer has requested one.
+	 */
+	bool ask, answer;
 	u32 posts;			/* successful calls of sq_post() */
 	u64 bytes, writes;
 	/* bytes of the writes posted before the last signaled request that has completed */
@@ -113,18 +115,22 @@ struct afr_link_pace {
 	const struct afr_channel *last;	/* the last on @latency; compared, not dereferenced */
 	u64 others_until;		/* jiffies64: end of pacing for all channels but @last */
 	u64 last_until;			/* jiffies64: end of pacing for @last */
-	u32 in_flight;			/* bytes of bulk in flight, counted while pacing */
-	u32 limit;			/* limit of @in_flight */
+	u32 in_flight;			/* bytes of bulk in flight that was posted while paced */
+	u32 limit;			/* paced bulk must wait unless @in_flight is below this */
 	u32 min_us;			/* us that a paced write takes without queueing */
 	struct list_head held;		/* channels whose bulk is held back */
-	struct list_head latency;	/* channels with latency-sensitive messages, by time */
+	/*
+	 * Channels that have posted a latency-sensitive write, and no bulk since, in the order of
+	 * their last latency-sensitive writes. A write that was refused counts, too.
+	 */
+	struct list_head latency;
 };
 
 /* Keepalive. Under link->lock. */
 struct afr_link_keepalive {
-	struct timer_list tail;		/* checks whether the last messages have arrived */
+	struct timer_list tail;		/* posts tail probes, in case the last packet was lost */
 	u32 tail_posts;			/* sq.posts when @tail was started last */
-	unsigned int tail_probes;	/* tail probes since anything else was posted */
+	unsigned int tail_probes;	/* tail probes tried by then after the last other post */
 	unsigned long idle_end;		/* jiffies: when to take down a link without channels */
 	unsigned int silent_checks;	/* in use: checks since the peer last showed activity */
 	u32 last_sq_tail;		/* sq.tail at the last check */
@@ -139,7 +145,8 @@ struct afr_link_members {
 	u32 serial;			/* of the last join */
 	struct afr_channel *down_channel;	/* channel whose down() is running ... */
 	struct task_struct *down_task;		/* ... in this task */
-	struct xarray ids;		/* id -> channel; under its xa_lock, read under RCU */
+	/* id -> channel, or a value if the id is retired; under its xa_lock, read under RCU */
+	struct xarray ids;
 };
 
 /* Receiving. While receives are posted, only their completions write here, one at a time. */
@@ -178,7 +185,8 @@ struct afr_link {
 	struct ib_qp *qp;
 	u32 mtu;			/* of the path; 0 until the link is up */
 	u32 write_max;			/* largest length of one write */
-	bool iwarp;			/* no immediates; the peer's first message brings it up */
+	/* the device has no immediates; the peer's first message brings the link up */
+	bool iwarp;
 	struct afr_link_handshake cm;
 	struct afr_link_life life;
 
@@ -195,7 +203,7 @@ struct afr_link {
 	struct ib_cqe send_cqe, recv_cqe;
 };
 
-/* jiffies after which the last posted message should have completed */
+/* First period of keepalive.tail, in jiffies; each tail probe in a row doubles the period. */
 #define AFR_LINK_TAIL	DIV_ROUND_UP(HZ, 100)
 
 extern struct workqueue_struct *afr_link_wq;

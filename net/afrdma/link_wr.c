@@ -6,7 +6,7 @@
 #include "link_wr.h"
 
 #define NOTE_SIZE	sizeof(struct afr_wire_note)
-#define SIW_SHORT	64	/* bytes: upper bound of what siw sends together with the header */
+#define SIW_SHORT	64	/* bytes: siw copies only shorter writes into its header buffer */
 
 /*
  * siw may corrupt a write of at most SIW_SHORT bytes that crosses a page boundary, unless the part
@@ -31,7 +31,7 @@ static void split_short(struct afr_link_wr *message, struct ib_send_wr *write)
  * @message: memory for them
  * @write: source and target of the data, if there is any, and flags
  * @imm: the immediate
- * @iwarp: build a write and a SEND instead of a write with immediate
+ * @iwarp: build a SEND, behind a write if there is data, instead of a write with immediate
  *
  * On iWARP, when the SEND is delivered, the bytes written before it have been placed (RFC 5040).
  *

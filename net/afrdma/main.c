@@ -76,8 +76,8 @@ netns:
 }
 
 /*
- * There are no sockets and no active connections any more, because each of them holds a reference
- * on the module. Links may linger.
+ * There is no AF_RDMA socket any more, and no connection with an active reference, because each of
+ * them holds a reference on the module. Links may linger.
  */
 static void __exit afrdma_exit(void)
 {

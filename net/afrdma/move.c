@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Moves connections onto a link and off it again: handles MOVE, RESUME and SERVICE, requests
- * DETACH, and takes the next step of an attach or a move after a flag was set or a timer has
- * expired. The send direction enters the link in frame_tx.c.
+ * Moves connections onto a link and off it again: handles MOVE, RESUME and SERVICE, has rdma_tx.c
+ * post DETACH, and takes the next step of an attach or a move after a flag was set or a timer has
+ * expired. Also starts a client's first attach after enough data, and applies the choice of the
+ * path by the program or an administrator. The send direction enters the link in frame_tx.c.
  */
 #include "move.h"
 
@@ -52,10 +53,10 @@ int afr_move_rx_move(struct afr_conn *conn, const struct afr_frame *frame)
  * @conn: connection
  * @frame: parsed RESUME
  *
- * The peer's end is fenced, or has polled the DETACH of this end, so no write to the peer can land
- * any more. If RESUME is of the current epoch while this end is still on the link, the peer has
- * lost the link, so it is taken down at this end, too. The exception: this end is leaving the link
- * as well, or each end has posted DETACH; then the link may stay up for other connections.
+ * The peer's end of the link is fenced, or the peer has polled the DETACH of this end, so no write
+ * to the peer can land any more. If this end is returning to TCP as well, or each end has posted
+ * DETACH, the link may stay up for other connections. Otherwise, if RESUME is of the current epoch
+ * and this end is still on the link, the peer has lost the link, so this end takes it down, too.
  *
  * Context: connection worker.
  * Return: 0, or the AFR_REASON_* with which to abort the connection.
@@ -115,7 +116,7 @@ static void continue_on_tcp(struct afr_conn *conn)
 	afr_attach_end(conn);
 	if (!peer_knows) {
 		set_bit(AFR_F_PEER_LEFT, &conn->flags);
-		/* closing the epoch marked the cursor as reported, although no frame reported it */
+		/* closing the epoch marked the cursor as reported, even if no frame reported it */
 		afr_frame_tx_request(conn, AFR_FRAME_CREDIT);
 	}
 	if (peer_knows && !test_bit(AFR_F_ABORTED, &conn->flags)) {
@@ -144,10 +145,10 @@ static void link_left(struct afr_conn *conn)
 }
 
 /*
- * Has this end sent its last byte and received the peer's last byte? If so, a DETACH of the peer
- * belongs to the end of the connection, not to a return to TCP. It is not enough that both ends
- * have sent FIN: bytes of this end may still wait for the peer's window, and if the peer returns
- * to TCP, this end has to send them there.
+ * Has this end sent its last byte and received the peer's last byte? Then it answers a DETACH of
+ * the peer at the end of the connection (run_framed()), not by a return to TCP. It is not enough
+ * that both ends have sent FIN: bytes of this end may still wait for the peer's window, and if the
+ * peer returns to TCP, this end has to send them there.
  */
 static bool ending(struct afr_conn *conn)
 {
@@ -289,21 +290,22 @@ static void send_tcp_keepalive(struct afr_conn *conn)
 }
 
 /*
- * Client: an attach that has failed before may succeed now, so retry it within @ms milliseconds and
- * reset the back-off.
+ * Client: an attach may succeed now. If the next attempt is scheduled, makes it start within @ms
+ * milliseconds, and resets the back-off.
  */
 static void try_again(struct afr_conn *conn, unsigned int ms)
 {
 	if (!conn->worker.due[AFR_T_RETRY])
-		return;		/* no attempt has failed, or one is in progress */
+		return;
 	conn->attach.tries = 1;
 	if (time_after(conn->worker.due[AFR_T_RETRY], jiffies + msecs_to_jiffies(ms)))
 		afr_conn_timer(conn, AFR_T_RETRY, ms);
 }
 
 /*
- * An RDMA device was added on this host: a client retries soon, a server announces its port. Only a
- * work item may create the cm listener (afr_cm_listener_port()).
+ * An RDMA device was added on this host: if the connection is detached, a client makes its next
+ * attempt soon, and a server announces its port. Only a work item may create the cm listener
+ * (afr_cm_listener_port()).
  */
 static void device_added(struct afr_conn *conn)
 {
@@ -363,8 +365,6 @@ static void check_timers(struct afr_conn *conn)
 /**
  * afr_move_run() - take the next step of an attach or a move
  * @conn: negotiated connection
- *
- * Checks what has happened: link up or lost, detached, timers.
  *
  * Context: connection worker.
  */
@@ -470,7 +470,7 @@ void afr_move_set_policy(struct afr_conn *conn, u8 policy)
 /**
  * afr_move_device_added() - let connections on TCP use an RDMA device that was added
  *
- * In the worker of each connection, a client retries and a server announces its port.
+ * Schedules the worker of each started connection, see device_added().
  *
  * Context: process.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Moving the directions of a connection onto its link and off it again, which changes the sequence
- * state (proto/sequence.h). afr_move_run() also calls the steps of an attach (attach.h).
+ * Moving a connection onto its link and off it again; the send direction enters the link in
+ * frame_tx.c. afr_move_run() also calls the steps of an attach (attach.h).
  */
 #ifndef AFR_MOVE_H
 #define AFR_MOVE_H

@@ -2,10 +2,10 @@
 /*
  * Memory regions: mapping and registration of rings.
  *
- * Every page is mapped for DMA once. The page list of a mirrored ring has all DMA addresses twice
- * in a row; ib_map_mr_sg() uses nothing but the DMA addresses and lengths (R2). The region begins
- * at address 0, so that a position in the ring is an address in the region, and the peer learns no
- * kernel address.
+ * Every page is mapped for DMA once. The page list of a mirrored ring contains the DMA addresses
+ * of all pages, and then all of them again (R2). Its entries need no struct page, because
+ * ib_map_mr_sg() uses only DMA addresses and lengths. The region begins at address 0, so that a
+ * position in the ring is an address in the region, and the peer learns no kernel address.
  *
  * A region is freed with its attach and registered only once, so that a key is not reused (R4).
  * Relaxed ordering is never requested: the bytes of a write are in memory when it completes (O2).
@@ -26,7 +26,7 @@ struct afr_mr {
 	struct afr_mr_view	view;
 	struct afr_link		*link;	/* referenced: keeps protection domain and device */
 	struct ib_mr		*mr;
-	bool			remote;	/* the peer has access: invalidated before it is freed */
+	bool			remote;	/* of a receive ring, which the peer writes to */
 	bool			registered;
 	u64			id;
 	enum dma_data_direction	dir;
@@ -98,10 +98,10 @@ static int map_list(struct afr_mr *mr, unsigned int n)
 }
 
 /*
- * When rxe retries an unacknowledged write, it executes later local operations again, and a second
- * REG_MR breaks the queue pair. But it delays LOCAL_INV until everything before it is acknowledged.
- * So a LOCAL_INV of the new region, which invalidates nothing, is posted before REG_MR, and keeps
- * REG_MR out of retries.
+ * When rxe retries an unacknowledged write, it executes later local operations again, and a REG_MR
+ * that is executed twice breaks the queue pair. But rxe delays LOCAL_INV until everything before
+ * it is acknowledged. So a LOCAL_INV of the new region, which invalidates nothing, is posted
+ * before REG_MR, and keeps REG_MR out of retries.
  */
 static bool retries_local_ops(const struct afr_mr *mr)
 {

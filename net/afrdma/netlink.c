@@ -3,13 +3,14 @@
  * The generic netlink family "afrdma". Its messages are specified in
  * Documentation/netlink/specs/afrdma.yaml, from which the uapi header is generated.
  *
- * Reads need no privilege and have no request attributes; writes need CAP_NET_ADMIN in the initial
- * user namespace. Requests are limited to the caller's network namespace, except that the dumps of
- * devices and reasons list all of them in every namespace.
+ * The get commands need no privilege and have no request attributes; conn-move and link-drain need
+ * CAP_NET_ADMIN in the initial user namespace. Requests are limited to the caller's network
+ * namespace, except that the dumps of devices and reasons list all of them in every namespace.
  *
  * A dump fills one skb per call. The place where it has stopped is kept in cb->ctx: an id or a
  * position. If objects are created, destroyed or reordered between two calls, a dump by position
- * may miss some or show some twice; a dump by id (connections) shows each that stays exactly once.
+ * may miss some or show some twice. The dump of connections, by id, shows exactly once each
+ * connection that exists throughout.
  */
 #include <linux/in.h>
 #include <linux/in6.h>
@@ -239,7 +240,6 @@ static_assert((int)AFR_LINK_CONNECTING == (int)AFRDMA_LINK_STATE_CONNECTING &&
 	      (int)AFR_LINK_DYING == (int)AFRDMA_LINK_STATE_DYING &&
 	      (int)AFR_LINK_DEAD == (int)AFRDMA_LINK_STATE_DEAD, "the values of both enums");
 
-/* A link and its peer. */
 struct link_entry {
 	struct afr_link_info info;
 	const struct afr_peer *peer;
@@ -313,7 +313,7 @@ static int put_dev(const struct dump *dump, const void *entry)
 	       nla_put_u32(skb, AFRDMA_A_DEV_LINKS, info->links);
 }
 
-/* Adds a device. Outside the initial network namespace, it is shown as not usable. */
+/* Adds a device. A reader outside the initial network namespace sees no device as usable. */
 static int visit_dev(const struct afr_device_info *info, void *arg)
 {
 	struct afr_device_info here = *info;

@@ -27,11 +27,14 @@ unsigned int afr_netns_id __read_mostly;
 static int orphans_max;
 module_param(orphans_max, int, 0644);
 MODULE_PARM_DESC(orphans_max,
-		 "maximum number of closed connections that still deliver, in all network namespaces together (default: one for 256 KiB of memory, at most 262144)");
+		 "maximum number of closed connections that still deliver or wait for the end of the peer's stream, in all network namespaces together (default: one for 256 KiB of memory, at most 262144)");
 
 static atomic_t all_orphans = ATOMIC_INIT(0);
 
-/* Orphans by user and limit, see share_of(). Users with the same hash share an element. */
+/*
+ * Closed connections by counter and user, see share_of(). Pairs of counter and user with the same
+ * hash share an element.
+ */
 static atomic_t orphan_shares[4096];
 #define USER_WEIGHT	4LL	/* as for ring memory, ring_quota.c */
 
@@ -218,8 +221,9 @@ static atomic_t *share_of(const atomic_t *count, kuid_t uid)
 }
 
 /*
- * Adds one to @count, but not beyond @most, and not if user @uid would then have more than
- * USER_WEIGHT times as many as can still be added. The second limit is never below 1.
+ * Counts one more closed connection, in @count and in the share of user @uid in it. Returns false
+ * if the new value of @count would exceed @most, or if the new value of the share would exceed
+ * USER_WEIGHT * (@most - new value of @count). The second limit is never below 1.
  */
 static bool charge_both(struct afr_net *an, atomic_t *count, int most, kuid_t uid)
 {
@@ -246,9 +250,10 @@ static void uncharge_both(atomic_t *count, kuid_t uid)
  * @count: @an->orphans if the connection still delivers bytes, else @an->orphans_done
  * @uid: owner of the socket
  *
- * Orphans are also limited for the whole host, so that a user cannot get more of them by creating
- * namespaces. Of each limit, a user may have only a share, so that no user can use it up for all
- * others. Undone by afr_netns_uncharge_orphan().
+ * The module parameter orphans_max limits the sum of both counters over all namespaces, so that a
+ * user cannot get more closed connections by creating namespaces. Of each limit, a user may have
+ * only a share, so that no user can use it up for all others. Undone by
+ * afr_netns_uncharge_orphan().
  *
  * Context: process.
  * Return: as afr_netns_charge().
@@ -298,9 +303,9 @@ static void __net_exit netns_end(struct net *net)
 	struct afr_net *an = afr_net(net);
 
 	/*
-	 * All are 0: a connection's TCP socket pins the namespace until the connection is counted
-	 * nowhere and its rings are freed, and an AF_RDMA socket until the cm listener and its
-	 * link requests are gone.
+	 * All are 0. A connection's TCP socket pins the namespace until no counter includes the
+	 * connection and its rings are freed. The last AF_RDMA socket pins the namespace until
+	 * the cm listener and its link requests are gone.
 	 */
 	WARN_ON_ONCE(atomic_long_read(&an->ring_pages) || atomic_long_read(&an->ring_tcp) ||
 		     atomic_long_read(&an->ring_promised) || atomic_read(&an->rings) ||

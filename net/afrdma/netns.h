@@ -98,13 +98,13 @@ struct afr_settings {
 	int groups_max;		/* link groups */
 	int link_requests_max;	/* pending link requests of peers */
 	int attaches_max;	/* connections attaching at the same time */
-	int orphans_max;	/* limit of orphans that deliver, and of those that are done */
+	int orphans_max;	/* orphans that deliver, and as many that have delivered all */
 	int link_depth;		/* receives posted per link */
 	int sndbuf;		/* default size of the send ring, bytes */
 	int rcvbuf;		/* default size of the receive ring, bytes */
 	int ring_max;		/* maximum size of a new ring, requested or default, bytes */
 	int pacing;		/* 1: bulk leaves space for short messages on its link */
-	int unprivileged;	/* 1: any user may create sockets, 0: CAP_NET_RAW only */
+	int unprivileged;	/* 0: a program needs CAP_NET_RAW to create a socket */
 	unsigned long mem_max;	/* limit on ring pages */
 };
 
@@ -116,13 +116,13 @@ struct afr_net {
 	siphash_key_t secret_key;	/* for afr_netns_secret() */
 	atomic_long_t ring_pages;	/* ring pages allocated now */
 	atomic_long_t ring_tcp;		/* those of them that count as pages of rings on TCP */
-	atomic_long_t ring_promised;	/* pages of all rings if they were allocated completely */
+	atomic_long_t ring_promised;	/* full sizes of all rings together, in pages */
 	atomic_t rings;			/* number of rings, two per connection that was started */
 	atomic_t sockets;		/* AF_RDMA sockets, without orphans */
 	atomic_t attaching, orphans, orphans_done, link_requests;	/* counts limited by @set */
 	struct ctl_table_header *sysctl;	/* of sysctl.c */
 	bool hooks;			/* of handshake_hook.c: netfilter hooks are registered */
-	struct mutex lock;		/* protects hooks and cm_listener */
+	struct mutex lock;		/* protects cm_listener; held to register the hooks */
 	void *cm_listener;		/* of cm_listener.c: the cm listener */
 };
 

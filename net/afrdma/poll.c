@@ -39,9 +39,9 @@ static __poll_t poll_framed_tx(struct sock *sk)
 #define POLL_TX	(EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND)
 
 /*
- * Does poll() report errors of the TCP socket? While the worker reads from it, errors are left to
- * the worker, which finds them behind the bytes that came before them, and aborts the connection.
- * So they are not reported while the receive ring is full.
+ * Does poll() report errors of the TCP socket? Not while the worker reads that socket: the worker
+ * handles an error after it has read all bytes that came before the error. A full receive ring
+ * makes the worker pause; the error is then reported only after the program has read.
  */
 static bool reports_tcp(struct afr_conn *conn, u8 rx)
 {
@@ -76,7 +76,7 @@ __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_stru
 
 		if (reports) {
 			afr_tcp_sock_take_error(conn, sk);
-			afr_wait_report_abort(sk);	/* sk_changed() may still be due */
+			afr_wait_report_abort(sk);	/* if sk_changed() has not done so yet */
 			afr_tcp_settings_sync_rcvlowat(sk);
 		}
 		tcp = READ_ONCE(conn->tcp->ops)->poll(file, conn->tcp, NULL);

@@ -73,9 +73,11 @@ ssize_t afr_recv_copy(struct afr_conn *conn, u64 skip, struct iov_iter *iter, si
 }
 
 /**
- * afr_recv_consume() - free the memory of bytes that were read and return credit to the peer
+ * afr_recv_consume() - advance the consumer cursor, and report it to the peer if that is due
  * @conn: connection
  * @len: number of bytes, at most what is readable
+ *
+ * Frees the pages of consumed bytes, unless the ring is pinned, see afr_ring_mem_release().
  *
  * Context: process, one reader at a time (lock_sock() of the AF_RDMA socket).
  */

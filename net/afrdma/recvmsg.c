@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * recvmsg(). What it does depends on the mode of the receive direction. Not connected: it returns
- * what TCP would. Undecided: it waits for the decision. Fallback: TCP's recvmsg() is called while
- * the AF_RDMA socket is not locked. Framed: bytes are copied from the receive ring under
- * lock_sock(), which is released before every wait.
+ * recvmsg(). Except with MSG_ERRQUEUE, what it does depends on the mode of the receive direction.
+ * Not connected: it returns what TCP would. Undecided: it waits for the decision, but not with
+ * MSG_OOB. Fallback: TCP's recvmsg() is called while the AF_RDMA socket is not locked. Framed:
+ * bytes are copied from the receive ring under lock_sock(), which is released before every wait.
  */
 #include <linux/errqueue.h>
 #include <linux/in.h>
@@ -60,8 +60,9 @@ static bool recv_over(struct afr_conn *conn, size_t seen)
 
 /*
  * Must a read end now: at the end of the stream, after a shutdown of the receive side, or after
- * an abort? Any error of TCP becomes an abort when the worker has read what came before it. Sets
- * @failed if there is an error to report, which stays in sk_err.
+ * an abort? After an abort, unread bytes are read first. Errors of TCP are not checked here: while
+ * the peer's stream is incomplete, the worker turns each of them into an abort. Sets @failed if
+ * there is an error to report, which stays in sk_err.
  */
 static bool recv_ends(struct sock *sk, size_t seen, bool *failed)
 {
@@ -71,7 +72,7 @@ static bool recv_ends(struct sock *sk, size_t seen, bool *failed)
 	*failed = false;
 	if (!over && !afr_conn_aborted(conn))
 		return false;
-	smp_rmb();	/* sk_shutdown before the flag of the abort that has set it */
+	smp_rmb();	/* an abort sets AFR_F_ABORTED, then sk_shutdown: read in reverse order */
 	if (!afr_conn_aborted(conn))
 		return true;
 	afr_wait_report_abort(sk);	/* sk_changed() may still be due */
@@ -83,8 +84,8 @@ static bool recv_ends(struct sock *sk, size_t seen, bool *failed)
 }
 
 /*
- * Before a sleep, polls for bytes for as long as AFRDMA_BUSY_POLL or SO_BUSY_POLL says: if they
- * come in that time, the call need not be woken, which takes longer.
+ * Before a sleep, polls for bytes, at most for the time that AFRDMA_BUSY_POLL or SO_BUSY_POLL
+ * sets. If bytes come in that time, the call does not sleep, which saves the time of a wake-up.
  */
 static void busy_poll(struct sock *sk, size_t seen)
 {
@@ -214,6 +215,17 @@ struct framed_read {
 	size_t done;		/* bytes copied to the program, or dropped if @to is NULL */
 };
 
+/* Returns afr_recvmsg_target(), less for a peek that began behind other unread bytes. */
+static size_t read_target(const struct framed_read *r)
+{
+	size_t target = afr_recvmsg_target(r->sk, r->len, r->flags), before = r->seen - r->done;
+	size_t most = afr_rx_lowat_max(&afr_sk(r->sk)->conn->rx.seq);
+
+	if (!(r->flags & MSG_PEEK))
+		return target;
+	return min_t(size_t, target, most > before ? most - before : 1);
+}
+
 /* Advances the read by @n bytes, which were copied to the program, or skipped if @skip. */
 static void read_advance(struct framed_read *r, size_t n, bool skip)
 {
@@ -283,13 +295,12 @@ static int read_wait(struct framed_read *r)
 	if (r->timeo)
 		busy_poll(sk, r->seen);
 	ret = afr_wait_frames(sk, &r->timeo, afr_recv_readable(conn) > r->seen ||
-			      (peek && r->done &&
-			       r->done >= afr_recvmsg_target(sk, r->len, r->flags)) ||
+			      (peek && r->done && r->done >= read_target(r)) ||
 			      recv_over(conn, r->seen) || afr_conn_aborted(conn) ||
 			      READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
 	lock_sock(sk);
 	if (!ret)	/* AFR_F_STALLED, which lowers the target, may have changed */
-		r->target = afr_recvmsg_target(sk, r->len, r->flags);
+		r->target = read_target(r);
 	return ret;
 }
 
@@ -306,7 +317,7 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 		return recv_urgent(sk, msg, flags);
 	lock_sock(sk);
 	r.seen = max(sk_peek_offset(sk, flags), 0);
-	r.target = afr_recvmsg_target(sk, len, flags);
+	r.target = read_target(&r);
 	for (;;) {
 		ret = read_next(&r, &over);
 		if (over)
@@ -328,10 +339,11 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 }
 
 /*
- * Reads the error queue: notifications of sendmsg() on the AF_RDMA socket, then those of the TCP
- * socket, unless the connection worker uses that socket, or may soon (afr_conn_uses_tcp()). The
- * program must not see packets of frames there. Normally there are none, because time stamp options
- * are set on the TCP socket only in fallback mode.
+ * Reads the error queue of the AF_RDMA socket, which has the MSG_ZEROCOPY notifications of
+ * sendmsg(). If that queue is empty, reads the one of the TCP socket, unless the connection worker
+ * uses the TCP socket, or may soon (afr_conn_uses_tcp()): the program must not see packets of
+ * frames. Normally no such packet is queued, because time stamp options are set on the TCP socket
+ * only in fallback mode.
  */
 static int recv_errqueue(struct sock *sk, struct msghdr *msg, size_t len, int flags)
 {
@@ -371,16 +383,18 @@ static int recv_part(struct socket *tcp, struct msghdr *msg, void *buf, size_t l
 }
 
 /*
- * Receives at most AFR_BOUNCE_SIZE bytes by recv_part(); with MSG_WAITALL, as many such pieces as
- * it takes, except for a peek or urgent data.
+ * Receives at most AFR_BOUNCE_SIZE bytes by recv_part(). With MSG_WAITALL, repeats that until it
+ * has all bytes or a part is short, but not for a peek or urgent data. With MSG_TRUNC, calls TCP
+ * without a buffer.
  */
 static int recv_bounced(struct sock *sk, struct msghdr *msg, int flags)
 {
 	struct socket *tcp = afr_tcp(sk);
 	size_t left = iov_iter_count(&msg->msg_iter),
 	       room = min_t(size_t, left, AFR_BOUNCE_SIZE), part;
+	void *control = msg->msg_control, *buf;
+	size_t controllen = msg->msg_controllen;
 	int done = 0, ret;
-	void *buf;
 
 	if (flags & MSG_TRUNC)
 		return sock_recvmsg(tcp, msg, flags);		/* copies nothing */
@@ -390,6 +404,8 @@ static int recv_bounced(struct sock *sk, struct msghdr *msg, int flags)
 	/* a short part means an end, an error, a timeout or the like: return what has come */
 	do {
 		part = min(room, left);
+		msg->msg_control = control;	/* the last part sets TCP_INQ and time stamps */
+		msg->msg_controllen = controllen;
 		ret = recv_part(tcp, msg, buf, part, flags);
 		done += max(ret, 0);
 		left -= max(ret, 0);
@@ -427,9 +443,10 @@ static int recv_fallback(struct sock *sk, struct msghdr *msg, int flags)
 	if (READ_ONCE(sk->sk_peek_off) >= 0)	/* getsockopt() reads sk's offset */
 		WRITE_ONCE(sk->sk_peek_off, READ_ONCE(tcp->sk->sk_peek_off));
 	/*
-	 * TCP has ended without FIN. If the module has consumed the error in sending, it requests
-	 * an abort before it unlocks out.mutex, or stores the error again before it unlocks
-	 * worker.mutex.
+	 * TCP has ended without FIN. A send by the module may have consumed the error. If so, the
+	 * module requests an abort before it unlocks out.mutex, or stores the error again before
+	 * it unlocks worker.mutex. So wait for both: afr_frame_tx_idle() takes out.mutex, and
+	 * afr_conn_run_wait() takes worker.mutex and runs the worker, which carries out the abort.
 	 */
 	if (!ret && shared && !shut && !empty && !sock_flag(tcp->sk, SOCK_DONE)) {
 		afr_frame_tx_idle(conn);
@@ -438,8 +455,8 @@ static int recv_fallback(struct sock *sk, struct msghdr *msg, int flags)
 		afr_wait_report_abort(sk);
 	}
 	/*
-	 * A poll may have moved the error to the AF_RDMA socket. After the end of the stream it is
-	 * an error for writes only.
+	 * A poll, or the code above, may have moved the error to the AF_RDMA socket. After the end
+	 * of the stream, only writes report it.
 	 */
 	if (ret <= 0 && ret != -EAGAIN && READ_ONCE(sk->sk_err) &&
 	    !sock_flag(tcp->sk, SOCK_DONE))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What poll() needs of recvmsg(): how much can be read, and how much makes a socket readable. */
+/* What poll.c needs of recvmsg(): how much can be read, and how much makes a socket readable. */
 #ifndef AFR_RECVMSG_H
 #define AFR_RECVMSG_H
 

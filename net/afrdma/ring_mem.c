@@ -15,10 +15,10 @@
  * keep their pages, and connections on TCP keep unread bytes, so each could block the other for
  * ever. ring_quota.c charges rings before they are pinned. Here each page that is allocated for a
  * ring that is not pinned is counted as a page of a ring on TCP, until it is freed or the ring is
- * pinned. But no limit refuses such a ring its first pages, AFR_RING_MEM_MIN bytes in all; TCP
- * likewise grants tcp_rmem[0] to each socket. So a ring that is refused another page has at least
- * these pages, and can fill them again when their bytes have left: no ring waits for another one to
- * free memory.
+ * pinned. But these limits never refuse such a ring its first pages, AFR_RING_MEM_MIN bytes in
+ * all; TCP likewise grants tcp_rmem[0] to each socket. So a ring that is refused another page has
+ * at least that many. When their bytes are consumed, the ring can get as many pages again: no ring
+ * waits for another one to free memory.
  */
 #include <linux/bvec.h>
 #include <linux/gfp.h>
@@ -81,8 +81,9 @@ static void uncharge_page(struct afr_ring_mem *mem, bool tcp)
 }
 
 /*
- * Counts one more page. With @tcp, returns false if the rings on TCP of the namespace or the host
- * are at their limit; the limit does not apply to the first pages of a ring.
+ * Counts one more page and returns true. But with @tcp, if the rings on TCP of the namespace or
+ * the host are at their limit and the ring already has AFR_RING_MEM_MIN bytes of pages, counts
+ * nothing and returns false.
  */
 static bool charge_page(struct afr_ring_mem *mem, bool tcp)
 {
@@ -286,7 +287,7 @@ static int back(struct afr_ring_mem *mem, u64 offset, u32 len)
 	struct mem_cgroup *old;
 	int ret;
 
-	/* without this, allocations in a worker would not be charged (T18) */
+	/* without this, allocations in a workqueue would not be charged (T18) */
 	old = set_active_memcg(mem->memcg);
 	ret = populate_range(mem, offset, len);
 	set_active_memcg(old);
@@ -306,8 +307,8 @@ static int back(struct afr_ring_mem *mem, u64 offset, u32 len)
  *
  * Context: process, the producer. May sleep.
  * Return: number of bytes from @offset on that have pages. If there are none: -ENOMEM; or -EDQUOT
- * if the rings on TCP of the namespace or the host are at their limit and the ring has at least
- * AFR_RING_MEM_MIN bytes of pages.
+ * if the ring is not pinned and has at least AFR_RING_MEM_MIN bytes of pages, and the rings on TCP
+ * of the namespace or the host are at their limit.
  */
 int afr_ring_mem_populate(struct afr_ring_mem *mem, u64 offset, u32 len)
 {
@@ -334,8 +335,8 @@ bool afr_ring_mem_starved(const struct afr_ring_mem *mem, u64 offset)
  * afr_ring_mem_pin() - allocate all pages of a ring, and keep them until afr_ring_mem_unpin()
  * @mem: ring, to be registered with a device; charged by afr_ring_quota_charge()
  *
- * Context: process. No release may run concurrently, unless the caller has set @mem->pinned under
- * the consumer's lock before.
+ * Context: process. No release or trim may run concurrently, unless the caller has set
+ * @mem->pinned under the consumer's lock before.
  * Return: 0; or -ENOMEM, and the ring is not pinned.
  */
 int afr_ring_mem_pin(struct afr_ring_mem *mem)
@@ -344,7 +345,7 @@ int afr_ring_mem_pin(struct afr_ring_mem *mem)
 	u32 done;
 	int ret;
 
-	/* first, so that no release frees the pages that are allocated here */
+	/* first: populate_page() then applies no limit, as the quota was charged before */
 	mem->pinned = true;
 	for (done = 0; done < mem->size; done += ret) {
 		ret = back(mem, done, mem->size - done);
@@ -368,7 +369,7 @@ int afr_ring_mem_pin(struct afr_ring_mem *mem)
  * @mem: ring
  *
  * Context: any.
- * Return: all pages while the ring is pinned, and afterwards those of them that are not freed yet.
+ * Return: all pages while the ring is pinned, otherwise @mem->rdma.
  */
 unsigned long afr_ring_mem_on_rdma(const struct afr_ring_mem *mem)
 {
@@ -406,9 +407,9 @@ void afr_ring_mem_release(struct afr_ring_mem *mem, u64 from, u64 to, u64 end)
 	struct afr_ring_pages gone = afr_ring_unused(to, end, mem->size, PAGE_SHIFT);
 
 	/*
-	 * Limits @gone to the pages of [from, to). In @gone, which continues behind @end, they have
-	 * their own numbers plus the number of pages in the ring. The other unused pages were freed
-	 * before, or stay until the ring is empty or trimmed.
+	 * Limits @gone to the pages of [from, to). @gone numbers a page as in the next lap: its
+	 * number in [from, to) plus the number of pages in the ring. Any other unused page that is
+	 * still allocated stays until the ring is empty or trimmed, or the next lap uses it.
 	 */
 	if (to != end)
 		gone.first = max(gone.first, (from >> PAGE_SHIFT) + afr_ring_mem_pages(mem));
@@ -418,7 +419,7 @@ void afr_ring_mem_release(struct afr_ring_mem *mem, u64 from, u64 to, u64 end)
 /**
  * afr_ring_mem_trim() - free all pages that hold no bytes, unless the ring is pinned
  * @mem: ring
- * @from: consumer's cursor
+ * @from: consumer's cursor, or @end if no byte in the ring is needed any more
  * @end: producer's cursor
  *
  * Context: process or softirq, under the lock of the sequence state, unless nothing else uses the

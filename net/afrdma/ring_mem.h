@@ -7,8 +7,9 @@
  * There is at most one producer and one consumer at a time; the callers see to that. The producer
  * of a send ring is the program. The producer of a receive ring is the connection worker;
  * beside it, the peer may write to the ring by RDMA, but only while the ring is pinned. Pinning may
- * run concurrently with a producer, but with a consumer only if the caller has set @pinned under
- * the consumer's lock before. Offsets are absolute (offsets in the stream).
+ * run concurrently with a producer. But if a consumer or a producer may free pages meanwhile, the
+ * caller must have set @pinned under the consumer's lock before. Offsets are absolute (offsets in
+ * the stream).
  */
 #ifndef AFR_RING_MEM_H
 #define AFR_RING_MEM_H

@@ -7,9 +7,10 @@
  * holder may take pages as long as it then has at most its weight times the memory that is still
  * free (afr_ring_share()). A peer has weight 1: it gets at most half of the memory, and the next
  * peer half of what is left. A user has weight 4, and gets at most four fifths: one server program
- * may have many peers, and one user must not lock out the others. A holder's share does not limit
- * a connection if the holder has no pages for other ones. So a holder may always have one
- * connection if there is memory for it and the share of the connection's other holder permits it.
+ * may have many peers, and one user must not lock out the others. But a holder's share does not
+ * limit a connection while the holder has no pages for other connections. So a holder may always
+ * have one connection on RDMA if there is memory for it and the share of the connection's other
+ * holder permits it.
  *
  * After the rings were unpinned, the pages that they keep stay charged until they are free:
  * otherwise a holder could get more memory by leaving RDMA with unread bytes.
@@ -40,7 +41,7 @@ struct holder_key {
 struct afr_holder {
 	struct hlist_node	hash;
 	struct holder_key	key;
-	unsigned int		attaches;	/* users of this object; the last one frees it */
+	unsigned int		attaches;	/* how many; the last one frees the holder */
 	unsigned long		pages;
 };
 
@@ -98,7 +99,10 @@ static struct afr_holder *find(const struct holder_key *key)
 	return NULL;
 }
 
-/* Finds or creates a holder, and counts an attach until put_holder(); NULL without memory. */
+/*
+ * Finds or creates a holder, and counts an attach until put_holder(). Returns NULL if there is no
+ * such holder yet and no memory for one.
+ */
 static struct afr_holder *get_holder(struct holder_key key)
 {
 	struct afr_holder *new = kzalloc(sizeof(*new), GFP_KERNEL), *h;

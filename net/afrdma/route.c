@@ -52,9 +52,10 @@ static u32 routes_inet6(const struct net *net)
 }
 
 /*
- * Returns a number that changes whenever a route or IPsec policy is added or removed (except when
- * an IPv4 route is removed that no lookup has found yet), and whenever net.afrdma.enabled or
- * net.afrdma.upgrade changes. RDMA is used in the initial namespace only, so one number suffices.
+ * Returns a number that changes whenever a route or IPsec policy is added or removed, and whenever
+ * net.afrdma.enabled or net.afrdma.upgrade changes. Exception: the number stays the same if an
+ * IPv4 route that no lookup has found yet is removed or replaced. RDMA is used in the initial
+ * namespace only, so look() compares only the number of that namespace.
  */
 static u32 generation(const struct afr_net *an)
 {
@@ -159,10 +160,10 @@ static enum afr_reason look_up(struct afr_conn *conn)
 
 /*
  * Would RDMA bypass the policy or tunnel that @reason names? RDMA always bypasses an IPsec policy.
- * For a tunnel, the answer is no until the connection has joined a link: rdma_cm seldom finds a
- * device behind a tunnel, and a link that it finds leads through the tunnel. Afterwards the answer
- * is yes, since the link is normally older than the route, unless the packets of the link are
- * routed like those of the TCP connection.
+ * For a tunnel, the answer is no while the connection has no link: rdma_cm seldom finds a device
+ * behind a tunnel, and a link over that device leads through the tunnel. When the connection has a
+ * link, the answer is no if the packets of the link are routed like those of the TCP connection.
+ * Otherwise it is yes: the link is normally older than the route, and bypasses the tunnel.
  */
 static bool bypasses(const struct afr_conn *conn, enum afr_reason reason)
 {
@@ -246,7 +247,7 @@ static void look(struct work_struct *work)
 
 /**
  * afr_route_watch() - count connections on links; while there are any, look() runs periodically
- * @on: true: a connection has attached; false: a connection has detached
+ * @on: true: a connection is attached or leaving now; false: it is detached
  *
  * Context: any.
  */
@@ -261,7 +262,7 @@ void afr_route_watch(bool on)
 /**
  * afr_route_exit() - stop looking for changes
  *
- * Context: module exit, no connection is left.
+ * Context: module exit, or module load that has failed; no connection is active.
  */
 void afr_route_exit(void)
 {

@@ -244,10 +244,11 @@ void afr_send_fin(struct afr_conn *conn)
 	if (first && ended)
 		set_bit(AFR_F_PASSIVE_CLOSE, &conn->flags);
 	afr_tx_fin(&conn->tx.seq);
+	if (first)	/* under the lock: run_one_way() waits until the frame was written */
+		afr_frame_tx_request(conn, AFR_FRAME_FIN);
 	spin_unlock_bh(&conn->tx.lock);
 	if (!first)
 		return;
-	afr_frame_tx_request(conn, AFR_FRAME_FIN);
 	afr_send_kick(conn);
 	afr_frame_tx_push(conn);
 }
@@ -326,11 +327,11 @@ u64 afr_send_queued(struct afr_conn *conn, u64 *unsent)
 }
 
 /**
- * afr_send_done() - has the peer received everything up to the local FIN?
+ * afr_send_done() - has the peer acknowledged the local FIN by FINACK?
  * @conn: connection
  *
  * Context: any but hard irq.
- * Return: true if so.
+ * Return: true if so; never on a one-way connection, which gets no FINACK.
  */
 bool afr_send_done(struct afr_conn *conn)
 {

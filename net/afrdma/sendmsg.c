@@ -2,7 +2,7 @@
 /*
  * sendmsg(). What it does depends on the mode of the send direction. Undecided: a client, and any
  * caller with MSG_ZEROCOPY, waits for the decision; a server copies bytes to the send ring.
- * Fallback: the TCP socket sends while the AF_RDMA socket is not locked. Framed: bytes are copied
+ * Fallback: the TCP socket sends, without the lock of the AF_RDMA socket. Framed: bytes are copied
  * to the send ring under lock_sock(), which is released while the call waits for space. Not
  * connected: the call fails, except with MSG_FASTOPEN.
  */
@@ -69,7 +69,7 @@ static ssize_t send_some(struct sock *sk, struct msghdr *msg, size_t len, int mo
 	int flags = msg->msg_flags | (READ_ONCE(afr_sk(sk)->cork) ? MSG_MORE : 0);
 
 	if (len < iov_iter_count(&msg->msg_iter))
-		flags &= ~MSG_OOB;	/* only the last byte of the whole message is urgent */
+		flags &= ~MSG_OOB;	/* not the last piece: it has no urgent byte */
 	if (mode == AFR_MODE_UNDECIDED)
 		return afr_send_early(conn, &msg->msg_iter, len, flags);
 	return afr_send_copy(conn, &msg->msg_iter, len, flags);
@@ -113,7 +113,7 @@ static int send_part(struct socket *tcp, struct msghdr *msg, void *buf, size_t l
 
 	if (copy_from_iter(buf, len, &msg->msg_iter) != len)
 		return -EFAULT;
-	if (iov_iter_count(&msg->msg_iter))	/* only the last byte of all is urgent */
+	if (iov_iter_count(&msg->msg_iter))	/* only the message's last byte is urgent */
 		part.msg_flags = (part.msg_flags & ~MSG_OOB) | MSG_MORE;
 	iov_iter_kvec(&part.msg_iter, WRITE, &vec, 1, len);
 	ret = sock_sendmsg(tcp, &part);
@@ -152,14 +152,17 @@ static int send_bounced(struct sock *sk, struct msghdr *msg)
 	return done ? done : ret;
 }
 
-/* Sends on the TCP socket. Returns its result, or -EPIPE if there is no connection any more. */
+/*
+ * Sends on the TCP socket. Returns TCP's result; or -EPIPE if the send side is shut down, or if
+ * another thread has disconnected the socket.
+ */
 static int send_tcp(struct sock *sk, struct msghdr *msg)
 {
 	unsigned int flags = msg->msg_flags;
 	struct afr_sock *as = afr_sk(sk);
 	int ret;
 
-	/* one-way: the worker may not have shut down the TCP socket yet */
+	/* after SHUT_WR, the worker may not have shut down the TCP socket yet */
 	if (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN)
 		return -EPIPE;
 	if (!afr_sock_begin_call(as, afr_conn_tx_mode))
@@ -190,9 +193,9 @@ static int send_fallback(struct sock *sk, struct msghdr *msg)
 }
 
 /*
- * Sends on a socket that is neither connected nor connecting. The call must not reach the TCP
- * socket, which may begin to carry frames in the meantime. The exception is TCP Fast Open, which
- * makes a fallback connection.
+ * send() on a socket that is neither connected nor connecting. It fails without a call to TCP:
+ * another thread's connect() may meanwhile make the TCP socket carry frames. The exception is TCP
+ * Fast Open, which makes a fallback connection.
  */
 static int send_unconnected(struct sock *sk, struct msghdr *msg)
 {
@@ -205,6 +208,7 @@ static int send_unconnected(struct sock *sk, struct msghdr *msg)
 		afr_tcp_sock_take_error(conn, sk);
 		return send_error(sk, msg->msg_flags);
 	}
+	afr_tcp_sock_graft(conn->tcp, sk->sk_socket);	/* again: its file exists now */
 	lock_sock(tcp_sk);
 	ours = tcp_sk->sk_state == TCP_CLOSE && !test_bit(AFR_F_STARTED, &conn->flags) &&
 	       afr_conn_tx_mode(conn) == AFR_MODE_NONE;
@@ -227,7 +231,8 @@ static int send_unconnected(struct sock *sk, struct msghdr *msg)
 
 /*
  * Sends the rest of a message on the TCP socket, after @done bytes that were put into the send
- * ring. If @done is not 0, returns no error; one that TCP has reported is stored again.
+ * ring. If @done is not 0, returns no error: afr_tcp_sock_return_error() keeps TCP's error for the
+ * next call.
  */
 static ssize_t send_rest(struct sock *sk, struct msghdr *msg, size_t done)
 {
@@ -306,8 +311,8 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	early = conn->server && !(msg->msg_flags & MSG_ZEROCOPY);
 	if (mode == AFR_MODE_UNDECIDED && !early) {
 		/*
-		 * Tells afr_send_has_deferred() that a sender waits. A poll() before this call has
-		 * not set the flag if it found space.
+		 * Tells afr_send_has_deferred() that a sender waits. Then a server's send
+		 * direction falls back after hello_timeout_ms, which ends this wait.
 		 */
 		set_bit(AFR_F_NOSPACE, &conn->flags);
 		smp_mb__after_atomic();		/* the flag is set before the mode is read */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * shutdown(). In fallback mode, or without a connection, it goes to the TCP socket. In framed mode
- * SHUT_WR ends the stream by a FIN frame. While the mode is undecided, the request is stored, or
- * it cancels connect().
+ * shutdown(). On a fallback connection, or without a connection, the TCP socket handles it. In
+ * SYN-SENT, it cancels connect(). Otherwise the request is stored in sk_shutdown, and SHUT_WR ends
+ * the send direction as soon as its mode is decided: by a FIN frame if framed, else by TCP's FIN.
  */
 #include <linux/net.h>
 #include <net/sock.h>
@@ -39,6 +39,21 @@ static bool cancel_connect(struct sock *sk, int how, int *ret)
 	}
 	release_sock(tcp_sk);
 	return on_its_way;
+}
+
+/**
+ * afr_shutdown_undo() - forget a shutdown of a connection that was not established
+ * @sk: AF_RDMA socket
+ *
+ * Context: any but hard irq; the TCP socket is locked.
+ */
+void afr_shutdown_undo(struct sock *sk)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+
+	WRITE_ONCE(sk->sk_shutdown, 0);
+	clear_bit(AFR_F_FIN_WANTED, &conn->flags);
+	clear_bit(AFR_F_RX_REFUSED, &conn->flags);
 }
 
 /**

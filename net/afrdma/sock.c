@@ -316,9 +316,9 @@ static void report_ring_sizes(struct sock *sk)
 }
 
 /*
- * The TCP handshake is over; the TCP socket is locked, maybe in softirq. If the peer has consented,
- * the send direction is framed from its first byte on; the peer's first bytes decide the mode of
- * the receive direction.
+ * The TCP handshake has succeeded or failed. Called with the TCP socket locked, maybe in softirq.
+ * If the peer has consented, the send direction is framed from its first byte on; the peer's first
+ * bytes decide the mode of the receive direction.
  */
 static void settled(struct afr_handshake *offer, struct sock *tcp_sk, enum afr_reason reason)
 {
@@ -355,7 +355,7 @@ static enum afr_reason prepare_offer(struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 
-	/* offer() will do nothing, unless another thread's connect() fails meanwhile */
+	/* offer() will do nothing, unless TCP is back in state CLOSE by then */
 	if (inet_sk_state_load(conn->tcp->sk) != TCP_CLOSE)
 		return AFR_REASON_CALL_RUNNING;
 	afr_tcp_settings_reset_late(sk);
@@ -386,6 +386,7 @@ static void offer(struct sock *sk, enum afr_reason reason)
 	    afr_conn_tx_mode(conn) != AFR_MODE_NONE)
 		return;
 	as->offer.settled = settled;
+	afr_shutdown_undo(sk);	/* one that came while an earlier connect() failed */
 	set_modes(conn, AFR_MODE_UNDECIDED, AFR_MODE_UNDECIDED);
 	smp_mb();	/* modes are set before the count is read; see afr_sock_begin_call() */
 	if (!reason && atomic_read(&as->tcp_calls))
@@ -412,9 +413,7 @@ static void not_connected(struct sock *sk)
 	}
 	/* let the next connect() start over */
 	conn->server = false;	/* it may have been an accepted connection */
-	WRITE_ONCE(sk->sk_shutdown, 0);
-	clear_bit(AFR_F_FIN_WANTED, &conn->flags);
-	clear_bit(AFR_F_RX_REFUSED, &conn->flags);
+	afr_shutdown_undo(sk);
 	set_modes(conn, AFR_MODE_NONE, AFR_MODE_NONE);
 	sk->sk_state_change(sk);	/* TCP's wake-up, if any, came before the modes changed */
 }
@@ -482,8 +481,8 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 		not_connected(sk);
 	release_sock(conn->tcp->sk);
 	/*
-	 * settled() or poll() may have moved TCP's error to the AF_RDMA socket. An abort sets its
-	 * error on both sockets; the program gets it only once.
+	 * If TCP returns ECONNABORTED, TCP's error may have been moved to the AF_RDMA socket. An
+	 * abort sets its error on both sockets: remove it from the AF_RDMA socket, too.
 	 */
 	if (err == -ECONNABORTED || (err && err != -EINPROGRESS && afr_conn_aborted(conn)))
 		err = failed ?: sock_error(sk) ?: err;
@@ -526,9 +525,8 @@ static int afr_listen(struct socket *sock, int backlog)
 }
 
 /*
- * Starts an accepted connection, unless it falls back. The client's first bytes, or AFR_T_HELLO,
- * then decide the modes. @consents: the listener had an af_ops override when the program called
- * accept().
+ * Starts an accepted connection, whose modes hello_rx.c decides later, unless it falls back now.
+ * @consents: the listener had an af_ops override when the program called accept().
  */
 static void accepted(struct sock *listener, struct sock *sk, bool consents)
 {
@@ -549,7 +547,7 @@ static void accepted(struct sock *listener, struct sock *sk, bool consents)
 	afr_conn_start(conn, true, nonce, afr_sockopt_sndbuf(sk), afr_sockopt_rcvbuf(sk));
 	report_ring_sizes(sk);
 	set_modes(conn, AFR_MODE_UNDECIDED, AFR_MODE_UNDECIDED);
-	if (reason) {	/* the SYN-ACK had the option: too late to fall back (I13) */
+	if (reason) {	/* the client may send HELLO: too late to fall back (I13) */
 		afr_conn_abort(conn, reason);
 		return;
 	}

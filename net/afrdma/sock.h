@@ -16,19 +16,20 @@
 
 struct afr_sock {
 	struct sock		sk;	/* first */
-	struct afr_conn		*conn;	/* holds a reference; never NULL */
+	struct afr_conn		*conn;	/* holds a reference; NULL only if alloc_sock() fails */
 	struct afr_handshake	offer;	/* client: in use while connecting */
 	struct afr_listen_override *override;	/* of a listener, or NULL */
 	atomic_t		tcp_calls;	/* see afr_sock_begin_call() */
 	bool			blocking_connect;	/* connect() waits and reports the error */
 	u8			nodelay, cork;	/* options as set by the program */
-	u8			recverr;	/* AFR_RECVERR_* that are set; under lock_sock() */
+	/* AFR_RECVERR_* that the program has set; written under lock_sock() */
+	u8			recverr;
 	u8			recverr_tcp;	/* AFR_RECVERR_* set on the TCP socket */
 	bool			late_done;	/* all options of rule LATE were set on TCP */
-	bool			disconnected;	/* sk_err is that of a disconnect */
+	bool			disconnected;	/* sk_err, if set, comes from a disconnect */
 	bool			cm_user;	/* counted as a user of the cm listener */
 	bool			late;		/* options of rule LATE wait for fallback mode */
-	/* options; 0: by SO_SNDBUF, SO_RCVBUF, or else the default */
+	/* AFRDMA_SNDRING, AFRDMA_RCVRING in bytes; 0: not set, see afr_sockopt_sndbuf() */
 	u32			sndring, rcvring;
 	u32			busy_poll;	/* option, microseconds */
 };
@@ -44,10 +45,12 @@ static inline struct socket *afr_tcp(const struct sock *sk)
 }
 
 /*
- * Counts a call that is about to send or receive on the TCP socket, or to set LATE options there,
- * if the direction whose mode @mode returns is in fallback mode. Else returns false and counts
- * nothing: another thread may have called connect(AF_UNSPEC). While calls are counted, a new
- * connection does not become framed, since these calls would interfere with its frames (I13).
+ * Counts a call that is about to send or receive on the TCP socket, or to set an option there that
+ * is unfit for frames, if the direction whose mode @mode returns is in fallback mode. Otherwise
+ * returns false, and the call must not use the TCP socket; the mode may have changed since the
+ * caller read it, because another thread has called connect(AF_UNSPEC). While calls are counted, a
+ * new connection of this socket does not become framed, since these calls would interfere with its
+ * frames (I13).
  */
 static inline bool afr_sock_begin_call(struct afr_sock *as,
 				       enum afr_mode (*mode)(const struct afr_conn *conn))
@@ -79,6 +82,7 @@ int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags);
 __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_struct *wait);
 int afr_poll_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg);
 int afr_shutdown(struct socket *sock, int how);
+void afr_shutdown_undo(struct sock *sk);
 
 unsigned int afr_sock_family(void);
 int afr_sock_init(void);

@@ -7,7 +7,8 @@
  * option is set on the TCP socket only if its row in support.h allows that; its value is copied to
  * kernel memory first; and an option that changes reads or writes waits for fallback mode. The
  * core handles getsockopt(SOL_SOCKET) without calling the module and reads the AF_RDMA socket, so
- * options of that level are set on the AF_RDMA socket, too.
+ * options of that level are set on the AF_RDMA socket, too, with the exceptions in
+ * applies_to_afr_sock().
  */
 #include <linux/capability.h>
 #include <linux/in.h>
@@ -85,7 +86,10 @@ static int set_tcp_hidden(struct sock *sk, int level, int name, sockptr_t value,
 
 /* --- SOL_AFRDMA ---------------------------------------------------------- */
 
-/* Default size of a ring: the sysctl setting, or less for devices, memory or many connections. */
+/*
+ * Default size of a ring: the sysctl setting, rounded up to a power of two. The result is smaller
+ * if a device cannot register such a ring, or with many connections or little memory for rings.
+ */
 static u32 default_ring(struct afr_net *an, u32 wanted)
 {
 	return afr_ring_mem_default_size(an, min(wanted, afr_device_ring_max()));
@@ -93,7 +97,7 @@ static u32 default_ring(struct afr_net *an, u32 wanted)
 
 /**
  * afr_sockopt_sndbuf() - get the size wanted for the send ring
- * @sk: AF_RDMA socket; SO_SNDBUF limits the requested size and sets sk_sndbuf to twice the result
+ * @sk: AF_RDMA socket; SO_SNDBUF stores twice the size in sk_sndbuf
  *
  * Context: Any but hard irq.
  * Return: size in bytes: AFRDMA_SNDRING, else SO_SNDBUF, else the default.
@@ -302,8 +306,9 @@ static int get_afrdma(struct sock *sk, int name, char __user *to, int __user *le
 /* --- set ---------------------------------------------------------------- */
 
 /*
- * Records that options of rule LATE wait. If receiving has fallen back, applies them; but some go
- * on waiting for the send direction, see afr_tcp_settings_apply_late().
+ * Records that options of rule LATE wait. If the receive direction is in fallback mode, applies
+ * them at once; some of them only if the send direction is in fallback mode, too, see
+ * afr_tcp_settings_apply_late().
  */
 static void set_late(struct sock *sk)
 {
@@ -540,7 +545,7 @@ int afr_sockopt_get(struct socket *sock, int level, int name, char __user *value
 	switch (find_rule(level, name)) {
 	case REFUSE:
 		return -EOPNOTSUPP;
-	case UNKNOWN:	/* as TCP: an unknown option of a known level, or an unknown level */
+	case UNKNOWN:	/* no row in support.h: an unknown option, or an unknown level */
 		return level == IPPROTO_TCP || level == IPPROTO_IP || level == IPPROTO_IPV6 ?
 		       -ENOPROTOOPT : -EOPNOTSUPP;
 	case STORE:

@@ -9,7 +9,7 @@
  * words. Rules:
  *
  * PASS		set on the TCP socket; of level SOL_SOCKET, on both sockets, except for the
- *		programs of SO_REUSEPORT
+ *		options SO_*_REUSEPORT_*BPF: only on the TCP socket
  * STORE	kept by the AF_RDMA socket; set on the TCP socket, too, unless that is framed
  * LATE		kept by the AF_RDMA socket; set on the TCP socket only in fallback mode, as it
  *		changes what reads and writes do, including those of the module
@@ -18,7 +18,8 @@
  * CORE		handled by the socket core, as for TCP
  * OWN		getsockopt() returns the value of this family
  *
- * An option without a row is CORE if its level is SOL_SOCKET, else unknown (ENOPROTOOPT). Before
+ * An option without a row is CORE if its level is SOL_SOCKET, else unknown: ENOPROTOOPT, but
+ * EOPNOTSUPP from getsockopt() with a level other than those of TCP, IP and IPv6. Before
  * adding a row with PASS, check in TCP that the option does not change what the TCP socket's reads
  * return and its writes accept, and that getsockopt() does not write to user memory under the
  * socket lock. The rows option_hazards and option_hazards6 of selftests/net test all options but
@@ -124,7 +125,7 @@
 	AFR_OPTION(SOL_SOCKET, SO_COOKIE, CORE, "yes", "yes", "yes", "cookie", \
 		"of the AF_RDMA socket; the TCP socket, which ss -e shows, has another") \
 	AFR_OPTION(SOL_SOCKET, SO_NETNS_COOKIE, CORE, "yes", "yes", "yes", "option_table", "") \
-	/* TCP: when and how bytes are sent */ \
+	/* TCP: when and how segments are sent */ \
 	AFR_OPTION(IPPROTO_TCP, TCP_NODELAY, STORE, \
 		"always on", "always on", "yes", "pingpong_byte", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_CORK, STORE, "yes", "yes", "yes", "more_held", \

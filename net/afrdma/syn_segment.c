@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Recognises outgoing SYNs and SYN-ACKs, inserts the AF_RDMA option into them, and reads and
- * annotates the SYN that TCP has saved.
+ * Recognises outgoing SYNs and SYN-ACKs, inserts the AF_RDMA option into them, and returns the
+ * options of segments. Reads the SYN that TCP has saved on a server, and stores the server's
+ * decision in it.
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -114,7 +115,7 @@ int afr_syn_segment_insert(struct sk_buff *skb, u8 pf, const struct afr_tcp_opti
 	struct tcphdr *th;
 	u8 *opts;
 
-	/* A SYN is a clone: it shares its buffer with the one that TCP keeps for retransmission. */
+	/* A SYN may be a clone: TCP keeps the original, with the same buffer, to retransmit it. */
 	if ((skb_cloned(skb) || skb_tailroom(skb) < AFR_OPT_LEN) &&
 	    pskb_expand_head(skb, 0, AFR_OPT_LEN, GFP_ATOMIC))
 		return -ENOMEM;
@@ -137,7 +138,7 @@ static const u8 *saved_tcp(const struct saved_syn *syn)
 
 /**
  * afr_syn_segment_saved_find() - find the client's option in a saved SYN
- * @syn: as saved by TCP in a request or a connection
+ * @syn: saved by TCP in a request, or inherited from the request by the child socket
  * @opt: out, the option
  *
  * Context: Any; the caller prevents @syn from being freed.
@@ -177,7 +178,9 @@ u32 afr_syn_segment_saved_decision(const struct saved_syn *syn)
 /**
  * afr_syn_segment_saved_set_decision() - write a decision into a saved SYN
  * @syn: the saved SYN of a request
- * @decision: any value; the connection that inherits @syn from the request can read it
+ * @decision: a value that no client can guess, see saved_decision()
+ *
+ * The child socket inherits @syn, and with it the decision.
  *
  * Context: Any; the caller has exclusive access to @syn.
  */

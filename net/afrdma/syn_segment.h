@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Segments of the TCP handshake: outgoing SYNs and SYN-ACKs, into which the AF_RDMA option is
- * inserted, and the SYN that TCP has saved on the server.
+ * inserted; the SYN-ACK that a client has received; and the SYN that TCP has saved on the server.
  */
 #ifndef AFR_SYN_SEGMENT_H
 #define AFR_SYN_SEGMENT_H

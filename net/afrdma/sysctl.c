@@ -40,9 +40,9 @@
 
 static const struct ctl_table afr_settings_table[] = {
 	/*
-	 * 1: sockets use AF_RDMA where the peer does. 0: new connections use TCP without
-	 * AF_RDMA, and connections on RDMA return to TCP within a second. 0 in the initial
-	 * network namespace applies to all namespaces.
+	 * 1: sockets use AF_RDMA where the peer does, if the setting was 1 already at connect()
+	 * or listen(). 0: new connections use TCP without AF_RDMA, and connections on RDMA return
+	 * to TCP within a second. 0 in the initial network namespace applies to all namespaces.
 	 */
 	SETTING_INT(enabled, 0, 1),
 	/*
@@ -61,21 +61,25 @@ static const struct ctl_table afr_settings_table[] = {
 	 */
 	SETTING_INT(upgrade_msgs, 0, INT_MAX),
 	/*
-	 * Time in milliseconds that a server with bytes to send waits for the first bytes of a
-	 * client that offered AF_RDMA. After that it sends them by TCP without AF_RDMA framing,
-	 * and the connection stays on TCP. With less than the default of 3000, one lost packet
-	 * can be enough for this: smaller values are for tests.
+	 * Time in milliseconds, counted from accept(), that a server waits for the first bytes of
+	 * a client that offered AF_RDMA. If the server then has bytes or the end of its stream to
+	 * send, it sends them by TCP without AF_RDMA framing, and the connection stays on TCP.
+	 * Otherwise the time starts again. With less than the default of 3000, one lost packet can
+	 * be enough for a connection to stay on TCP: smaller values are for tests.
 	 */
 	SETTING_INT(hello_timeout_ms, 100, DAY_MS),
 	/*
-	 * Time in milliseconds that the set-up of a link may take, and after that the exchange
-	 * by which a connection moves to it (ATTACH, ATTACHED).
+	 * Time in milliseconds that the set-up of a link may take, and that a server which has
+	 * received ATTACH waits until its end of the link is up. A client that has waited so long
+	 * for the answer to ATTACH no longer counts against attaches_max, but still moves to RDMA
+	 * when the answer comes.
 	 */
 	SETTING_INT(attach_timeout_ms, 100, DAY_MS),
 	/*
 	 * Time in milliseconds until a client tries again to move a connection to RDMA after an
-	 * attempt has failed. It doubles with each further failure, up to 64 times this value.
-	 * The first link that a connection loses is replaced at once, if no attempt has failed.
+	 * attempt has failed or a link was lost. It doubles each time, up to 64 times this value,
+	 * and starts anew after ten seconds on a link. The first lost link is replaced at once, if
+	 * no attempt has failed before.
 	 */
 	SETTING_INT(attach_retry_ms, 1, HOUR_MS),
 	/*
@@ -103,8 +107,8 @@ static const struct ctl_table afr_settings_table[] = {
 	 */
 	SETTING_INT(link_timeout_ms, 100, DAY_MS),
 	/*
-	 * Time in milliseconds that a link without connections is kept for the next one; at least
-	 * attach_timeout_ms, if it has never had one. The end that accepted the link waits twice
+	 * Time in milliseconds that a link is kept while no connection uses it; at least
+	 * attach_timeout_ms, if none has used it yet. The end that accepted the link waits twice
 	 * as long.
 	 */
 	SETTING_INT(link_linger_ms, 0, DAY_MS),
@@ -133,10 +137,11 @@ static const struct ctl_table afr_settings_table[] = {
 	 */
 	SETTING_INT(attaches_max, 0, INT_MAX),
 	/*
-	 * Maximum number of closed connections that still deliver bytes, and also of those that
-	 * have delivered them and wait for the end of the peer. A further one is reset. One
-	 * user may have at most four fifths. The module parameter orphans_max limits all network
-	 * namespaces together.
+	 * Maximum number of closed connections that still deliver bytes. A second limit of the
+	 * same size holds for closed connections that have delivered all and wait for the end of
+	 * the peer's stream. A connection beyond its limit is reset. Of each limit, one user may
+	 * have at most four fifths. The module parameter orphans_max limits all network namespaces
+	 * together.
 	 */
 	SETTING_INT(orphans_max, 0, INT_MAX),
 	/*
@@ -157,8 +162,8 @@ static const struct ctl_table afr_settings_table[] = {
 	 */
 	SETTING_INT(rcvbuf, AFR_RING_MIN, AFR_RING_MAX),
 	/*
-	 * Maximum size in bytes of a send or receive ring. SO_SNDBUF and SO_RCVBUF cannot
-	 * request more.
+	 * Maximum size in bytes of a send or receive ring. With a larger SO_SNDBUF or SO_RCVBUF
+	 * the ring gets no larger; a larger AFRDMA_SNDRING or AFRDMA_RCVRING is refused.
 	 */
 	SETTING_INT(ring_max, AFR_RING_MIN, AFR_RING_MAX),
 	/*
@@ -167,10 +172,10 @@ static const struct ctl_table afr_settings_table[] = {
 	 */
 	SETTING_INT(pacing, 0, 1),
 	/*
-	 * Who may create AF_RDMA sockets. 1: every user. 0: only processes with CAP_NET_RAW, for
-	 * machines whose policy relies on rules of a security module for TCP connect and bind,
-	 * which do not apply to this family. 0 in the initial network namespace applies to all
-	 * namespaces.
+	 * Who may create AF_RDMA sockets. 1: every user. 0: only processes with CAP_NET_RAW. Set 0
+	 * where a security module has rules for TCP connect() and bind() on which the machine
+	 * relies: these rules do not apply to this family. 0 in the initial network namespace
+	 * applies to all namespaces.
 	 */
 	SETTING_INT(unprivileged, 0, 1),
 	/*

@@ -69,8 +69,8 @@ static void share_filter(struct sock *from, struct sock *to)
 }
 
 /*
- * Returns -EPERM if the caller may not attach a filter to a TCP socket; newer kernels require
- * CAP_NET_ADMIN for that. Tests it by an attempt with a value that is too short to be a filter.
+ * Returns -EPERM if the caller may not use SO_ATTACH_FILTER on a TCP socket; newer kernels require
+ * CAP_NET_ADMIN for it. Tests this by an attempt with a value that is too short to be a filter.
  */
 static int check_filter_permission(struct socket *tcp)
 {
@@ -300,7 +300,7 @@ void afr_tcp_settings_sync(struct sock *sk)
 	tcp_sk->sk_reuseport = sk->sk_reuseport;
 	tcp_sk->sk_mark = sk->sk_mark;
 	WRITE_ONCE(tcp_sk->sk_priority, sk->sk_priority);
-	/* not in sync_fallback(): if one direction is framed, calls in the other sleep in TCP */
+	/* one-way connections need the timeouts, too: calls in fallback mode sleep in TCP */
 	WRITE_ONCE(tcp_sk->sk_rcvtimeo, sk->sk_rcvtimeo);
 	WRITE_ONCE(tcp_sk->sk_sndtimeo, sk->sk_sndtimeo);
 	sync_pacing(tcp_sk, sk);
@@ -314,8 +314,9 @@ void afr_tcp_settings_sync(struct sock *sk)
  * afr_tcp_settings_sync_rcvlowat() - copy SO_RCVLOWAT to the TCP socket
  * @sk: AF_RDMA socket
  *
- * Part of afr_tcp_settings_sync(), for poll(): only in fallback mode, and without lock_sock(),
- * because poll() may run in a workqueue that others use, too, and must not wait there.
+ * For poll(). Unlike afr_tcp_settings_sync(), copies only if both directions are in fallback mode,
+ * and does not call lock_sock(): poll() may run in a workqueue that others use, too, and must not
+ * wait there.
  *
  * Context: Process.
  */
@@ -388,7 +389,7 @@ void afr_tcp_settings_inherit(struct sock *child, const struct sock *listener)
 	child->sk_rcvbuf = listener->sk_rcvbuf;
 	child->sk_reuse = listener->sk_reuse;
 	child->sk_reuseport = listener->sk_reuseport;
-	/* what was set after listen() may not have reached the TCP listener in time */
+	/* options set after listen() may have reached the TCP listener too late for @child */
 	if (!AFR_HAVE_CUSTOM_SOCKOPT && !child->sk_mark)
 		child->sk_mark = listener->sk_mark;
 	if (!AFR_HAVE_CUSTOM_SOCKOPT && !child->sk_bound_dev_if)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Options that the program has set on the AF_RDMA socket, applied to its TCP socket. */
+/* Sets options on the TCP socket, and copies a listener's options to accepted sockets. */
 #ifndef AFR_TCP_SETTINGS_H
 #define AFR_TCP_SETTINGS_H
 

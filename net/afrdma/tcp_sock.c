@@ -75,7 +75,7 @@ void afr_tcp_sock_ungraft(struct socket *tcp)
 
 /**
  * afr_tcp_sock_take_error() - move the error of the TCP socket to the AF_RDMA socket
- * @conn: connection, with a direction in fallback mode or not connected
+ * @conn: connection that has a direction in fallback mode, or is not connected
  * @sk: its AF_RDMA socket
  *
  * getsockopt(SO_ERROR) and io_uring read the error of the AF_RDMA socket without calling the
@@ -100,8 +100,8 @@ void afr_tcp_sock_take_error(struct afr_conn *conn, struct sock *sk)
  *	it has copied bytes before
  *
  * TCP has cleared the error when it returned it. It has to be there for the next call, or for the
- * connection worker. Does nothing if @err is no error that TCP keeps, or if the connection was
- * aborted, as that is reported in any case.
+ * connection worker. Stores only the errors that are listed below, and none if the connection was
+ * aborted, as the abort is reported in any case.
  *
  * Context: Process.
  */
@@ -112,7 +112,7 @@ void afr_tcp_sock_return_error(struct afr_conn *conn, struct sock *sk, int err)
 	if (afr_conn_aborted(conn))
 		return;
 	switch (-err) {
-	case EACCES:		/* unless a security hook has returned it */
+	case EACCES:		/* before TCP_CLOSE: taken as the result of a security hook */
 		if (inet_sk_state_load(tcp_sk) != TCP_CLOSE)
 			return;
 		fallthrough;
@@ -221,7 +221,7 @@ static bool callbacks_installed(const struct sock *tcp_sk)
 	return tcp_sk->sk_data_ready == on_data_ready;
 }
 
-/* Saves and overrides settings that would delay sending of frames or reports of received bytes. */
+/* Saves and overrides settings by which TCP would delay frames, or calls of sk_data_ready. */
 static void hide_settings(struct afr_conn *conn, struct sock *tcp_sk)
 {
 	conn->saved.rcvlowat = tcp_sk->sk_rcvlowat;
@@ -298,9 +298,10 @@ bool afr_tcp_sock_settings(struct afr_conn *conn, bool hide)
  *
  * Window credits limit what the peer may send, so a small SO_RCVBUF need not limit the TCP window.
  * A one-way connection has no credits, but its TCP window is opened as well. A small TCP window
- * would do harm: into a window below one segment, the peer's TCP sends bytes only as window
- * probes, and each segment from this end postpones the next probe. So the peer's bytes would wait
- * for as long as this end keeps sending data (RFC 9293, 3.8.6.1; tcp_ack_probe()).
+ * would do harm: into a window below one segment, the peer's TCP sends a larger packet only in
+ * pieces, as window probes, and each segment from this end postpones the next probe. So the peer's
+ * bytes would wait for as long as this end keeps sending data (RFC 9293, 3.8.6.1;
+ * tcp_ack_probe()).
  *
  * Context: Process, TCP socket unlocked.
  */
@@ -389,8 +390,8 @@ bool afr_tcp_sock_idle(const struct afr_conn *conn)
  * happens to run the worker.
  *
  * Context: Process, TCP socket unlocked.
- * Return: number of bytes; 0 at the end of the stream; or a negative error, -EAGAIN if nothing has
- * arrived.
+ * Return: number of bytes; 0 at the end of the stream, or if TCP has failed and its error was
+ * consumed before; or a negative error, -EAGAIN if nothing has arrived.
  */
 int afr_tcp_sock_recv(struct afr_conn *conn, struct kvec *vec, unsigned int n, size_t len)
 {

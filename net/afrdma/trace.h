@@ -18,14 +18,14 @@
 
 #ifndef AFR_TRACE_ONCE
 #define AFR_TRACE_ONCE
-/* How far a connection has come on its way to RDMA, or that it has left RDMA again. */
+/* How far an attach has come, how it has ended, or that the connection has left its link. */
 enum afr_trace_step {
 	AFR_STEP_JOIN,		/* client: waits for a link */
 	AFR_STEP_ATTACH,	/* rings registered and ATTACH pending, or ATTACH received */
 	AFR_STEP_OVERDUE,	/* client: no answer in time; the attempt continues */
 	AFR_STEP_DONE,		/* attached to a link */
 	AFR_STEP_FAILED,	/* stays on TCP, for the reason in the event */
-	AFR_STEP_LEFT,		/* has left its link, see reason; RESUME may still be awaited */
+	AFR_STEP_LEFT,		/* has left its link, see reason; may await the peer's RESUME */
 };
 #endif
 
@@ -40,7 +40,7 @@ TRACE_DEFINE_ENUM(AFR_ON_LINK);
 TRACE_DEFINE_ENUM(AFR_SUSPENDED);
 
 #define AFR_REASON(number, name, sentence) { number, #name },
-/* a reason that the peer has sent is shown as "peer:NAME" */
+/* "peer:NAME" is a reason that the peer has sent in ATTACHED, RESUME or a rejection */
 #define afr_show_whose(reason)	((reason) & AFR_REASON_PEER ? "peer:" : "")
 #define afr_show_reason(reason) \
 	__print_symbolic((reason) & ~AFR_REASON_PEER, AFR_REASONS { 0xffffffff, "UNKNOWN" })
@@ -121,7 +121,7 @@ TRACE_EVENT(afrdma_conn_negotiated,
 		  afr_show_mode(__entry->rx), afr_show_reason(__entry->reason))
 );
 
-/* A connection has taken a step towards RDMA, or has left it; @step is enum afr_trace_step. */
+/* An attach has advanced, is overdue or has failed, or the link was left (enum afr_trace_step). */
 TRACE_EVENT(afrdma_conn_upgrade,
 	TP_PROTO(u64 id, unsigned int step, unsigned int reason),
 	TP_ARGS(id, step, reason),
@@ -165,7 +165,7 @@ TRACE_EVENT(afrdma_conn_move,
 		  __entry->epoch, __entry->offset)
 );
 
-/* A connection ends with an error; @err is what the program gets, negative. */
+/* A connection was aborted; @err is the negative errno that the socket reports if it is open. */
 TRACE_EVENT(afrdma_conn_abort,
 	TP_PROTO(u64 id, unsigned int reason, int err),
 	TP_ARGS(id, reason, err),

@@ -4,14 +4,17 @@
  * latency-sensitive or bulk. link_pace.c decides how much of a link bulk may use.
  *
  * Corking, on a link, turns many small sends into one write. A connection that has posted
- * STREAM_WRITES writes since it last received data on a link is streaming. A streaming connection
- * has one small write in flight at a time; the bytes that the program sends meanwhile wait until
- * that write completes, or until they are no longer small. A request or response of up to
- * STREAM_WRITES writes does not wait, and needs no completion.
+ * STREAM_WRITES writes with data since it last received data on a link is streaming. After a small
+ * write of a streaming connection, the bytes that the program sends wait until that write
+ * completes, until data of the peer arrives on the link, or until is_small() is false for their
+ * number. A request or response of up to STREAM_WRITES writes does not wait, and needs no
+ * completion.
  *
  * A latency-sensitive write is short, and carries all unsent bytes of a connection that is not
- * streaming and has posted no bulk for BULK_HOLDOFF. So neither the end of a long message nor a
- * stream in a small ring qualifies. The header of a response may, if it is sent before the body.
+ * streaming and has posted no bulk for BULK_HOLDOFF. So the end of a message that was posted as
+ * bulk does not qualify. Nor does a write of a stream in a small ring: it is too short to be bulk,
+ * but the connection is streaming. The header of a response may qualify, if the program sends it
+ * before the body.
  *
  * A bulk write is longer than LATENCY_MAX, before pacing shortens it.
  */
@@ -33,10 +36,12 @@
  * @conn: connection
  * @len: bytes of the message
  *
- * On a link, a message of up to a quarter of the smaller ring is sent as one work request if
- * possible. A longer one is cut into pieces, so that one is transferred while the next is copied.
- * Short messages that wait together are sent in such pieces, too: the piece size also limits the
- * writes, as conn->tx.piece, which does not shrink while unsent bytes are waiting.
+ * On a link, a message of up to a quarter of the send ring or of the peer's receive ring,
+ * whichever is smaller, is sent as one work request if possible. A longer message is cut into
+ * pieces of PIECE bytes, so that one piece is transferred while the next is copied.
+ *
+ * The piece size is kept in conn->tx.piece and limits the length of a write, which may carry
+ * several short messages. While unsent bytes are waiting, conn->tx.piece does not shrink.
  *
  * Context: process, one sender at a time.
  * Return: how many bytes of the message to pass to afr_send_copy() at once.
@@ -62,15 +67,16 @@ static bool is_small(const struct afr_conn *conn, u32 ready)
 }
 
 /**
- * afr_tx_policy_note_more() - record whether the program announced more bytes with its last send
+ * afr_tx_policy_note_more() - record whether a few unsent bytes may wait for more
  * @conn: connection, conn->tx.lock held
- * @more: MSG_MORE was given, or TCP_CORK is set; false for an urgent byte, which does not wait
+ * @more: true after a send with MSG_MORE, or with TCP_CORK set, whose last byte is not urgent;
+ *	false after any other send, and from afr_send_uncork()
  *
  * Context: any but hard irq.
  */
 void afr_tx_policy_note_more(struct afr_conn *conn, bool more)
 {
-	/* the time limit counts from the oldest waiting byte, or anew if it has passed */
+	/* start the time limit, unless it already runs for earlier bytes that are still unsent */
 	if (more && (!conn->tx.more || conn->tx.seq.sent == conn->tx.seq.written ||
 		     !time_before(jiffies, conn->tx.more_end)))
 		conn->tx.more_end = jiffies + CORK_TIMEOUT;

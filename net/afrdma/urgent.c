@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Urgent data: handles URGENT and URGENTACK, and reads the urgent byte for recv(MSG_OOB). */
+/*
+ * Urgent data: handles URGENT and URGENTACK, tells where a read has to stop and whether an urgent
+ * byte can be read, and reads that byte for recv(MSG_OOB).
+ */
 #include "urgent.h"
 
 #include <linux/uio.h>
@@ -13,9 +16,9 @@
  * @frame: parsed URGENT
  *
  * As in TCP, a later urgent offset replaces an earlier one. The earlier byte becomes an ordinary
- * byte of the stream, but is skipped if it is the next one to read and SO_OOBINLINE is not set. An
- * offset that was read already or is not later than the current one is only acknowledged. A
- * one-way connection cannot acknowledge.
+ * byte of the stream. But if it was the next byte to read when the later offset came, a read
+ * without SO_OOBINLINE skips it. An offset that is below the consumer cursor, or not above the
+ * current urgent offset, is only acknowledged. A one-way connection cannot acknowledge.
  *
  * Context: connection worker.
  * Return: 0.
@@ -80,7 +83,7 @@ u64 afr_urgent_offset(struct afr_conn *conn)
 	return urgent;
 }
 
-/* Has the byte at @urgent arrived? The lock makes it visible in the ring as well. */
+/* Has the byte at @urgent arrived? If so, the lock ensures that the caller sees it in the ring. */
 static bool arrived(struct afr_conn *conn, u64 urgent)
 {
 	bool here;

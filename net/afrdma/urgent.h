@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Urgent data: one byte of the stream, whose offset an URGENT frame announces before the byte can
- * arrive. On TCP the frame is sent first. On a link nothing orders frame and byte, so the sender
- * holds the byte back until URGENTACK (proto/sequence.h).
+ * arrive. On TCP the frame is sent before the byte, and before a later MOVE. But if the byte is
+ * written while the direction is on a link, nothing orders it behind the frame. So the sender
+ * holds back that byte, and those behind it, until URGENTACK comes (afr_tx_urgent()).
  */
 #ifndef AFR_URGENT_H
 #define AFR_URGENT_H

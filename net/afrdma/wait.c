@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Sleeping in calls of the program, and upcalls of the connection to its AF_RDMA socket: they wake
- * calls and pollers, report aborts, and complete the fallback.
+ * calls and pollers, send signals, report aborts, and complete the fallback.
  */
 #include <linux/net.h>
 #include <linux/poll.h>
@@ -48,9 +48,8 @@ static void sk_wake_calls(struct sock *sk)
 }
 
 /*
- * HELLO has settled the modes. Sleeping calls are woken and check them again. Pollers are woken
- * only if a call or a poll has found no space before, or a send has waited for the mode, or if the
- * receive side is shut down.
+ * The peer's HELLO came. Wakes sleeping calls, which check the modes again. Wakes pollers only if
+ * AFR_F_NOSPACE is set and there is space to send now, or if the receive side is shut down.
  */
 static void sk_decided(struct sock *sk)
 {
@@ -170,8 +169,8 @@ const struct afr_sock_ops afr_wait_sock_ops = {
 };
 
 /**
- * afr_wait_result() - convert the result of a wait into an error code
- * @timeo: jiffies that the wait could last; set to what is left if the result is 0
+ * afr_wait_result() - convert what a wait has returned into an error code
+ * @timeo: jiffies that the wait could last; set to what is left, unless an error is returned
  * @left: what wait_event_interruptible_timeout() returned
  *
  * Context: process.

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Sleeping in sendmsg() and recvmsg(). No lock is held during a sleep. */
+/*
+ * Sleeping in sendmsg() and recvmsg(), without holding a lock; and upcalls of the connection to
+ * its AF_RDMA socket.
+ */
 #ifndef AFR_WAIT_H
 #define AFR_WAIT_H
 
@@ -9,7 +12,10 @@
 
 int afr_wait_result(long *timeo, long left);
 
-/* Sleeps until @condition is true. With *@timeo == 0, @condition is only checked. */
+/*
+ * Sleeps until @condition is true, *@timeo has passed, or a signal comes; with *@timeo == 0, only
+ * checks @condition. Returns what afr_wait_result() returns.
+ */
 #define afr_wait_event(sk, timeo, condition)						\
 ({											\
 	long *__timeo = (timeo);							\

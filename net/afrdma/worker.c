@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The connection worker: reads frames, takes steps of attach, move and close, handles timers, and
- * then sends the frames and bytes that are due. All its steps run one after the other, serialised
- * by worker.mutex. The exception is register_rings(), which releases the mutex while it waits, so
- * that other runs can read frames and send.
+ * The connection worker: reads HELLO and frames, takes steps of attach, move and close, handles
+ * timers, and then sends the frames and bytes that are due. All its steps run one after the other,
+ * serialised by worker.mutex. The exception is register_rings(), which releases the mutex while it
+ * waits, so that other runs can read frames and send.
  *
  * conn.c runs it, until afr_conn_finish(), in these contexts:
- * - workqueue afrdma: the usual place. afr_conn_schedule() queues it for a flag that was set, for
- *   a timer, or when TCP has bytes or space, or its state has changed.
+ * - workqueue afrdma: the usual place. afr_conn_schedule() queues it when TCP reports an event, a
+ *   timer expires, or other code has work for the worker, for which that code usually sets a flag.
  * - workqueue afrdma_fallback: used instead while a direction is in fallback mode, or about to be.
- *   The worker may have to wait for calls that hold lock_sock() of the TCP socket.
- * - workqueue afrdma_attached: steps to and from a link, which may wait for the device and the
- *   peer. In any other context, the worker of a connection that is not detached only reads frames
- *   and sends, and leaves the steps to this one (AFR_F_RESCHEDULE_LINK).
- * - inline in a call of the program while the connection is detached, which saves the switch to a
- *   work item and back: in a call that waits to read or for HELLO, when TCP has bytes or its state
- *   changes (afr_conn_incoming(), afr_conn_wait_end()); in a shutdown() that shuts down the
- *   receive direction, or comes after one that did (afr_shutdown()); in close()
- *   (afr_conn_orphan()); in a non-blocking send while the send direction falls back, and in a
- *   receive from TCP that has failed (afr_conn_run_wait()). An inline run must not create sockets,
- *   see afr_conn_in_work_item().
+ *   The worker may then have to wait for calls that hold lock_sock() of the TCP socket.
+ * - workqueue afrdma_attached: takes the steps of attach, move and close while the connection is
+ *   not detached. These may wait for the device and the peer. In any other context, the worker of
+ *   such a connection only reads frames and sends, and leaves the steps to this workqueue
+ *   (AFR_F_RESCHEDULE_LINK).
+ * - inline in a call of the program, only while the connection is detached:
+ *   - in a call that waits to read or for HELLO, when TCP has bytes or changes its state. This
+ *     saves the switch to a work item and back (afr_conn_incoming(), afr_conn_wait_end()).
+ *   - in a shutdown() that shuts down the receive direction, or comes after one that did
+ *     (afr_shutdown()), and in close() (afr_conn_orphan()).
+ *   - in a non-blocking send while the send direction falls back, and in a receive in fallback
+ *     mode that finds that TCP has ended without FIN (afr_conn_run_wait()).
+ *   An inline run must not create sockets, see afr_conn_in_work_item().
  */
 #include "close.h"
 #include "conn_rings.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Streams, round trips and connections between two hosts, over TCP, AF_SMC or AF_RDMA:
+ * Measures streams, round trips and connections between two hosts, on TCP, AF_SMC or AF_RDMA:
  *
  *	afr_bench serve
  *	afr_bench stream|rtt|connect|offloads FAMILY ADDRESS [--OPTION=VALUE...]
@@ -12,7 +12,8 @@
  *	--pause		after the first and the last connection: print a line and wait for input
  *
  * All commands of a client except "offloads" print lines of JSON. "by_rdma" is the share of the
- * bytes carried by RDMA according to AFRDMA_INFO; only stream and rtt on AF_RDMA have it.
+ * bytes carried by RDMA according to AFRDMA_INFO; only stream and rtt on AF_RDMA have it. The
+ * command "connect" always sends one byte per connection, and ignores --warm and --pause.
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -62,7 +63,7 @@ static bool is_rdma(void)
 
 /* Connections */
 
-/* Opens the connection of @c; with --warm=2, it requests RDMA at once. */
+/* Connects @c. With --warm=2, an AF_RDMA socket requests RDMA at once. */
 static void dial(struct conn *c)
 {
 	c->fd = new_socket(opt.family);
@@ -122,7 +123,7 @@ static void dial_all(void)
 	}
 }
 
-/* Ends a line; on AF_RDMA adds which share of the bytes of conns[] since warm-up went by RDMA. */
+/* Ends a line of JSON; on AF_RDMA, first adds RDMA's share of the bytes since warm-up. */
 static void print_by_rdma(void)
 {
 	uint64_t rdma = 0, tcp = 0;
@@ -223,7 +224,7 @@ static void print_trips(struct sample *s)
 	       percentile(s, 0.5) * 1e6, percentile(s, 0.99) * 1e6);
 }
 
-/* For --beside: sends a stream on a second connection while round trips are measured. */
+/* For --beside: sends a stream on one more connection while round trips are measured. */
 static void *run_beside(void *arg)
 {
 	struct request r = { .op = OP_STREAM, .size = BESIDE_SIZE };
@@ -267,7 +268,7 @@ static void rtt(void)
 	print_by_rdma();
 }
 
-/* Repeats until the end: connects, sends a byte, receives it back, and closes. */
+/* Until stop is set, or --messages times: connects, sends a byte, receives it back, closes. */
 static void *run_connects(void *arg)
 {
 	struct conn *c = arg;

@@ -44,7 +44,10 @@ struct sample {
 	size_t n, room;
 };
 
-/* util.c. A failure ends the program; in the server, a lost connection ends only its thread. */
+/*
+ * util.c. A failure ends the program; but if the server loses a connection, only the calling
+ * thread ends.
+ */
 extern bool serving;
 double now(void);
 void *memory(size_t size);

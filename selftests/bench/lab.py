@@ -144,7 +144,7 @@ class Lab:
                 answer = json.loads(line)
                 if "open" in answer:
                     pauses.append((answer, look()))
-                    before = self.packets()     # exclude packets of the first messages
+                    before = self.packets()     # do not count the packets up to here
                     print(file=child.stdin, flush=True)
             timer.cancel()
         if child.returncode:

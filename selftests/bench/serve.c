@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The server: one thread per connection, and a second one that sends while a stream goes both
- * ways. The first one serves another connection afterwards.
+ * The server. One thread serves a connection. While a stream goes both ways, a second thread
+ * sends. When the client has ended the connection, the first thread accepts another one.
  */
 #include <err.h>
 #include <netinet/in.h>

@@ -8,7 +8,7 @@ from lab import DEV, PEER, Failed
 
 PORT = 7600
 SECONDS, TRIES = 20, 2              # perftest sometimes stalls in event mode
-BYTES, WRITES = 24 << 20, 3000      # limits of one measurement
+BYTES, WRITES = 24 << 20, 3000      # limits of bandwidth(), for each direction
 TRIP_BYTES, TRIPS, FEWEST = 4 << 20, 500, 10
 
 

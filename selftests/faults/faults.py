@@ -26,9 +26,10 @@ from hosts import ADDRESS, ADDRESS6, OTHER, ROLE, SRC, Broken, Local, Remote, Ro
 OUT = pathlib.Path(os.environ["AFR_OUT"])
 MTU = os.environ["AFR_MTU"]
 
-# RESTORE undoes what a row may have left behind in the network, devices, settings of the module
-# and the other sysctls that rows set (all are in SYSCTLS), removes verbfault.ko and the cgroup of
-# rows, and brings CPUs online. RESTORED checks the network and rxe0.
+# RESTORE undoes what a row may have left behind in the network, in devices, in settings of the
+# module and in the sysctls of SYSCTLS. Each sysctl outside net.afrdma that a row sets must be in
+# SYSCTLS. RESTORE also removes verbfault.ko and the cgroup of rows, and brings CPU 1 online.
+# RESTORED checks the network and rxe0.
 SYSCTLS = ("net/ipv4/tcp_syncookies fs/file-max "
            "net/ipv4/conf/eth0/arp_ignore net/ipv4/conf/all/arp_ignore")
 RESTORE = """

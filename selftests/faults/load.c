@@ -4,7 +4,8 @@
  * its position (flow.c), and each byte is checked when it is read.
  *
  * Commands on standard input, one per line; each is answered by a status line:
- *	mark	from now on, measure the longest pause in receiving on any connection
+ *	mark	from now on, measure the longest pause in receiving on any connection, and the time
+ *		to the latest failure of a connection
  *	status	print the status line only
  *	end	begin no more connections; without --limit, also end those that are open: shut
  *		down the send direction, and close when the peer's direction has ended, too;
@@ -203,7 +204,8 @@ static void serve(struct conn *c, uint32_t events)
 /* ---- beginning and end of connections ---- */
 
 /*
- * Creates the connection of socket @fd in @slot and starts its thread, or adds it to epoll.
+ * Creates the connection of socket @fd in @slot. With --blocking, starts its first thread.
+ * Otherwise calls connect() if @is_new, and adds the socket to epoll unless connect() failed.
  * @is_new: the socket is a client's, not yet connected.
  */
 static void adopt(int slot, int fd, bool is_new)
@@ -241,7 +243,7 @@ static bool scarce(void)
 	return true;
 }
 
-/* Client: begins a connection in @slot, or does nothing if a resource is scarce. */
+/* Client: begins a connection in @slot, which stays empty if socket() lacks a resource. */
 static void begin(int slot)
 {
 	int fd = family_socket(strchr(opt.host, ':'));
@@ -273,7 +275,7 @@ static void accept_all(void)
 	fail("more than %d connections", SLOTS);
 }
 
-/* Adds a connection that is over to the sums, closes its socket and frees it. */
+/* The connection in @slot is over: adds it to the sums, closes its socket, and frees it. */
 static void reap(int slot)
 {
 	struct conn *c = conns[slot];
@@ -302,8 +304,8 @@ static bool more_to_begin(void)
 }
 
 /*
- * Ends and begins connections, and updates the events that each waits for. Returns the number
- * of open connections, plus one if more are to begin.
+ * Reaps connections that are over, and begins new ones. Without --blocking, updates the events
+ * that each waits for. Returns the number of connections, plus one if more are to begin.
  */
 static int tick(void)
 {

@@ -23,7 +23,7 @@ struct header {
 struct dir {
 	struct flow flow;
 	double last;		/* when the current pause began */
-	double worst;		/* longest pause that ended by a byte since start() or "mark" */
+	double worst;		/* since start() or "mark": longest pause that a byte ended */
 	bool over;
 };
 
@@ -37,14 +37,14 @@ struct conn {
 	struct header head;
 	size_t head_done;
 	struct dir tx, rx;
-	int err;		/* first error of a call, see failed() */
+	int err;		/* errno of the first failure, see failed() */
 };
 
 struct load_options {
 	const char *host, *seed;
 	int port, conns, user_timeout, buf, backlog;
 	int cycles;		/* connections in all; 0: as many as conns */
-	int limit;		/* bytes each way; 0: until the command "end" */
+	int limit;		/* of a client: bytes each way; 0: no limit, see tx_at_end() */
 	int rate;		/* KiB per second that a connection may send; 0: no limit */
 	int chunk;		/* maximum bytes per call */
 	bool tcp, blocking;

@@ -84,7 +84,7 @@ bool pull(struct conn *c)
 		c->peer_ended = true;
 		c->rx.over = true;
 		if (c->head.limit && c->rx.flow.off != c->head.limit) {
-			/* too early: the peer's program was killed, or a call of it failed */
+			/* too early: the peer's program ended or failed, or bytes are lost */
 			errno = ENODATA;
 			failed(c);
 		}

@@ -12,7 +12,11 @@ bool ending;
 int begun;
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Sums over connections that have ended; @scarce: calls that lacked a resource, see load.c. */
+/*
+ * Sums over connections that have ended; @stall is their longest pause since "mark". @errors and
+ * @error_at, the time of the last error, change as soon as a connection fails. @scarce counts
+ * calls of socket() and accept() that lacked a resource.
+ */
 static struct {
 	long clean, failed, scarce, errors[ERRNO_MAX];
 	uint64_t tx, rx;
@@ -38,16 +42,16 @@ void moved(struct dir *d, size_t len)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The counter of errno @err; errors[0] counts those that are too large for the table. */
+/* The counter of errno @err; all values from ERRNO_MAX on share errors[0]. */
 static long *error_count(int err)
 {
 	return &sum.errors[err < ERRNO_MAX ? err : 0];
 }
 
 /*
- * The connection failed with errno: ends both directions, and counts its first error. A socket
- * reports an error once, to one of the two threads of a connection. The other thread may have
- * failed with EPIPE before: any other error, ENODATA included, replaces EPIPE.
+ * The connection failed with errno: ends both directions, and counts the connection's first error.
+ * With --blocking, a socket reports its error to only one of the two threads, and the other one
+ * may call failed() first, with EPIPE. So any later error replaces EPIPE.
  */
 void failed(struct conn *c)
 {
@@ -89,7 +93,7 @@ void count_scarce(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Adds a connection that has ended to the sums. */
+/* A connection has ended: adds it to the sums. */
 void add_to_sums(struct conn *c)
 {
 	pthread_mutex_lock(&lock);

@@ -26,15 +26,17 @@ class Row:
     undo: str = ""
     other: str = ""
     other_undo: str = ""
-    # Seconds between fault and undo. In rows of handshake(), 0: undo when the new connections have
-    # ended; see also dead_host().
+    # Seconds between fault and undo; stream.run() does not undo the fault of a row with errors. In
+    # rows of handshake(): seconds from when all new connections exist until undo; 0: undo when
+    # they have ended. See also dead_host().
     hold: float = 3
     # Longest pause that is allowed, in milliseconds; F20 adds hold to it, F34 twice hold.
     stall: int = NOTICED
     back: float = 40            # seconds in which all streams must return to RDMA; 0: not checked
-    # If not empty, all streams must end, at least one of them with an error; only these errors are
-    # allowed. In rows of some functions of special.py, all may end without an error. If empty, the
-    # streams must continue.
+    # Errors with which streams may end. If the set is not empty, stream.run() and dead_host()
+    # require that all streams end, at least one per guest with an error (not in a killed guest);
+    # other functions do not require an error. If the set is empty, stream.run() requires that the
+    # streams continue.
     errors: frozenset = frozenset()
     within: int = 0             # maximum milliseconds from the fault to such an error
     load: tuple = ()            # more options for afr_load

@@ -19,7 +19,7 @@ wanted() { sed 's/#.*//' "$here/packages.txt" | xargs -n 1; }
 
 missing() {
 	local p
-	# One query for all packages, since this runs before all tests.
+	# One query for all packages is faster than one for each.
 	dpkg-query -W -f='${db:Status-Status} ${Package}\n' 2>/dev/null |
 		sed -n 's/^installed //p' | sort -u >"$tmp/have"
 	for p in "$@"; do

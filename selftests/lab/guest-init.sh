@@ -157,7 +157,7 @@ run_script() {
 	return $rc
 }
 
-# meet_other STEP: wait until the other guest has reached STEP, too, or has ended. Objects are
+# meet_other STEP: wait until the other guest has reached STEP, too, or has a verdict. Objects are
 # counted, and the module is unloaded, only when both guests are ready for that.
 meet_other() {
 	[ "$AFR_GUESTS" = 2 ] || return 0

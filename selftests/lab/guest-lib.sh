@@ -16,9 +16,9 @@
 #				pass a small value to the other guest; print the one that it passed
 # cut_network, mend_network	drop all packets of this guest; stop dropping them
 #
-# Scripts that must stop at a failure use "set -euo pipefail". The NAME of a barrier and a KEY are
-# used only once in a script: barriers and keys are files in a folder that both guests share.
-# Without SECONDS, barrier and get wait two minutes.
+# Scripts that must stop at a failure use "set -euo pipefail". A script needs a new NAME for each
+# barrier and a new KEY for each value: barriers and values are files in a folder that both guests
+# share, and the files stay there. Without SECONDS, barrier and get wait two minutes.
 
 say() { echo "# $AFR_ROLE: $*"; }
 
@@ -46,17 +46,18 @@ wait_for() {
 	done
 }
 
-# afr_exists FILE: true if FILE exists, or if the other guest has ended without creating it.
+# afr_exists FILE: true if FILE exists, or if the script of the other guest has ended without
+# creating it.
 afr_exists() {
 	[ ! -e "$1" ] || return 0
 	[ ! -e "$AFR_SHARED/done.$AFR_OTHER" ] && return 1
-	# The other guest may have created FILE and ended between the two checks.
+	# The script may have created FILE and ended between the two checks.
 	[ -e "$1" ] && return 0
 	afr_other_ended=yes
 }
 
-# afr_wait_file FILE SECONDS: wait for a file of the other guest; false if that guest ends without
-# creating it, or after SECONDS.
+# afr_wait_file FILE SECONDS: wait until the script of the other guest has created FILE; false if
+# that script ends without creating it, or after SECONDS.
 afr_wait_file() {
 	afr_other_ended=no
 	wait_for "$2" afr_exists "$1" || return 1
@@ -80,8 +81,9 @@ get() {
 	cat "$AFR_SHARED/key.$1.$AFR_OTHER"
 }
 
-# Drop all packets, so that this guest is unreachable. "ip link set eth0 down" cannot be used: its
-# QEMU would read no more frames, and the QEMU of the other guest would block in sending.
+# Drop all packets, so that this guest is unreachable. "ip link set eth0 down" cannot be used in a
+# VM: the QEMU of this guest would read no more frames, and the QEMU of the other guest would block
+# in sending.
 cut_network() {
 	tc qdisc add dev eth0 clsact &&
 		tc filter add dev eth0 ingress matchall action drop &&

@@ -22,10 +22,10 @@
 # its image, whose scripts make it the default kernel, and busybox-static is added to each
 # initramfs.
 #
-# Everything is stored in ${AFRDMA_CACHE:-$HOME/.cache/afrdma}. The name of an entry for User-Mode
-# Linux contains the version of the sources and a hash of the configs; that of a kernel of Debian
-# contains its version. An entry is valid once its file "complete" exists, which is written last; an
-# incomplete entry is continued or made again.
+# Everything is stored in ${AFRDMA_CACHE:-$HOME/.cache/afrdma}. The folder name of a User-Mode Linux
+# kernel contains the version of the sources and a hash of the configs; that of a kernel of Debian
+# contains its version. A folder is valid once its file "complete" exists, which is written last; an
+# incomplete folder is continued or made again.
 
 # Functions are called through with_lock, which shellcheck does not follow.
 # shellcheck disable=SC2317
@@ -105,8 +105,9 @@ unpack_source() {
 	touch "$dir/complete"
 }
 
-# Kconfig silently drops options whose dependencies are not met, and keeps options that should be
-# off if others select them: report both, and fail if there are any.
+# Kconfig silently drops an option whose dependencies are not met. It silently turns on an option
+# that a config turns off, if another option selects it. Report such options, and fail if there
+# are any.
 check_config() {
 	local config=$1 line bad=0
 	shift
@@ -306,7 +307,8 @@ initrd_vm() {
 
 list() { printf '%s\n' uml uml-debug vm-6.12 vm-6.1; }
 
-# grep -q could exit before "list" has written all names, which is a failure with pipefail.
+# "grep -q" could exit before "list" has written all names. SIGPIPE would then end "list", and with
+# pipefail the check would fail.
 known() {
 	list | grep -xF -- "$1" >/dev/null || die "no such kernel: '$1' (known: $(list | xargs))"
 }

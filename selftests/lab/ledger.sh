@@ -2,9 +2,9 @@
 # shellcheck shell=bash
 #
 # Checks that a test releases its objects: compares counts from before and after it, matches trace
-# events of creation and destruction, and reads kmemleak; also reads the taint of the kernel.
-# guest-init.sh makes all these checks, forged.sh only compares counts. Each result is a KTAP line
-# "ledger: ..."; any "not ok" fails the run.
+# events of creation and destruction, and reads the reference count of the module and kmemleak.
+# Also reads the taint of the kernel. guest-init.sh makes all these checks, forged.sh only compares
+# counts. Each result is a KTAP line "ledger: ..."; any "not ok" fails the run.
 #
 # ledger_take and ledger_compare are called with the name of one of two comparisons:
 #   load	before afrdma.ko is loaded and after it is unloaded
@@ -17,7 +17,7 @@ ledger_ok() { echo "ok - ledger: $1" | tee -a "$AFR_OUT/ktap"; }
 ledger_not_ok() { echo "not ok - ledger: $1 # $2" | tee -a "$AFR_OUT/ktap"; }
 ledger_skip() { echo "ok - ledger: $1 # SKIP $2" | tee -a "$AFR_OUT/ktap"; }
 
-# Print one line per type of RDMA object, such as "rdma:rxe0.qp 1".
+# Print one line per device and type of RDMA object, such as "rdma:rxe0.qp 1".
 rdma_counts() {
 	rdma res 2>/dev/null | awk '{
 		sub(/:$/, "", $2)
@@ -189,13 +189,15 @@ kmemleak=/sys/kernel/debug/kmemleak
 kmemleak_start() {
 	[ -e $kmemleak ] || return 0
 	echo scan=off >$kmemleak
-	# Find the leaks of the boot, so that "clear" discards them.
+	# Find leaks of the boot, so that "clear" discards them. The scan does not report
+	# objects that are less than five seconds old.
 	echo scan >$kmemleak
 	echo clear >$kmemleak
 }
 
-# kmemleak reports only objects that are five seconds old. The second scan drops those whose
-# pointers moved during the first one.
+# kmemleak reports only objects that are at least five seconds old. The first scan may miss a
+# pointer that is moved meanwhile. If the second scan finds the pointer, kmemleak does not report
+# the object.
 kmemleak_scan() {
 	[ -e $kmemleak ] || return 0
 	sleep 5.5

@@ -25,7 +25,7 @@
 #define AFRDMA_PROTO_INET	0	/* struct sockaddr_in; IPPROTO_TCP means the same */
 #define AFRDMA_PROTO_INET6	1	/* struct sockaddr_in6 */
 
-/* The protocol for an address family, AF_INET or AF_INET6, for example that in ai_family. */
+/* The protocol to pass to socket() for addresses of @family, AF_INET or AF_INET6. */
 #define AFRDMA_PROTOCOL(family) \
 	((family) == AF_INET6 ? AFRDMA_PROTO_INET6 : AFRDMA_PROTO_INET)
 
@@ -50,10 +50,10 @@ enum afrdma_rdma {
 /* Modes of a connection. */
 enum afrdma_mode {
 	AFRDMA_MODE_NONE,	/* not connected (yet), or listening */
-	AFRDMA_MODE_UNDECIDED,	/* it is not known yet whether the peer uses AF_RDMA */
+	AFRDMA_MODE_UNDECIDED,	/* the mode of at least one direction is not settled yet */
 	AFRDMA_MODE_PLAIN,	/* fallback to TCP: the socket behaves as a TCP socket */
 	AFRDMA_MODE_HALF,	/* one-way: one direction framed, one in fallback; stays on TCP */
-	AFRDMA_MODE_FRAMED,	/* both ends use AF_RDMA: RDMA is possible */
+	AFRDMA_MODE_FRAMED,	/* both directions framed: RDMA is possible */
 };
 
 /* The path of the bytes of one direction. */
@@ -76,7 +76,7 @@ struct afrdma_info {
 	__u64	link;		/* link id, 0 = none */
 	__u32	tx_ring;	/* send ring size in bytes */
 	__u32	rx_ring;	/* receive ring size in bytes */
-	__u32	reason_peer;	/* 1: the peer has sent the reason, which lies at the peer */
+	__u32	reason_peer;	/* 1: the peer sent the reason, which describes the peer's end */
 	__u32	server;		/* 1: an accepted connection, 0: any other socket */
 };
 

@@ -4,7 +4,7 @@
  *
  * The unit is ring / 2^14, at least one byte, so a ring has at most 2^14 units. Of the 2^16 values
  * that an immediate can carry, only those at most 2^14 units ahead of the last cursor can be
- * correct; every other value is a protocol violation (PC4).
+ * correct while the epoch is open; every other value is then a protocol violation (PC4).
  */
 #ifndef AFR_PROTO_CURSOR_H
 #define AFR_PROTO_CURSOR_H
@@ -27,7 +27,7 @@ static inline u16 afr_cursor_encode(u64 consumed, u32 ring)
 
 /**
  * afr_cursor_decode() - decode the cursor in an immediate
- * @last: newest cursor known for this direction, in bytes
+ * @last: newest cursor that the peer has reported before, in bytes
  * @cursor: 16 bits from the immediate
  * @ring: size of the ring that the cursor refers to
  *

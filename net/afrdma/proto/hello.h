@@ -19,7 +19,7 @@ struct afr_hello {
 
 /* Result of parsing the first bytes of a direction. */
 enum afr_hello_verdict {
-	AFR_HELLO_MORE,		/* the beginning of a HELLO, or nothing yet: wait for more bytes */
+	AFR_HELLO_MORE,		/* no mismatch with magic or proof yet: wait for more bytes */
 	AFR_HELLO_YES,		/* a valid HELLO, of which the fixed part has arrived */
 	AFR_HELLO_NO,		/* not a HELLO: these bytes are the application's */
 	AFR_HELLO_BAD,		/* magic and proof match, but the rest is invalid: reset */

@@ -44,8 +44,8 @@ int afr_link_credit_init(struct afr_link_credit *c, u16 depth, u16 peer_depth)
 /**
  * afr_link_credit_available() - count the messages that may be sent now
  * @c: credits of the link
- * @reserve: credits not counted: AFR_LINK_CREDIT_RESERVE for messages that must leave them to
- *	announcements that are due; else 0
+ * @reserve: how many credits to leave out of the count: 0, or AFR_LINK_CREDIT_RESERVE, which only
+ *	announcements that are due may use
  *
  * Context: any, link->lock held.
  * Return: messages, at most the peer's depth.
@@ -74,7 +74,7 @@ void afr_link_credit_use(struct afr_link_credit *c)
  * @cumulative: receives that the peer has posted so far, modulo 2^16
  *
  * Announcements arrive in the order in which they were sent, so a correct count is never below an
- * earlier one. Nor does it ever grant more unused credits than the peer's depth.
+ * earlier one. Nor does it ever raise the number of unused credits above the peer's depth.
  *
  * Context: any, link->lock held.
  * Return: 0, or -EPROTO if the count is impossible; then nothing has changed.

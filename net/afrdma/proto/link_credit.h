@@ -12,7 +12,7 @@
 #include "portable.h"
 
 #define AFR_LINK_CREDIT_RESERVE	1
-#define AFR_LINK_CREDIT_ANNOUNCE	2	/* least number of receives to announce unasked */
+#define AFR_LINK_CREDIT_ANNOUNCE	2	/* for fewer receives, no announcement is due */
 
 struct afr_link_credit {
 	u16	depth;		/* receives in the local receive queue */

@@ -12,8 +12,8 @@
  * a page holds for rings of this host only: a peer with smaller pages may have smaller rings.
  *
  * Context: any.
- * Return: the smallest power of two that is at least @bytes and @least; if @most does not allow
- * that, the largest power of two that it allows.
+ * Return: the smallest power of two that is at least @bytes and @least. If that is above @most,
+ * the result is the largest power of two up to @most, but never less than @least.
  */
 u32 afr_ring_size(u64 bytes, u32 least, u32 most)
 {
@@ -60,7 +60,8 @@ struct afr_ring_pages afr_ring_unused(u64 from, u64 end, u32 size, unsigned int 
  *
  * This is the dynamic threshold of Choudhury and Hahne ("Dynamic queue length thresholds for
  * shared-memory packet switches", 1998). With weight 1 the first holder gets at most half of the
- * memory, the next one half of the rest: some memory always stays free, without any setting.
+ * memory, the second holder at most half of what is left, and so on. So some memory always stays
+ * free, without any setting.
  *
  * Context: any.
  * Return: pages.

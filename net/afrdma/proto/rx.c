@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Updates the receive sequence state, struct afr_rx of sequence.h, on arrivals and reads, and
- * decides when the consumer cursor is reported to the sender. The counterpart is tx.c.
+ * Updates the receive sequence state, struct afr_rx of sequence.h, when a frame or a write of the
+ * peer arrives, when bytes are read, and when an epoch begins or ends. Tells when the consumer
+ * cursor has to be reported to the sender. The counterpart is tx.c.
  */
 #include "cursor.h"
 #include "sequence.h"
@@ -9,7 +10,7 @@
 
 #ifdef AFR_DEBUG_CHECKS
 /**
- * afr_rx_sane() - do the invariants of the receive sequence state hold (sequence.h; I1 and I4)?
+ * afr_rx_sane() - does every invariant of the receive sequence state hold (I1, I4, I5)?
  * @rx: receive sequence state
  *
  * Context: any, conn->rx.lock held.
@@ -32,7 +33,7 @@ bool afr_rx_sane(const struct afr_rx *rx)
 /**
  * afr_rx_init() - initialise the receive sequence state
  * @rx: receive sequence state
- * @ring: size of the receive ring, as HELLO reports it
+ * @ring: size of the receive ring, which the local HELLO reports to the peer
  *
  * Context: any; nothing else uses @rx yet.
  */
@@ -143,7 +144,7 @@ int afr_rx_write_received(struct afr_rx *rx, u32 epoch, u32 len)
 /**
  * afr_rx_move() - handle MOVE: the direction has entered the link
  * @rx: receive sequence state
- * @epoch: epoch of the link
+ * @epoch: epoch in the frame
  * @start: S, the first offset that is sent on the link
  *
  * A MOVE of an epoch that is already closed is ignored (PM2).
@@ -268,8 +269,9 @@ void afr_rx_set_peer_ring(struct afr_rx *rx, u32 ring)
  * @rx: receive sequence state
  *
  * A reader that waits for more might wait forever. On a link the sender keeps every unread byte in
- * its own ring (PM6). Its writers sleep while less than a third of that ring is free
- * (afr_tx_writable()), and the cursor it knows is rounded down by less than a unit (PC5).
+ * its own ring (PM6). A writer that sleeps there is woken only when a third of that ring is free
+ * (afr_tx_writable()), and the cursor that the sender knows is rounded down by less than a unit
+ * (PC5).
  *
  * Context: any; only the ring sizes are read.
  * Return: the limit for SO_RCVLOWAT and for the bytes that MSG_PEEK waits for.
@@ -340,10 +342,11 @@ static u64 rounded(const struct afr_rx *rx)
  * @rx: receive sequence state
  * @imm: true: cursors are reported by immediate, rounded down to a unit; false: by CREDIT (PC3)
  *
- * A report is due when half of the smaller ring has been consumed and not reported: on a link the
- * smaller ring limits the sender, on TCP the receive ring. That rule alone would deadlock with a
- * reader that waits for more than half a ring, so a blocked sender gets a report as soon as one
- * unit is consumed (PC6).
+ * On a link, the smaller one of the sender's ring and the receive ring limits the sender. A report
+ * is due when at least half of that size was consumed and not reported. On TCP only the receive
+ * ring limits the sender, but the same rule applies. With this rule alone, sender and reader could
+ * wait for each other if the reader waits for more than half a ring. So after BLOCKED, a report is
+ * due as soon as one unit is consumed (PC6).
  *
  * Context: any, conn->rx.lock held.
  * Return: true if so: the caller posts a write, or requests CREDIT. The cursor is not counted as
@@ -381,9 +384,9 @@ u64 afr_rx_report(struct afr_rx *rx)
  * afr_rx_report_imm() - get the cursor for the immediate of a write, count it as reported
  * @rx: receive sequence state
  *
- * Every write carries the cursor, whether a report is due or not. The caller samples it and posts
- * the write in one critical section: if a newer cursor were posted first, the peer would decode
- * the older one as a huge advance, and treat it as a violation.
+ * Every write of a connection carries the cursor, whether a report is due or not. The caller
+ * samples the cursor and posts the write in one critical section: if a newer cursor were posted
+ * first, the peer would decode the older one as a huge advance, and treat it as a violation.
  *
  * Context: any, conn->rx.lock held.
  * Return: the cursor in 16 bits.

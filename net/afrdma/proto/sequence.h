@@ -2,9 +2,9 @@
 /*
  * Sequence state of a stream: struct afr_tx for the send direction of a connection, struct afr_rx
  * for its receive direction. It records what was written, sent, received and consumed, and on which
- * path. tx.c and rx.c implement the rules about offsets and epochs when a direction moves between
- * paths (PM1-PM8, PC1-PC7 and PE1-PE2 in afrdma-internals.rst), except for those listed below.
- * These two files know nothing of locks, nor of how a path carries bytes.
+ * path. tx.c and rx.c implement the rules about offsets, cursors and epochs (PM1-PM7, PC1-PC7, PE1
+ * and PE2 in afrdma-internals.rst), except for those listed below. These two files know nothing of
+ * locks, nor of how a path carries bytes.
  *
  * An epoch is one attach to one link. The client numbers the epochs of a connection 1, 2, 3, ...
  * The server takes the number from ATTACH, so it skips epochs for which no ATTACH was sent. A
@@ -17,27 +17,27 @@
  *   that loses the link before ATTACHED is built sends only RESUME. The consumer cursor in ATTACH
  *   and ATTACHED is sampled by afr_rx_report() before the first immediate of the epoch, even if
  *   the frame is written later.
- * - From the time when ATTACHED is written (server) or read (client), until afr_rx_close(), the
- *   consumer cursor is reported by immediate only. CREDIT frames may be sent again behind RESUME,
- *   not before (PC3).
- * - afr_rx_close() counts the consumer cursor as reported, so one RESUME has to follow it. If
- *   ATTACH was refused or never sent, a CREDIT has to follow instead. If the connection is
- *   aborted, or leaves the link by DETACH because both streams are complete, neither has to
- *   follow. The client opens the next epoch only after it has written its RESUME for the last
- *   epoch and has received the peer's RESUME, or if the last ATTACH was refused or never sent.
- * - An end sends RESUME once for each epoch, unless ATTACH was refused or never sent, the
- *   connection was aborted, or it left the link by DETACH because both streams were complete. The
- *   receiver of RESUME fences the link and closes the epoch, too, unless both ends leave the link
- *   by DETACH.
+ * - From the time when a server builds an ATTACHED that is no refusal, or a client reads it, until
+ *   afr_rx_close(), the consumer cursor is reported by immediate only. CREDIT frames may be sent
+ *   again behind RESUME, not before (PC3).
+ * - afr_rx_close() counts the consumer cursor as reported, so one RESUME has to follow it. If this
+ *   end knows that ATTACH was refused or never sent, a CREDIT has to follow instead. If the
+ *   connection is aborted, or leaves the link by DETACH because both streams are complete, neither
+ *   has to follow. The client opens the next epoch only after it has written its RESUME for the
+ *   last epoch and has received the peer's RESUME, or if the last ATTACH was refused or never
+ *   sent.
+ * - The receiver of RESUME closes the epoch, too. It also fences the link, unless both ends leave
+ *   the link by DETACH.
  * - On a negotiated connection, an end shuts down TCP for writing only after its FIN has been
- *   acknowledged and its FINACK written, and after it has left the link. It has left the link when
- *   its DETACH has completed *and* the peer's has been polled, or is not awaited any longer
- *   (detach_timeout_ms); or, if the link was lost, when the epoch is closed and RESUME written.
- *   Until then it may have to report that the link is lost (PE4).
+ *   acknowledged and its FINACK written, and after it has left the link. Until it has left the
+ *   link, it may have to report with RESUME that the link is lost (PE4). If the link was lost, the
+ *   end has left it when the epoch is closed and RESUME written. Otherwise it has left the link
+ *   when its own DETACH has completed, and the peer's DETACH was polled or is not awaited any
+ *   longer (detach_timeout_ms). A client without an answer to ATTACH posts no DETACH of its own.
  *
  * Functions that check what the peer sent return 0 or the AFR_REASON_* with which to abort the
- * connection; if they refuse, they change nothing. The caller serialises the calls: those on struct
- * afr_tx by conn->tx.lock, those on struct afr_rx by conn->rx.lock.
+ * connection; if they refuse, they change nothing. The caller serialises the calls that change
+ * struct afr_tx by conn->tx.lock, and those that change struct afr_rx by conn->rx.lock.
  */
 #ifndef AFR_PROTO_SEQUENCE_H
 #define AFR_PROTO_SEQUENCE_H
@@ -70,12 +70,12 @@ struct afr_tx {
 	u64	urgent;		/* offset of the last urgent byte, AFR_NO_URGENT if none */
 	u64	hold;		/* on a link, bytes from here on wait for URGENTACK */
 	u32	ring;		/* size of the send ring */
-	/* SND.WND, from consumed on: size of the peer's ring; AFR_WINDOW_INITIAL before HELLO */
+	/* SND.WND: size of the peer's receive ring; AFR_WINDOW_INITIAL until its HELLO comes */
 	u32	window;
 	u32	epoch;		/* current or last epoch, 0 before the first */
 	u8	where;		/* enum afr_where */
 	bool	open;		/* the current epoch is open */
-	bool	finacked;	/* the peer has received everything up to fin */
+	bool	finacked;	/* FINACK has come: the peer has received everything up to fin */
 };
 
 void afr_tx_init(struct afr_tx *tx, u32 ring, u32 window);
@@ -116,7 +116,8 @@ struct afr_rx {
 	u64	landed;		/* bytes that RDMA writes of the current epoch have placed */
 	u64	fin;		/* end of the stream, AFR_NO_FIN while unknown */
 	u32	ring;		/* size of the receive ring */
-	u32	peer_ring;	/* size of the peer's send ring: limits unread bytes on a link */
+	/* size of the peer's send ring; on a link, that ring holds every unread byte (PM6) */
+	u32	peer_ring;
 	u32	epoch;		/* current or last epoch, 0 before the first */
 	bool	open;		/* the current epoch is open */
 	bool	moved;		/* MOVE of the current epoch has come */

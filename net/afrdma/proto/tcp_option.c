@@ -197,7 +197,8 @@ void afr_tcp_option_write(u8 *to, const struct afr_tcp_option *opt)
  *
  * The answer is no secret: it only distinguishes a server that understands the option from a
  * middlebox that echoes unknown options. The factor is odd, so different nonces have different
- * answers. nonce * (factor - 1) is even and the summand is odd, so no nonce is its own answer.
+ * answers. The answer minus the nonce is nonce * (factor - 1) plus the summand. That is even plus
+ * odd, thus never 0, so no nonce is its own answer.
  *
  * Context: any.
  * Return: a transform of @nonce, never @nonce itself.

@@ -162,10 +162,10 @@ static u32 window_left(const struct afr_tx *tx)
  * afr_tx_ready() - count the bytes that may be sent now on the current path
  * @tx: send sequence state
  *
- * Both paths obey the peer's window (PC1, PC2): if the peer's parser had to stop at DATA because
- * the ring is full, it could not reach a CREDIT or RESUME behind it. But on a one-way connection,
- * and for early bytes (frame_tx.c), afr_tx_credit() gets SND.UNA, so only TCP's window limits this
- * end.
+ * Both paths obey the peer's window (PC1, PC2). Without it, the peer's reader of frames would have
+ * to stop at a DATA frame when the receive ring is full, and could not reach a CREDIT or RESUME
+ * behind that frame. But on a one-way connection, and for early bytes (frame_tx.c), the caller
+ * passes SND.UNA to afr_tx_credit() as the cursor, so only TCP's window limits this end.
  *
  * Context: any, conn->tx.lock held.
  * Return: bytes; 0 if the direction is suspended or the window is full.
@@ -197,11 +197,12 @@ bool afr_tx_writable(const struct afr_tx *tx)
  * afr_tx_blocked() - does the direction wait for the peer to report a newer cursor?
  * @tx: send sequence state
  *
- * The send path checks this after every post and after every cursor received. While it is true,
- * BLOCKED is sent, but only once until the peer reports its cursor again. Without BLOCKED, a peer
- * that sends no data reports nothing until half of the smaller ring has been read, while its
- * reader may wait for more bytes than have arrived (PC6). On a link, a full send ring blocks the
- * direction, too, because only the peer's cursor frees it (PM6).
+ * Each send path checks this after it has sent what it can, and each cursor received restarts the
+ * path. While the direction is blocked, the worker sends BLOCKED, but only once until the peer
+ * reports its cursor again. Without BLOCKED, a peer that sends no data reports nothing until half
+ * of the smaller ring has been read, while its reader may wait for more bytes than have arrived
+ * (PC6). On a link, a send ring that is too full also blocks the direction: until FIN, only the
+ * peer's cursor frees space in that ring (PM6).
  *
  * Context: any, conn->tx.lock held.
  * Return: false if the direction is suspended (it waits for RESUME), or if bytes may be sent now;
@@ -269,7 +270,7 @@ static void apply_consumed(struct afr_tx *tx, u64 consumed)
  *	above the last one
  *
  * Context: any, conn->tx.lock held.
- * Return: 0, or AFR_REASON_CREDIT_BAD if the cursor is above SND.NXT (I1, I2).
+ * Return: 0, or AFR_REASON_CREDIT_BAD if the cursor is above SND.NXT (I2, I4).
  */
 int afr_tx_credit(struct afr_tx *tx, u64 consumed)
 {
@@ -287,8 +288,9 @@ int afr_tx_credit(struct afr_tx *tx, u64 consumed)
  *	on no others
  *
  * At most 2^14 units are outstanding, so a correct value is never ambiguous, and three of four
- * forged values are detected (PC4). When the epoch is closed, cursors of it may be older than the
- * one in RESUME, and would look like a huge advance: they are ignored (PM3).
+ * forged values are detected (PC4). After the epoch was closed, a late immediate may contain an
+ * older cursor than RESUME did. Decoded, that cursor would look like a huge advance, so cursors of
+ * a closed epoch are ignored (PM3).
  *
  * Context: any, conn->tx.lock held.
  * Return: 0, or AFR_REASON_CREDIT_BAD if the cursor is above SND.NXT.
@@ -346,8 +348,9 @@ u64 afr_tx_move(struct afr_tx *tx)
 {
 	tx->where = AFR_ON_LINK;
 	/*
-	 * No urgent byte is held back: a pending URGENT was written to TCP before MOVE, and the
-	 * peer's program sees no byte of the link before MOVE has come.
+	 * No byte is held back here: the caller enters the link only after URGENT was written to
+	 * TCP. So the peer reads URGENT before MOVE, and its program sees no byte of the link
+	 * before MOVE.
 	 */
 	tx->hold = AFR_NO_URGENT;
 	tx->start = tx->sent;
@@ -360,8 +363,9 @@ u64 afr_tx_move(struct afr_tx *tx)
  * @tx: send sequence state
  *
  * Used when the link is lost, after the connection has left it by DETACH (PM7), and when the
- * attach fails or is given up. A direction on the link is suspended, and bytes that the peer has
- * not consumed stay in the send ring until RESUME or FINACK. A direction on TCP stays there.
+ * attach fails or is given up. A direction on the link becomes suspended: until RESUME or FINACK,
+ * the send ring keeps the bytes that the peer has not reported as consumed. A direction on TCP
+ * stays there.
  *
  * Context: any, conn->tx.lock held.
  */

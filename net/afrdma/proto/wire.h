@@ -40,21 +40,21 @@ static_assert(sizeof(struct afr_wire_option) == AFR_OPT_LEN, "option size");
 #define AFR_HELLO_MAGIC		"\xf7" "AFRDMA" "\x01"
 #define AFR_HELLO_MAGIC_LEN	8
 #define AFR_HELLO_MAX		512	/* longest HELLO a reader accepts */
-#define AFR_WINDOW_INITIAL	16384	/* bytes a sender may send before the peer's HELLO */
+#define AFR_WINDOW_INITIAL	16384	/* a client's window until the server's HELLO comes */
 #define AFR_RING_MIN		16384	/* smallest ring; ring sizes are powers of two */
-#define AFR_RING_MAX		(1u << 26)	/* its cursor unit is AFR_RING_MIN / 4 */
+#define AFR_RING_MAX		(1u << 26)	/* largest ring; cursor unit AFR_RING_MIN / 4 */
 
 #define AFR_FEATURE_SEND_RING	0xff	/* features: log2 of the send ring, 0 = AFR_RING_MIN */
 
 struct afr_wire_hello {
 	u8	magic[AFR_HELLO_MAGIC_LEN];
-	__be64	proof;		/* afr_hello_proof() of the client's nonce and the role */
+	__be64	proof;		/* afr_hello_proof() of the client's nonce and the sender's role */
 	__be16	length;		/* of the whole HELLO; bytes past this struct are skipped */
 	__be16	version;	/* AFR_WIRE_VERSION */
 	__be32	features;	/* AFR_FEATURE_*: unknown bits are ignored */
 	u8	instance[16];	/* random for each network namespace of each module load */
-	u8	secret[16];	/* server: presented when a link to it is connected; client: 0 */
-	__be32	ring;		/* size of the sender's receive ring: the window at offset 0 */
+	u8	secret[16];	/* server: the client presents it to connect a link; client: 0 */
+	__be32	ring;		/* size of the sender's receive ring, and of the peer's window */
 	__be16	port;		/* rdma_cm service port of the sender's cm listener, 0 = none */
 	__be16	reserved;
 } __packed;
@@ -64,17 +64,17 @@ static_assert(sizeof(struct afr_wire_hello) == 64, "HELLO size");
 enum afr_frame_type {
 	AFR_FRAME_DATA		= 1,	/* bytes of the stream */
 	AFR_FRAME_CREDIT	= 2,	/* the end that sends it has consumed up to this offset */
-	AFR_FRAME_ATTACH	= 3,	/* client: its ring on this link */
-	AFR_FRAME_ATTACHED	= 4,	/* server: its ring, or the reason of a refusal */
+	AFR_FRAME_ATTACH	= 3,	/* client: offers its receive ring on a link */
+	AFR_FRAME_ATTACHED	= 4,	/* server: offers its receive ring, or refuses ATTACH */
 	AFR_FRAME_BLOCKED	= 5,	/* the sender lacks window, or space in its send ring */
 	AFR_FRAME_MOVE		= 6,	/* from this offset on, the direction uses the link */
-	AFR_FRAME_RESUME	= 7,	/* the sender left the link, and tells what it received */
+	AFR_FRAME_RESUME	= 7,	/* an end has left the link and reports what it received */
 	AFR_FRAME_FIN		= 8,	/* the stream ends here */
 	AFR_FRAME_FINACK	= 9,	/* the whole stream was received */
 	AFR_FRAME_URGENT	= 10,	/* urgent byte at this offset */
-	AFR_FRAME_ERROR		= 11,	/* the sender aborts the connection: reason */
+	AFR_FRAME_ERROR		= 11,	/* an end aborts the connection, for this reason */
 	AFR_FRAME_URGENTACK	= 12,	/* acknowledges URGENT at this offset */
-	AFR_FRAME_SERVICE	= 13,	/* server, optional: port of its cm listener */
+	AFR_FRAME_SERVICE	= 13,	/* server: port of its cm listener (AFR_FRAME_OPTIONAL) */
 };
 
 #define AFR_FRAME_OPTIONAL	0x01	/* flags: skip the frame if its type is unknown */
@@ -138,18 +138,19 @@ struct afr_wire_error {
 static_assert(sizeof(struct afr_wire_error) == 4, "ERROR size");
 
 struct afr_wire_service {
-	__be16	port;		/* as in HELLO, not 0 */
+	__be16	port;		/* rdma_cm service port of the server's cm listener, never 0 */
 	__be16	reserved;
 } __packed;
 static_assert(sizeof(struct afr_wire_service) == 4, "SERVICE size");
 
 /*
- * The 32-bit immediate of every message on a link: channel id in the high half, cursor in the low
- * half. Three values of the high half mark announcements and DETACH.
+ * The 32-bit immediate of a message on a link. A write to a channel has the channel id in the high
+ * half and the cursor in the low half. Announcements and DETACH have one of three other values in
+ * the high half; the comment on each value says what the low half contains.
  */
-#define AFR_CHANNEL_MAX		0xffef	/* largest channel id of a connection; the first is 0 */
+#define AFR_CHANNEL_MAX		0xffef	/* largest channel id; the smallest is 0 */
 #define AFR_CHANNEL_ASK		0xfffd	/* an AFR_CHANNEL_CREDITS that requests one in return */
-#define AFR_CHANNEL_DETACH	0xfffe	/* low half: channel id; this attach writes no more */
+#define AFR_CHANNEL_DETACH	0xfffe	/* low half: channel id; last message of its writer */
 #define AFR_CHANNEL_CREDITS	0xffff	/* low half: receives posted so far, modulo 2^16 */
 
 /* Body of the SEND that takes the place of the immediate on iWARP, which has none. */

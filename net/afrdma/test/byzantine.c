@@ -6,14 +6,15 @@
  *	INJECTION [arg N] [rate N] [after N] [count N] [seed N] [drop N] [new|newest]
  *	off
  *
- * Of the messages that an injection can change (its chances), it skips the first "after", and then
- * changes one of every "rate", at most "count" in total. Injections that use "arg" add it to the
- * correct value, or put it in place of that (HELLO, private data of rdma_cm, invented frames and a
- * few others); without "arg", values are random or extreme. "new": the injection applies only to
- * connections that socket() or accept() created later than every connection that has sent HELLO so
- * far; "newest": also to the last created of those that have sent HELLO. "drop": the Nth write
- * with bytes breaks the local queue pair. Reading the parameter shows the injection, how often it
- * was used, and its chances. The parameter "rogue_injections" lists all injections.
+ * The chances of an injection are the messages that it can change, omit or add. It skips the first
+ * "after" chances, and then uses one of every "rate", at most "count" in total. Some injections
+ * add "arg" to the correct value; others put "arg" in place of the value: those of HELLO, private
+ * data of rdma_cm and invented frames, and a few more. Without "arg", values are mostly random or
+ * extreme. "new": the injection applies only to connections that socket() or accept() created
+ * later than every connection that has sent HELLO so far; "newest": also to the last created of
+ * those that have sent HELLO. Neither exempts messages that belong to no connection. "drop": the
+ * Nth write with bytes breaks the local queue pair. Reading the parameter shows the injection, how
+ * often it was used, and its chances. The parameter "rogue_injections" lists all injections.
  */
 #include <linux/list.h>
 #include <linux/module.h>
@@ -29,8 +30,8 @@
 MODULE_INFO(test, "Y");
 
 /*
- * Protects the state of this file, except flooding, and of inject.c. Taken inside link->lock and
- * tx.lock.
+ * Protects the variables of this file, except "flooding", and those of inject.c. Taken inside
+ * link->lock and tx.lock.
  */
 static DEFINE_SPINLOCK(lock);
 static u64 newest;		/* highest id of a connection that has sent HELLO */
@@ -42,8 +43,9 @@ static unsigned int attaches_count;
 static struct afr_link *flooding;
 
 /*
- * Is a message to channel @id of the peer exempt, because its connection is older than those to
- * which the injection is limited? It is also exempt if the connection is not known.
+ * Is a message to channel @id of the peer exempt? With "new" or "newest" it is, if its connection
+ * is older than those to which the injection is limited, or is not known. A message that belongs
+ * to no channel (@id above AFR_CHANNEL_MAX) is never exempt.
  */
 static bool spared(struct afr_link *link, u16 id)
 {

@@ -2,8 +2,8 @@
 /*
  * Fault injection: turns this host into a Byzantine peer, to test what a hostile peer can do to a
  * host with the unmodified module. All functions but afr_byzantine_init() are called where
- * messages leave the host. Without CONFIG_AFRDMA_BYZANTINE=y they are empty inline functions. The
- * injections are listed in byzantine_link.c and byzantine_frame.c.
+ * messages leave the host. Without CONFIG_AFRDMA_BYZANTINE=y, all functions are inline and have no
+ * effect. The injections are listed in byzantine_link.c and byzantine_frame.c.
  */
 #ifndef AFR_TEST_BYZANTINE_H
 #define AFR_TEST_BYZANTINE_H

@@ -156,11 +156,11 @@ static bool write_short(struct afr_link *link, struct ib_rdma_wr *wr)
 }
 
 /*
- * A mirrored ring is registered twice in a row, so there is memory after its end. If "arg" is the
- * size of both rings, the local send ring and the peer's receive ring, a write that is longer by
- * "arg" fits, unless the original write crosses the end of one of them. A write that does so is
- * left alone: a device would refuse the longer one before it reached the checks of the peer's
- * module. Ring addresses start at 0.
+ * The memory region of a mirrored ring lists its pages twice, so it continues behind the end of
+ * the ring. If "arg" is the size of the local send ring, and the peer's receive ring is as large,
+ * a write that is longer by "arg" fits, unless the original write crosses the end of a ring. Then
+ * the original write is left alone: a device would refuse the longer one before the peer's module
+ * could check it. Regions begin at address 0.
  */
 static bool write_long(struct afr_link *link, struct ib_rdma_wr *wr)
 {
@@ -261,8 +261,8 @@ static bool op_broken(struct afr_link *link, struct ib_rdma_wr *wr)
 }
 
 /*
- * Floods: messages in addition to those of the module. Each uses a receive credit: without one, the
- * queue pair would stop.
+ * Floods: messages in addition to those of the module. Each uses a receive credit: a message
+ * without a credit might find no receive at the peer, and break the queue pair.
  */
 
 static bool flood_any(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm)

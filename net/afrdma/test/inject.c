@@ -76,9 +76,9 @@ struct afr_inject_seen *afr_inject_seen(u16 id)
 
 /**
  * afr_inject_bytes() - falsify bytes
- * @inj: offset and size of the bytes; size 0: invert one bit anywhere
- * @out: the bytes
- * @len: number of bytes
+ * @inj: offset and size of the bytes to falsify; size 0: invert one bit anywhere
+ * @out: the frame, HELLO or private data of rdma_cm that contains them
+ * @len: bytes in @out
  *
  * Context: Any, under the lock of byzantine.c.
  */

@@ -20,13 +20,14 @@ struct afr_injection {
 	unsigned int (*frame)(const struct afr_injection *inj, const struct afr_frame *frame,
 			      u8 *out, unsigned int len);
 	bool more;		/* invent frames of @type */
-	u8 cm;			/* size of the private data that it changes */
+	u8 cm;			/* size of the private data of rdma_cm that it changes or omits */
 	/* frame types, or AFR_BYZANTINE_HELLO; @type 0: all frames, but not HELLO */
 	u8 type, type2;
-	u8 offset, size;	/* of the field that is changed */
+	/* of the changed field; @size 0: spoil() inverts any bit, and with @cm nothing is sent */
+	u8 offset, size;
 };
 
-/* The last message, other than DETACH, that this end posted for one channel id of the peer. */
+/* The last message for one channel id of the peer, other than DETACH and messages of floods. */
 struct afr_inject_seen {
 	u64			link;	/* afr_link.id, 0 = none */
 	u16			id;	/* channel id at the peer */

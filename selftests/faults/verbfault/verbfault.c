@@ -15,12 +15,12 @@
  *	kill	a write of any value moves to the error state every queue pair that was created
  *		after this module was loaded
  *
- * The device cannot be deleted while this module is loaded. Unload it only when no
- * verb is being executed: after the users of the device have ended, or are idle.
+ * While this module is loaded, a deletion of the device does not end. Unload the module only
+ * when no verb is being executed: after the users of the device have ended, or are idle.
  *
- * A caller's transitions to the error state, and posts after them, do not fail: they may be
- * part of ib_drain_qp(), which can only warn about failures. The driver's req_notify_cq does
- * not fail either, since ib_core ignores its errors.
+ * When a caller moves a queue pair to the error state, neither this call nor later posts to the
+ * queue pair are made to fail: they may be part of ib_drain_qp(), which can only warn about
+ * failures. The driver's req_notify_cq is never made to fail, since ib_core ignores its errors.
  */
 #include <linux/delay.h>
 #include <linux/list.h>
@@ -49,7 +49,7 @@ module_param(cqe_max, int, 0644);
 
 static struct ib_device *dev;
 static struct ib_device_ops real;	/* the driver's */
-static DEFINE_SPINLOCK(lock);		/* protects nth and times, which calls count down */
+static DEFINE_SPINLOCK(lock);		/* serializes hit(), which counts nth and times down */
 
 /* Must this call of the verb @name fail? */
 static bool hit(const char *name)
@@ -186,8 +186,8 @@ static int fault_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
 }
 
 /*
- * A write to the parameter kill. It calls the driver, not fault_modify_qp(), so that posts to
- * these queue pairs are not taken for those of a drain, and can still be made to fail.
+ * A write to the parameter kill. This function calls the driver, not fault_modify_qp(), so that
+ * later posts to the killed queue pairs can still be made to fail.
  */
 static int kill_set(const char *value, const struct kernel_param *param)
 {

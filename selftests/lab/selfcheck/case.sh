@@ -11,7 +11,7 @@ skip)	exit 4 ;;
 exit)	[ "$AFR_ROLE" = a ] || exit 3 ;;
 not_ok)	[ "$AFR_ROLE" = a ] || not_ok "on purpose" "exit code 0 all the same" ;;
 alone)	[ "$AFR_ROLE" = a ] || exit 0
-	# Guest b has ended, so this barrier must fail at once.
+	# Guest b never arrives here: the barrier must fail when b's script ends, not after 600 s.
 	barrier never 600 ;;
 hang)	[ "$AFR_ROLE" = a ] || while :; do sleep 1; done ;;
 panic)	[ "$AFR_ROLE" = a ] || { sync; echo c >/proc/sysrq-trigger; } ;;
