@@ -173,7 +173,8 @@ def splat_in(text):
     return ""
 
 
-# For a run that has failed, but in which no test has.
+# The result of lab() if the run did not pass, but shows no failure of a test: the run was skipped,
+# or the lab failed.
 NO_CAUSE = "", "the lab: see its log"
 
 
@@ -245,7 +246,8 @@ def try_one(number, one, module, byzantine):
     """Returns whether a test failed, and a line of the table."""
     start = time.monotonic()
     failure = lab(one.rows, module, byzantine, f"{one.name}.log")
-    # Skipped, a failure of the lab, or no cause that first_failure() knows: no test has seen the bug.
+    # The run was skipped, the lab failed, or first_failure() found no failure: no test has seen
+    # the bug.
     if failure == NO_CAUSE:
         failure = None
     splat, row = failure or ("", "not caught, or the lab failed: see its log")

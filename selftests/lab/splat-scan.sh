@@ -16,7 +16,7 @@ if [ $# -ne 1 ] || [ ! -r "$1" ]; then
 fi
 
 exec awk '
-# Remove log level and time stamp, so that a report is at the beginning of its line.
+# Remove log level and time stamp: bad() expects some headlines at the beginning of a line.
 {
 	text = $0
 	sub(/^<[0-9]+>/, "", text)
@@ -48,8 +48,8 @@ function bad(s) {
 
 # Known reports that are not about the module, recognised by the headline and the 45 lines after it.
 # Two are about User-Mode Linux:
-#  - its vector network driver takes a lock both in interrupts and with interrupts enabled;
-#  - power-off closes devices with interrupts disabled, after the test has ended.
+#  - its vector network driver takes a lock both in softirqs and with softirqs enabled;
+#  - at power-off, after the test has ended, close_devices() takes a mutex under a spinlock.
 # One is about rdma_cm: if memory runs out while it sets up the id of a new connection, it destroys
 # this id under the mutex of the listening id. The mutexes of both ids have the same lock class, and
 # there is no nesting annotation.

@@ -3,8 +3,8 @@
 # shellcheck shell=dash disable=SC2093
 #
 # /init in the initramfs of a VM: mounts the root file system of the host over 9p and starts
-# guest-init.sh there. With afr_probe=1 it only prints that it was reached, by which "run" finds out
-# whether KVM works.
+# guest-init.sh there. With afr_probe=1 this script only prints a line and powers off: the line
+# tells "run" that KVM works.
 export PATH=/bin
 /bin/busybox --install -s /bin
 mount -t proc proc /proc

@@ -73,7 +73,7 @@ def definitions(text):
     """Yield (line, name) of each function and variable that other files can use."""
     lines = quiet(text).split("\n")
     for function in functions(text):
-        # "TEST(...) {" and the like are macros with names in capitals, not functions.
+        # "TEST(name)" in front of "{" is a macro, not a function: macros have names in capitals.
         if not function.static and not function.name.isupper():
             yield function.head, function.name
         for number in range(function.head - 1, function.last):
@@ -102,8 +102,8 @@ def mentions(name, text):
             more = more and line.rstrip().endswith("\\")
         kept = sorted(inline | macro)
     own = {function.name for function in functions(text) if function.static}
-    # Names that a header declares do not count where its own macros and inline functions use them:
-    # that use belongs to the file that calls the macro or function, not to the header.
+    # In macros and inline functions of a header, skip the names that the header itself declares:
+    # the file that calls the macro or function uses them, not the header.
     if name.endswith(".h"):
         rest = "\n".join(line for number, line in enumerate(lines) if number not in set(kept))
         own |= set(re.findall(r"[A-Za-z_]\w+", rest))

@@ -22,7 +22,8 @@ FOLDER = ROOT / "Documentation/networking"
 USERS, ENGINEERS = "afrdma.rst", "afrdma-internals.rst"
 COLUMNS = 100
 
-# Sources in which names of the documents are looked up: the module, the uapi and the tools.
+# Names in the documents are looked up in these sources: the module, the uapi and the tools.
+# Sources.__init__() adds the words of a few other files.
 CODE = ["net/afrdma/**/*.[ch]", "include/uapi/linux/*.h", "tools/*/*.c"]
 # System calls, which the module implements under other names.
 CALLS = {"accept", "bind", "close", "connect", "getsockopt", "listen", "poll", "recv", "send",
@@ -67,8 +68,8 @@ def check_functions(sources, docs):
         for word in sorted(set(re.findall(r"\bafr_\w+", text))):
             if word not in sources.words:
                 yield f"{name}: {word} does not exist"
-    # afrdma.rst also names functions of programs and of libc, so this looks up only those of
-    # afrdma-internals.rst.
+    # Look up the names with "()" of afrdma-internals.rst, but not of afrdma.rst, which also names
+    # functions of programs and of libc.
     for word in sorted(set(re.findall(r"\b(\w+)\(\)", docs[ENGINEERS]))):
         if word not in sources.words and word not in CALLS:
             yield f"{ENGINEERS}: nothing defines or calls {word}()"

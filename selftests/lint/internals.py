@@ -81,9 +81,10 @@ def call_lists(text):
 
 
 def check_calls(code, text):
-    # The lines above that concern the current one. A function is (indentation + 1, words in its
-    # body), as it concerns only lines indented deeper; a line in brackets is (indentation, None),
-    # as it also concerns lines at its own indentation.
+    # The lines above that apply to the current line, as (n, words): such a line applies to lines
+    # that are indented by n or more. For a function, n is its indentation + 1, so that it applies
+    # only to the functions that it calls, and words are those of its body. For a line in brackets,
+    # n is its indentation, and words is None.
     above = []
     for number, indent, line in call_lists(text):
         if indent is None:
@@ -95,7 +96,7 @@ def check_calls(code, text):
                 above = [entry for entry in above if entry[0] < indent] + [(indent, None)]
             continue
         name, file = found.groups()
-        # a line in brackets explains how the functions at its indentation are called
+        # A line in brackets explains how the functions that follow at its indentation are called.
         parents = [entry for entry in above if entry[0] <= indent]
         beside = [entry for entry in parents if entry[0] == indent]
         outer = [entry for entry in parents if entry[0] < indent]

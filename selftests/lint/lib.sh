@@ -52,9 +52,9 @@ finish() {
 	[ $lint_failed -eq 0 ]
 }
 
-# kernel_scripts prints the folder "scripts" of $AFRDMA_KERNEL_SOURCE, or else of the kernel source
-# that the lab has unpacked. If neither has both scripts, it unpacks them from the distribution's
-# source package, once.
+# kernel_scripts prints a folder with checkpatch.pl and kernel-doc: "scripts" of
+# $AFRDMA_KERNEL_SOURCE, or else of the kernel source that the lab has unpacked. If neither has
+# both files, it unpacks them into the cache, once, from the distribution's source package.
 kernel_scripts() {
 	local cache=${AFRDMA_CACHE:-$HOME/.cache/afrdma} dir tarball
 	for dir in ${AFRDMA_KERNEL_SOURCE:+"$AFRDMA_KERNEL_SOURCE/scripts"} \

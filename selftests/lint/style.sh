@@ -17,7 +17,7 @@ excused() {
 	case ${1##*/} in
 	# Tracepoints have a different layout.
 	trace.h)	echo PARENTHESIS_ALIGNMENT OPEN_ENDED_LINE ;;
-	# The row macros use an argument twice, in offsetof() and in sizeof_field().
+	# Some row macros use an argument in offsetof() and again in sizeof_field().
 	byzantine_frame.c)	echo MACRO_ARG_REUSE ;;
 	# Macros that expand to a list of rows cannot be enclosed in parentheses, and the strings
 	# in the rows are not split.
@@ -27,14 +27,15 @@ excused() {
 	netns.c | reason.c)
 			echo BRACKET_SPACE COMPLEX_MACRO MACRO_WITH_FLOW_CONTROL \
 				TRAILING_SEMICOLON ;;
-	# A macro may expand to a parameter that only some kernels have, with the comma before it.
+	# Two macros begin with a comma: they add a parameter or an argument if the kernel has it.
 	compat.h)	echo COMPLEX_MACRO SPACING ;;
 	# checkpatch mistakes a function with for_each_ in its name for a loop.
 	group.c)	echo OPEN_BRACE ;;
 	# sk_err is positive.
 	close.c | wait.c | sendmsg.c)	echo USE_NEGATIVE_ERRNO ;;
 	esac
-	# The files in proto/ are also compiled in user space, without the macros of the kernel.
+	# The files in proto/ are also compiled in user space. They avoid macros that only the
+	# kernel has, and portable.h replaces types and macros of the kernel.
 	[[ $1 != */proto/* ]] ||
 		echo BIT_MACRO ARRAY_SIZE MINMAX STRING_FRAGMENTS PREFER_KERNEL_TYPES \
 			PREFER_DEFINED_ATTRIBUTE_MACRO CAMELCASE CONSTANT_COMPARISON MACRO_ARG_REUSE
@@ -102,7 +103,8 @@ git ls-files -co --exclude-standard | while IFS= read -r file; do
 done >"$tmp/spdx"
 judge "style: SPDX lines" "$tmp/spdx"
 
-# The brackets keep the pattern from matching itself.
+# The words below have a letter in brackets, as in TO[D]O, so that grep does not find them in this
+# file.
 git ls-files -co --exclude-standard | grep -v -e '^COPYING$' | tr '\n' '\0' >"$tmp/names"
 xargs -0 grep -nIE \
 	-e '\b(TO[D]O|FIX[M]E|XX[X]|HA[C]K)\b|\b(white|black)[l]ist|\bBUG_O[N]\b' \

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Every kernel symbol that afrdma.ko uses must be exported by each supported kernel. An older kernel
-# may not export a symbol that its headers declare, and stable updates withdraw exports.
+# Check that a kernel exports every kernel symbol that afrdma.ko uses. The headers of a kernel can
+# declare a symbol that the kernel does not export, and a stable update can withdraw an export.
 #
 #   symbols.sh			for vm-6.1 and vm-6.12 of selftests/lab
 #   symbols.sh KO SYMVERS	a module and the Module.symvers of its kernel

@@ -89,7 +89,7 @@ def words(text):
 
 def table(head, rows):
     """A simple table of reStructuredText; empty cells are filled."""
-    # "_" and "*" can be markup in reStructuredText: escape them in names such as "AFR_OPT_*".
+    # "_*", as in "AFR_OPT_*", can be markup in reStructuredText: escape both characters.
     rows = [[cell.replace("_*", r"\_\*") or "\\" for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in [head] + rows) for i in range(len(head))]
 

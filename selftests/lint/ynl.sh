@@ -7,8 +7,8 @@
 #   ynl.sh            check: KTAP
 #   ynl.sh --write    write the header
 #
-# The generator is taken from $AFRDMA_KERNEL_SOURCE, from the kernel source that
-# selftests/lab/kernels.sh unpacks, or from the package linux-source-6.12.
+# The generator is taken from $AFRDMA_KERNEL_SOURCE, or else from a kernel source that
+# selftests/lab/kernels.sh has unpacked, or else from a package such as linux-source-6.12.
 set -uo pipefail
 # shellcheck source=selftests/lint/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -41,7 +41,8 @@ find_kernel() {
 	return 1
 }
 
-# The generator needs the paths of a kernel tree, which it recognises by the file MAINTAINERS.
+# The generator takes the schema from the parent of the specification's folder. It writes the path
+# of the specification into the header, relative to the folder that contains MAINTAINERS.
 generate() {
 	local kernel=$1 tree=$tmp/tree
 	mkdir -p "$tree/Documentation/netlink/specs"

@@ -149,7 +149,7 @@ static void bind_device_server(void)
 
 /* ---- what getaddrinfo() returns ---- */
 
-/* getaddrinfo() for a numeric address; the protocol must be IPPROTO_TCP. */
+/* Calls getaddrinfo() for a numeric address; checks that it sets ai_protocol to IPPROTO_TCP. */
 static struct addrinfo *look_up(const char *host, int port)
 {
 	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM };

@@ -113,8 +113,8 @@ static bool sleeps(pid_t tid)
 
 /*
  * While a thread is still in recv() on the former connection of the socket, the next connection
- * does not become framed, since that call would read frames. The disconnect wakes the thread, but
- * it cannot run before this one sleeps.
+ * does not become framed, since that recv() would read frames. The disconnect wakes the thread.
+ * Without real-time priority, the thread cannot run before the thread of this function sleeps.
  */
 static void call_running(void)
 {
@@ -156,7 +156,11 @@ static void want_listening(int fd, int listens)
 	WANT_EQ(get_int(fd, SOL_SOCKET, SO_ACCEPTCONN), listens);
 }
 
-/* A socket listens, connects and listens again: what it accepts at last is framed. */
+/*
+ * A socket listens, stops listening, and connects in fallback mode. It does so twice:
+ * connect(AF_UNSPEC) stops it first, and then shutdown(). At last it listens again, and accepts a
+ * connection that is framed.
+ */
 static void listen_again(void)
 {
 	int fd = new_socket(0);
@@ -206,8 +210,9 @@ static void *listens(void *arg)
 }
 
 /*
- * Connects to @fd, a listener of this host. If the TCP socket of the new connection inherited the
- * sk_state_change of an offer, the kernel would crash.
+ * Connects to @fd, a listener of this host. TCP creates a socket for the server's end of the
+ * connection. If that socket inherited the sk_state_change of an offer from the listener, the
+ * kernel would crash.
  */
 static void try_listener(int fd, int family)
 {
@@ -253,9 +258,9 @@ static void listen_beside_connect(void)
 }
 
 /*
- * A nonblocking connect() begins a connection, which carries bytes and is reset before another
- * connect() could report that it was established. The socket can have no other connection, so it
- * cannot listen either.
+ * A nonblocking connect() begins a connection. The connection carries bytes, and the peer resets
+ * it before the program calls connect() again. The second connect() reports the reset. A socket
+ * that had a framed connection can have no other one, so listen() fails, too.
  */
 static void listen_after_reset(void)
 {

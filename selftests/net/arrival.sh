@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab, in both guests: a connection that was opened while one end had no RDMA
-# device moves to RDMA within seconds after the device was added, although attach_retry_ms
-# is a minute here. AFRDMA_INFO must show that its bytes are then carried by RDMA. When the
-# RDMA port goes down while a link is being connected, the reason why the connection stays
-# on TCP must be LINK_PORT_DOWN.
-# shellcheck disable=SC2317 # functions are called by "wait_for"
+# For the lab, in both guests: a connection that was opened while one end had no RDMA device must
+# move to RDMA within seconds after the device was added, although attach_retry_ms is a minute.
+# AFRDMA_INFO must show that RDMA then carries its bytes. In the last part attach_retry_ms is 5 s:
+# when the RDMA port goes down while a link is being connected, the connection must stay on TCP
+# for the reason LINK_PORT_DOWN, and move to RDMA after the port is up again.
+# shellcheck disable=SC2317 # functions are called by "wait_for" and "check"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Opens connections for rows and brings them into the state that the variant requires. */
+/*
+ * Opens connections for rows, and moves them to RDMA in variant rdma. Also makes a socket fall
+ * back once and disconnects it, so that the row can use it again.
+ */
 #define _GNU_SOURCE
 #include "test.h"
 
@@ -66,9 +69,9 @@ int open_tcp_conn(void)
 }
 
 /*
- * Connects @fd to a TCP listener of this host, so that the connection falls back, and disconnects
- * it. The recv() in between sets on the TCP socket the options that the AF_RDMA socket only stores
- * before the fallback.
+ * Connects @fd to a TCP listener of this host, so that @fd falls back, calls recv(), and
+ * disconnects @fd. Until an AF_RDMA socket has fallen back, it only stores some options, such as
+ * IP_RECVERR; recv() then sets them on the TCP socket.
  */
 void fall_back_once(int fd)
 {

@@ -483,7 +483,7 @@ static void connect_abandoned_server(void)
 	barrier("full");
 	barrier("seen");
 	SYS(close(SYS(accept(listener, NULL, NULL))));
-	/* accept() may return abandoned connections, too; only the last one carries a byte. */
+	/* Skip abandoned connections, if there are any: only the last one carries a byte. */
 	for (;;) {
 		char byte;
 
@@ -611,7 +611,10 @@ static void family(void)
 	WANT_EQ(get_int(no_flags, SOL_SOCKET, SO_ACCEPTCONN), 1);
 }
 
-/* Once both directions and the TCP connection have ended, another connect() fails with EISCONN. */
+/*
+ * After both directions have ended, connect() fails with EISCONN. The server calls it only when
+ * its TCP connection has ended as well.
+ */
 static void connect_ended(void)
 {
 	struct flow out = flow_out(0), in = flow_in(0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The control channel: lines of text on a TCP connection; each row has its own connection. It does
- * not use AF_RDMA, so that a defect of AF_RDMA cannot disturb the control of the test.
+ * The control channel: lines of text on TCP connections, one for the session and one for each row.
+ * It does not use AF_RDMA, so that a defect of AF_RDMA cannot disturb the control of the test.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -33,8 +33,9 @@ static bool starts_with(const char *line, const char *word)
 }
 
 /*
- * Reads the next line. Ends this process, that of the row or the runner, by fail() if the other
- * side has failed or is gone or the line is too long, by skip() if the other side skips the row.
+ * Reads the next line. Calls fail() if the other side has failed or is gone, or if the line is too
+ * long, and skip() if the other side skips the row. Both functions end the calling process, be it
+ * a process of the row or the runner.
  */
 void control_readline(char *line, size_t size)
 {

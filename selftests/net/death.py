@@ -60,7 +60,7 @@ FRAMED = 4              # AFRDMA_MODE_FRAMED
 PATH_RDMA = 1
 CHUNK = 1 << 15
 LEFT = 100000                   # bytes that "leave" sends on each connection
-PAGES = 8                       # seconds until "unread" with "read" restores mem_max
+PAGES = 8                       # seconds after which "unread HOST PORT read" restores mem_max
 libc = ctypes.CDLL(None, use_errno=True)
 
 

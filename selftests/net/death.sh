@@ -3,9 +3,10 @@
 #
 # For the lab (selftests/lab/run), in both guests: loss of the device, path or host that a
 # connection uses. The stream continues on TCP, and no byte is lost or repeated, when the RDMA
-# device of either end is deleted, when RDMA packets but no others are dropped, and when smctl
-# drains the links or moves the connection. When the peer's host becomes unreachable, the connection
-# fails within a bounded time. The module cannot be unloaded while a socket is open.
+# device of either end is deleted, when RDMA packets are dropped but those of the stream's TCP
+# connection are not, and when smctl drains the links or moves the connection. When the peer's host
+# becomes unreachable, the connection fails within a bounded time. The module cannot be unloaded
+# while a socket is open.
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Single calls with files, pipes, flags and bad pointers; ioctls that return queue lengths. */
+/* Calls with files, pipes, MSG_* flags and bad pointers; TCP_CORK; ioctls for queue lengths. */
 #define _GNU_SOURCE
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
@@ -163,8 +163,8 @@ static void tee_there(void)
 }
 
 /*
- * splice() from a nonblocking socket without bytes fails with EAGAIN; at the end of the stream it
- * returns 0.
+ * splice() from a nonblocking socket that has no unread bytes fails with EAGAIN. At the end of the
+ * stream, splice() from a blocking socket returns 0.
  */
 static void splice_empty(void)
 {
@@ -476,8 +476,9 @@ static bool pushed(int fd, struct flow *out, void (*push)(int fd, struct flow *o
 }
 
 /*
- * Bytes held back by MSG_MORE or TCP_CORK must be sent after a send() without MSG_MORE, after
- * TCP_CORK is cleared, after TCP_NODELAY, at the end of a file, by a timer, and by shutdown().
+ * Bytes that MSG_MORE holds back must be sent by a later send() without this flag, when sendfile()
+ * reaches the end of the file, by a timer, and by shutdown(). Bytes that TCP_CORK holds back must
+ * be sent when TCP_CORK is cleared, and when TCP_NODELAY is set.
  */
 static void more_held_send(void)
 {

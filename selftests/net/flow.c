@@ -2,8 +2,8 @@
 /*
  * Position-coded streams. Every byte is a function of seed, row, variant, connection,
  * direction and offset. A lost, repeated, reordered or foreign byte is detected at once.
- * A search near its offset, and near offset 0 of the row's connections, tells to which
- * stream and offset the wrong bytes belong.
+ * To find out where wrong bytes belong, locate() searches for them near the same offset in
+ * streams of this and other rows, and near offset 0 in streams of this row.
  */
 #define _GNU_SOURCE
 #include <endian.h>
@@ -345,7 +345,7 @@ uint64_t flow_send_full(int fd, struct flow *flow, size_t chunk)
 	return flow->off - start;
 }
 
-/* Sends until the buffers of both ends are full while the peer does not read; returns out->off. */
+/* Sends until the buffers of both ends are full. The peer must not read. Returns out->off. */
 uint64_t flow_fill_up(int fd, struct flow *out)
 {
 	int quiet = 0;

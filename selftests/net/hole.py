@@ -29,8 +29,9 @@ from pace import BYE, ECHO, SINK, connected, counter, send_data, send_size, tran
 
 AFRDMA_RDMA, NEVER, ALWAYS = 2, 1, 2
 LINK_SHORT = 64
-# The kernel's workqueue "writeback" has the default limit of work items executed at the same time,
-# 256 or more; this file contains that limit.
+# This file in sysfs contains the limit of work items that the kernel's workqueue "writeback"
+# executes at the same time. It is the default limit, 256 or more, which the workqueues of
+# net/afrdma have, too.
 MAX_ACTIVE = pathlib.Path("/sys/devices/virtual/workqueue/writeback/max_active")
 SILENT = """add table inet hole; add chain inet hole in { type filter hook input priority 0; }
             add rule inet hole in udp dport 4791 counter drop"""
@@ -41,7 +42,8 @@ PAUSE = 0.5             # seconds: a MiB that takes longer counts as a stall
 STALLS = 7
 BRIEF = 4               # connections, each with a link of its own
 PATIENCE = 30           # seconds until an expected state must be reached
-# Seconds for which "small" checks that a stream on TCP hardly stalls; "crowd" checks two fewer.
+# Seconds for which "small" checks that a stream on TCP hardly stalls; "crowd" checks this for two
+# seconds less.
 CALM = 5
 
 

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# For the lab (selftests/lab/run), in both guests: a link uses the path MTU of the TCP connection.
-# If the path loses RDMA packets of that size, the next link uses small packets; if the path loses
-# these, too, no new link is tried for a while. Also tests idle links that the peer disconnects,
-# the loss of connect requests, and devices that do not answer, see hole.py.
+# For the lab (selftests/lab/run), in both guests: the path MTU of the TCP connection limits the
+# packets of a link. If the path loses large packets, the next link uses small ones; if the path
+# loses these, too, no new link is tried for a while. Also tests idle links that the peer
+# disconnects, the loss of connect requests, and devices that do not answer, see hole.py.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
