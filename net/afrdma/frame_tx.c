@@ -363,7 +363,7 @@ static bool only_piggyback(struct afr_conn *conn)
 static bool next_frame(struct afr_conn *conn)
 {
 	struct afr_frame frame = {};
-	bool found;
+	bool found, last;
 
 	lockdep_assert_held(&conn->out.mutex);
 	conn->out.done = 0;
@@ -381,7 +381,10 @@ static bool next_frame(struct afr_conn *conn)
 	try_move(conn);
 	found = afr_byzantine_more(conn->id, &frame) || build_pending(conn, &frame) ||
 		build_data(conn, &frame);
+	last = found && conn->tx.seq.sent == conn->tx.seq.fin;
 	spin_unlock_bh(&conn->tx.lock);
+	if (last && afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK)
+		afr_conn_schedule(conn);	/* run_one_way() shuts down TCP after this frame */
 	if (!found) {
 		clear_bit(AFR_F_FLUSH, &conn->flags);
 		return false;

@@ -392,8 +392,8 @@ static int recv_bounced(struct sock *sk, struct msghdr *msg, int flags)
 	struct socket *tcp = afr_tcp(sk);
 	size_t left = iov_iter_count(&msg->msg_iter),
 	       room = min_t(size_t, left, AFR_BOUNCE_SIZE), part;
-	void *control = msg->msg_control, *buf;
-	size_t controllen = msg->msg_controllen;
+	void *control = msg->msg_control, *last = control, *buf;
+	size_t controllen = msg->msg_controllen, last_len = controllen;
 	int done = 0, ret;
 
 	if (flags & MSG_TRUNC)
@@ -404,14 +404,20 @@ static int recv_bounced(struct sock *sk, struct msghdr *msg, int flags)
 	/* a short part means an end, an error, a timeout or the like: return what has come */
 	do {
 		part = min(room, left);
-		msg->msg_control = control;	/* the last part sets TCP_INQ and time stamps */
+		msg->msg_control = control;
 		msg->msg_controllen = controllen;
 		ret = recv_part(tcp, msg, buf, part, flags);
+		if (msg->msg_controllen != controllen) {
+			last = msg->msg_control;
+			last_len = msg->msg_controllen;
+		}
 		done += max(ret, 0);
 		left -= max(ret, 0);
 	} while (ret > 0 && ret == part && left && flags & MSG_WAITALL &&
 		 !(flags & (MSG_PEEK | MSG_OOB)));
 	kvfree(buf);
+	msg->msg_control = last;	/* TCP_INQ and time stamps of the last part that has any */
+	msg->msg_controllen = last_len;
 	if (done)
 		afr_tcp_sock_return_error(afr_sk(sk)->conn, sk, ret);
 	return done ? done : ret;

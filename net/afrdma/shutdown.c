@@ -41,19 +41,23 @@ static bool cancel_connect(struct sock *sk, int how, int *ret)
 	return on_its_way;
 }
 
-/**
- * afr_shutdown_undo() - forget a shutdown of a connection that was not established
- * @sk: AF_RDMA socket
- *
- * Context: any but hard irq; the TCP socket is locked.
- */
-void afr_shutdown_undo(struct sock *sk)
+/* Applies a shutdown() to the program's calls, and requests FIN. */
+static void set_shut(struct sock *sk, int how)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 
-	WRITE_ONCE(sk->sk_shutdown, 0);
-	clear_bit(AFR_F_FIN_WANTED, &conn->flags);
-	clear_bit(AFR_F_RX_REFUSED, &conn->flags);
+	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | (how + 1));
+	/*
+	 * Set sk_shutdown before reading AFR_F_ABORTED and the modes: sk_changed() and
+	 * sk_fallback() do not lock the AF_RDMA socket, and may run at the same time.
+	 */
+	smp_mb();
+	if (afr_conn_aborted(conn))
+		WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
+	if (sk->sk_shutdown == SHUTDOWN_MASK)
+		afr_recv_refuse(conn);
+	if ((how + 1) & SEND_SHUTDOWN)
+		set_bit(AFR_F_FIN_WANTED, &conn->flags);
 }
 
 /**
@@ -73,6 +77,7 @@ int afr_shutdown(struct socket *sock, int how)
 	struct sock *sk = sock->sk;
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	u8 tx = afr_conn_tx_mode(conn), rx = afr_conn_rx_mode(conn);
+	bool failed;
 	int ret;
 
 	if (how < SHUT_RD || how > SHUT_RDWR)
@@ -93,19 +98,17 @@ int afr_shutdown(struct socket *sock, int how)
 	if (((how + 1) | READ_ONCE(sk->sk_shutdown)) & RCV_SHUTDOWN)
 		afr_conn_run(conn);
 	lock_sock(sk);
-	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | (how + 1));
-	/*
-	 * Set sk_shutdown before reading AFR_F_ABORTED and the modes: sk_changed() and
-	 * sk_fallback() do not lock the AF_RDMA socket, and may run at the same time.
-	 */
-	smp_mb();
-	if (afr_conn_aborted(conn))
-		WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
-	if (sk->sk_shutdown == SHUTDOWN_MASK)
-		afr_recv_refuse(conn);
+	if (tx == AFR_MODE_UNDECIDED)	/* no connect() may fail or begin before all is set */
+		lock_sock_nested(conn->tcp->sk, SINGLE_DEPTH_NESTING);
+	failed = afr_conn_tx_mode(conn) == AFR_MODE_NONE;
+	if (!failed)
+		set_shut(sk, how);
+	if (tx == AFR_MODE_UNDECIDED)
+		release_sock(conn->tcp->sk);
 	release_sock(sk);
+	if (failed)
+		return -ENOTCONN;
 	if ((how + 1) & SEND_SHUTDOWN) {
-		set_bit(AFR_F_FIN_WANTED, &conn->flags);
 		if (tx == AFR_MODE_FRAMED)
 			afr_send_fin(conn);
 		afr_conn_schedule(conn);	/* close.c ends the stream, unless done above */

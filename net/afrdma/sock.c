@@ -386,7 +386,6 @@ static void offer(struct sock *sk, enum afr_reason reason)
 	    afr_conn_tx_mode(conn) != AFR_MODE_NONE)
 		return;
 	as->offer.settled = settled;
-	afr_shutdown_undo(sk);	/* one that came while an earlier connect() failed */
 	set_modes(conn, AFR_MODE_UNDECIDED, AFR_MODE_UNDECIDED);
 	smp_mb();	/* modes are set before the count is read; see afr_sock_begin_call() */
 	if (!reason && atomic_read(&as->tcp_calls))
@@ -413,7 +412,9 @@ static void not_connected(struct sock *sk)
 	}
 	/* let the next connect() start over */
 	conn->server = false;	/* it may have been an accepted connection */
-	afr_shutdown_undo(sk);
+	WRITE_ONCE(sk->sk_shutdown, 0);
+	clear_bit(AFR_F_FIN_WANTED, &conn->flags);
+	clear_bit(AFR_F_RX_REFUSED, &conn->flags);
 	set_modes(conn, AFR_MODE_NONE, AFR_MODE_NONE);
 	sk->sk_state_change(sk);	/* TCP's wake-up, if any, came before the modes changed */
 }
@@ -587,13 +588,17 @@ static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_AR
 	return 0;
 }
 
-/* Sets SO_RCVLOWAT, and wakes readers: enough bytes may be there now. Called with @sk locked. */
+/*
+ * Sets SO_RCVLOWAT, and wakes readers and pollers: enough bytes may be there now. Called with @sk
+ * locked.
+ */
 static int afr_set_rcvlowat(struct sock *sk, int val)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
+	u8 rx = afr_conn_rx_mode(conn);
 
 	WRITE_ONCE(sk->sk_rcvlowat, val ?: 1);
-	if (afr_conn_rx_mode(conn) == AFR_MODE_FRAMED && afr_recv_readable(conn))
+	if (rx == AFR_MODE_FALLBACK || (rx == AFR_MODE_FRAMED && afr_recv_readable(conn)))
 		sk->sk_data_ready(sk);
 	return 0;
 }

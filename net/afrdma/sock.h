@@ -82,7 +82,6 @@ int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags);
 __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_struct *wait);
 int afr_poll_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg);
 int afr_shutdown(struct socket *sock, int how);
-void afr_shutdown_undo(struct sock *sk);
 
 unsigned int afr_sock_family(void);
 int afr_sock_init(void);
