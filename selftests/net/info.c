@@ -123,7 +123,10 @@ static void refused_by_server(void)
 	barrier("reasons compared");
 }
 
-/* The end with @this_end leaves RDMA; the other end reports the reason as the peer's. */
+/*
+ * The end whose @this_end is true denies RDMA: both ends return to TCP, and the other end reports
+ * the reason as the peer's.
+ */
 static void left_by(bool this_end)
 {
 	struct flow out = flow_out(0), in = flow_in(0);

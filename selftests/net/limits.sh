@@ -22,8 +22,8 @@ reason() { smctl -j reason name "$1" | first number; }
 counted() { smctl -j stats name "$1" | first value; }
 limit() { echo "/proc/sys/net/afrdma/$1"; }
 
-# start_server COMMAND [WORD...]: at b, run "death.py COMMAND $port WORD..."; both guests go on when
-# it listens.
+# start_server COMMAND [WORD...]: only b calls it; runs "death.py COMMAND $port WORD..." in the
+# background. When the program listens, enters the barrier "listens $port", where a waits.
 start_server() {
 	timeout 120 python3 "$death" "$1" $port "${@:2}" >"$work/serve.$port" 2>&1 &
 	server=$!
@@ -118,9 +118,10 @@ kept_open() {
 	[ "$AFR_ROLE" = b ] || echo 8192 >/proc/sys/net/afrdma/orphans_max
 }
 
-# User 1 closes connections that the server never accepts, so that nothing acknowledges their end.
-# This user gets at most four times as many orphans as remain free, 8 of 10. A connection that user
-# 2 closes is delivered nevertheless, though its server accepts it only later.
+# User 1 closes connections to $port, where the server never accepts, so that nothing acknowledges
+# their ends. orphans_max is 10. A user may have at most four times as many orphans as the limit
+# leaves free, so user 1 gets 8 and leaves 2. User 2 closes a connection to $port + 1 after sending
+# one byte. The server accepts this connection only later, and must still receive the byte.
 dropped() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then
@@ -147,7 +148,7 @@ dropped() {
 	barrier "over $port"
 }
 
-# With mem_max 0 each ring gets only the few pages that are exempt from all limits.
+# With mem_max 0 each ring gets only its first few pages, which mem_max never refuses.
 no_pages() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then

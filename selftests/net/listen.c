@@ -101,7 +101,7 @@ static void *accept_some(void *arg)
 	return NULL;
 }
 
-/* Many threads sleep in accept(); shutdown() of the listener wakes them all. */
+/* Eight threads accept MANY connections; then shutdown() of the listener wakes all threads. */
 static void accept_threads(void)
 {
 	struct acceptor acceptors[8] = { 0 };
@@ -432,7 +432,11 @@ static void closed_in_storm(void)
 	}
 }
 
-/* As on TCP, a client that only waits may never receive a reset; a client that sends does. */
+/*
+ * Sends a byte, and returns whether @fd then reports POLLHUP. A client that sends nothing might
+ * never receive a reset, on TCP too: closing a listener resets no connection whose handshake is
+ * incomplete at the server.
+ */
 static bool hung_up_after_send(int fd)
 {
 	send(fd, "?", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -465,7 +469,10 @@ static void closed_in_storm_client(void)
 
 /* ---- ports ---- */
 
-/* While a socket listens on a port, no other one, of either family, can be bound to it. */
+/*
+ * While a socket listens on a port, no other AF_RDMA or TCP socket without SO_REUSEPORT can be
+ * bound to the port.
+ */
 static void port_in_use(void)
 {
 	union addr addr;

@@ -91,7 +91,10 @@ static bool asked_for(enum variant variant)
 	return opt.family_tcp || in_list(opt.variants, name, name);
 }
 
-/* With --quick, a QUICK row runs only in the first variant that is allowed() and asked_for(). */
+/*
+ * Does @row run in @variant with --quick? A QUICK row runs only in the first variant that is
+ * allowed() and asked_for(), a QUICK_ALL row in each such variant, any other row in none.
+ */
 static bool quick(const struct row *row, enum variant variant)
 {
 	if (row->flags & QUICK_ALL)
@@ -166,7 +169,8 @@ static bool other_side_gone(double *since)
 
 /*
  * Waits for the row's process to exit; returns false if the process must be killed. The server
- * waits a little longer, so that a client that gives up can still report what it was waiting for.
+ * waits a little longer: if both sides stall at the same time, the client ends the row first, and
+ * reports where it stalled.
  */
 static bool wait_row(pid_t pid, int *status)
 {

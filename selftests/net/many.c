@@ -55,7 +55,10 @@ static void open_all(int *fds)
 	}
 }
 
-/* Checks the path of each connection: its number went to the server, and @bytes went each way. */
+/*
+ * Checks the path of each connection. On each, the row has sent @bytes in both directions, and
+ * send_number() has sent the number to the server.
+ */
 static void check_all(const int *fds, uint64_t bytes)
 {
 	uint64_t number = sizeof(uint32_t);
@@ -410,7 +413,7 @@ static void storm_server(void)
 #define WORD		100
 #define TURNS		200
 
-/* Exchanges requests and responses on the one connection that is read. */
+/* Exchanges requests and responses on one connection, while the server reads no other one. */
 static void stalled_talk(int fd)
 {
 	struct flow in = flow_in(STALLED), out = flow_out(STALLED);

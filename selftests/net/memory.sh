@@ -187,10 +187,10 @@ left() {
 	barrier "left: over"
 }
 
-# The pages that connections keep when they leave RDMA with unread bytes count towards the share of
-# their peer, until the bytes are read: the peer cannot get more memory in this way. RDMA may use
-# 3072 pages of b, so a peer gets 12 connections of 128 pages; if 12 others keep 25 pages each, it
-# gets 9.
+# A connection that leaves RDMA with unread bytes keeps the pages of these bytes. Until the bytes
+# are read, the pages count towards the share of the peer, so a peer cannot get more memory in this
+# way. RDMA may use 3072 pages of b, so a peer can have 12 connections of 128 pages on RDMA. While
+# 12 connections that have left RDMA keep 25 pages each, the peer can have only 9 on RDMA.
 unread_left() {
 	if [ "$AFR_ROLE" = b ]; then
 		echo 4096 >"$mem_max"

@@ -304,8 +304,8 @@ static void eintr_send(void)
 }
 
 /*
- * A signal that interrupts a blocked send() makes it return the number of bytes it accepted; if
- * that is 0, it fails with EINTR.
+ * A signal interrupts a blocked send(), which then returns the number of bytes that it accepted.
+ * If it accepted none, it fails with EINTR, since the handler has no SA_RESTART.
  */
 static void eintr_full_send(void)
 {

@@ -10,8 +10,8 @@
 /* ---- misuse, compared with TCP ---- */
 
 /*
- * A call that is made on a TCP socket and on a socket of the row's family, and must give the same
- * result on both. So no expected results are listed here.
+ * A call that is made on a TCP socket and on the socket under test, which new_socket() or
+ * open_conn() has returned. Both must give the same result, so the tables list no results.
  */
 struct misuse {
 	const char *name;
@@ -276,7 +276,7 @@ static const struct misuse misuses[] = {
 	{ "accept until the timeout", act_accept_timeout },
 };
 
-/* Makes each call of the table on a TCP socket and on a socket of the row's family. */
+/* Makes each call of the table on a TCP socket and on a socket of new_socket(). */
 static void misuse(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(misuses); i++) {
@@ -369,7 +369,7 @@ static const struct misuse connected_misuses[] = {
 	{ "pread", act_pread },
 };
 
-/* Makes each call of the table on a TCP connection and on one of the row's family. */
+/* Makes each call of the table on a TCP connection and on the connection of open_conn(). */
 static void misuse_connected(void)
 {
 	int own = open_conn(), tcp = open_tcp_conn();
@@ -395,7 +395,7 @@ static void misuse_connected(void)
 
 /* ---- close right after connect() or accept(), bytes before accept() ---- */
 
-/* The client closes each socket right after connect(); the server reads the end at once. */
+/* The client closes each socket right after connect(); the server's first recv() returns 0. */
 static void close_at_once(void)
 {
 	int port = server_port();
@@ -420,7 +420,7 @@ static void close_at_once_server(void)
 	barrier("closed");
 }
 
-/* The server closes each socket right after accept(); the client reads the end at once. */
+/* The server closes each socket right after accept(); the client's first recv() returns 0. */
 static void accept_close_at_once(void)
 {
 	int listener = open_listener(8);

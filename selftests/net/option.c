@@ -233,8 +233,8 @@ static struct outcome try_option(int fd, const struct known *k)
 }
 
 /*
- * Either call on AF_RDMA may fail with EOPNOTSUPP; else it must return what TCP returns. If only
- * AF_RDMA refuses to set the option, the value read may differ, too.
+ * On AF_RDMA, setsockopt() and getsockopt() may fail with EOPNOTSUPP; otherwise they must give the
+ * same result as on TCP. If the results of setsockopt() differ, the values read may differ, too.
  */
 static void compare_option(const struct known *k, struct outcome own, struct outcome tcp)
 {
@@ -250,7 +250,7 @@ static void compare_option(const struct known *k, struct outcome own, struct out
 		     own.value, tcp.value);
 }
 
-/* Compares a new socket with a TCP socket: try_option() of each option of the table. */
+/* For each option of the table, compares try_option() on a new socket and on a new TCP socket. */
 static void options_unconnected(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
@@ -262,7 +262,10 @@ static void options_unconnected(void)
 	}
 }
 
-/* Sets all options but TCP_MAXSEG on one connection, which must still carry data afterwards. */
+/*
+ * Sets all options but TCP_MAXSEG on one connection and on one TCP connection, and compares the
+ * results. The first connection must still carry data afterwards.
+ */
 static void options_connected(void)
 {
 	struct flow in = flow_in(0), out = flow_out(0);

@@ -348,7 +348,7 @@ static void ring_server(void)
 }
 
 #define WAITS		30
-#define BUSY_MS		10	/* value of AFRDMA_BUSY_POLL, in ms */
+#define BUSY_MS		10	/* how long recv() may poll in polls_before_it_sleeps(), in ms */
 
 /* Processor time, in seconds, of WAITS calls of recv() that time out. */
 static double cpu_of_waits(int fd, int busy_us)
@@ -383,7 +383,10 @@ static void polls_before_it_sleeps(int fd)
 		     polling * 1e3, sleeping * 1e3);
 }
 
-/* Exchanges requests and responses with busy polling in recv(), and checks the bytes. */
+/*
+ * Exchanges requests and responses, and checks the bytes. AFRDMA_BUSY_POLL is set on AF_RDMA
+ * sockets.
+ */
 static void busy_poll(void)
 {
 	int fd = open_conn();
@@ -392,8 +395,9 @@ static void busy_poll(void)
 	if (speaks_rdma()) {
 		/*
 		 * Only the client checks that recv() polls before it sleeps: its recv() times out,
-		 * since the server only answers requests. If the server uses a TCP socket, the
-		 * client's recv() is that of TCP, which ignores AFRDMA_BUSY_POLL.
+		 * since the server sends nothing before the first request. In variant to_tcp the
+		 * client does not check this: its recv() is that of TCP, which ignores
+		 * AFRDMA_BUSY_POLL.
 		 */
 		if (!run.server && run.variant != VAR_TO_TCP)
 			polls_before_it_sleeps(fd);

@@ -35,9 +35,10 @@ ROUNDS, BEGIN = 4, 20000        # BEGIN: bytes, more than LATENCY_MAX and PACE_M
 PACING = pathlib.Path("/proc/sys/net/afrdma/pacing")
 QUIET = 0.5             # seconds, far more than PACE_TIME and BULK_HOLDOFF
 STREAMS = 56            # connections, too few for a second link, see "spread"
-CROWD = 64              # connections; the next one requests a second link of 16 receives
+CROWD = 64              # connections on a link of 16 receives; the next one requests a second link
 # crowd(): connections join and leave the link one after another: at least LEAVERS of them, and for
-# at least TOGETHER seconds in all, which is more than detach_timeout_ms.
+# at least TOGETHER seconds in all. That is longer than detach_timeout_ms, after which a connection
+# closes the link if the peer's device has not acknowledged its DETACH.
 LEAVERS, TOGETHER = 6, 7.0
 ECHO, SINK, BYE = b"e", b"d", b"q"
 

@@ -5,6 +5,7 @@
 # - bulk data is paced while other connections on its link send latency-sensitive messages, and
 #   only then;
 # - connections can leave a link that many others use;
+# - a link is closed when no connection uses it any more;
 # - a peer gets more links when there are many connections to it;
 # - the default ring size depends on sndbuf, rcvbuf, mem_max and the rings of open connections.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
@@ -61,7 +62,7 @@ check "rings: smaller when much is promised" timeout 60 python3 "$pace" many 4
 # peer gets at most half of the memory that rings on RDMA may have.
 echo 60000 | tee "$module" >"$space"
 barrier "rings seen"
-# A few connections share one link, and a link that no connection uses is closed at once.
+# A few connections share one link, and a link is closed as soon as its last connection leaves it.
 echo 1 >/proc/sys/net/afrdma/links_per_group
 echo 0 >/proc/sys/net/afrdma/link_linger_ms
 if [ "$AFR_ROLE" = b ]; then

@@ -248,9 +248,10 @@ void path_check_alone(int fd, uint64_t tx, uint64_t rx)
 }
 
 /*
- * Checks that the connection uses the path that the variant requires; in variants rdma and cold
- * also that this side sent @tx and received @rx bytes. Both sides call it when they have read all
- * bytes, with the connection still open.
+ * Checks an AF_RDMA socket: in variant rdma that RDMA carried all @tx bytes sent and all @rx bytes
+ * received; in variant cold that the connection is framed and both paths together carried them; in
+ * other variants that the connection fell back. Both sides call it when they have read all bytes,
+ * with the connection still open.
  */
 void path_check(int fd, uint64_t tx, uint64_t rx)
 {

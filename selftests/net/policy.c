@@ -82,7 +82,10 @@ static int unprivileged_errno(bool rdma)
 	return err;
 }
 
-/* A filter is refused after SO_LOCK_FILTER; an unprivileged user gets the same errno as on TCP. */
+/*
+ * After SO_LOCK_FILTER, no filter can be attached. When an unprivileged user attaches a filter to
+ * a new AF_RDMA socket, the result is the same as on a TCP socket.
+ */
 static void filter_rights(void)
 {
 	pid_t pid;
@@ -130,8 +133,9 @@ static void run_command(const char *format, int port)
 }
 
 /*
- * Rejects packets with an ICMP error until the end that calls send_rejected() has received one.
- * @match, a format whose argument is @port, is the nft expression that selects the packets.
+ * Answers the selected packets with an ICMP error instead of receiving them, until the end that
+ * calls send_rejected() has received such an error. @match, a format whose argument is @port, is
+ * the nft expression that selects the packets.
  */
 static void reject_for_a_while(const char *match, int port)
 {
@@ -408,7 +412,7 @@ static void leave_half_closed(void)
 	socklen_t len = addr_server(&addr, port);
 	double begin;
 
-	for (int i = 0; i < OTHERS; i++) {	/* to use all or most links between the hosts */
+	for (int i = 0; i < OTHERS; i++) {	/* one of them probably shares the link of fd */
 		other[i] = connect_conn(port);
 		link[i] = path_info(other[i]).link;
 	}
@@ -449,8 +453,9 @@ static void leave_half_closed_server(void)
 /* ---- sockets in namespaces of unprivileged users ---- */
 
 /*
- * Returns the errno of socket() in a new user and network namespace, or 0 on success. Any user may
- * create such namespaces and has all capabilities in them.
+ * Creates a user namespace and a network namespace as an unprivileged user, who gets all
+ * capabilities in them. Returns the errno of socket() there, or 0 on success. Skips the row
+ * if the kernel refuses the namespaces.
  */
 static int socket_in_namespace(void)
 {
@@ -471,7 +476,10 @@ static int socket_in_namespace(void)
 	return WEXITSTATUS(status);
 }
 
-/* Any user may create sockets in such a namespace, unless the sysctl unprivileged is 0. */
+/*
+ * Any user may create sockets in such a namespace, unless the sysctl unprivileged of the initial
+ * network namespace is 0.
+ */
 static void namespaces_client(void)
 {
 	WANT_EQ(socket_in_namespace(), 0);

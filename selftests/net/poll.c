@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The masks of poll() and epoll in each state of a connection; wake-ups, edges, SIGIO. */
+/* The masks of poll() and epoll in many situations; wake-ups, edges, SIGIO, EPOLLEXCLUSIVE. */
 #define _GNU_SOURCE
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -167,7 +167,7 @@ static void watch(const struct situation *s, int fd)
 	barrier("peer went on");
 	while (poll_one(fd, ALL, 0) != s->mask && now() < end) {
 		if (s->watcher == fill && !(s->mask & OUT))
-			fill(fd);	/* bytes moved on to the peer's buffer and made room */
+			fill(fd);	/* more bytes may have reached the peer and made room */
 		else
 			poll(NULL, 0, 1);
 	}
@@ -202,7 +202,10 @@ static void run_situation(const struct situation *s, bool watcher)
 	SYS(close(fd));
 }
 
-/* Variant cold first runs each situation on TCP, to test the table; variant tcp does only that. */
+/*
+ * Variant cold runs each situation on TCP, to test the table, and then on AF_RDMA. Variant tcp
+ * runs each on TCP only.
+ */
 static void masks(bool watcher)
 {
 	enum variant variant = run.variant;
@@ -488,7 +491,7 @@ static void *await_in(void *arg)
 	return NULL;
 }
 
-/* Fewer bytes than SO_RCVLOWAT are not reported; lowering the option wakes a thread in poll(). */
+/* poll() ignores fewer bytes than SO_RCVLOWAT; lowering the option wakes a thread in poll(). */
 static void lowat_lowered(void)
 {
 	int fd = open_conn(), queued;
@@ -595,7 +598,7 @@ struct acceptor {
 	unsigned int *served;
 };
 
-/* Thread: waits for connections and serves them, until CALLS are served in all. */
+/* Thread: accepts and answers connections, until all threads together have accepted CALLS. */
 static void *exclusive_body(void *arg)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLEXCLUSIVE };

@@ -154,7 +154,7 @@ static void closes_unread_peer(void)
 	want_eof(fd);
 }
 
-/* close() with SO_LINGER 0: the peer first reads the bytes that have arrived. */
+/* close() with SO_LINGER 0: the peer reads the bytes that have arrived, then ECONNRESET. */
 static void closes_hard(void)
 {
 	struct flow out = flow_out(0);
@@ -259,7 +259,8 @@ static void spin_until_received(int fd, uint64_t before)
 /*
  * Bytes that TCP has received before shutdown(SHUT_RDWR) stay readable and do not reset the
  * connection, if it is detached and its worker is idle. With one CPU, the worker cannot read them
- * before the call: take_cpu() has put this thread ahead of it, and this thread does not sleep.
+ * before shutdown() is called: take_cpu() has put this thread ahead of the worker, and this thread
+ * does not sleep while the bytes arrive.
  */
 static void shuts_before_worker(void)
 {
@@ -311,8 +312,8 @@ static unsigned int unsent(int fd)
 /*
  * Sends until pacing keeps bytes in the TCP socket, and returns how many. TCP does not pace its
  * first ten segments. Each write is small and must be acknowledged before the next one, so that it
- * becomes a segment of its own: with long segments, which a large MTU allows, the window of the
- * peer, which does not read, might be closed before the tenth.
+ * becomes a segment of its own. The peer does not read, and with long segments, which a large MTU
+ * allows, its window might be full before pacing begins.
  */
 static unsigned int fill_until_paced(int fd, struct flow *out)
 {
@@ -325,7 +326,7 @@ static unsigned int fill_until_paced(int fd, struct flow *out)
 	return unsent(fd);
 }
 
-/* Opens a connection that stays on TCP; if @paced, this end's TCP sends one byte per second. */
+/* Opens a connection that stays on TCP; if @paced, with a pacing rate of 1 byte/s at this end. */
 static int open_held(int end, bool paced)
 {
 	union addr addr;
@@ -363,13 +364,14 @@ static bool any_left(const int *other, const uint64_t *link)
 }
 
 /*
- * Pacing keeps a frame of an attach in the TCP socket of one end: ATTACH at the client, or
- * ATTACHED at the server. When a program then resets the connection, the client cannot learn
- * whether the server has attached. The end with the frame leaves the link after detach_timeout_ms,
- * or twice that if it deferred the reset, and the link must stay up for other connections. The
- * other end has not learned the channel id of that end, so that id must not be retired: otherwise
- * a program could use up the ids by such resets. The link must also stay up if the server is to
- * leave it (@leaves), which it cannot do before the client has read ATTACHED.
+ * Pacing keeps a frame of an attach in the TCP socket of one end (@paced): ATTACH at the client,
+ * or ATTACHED at the server. When the program of one end (@resets) then resets the connection, the
+ * client cannot learn whether the server has attached. The paced end leaves the link after
+ * detach_timeout_ms, or twice that if it deferred the reset, and the link must stay up for other
+ * connections. The other end has not learned the paced end's channel id, so the paced end must not
+ * retire this id: otherwise a program could use up the ids by such resets. With @leaves, the
+ * server is first told to leave the link. It cannot do so before the client has read ATTACHED, and
+ * the link must stay up meanwhile.
  */
 static void held(bool paced, bool resets, bool leaves)
 {

@@ -193,7 +193,7 @@ static void full_recv(void)
 	path_check(fd, 0, in.off);
 }
 
-/* The sender blocks on a full ring, and the peer makes space in small steps. */
+/* The sender blocks on full buffers, and the peer makes space in small steps. */
 static void dribble_send(void)
 {
 	struct flow out = flow_out(0);
@@ -300,7 +300,7 @@ static void resize_recv(void)
 const struct row ring_rows[] = {
 	BOTH("ring_wraps", wrap_send, wrap_recv, ON_RDMA | QUICK),
 	BOTH("ring_steps", step_send, step_recv, ON_ALL),
-	/* without ON_PLAIN: with a window this small, a TCP socket waits for window probes */
+	/* without ON_PLAIN, to save time: with a window this small, TCP waits for window probes */
 	{ "ring_echo", wrap_echo, wrap_echo, ON_RDMA | ON_COLD | QUICK },
 	BOTH("ring_slow_reader", fast_send, slow_recv, ON_ALL | QUICK),
 	BOTH("ring_slow_writer", slow_send, fast_recv, ON_ALL),

@@ -32,14 +32,14 @@ SMCTL = os.path.join(os.environ.get("AFR_SRC", "."), "build/tools/smctl")
 TRACE = pathlib.Path("/sys/kernel/tracing/instances/rogue")
 ATTEMPTS = 3            # how often a row runs at most, until its injection happens
 SLOW = 4 if "debug" in os.environ.get("AFR_KERNEL", "") else 1
-# sysctls of both ends. The timeouts are short, so that neither the unmodified end nor the test
-# waits long for the Byzantine peer.
+# sysctls of both ends; BYZANTINE_SETTINGS and prepare() replace some values. The timeouts are
+# short, so that neither the unmodified end nor the test waits long for the Byzantine peer.
 SETTINGS = {"hello_timeout_ms": 1000, "attach_timeout_ms": 1500, "detach_timeout_ms": 1500,
             "orphan_timeout_ms": 2000, "link_linger_ms": 300, "links_per_group": 1,
             "attach_retry_ms": 20, "link_depth": 16, "sndbuf": 1 << 18, "rcvbuf": 1 << 18}
-# The Byzantine end waits for DETACH longer than two rows last, even if the unmodified end waits
-# until its own timeout in both. Otherwise a connection of the first row could time out at the
-# Byzantine end during the second row, and end the link.
+# At the Byzantine end, a DETACH that an injection drops never completes, so the connection ends
+# the link after detach_timeout_ms. This must not happen during the next row, even if the
+# unmodified end waits until its own detach timeout in both rows.
 BYZANTINE_SETTINGS = {"detach_timeout_ms": 100000}
 
 

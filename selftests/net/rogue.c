@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Main program of rogue: runs each row in the roles that it has, checks the bystander connection
- * after each case, and prints KTAP. Needs CAP_NET_ADMIN for the TUN device. Sets timers of
- * net.afrdma while a row runs.
+ * Main program of rogue: runs the selected rows in the selected roles, checks the bystander
+ * connection after each case that did not fail, and prints KTAP. Needs CAP_NET_ADMIN for the TUN
+ * device. With --family rdma, sets timers of net.afrdma while a row runs.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -121,7 +121,7 @@ static unsigned int count_of(const struct rogue_row *row)
 	return row->flags & RANDOM && rogue.cases ? rogue.cases : row->count;
 }
 
-static unsigned int cases_run;	/* of the current row */
+static unsigned int cases_run;	/* number of cases of the current row that passed */
 
 /* Runs the cases of a row up to the first that fails. Returns NULL, or what is wrong. */
 static const char *run_cases(const struct rogue_row *row, bool as_client)

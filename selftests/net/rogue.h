@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * rogue: a Byzantine peer in user space, without RDMA. It owns a TUN device and implements just
- * enough TCP to negotiate AF_RDMA by the TCP option; it sends options, bytes and frames that the
- * module never sends. The victim is an ordinary program on an AF_RDMA socket (with --family tcp, a
- * TCP socket), in a child process. A bystander connection shows that other connections are not
- * affected.
+ * rogue: a hostile peer in user space, without RDMA. It owns a TUN device and has a small TCP of
+ * its own, so that it can send TCP options, bytes and frames that the module never sends. The
+ * victim is an ordinary program on an AF_RDMA socket (with --family tcp, a TCP socket), in a child
+ * process. A bystander connection shows that other connections are not affected.
  */
 #ifndef AFR_NET_ROGUE_H
 #define AFR_NET_ROGUE_H
@@ -103,7 +102,7 @@ void tcp_rst(struct tcb *tcb);
 /* ---- the victim (rogue_victim.c) ---- */
 
 #define SAY_MAX		(256 * 1024)
-#define FIRST		500	/* bytes that an accepting victim sends one by one */
+#define FIRST		500	/* bytes that an accepting victim sends first, with MSG_DONTWAIT */
 #define HEAR_MAX	(4 * 1024 * 1024)
 
 enum victim_state { VICTIM_STARTING, VICTIM_CONNECTED, VICTIM_ENDED };
@@ -112,13 +111,14 @@ struct victim_report {
 	int state;		/* enum victim_state */
 	int read_now;		/* a victim with @sleepy waits for this before it reads */
 	/*
-	 * errno of opening or recv(), else of send() (EPIPE only with @lingers); 0 = end of
-	 * stream, or the victim closed without reading
+	 * errno of open_conn() or recv(). If neither failed: errno of send(), but not with
+	 * @closes, and EPIPE only with @lingers. 0 = none of these errors.
 	 */
 	int err;
-	int err_again;		/* error that the program gets once more behind @err; 0 = none */
-	u32 mode, reason;	/* AFRDMA_INFO at the end of the connection */
-	double ended;		/* when the connection ended, by now() */
+	int err_again;		/* error that SO_ERROR reports after recv() has failed; 0 = none */
+	u32 mode, reason;	/* AFRDMA_INFO after the last recv(); 0 without recv() */
+	/* now() after a failed open_conn(), the last recv(), or close() with @lingers */
+	double ended;
 	double lingered;	/* seconds in close() of a victim with @lingers */
 	bool stalled;		/* @stalls has an effect: the kernel has userfaultfd */
 	size_t heard_len;
@@ -137,7 +137,7 @@ struct victim_plan {
 	bool urgent;		/* the victim sends its first bytes with MSG_OOB */
 	bool times_out;		/* the victim sets SO_RCVTIMEO when it is connected */
 	bool oob_early;		/* the victim calls recv(MSG_OOB) when it is connected */
-	bool lingers;		/* the victim closes with SO_LINGER after its last byte */
+	bool lingers;		/* the victim does not read; it sends and closes with SO_LINGER */
 	bool crosses;		/* in SYN-RECEIVED, the victim calls shutdown(SHUT_WR) */
 	bool stalls;		/* send() faults on memory that is missing until read_now is set */
 	bool closes;		/* the victim closes after its last byte, and does not read */
@@ -153,7 +153,7 @@ u8 rogue_byte(size_t i);
 
 /* ---- the run, time and random numbers (rogue_util.c) ---- */
 
-/* Settings of the run. */
+/* Settings of the run, and its TUN device. */
 struct rogue_run {
 	struct tun tun;
 	bool rdma;
@@ -171,13 +171,16 @@ void rnd_start(u64 seed);
 
 /* ---- one case (rogue_peer.c) ---- */
 
-/* The required outcome for the victim. */
+/*
+ * The required outcome for a victim on AF_RDMA. With --family tcp, all but EXPECT_SURVIVE mean
+ * EXPECT_PLAIN.
+ */
 enum expect {
 	EXPECT_PLAIN,		/* reads all bytes after the TCP handshake as data, then the end */
 	EXPECT_STREAM,		/* reads all payload of the valid DATA frames, then the end */
 	EXPECT_ERROR,		/* reads a prefix of this payload, then ECONNRESET or EPROTO */
 	EXPECT_EITHER,		/* EXPECT_STREAM or EXPECT_ERROR */
-	/* EXPECT_PLAIN, or reads a prefix of its bytes, then ECONNRESET or EPROTO */
+	/* reads all bytes of EXPECT_PLAIN, then the end; or a prefix, then ECONNRESET or EPROTO */
 	EXPECT_PLAIN_OR_ERROR,
 	EXPECT_SURVIVE,		/* must end in time, with any result; other connections must work */
 };
@@ -185,15 +188,15 @@ enum expect {
 #define AS_CLIENT	0x1	/* rogue connects, the victim listens */
 #define AS_SERVER	0x2	/* the victim connects to rogue */
 #define AS_BOTH		(AS_CLIENT | AS_SERVER)
-#define OPEN_SELF	0x4	/* the row does the TCP handshake itself */
+#define OPEN_SELF	0x4	/* the row does the TCP handshake itself; implies NO_HELLO */
 #define SLEEPY		0x8	/* the victim does not read before read_now is set, see act() */
 #define NO_HELLO	0x10	/* the row sends its own HELLO, or none */
-#define LINGERS		0x20	/* the victim closes with SO_LINGER after its last byte */
+#define LINGERS		0x20	/* the victim does not read; it sends and closes with SO_LINGER */
 #define SHORT_TIMERS	0x40	/* the timers of run_timed() are SHORT_TIMER, else LONG_TIMER */
 #define RANDOM		0x100	/* --cases sets the number of cases; each has its own seed */
 #define TIMES_OUT	0x400	/* the victim sets SO_RCVTIMEO after connect() or accept() */
 #define OOB_EARLY	0x800	/* the victim's recv(MSG_OOB) before HELLO must fail at once */
-#define URGENT_FIRST	0x200	/* the victim's first bytes end with an urgent byte */
+#define URGENT_FIRST	0x200	/* the victim's first send() has MSG_OOB */
 #define CLOSES		0x1000	/* the victim closes after its last byte, and does not read */
 #define STALLS		0x8000	/* after FIRST bytes a page fault stalls send(), until read_now */
 #define CROSSES		0x10000	/* in SYN-RECEIVED, the victim calls shutdown(SHUT_WR) */
@@ -229,7 +232,7 @@ struct peer {
 	struct afr_hello hello;
 	u64 heard;		/* payload bytes of DATA */
 	u64 fin;		/* end of the stream, AFR_NO_END before FIN */
-	bool finacked;		/* rogue has sent FINACK */
+	bool finacked;		/* answer_fin() has sent FINACK */
 	unsigned int frames[16];	/* number of frames of each type; @last: the last of them */
 	struct afr_frame last[16];
 	char why[300];		/* the first error, see wrong() */

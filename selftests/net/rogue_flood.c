@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Floods of frames, the largest DATA; random and corrupted frames, bytes and handshakes. */
+/*
+ * Floods of frames; DATA frames of the largest size; random bytes and frames; corrupted frames and
+ * handshakes.
+ */
 #define _GNU_SOURCE
 #include "rogue.h"
 
@@ -221,7 +224,10 @@ static void insert(struct bytes *b, unsigned int at, const u8 *from, unsigned in
 	b->len += len;
 }
 
-/* Corrupts bytes at or after offset @first; with @keep, the length does not change. */
+/*
+ * Changes a byte at or after offset @first or, only without @keep, removes or adds bytes there.
+ * Sometimes nothing changes, for example if the new value of the byte is the old one.
+ */
 static void spoil(struct bytes *b, unsigned int first, bool keep)
 {
 	static const u8 values[] = { 0, 1, 2, 0x7f, 0x80, 0xfe, 0xff };
@@ -281,8 +287,8 @@ static void put_frames(struct bytes *b)
 
 /*
  * Does the TCP handshake with the AF_RDMA option. Often corrupts the option, and sets *@spoiled to
- * whether it did. Sends no other option, because some kernels drop segments with a malformed
- * option list of 18 bytes or more. Returns false if the handshake fails.
+ * whether it did. Sends no other option, so the option list has fewer than 18 bytes: some kernels
+ * drop segments with a malformed list of 18 bytes or more. Returns false if the handshake fails.
  */
 static bool open_spoiled(struct peer *p, bool *spoiled)
 {

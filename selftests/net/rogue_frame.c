@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Frames with wrong lengths, flags or fields, frames of unknown types, and frames cut short or
- * split. Valid frames follow each complete frame that the victim must refuse: if it accepts a
- * wrong flag or field or an unknown type, it reads to the end of the stream or ends with another
- * reason, and the row fails.
+ * Frames with wrong lengths, flags or fields, frames of unknown types, frames cut short or split,
+ * and a missing FIN. Valid frames follow each complete frame that the victim must refuse: if it
+ * accepts a wrong flag or field or an unknown type, it reads to the end of the stream or ends with
+ * another reason, and the row fails.
  */
 #define _GNU_SOURCE
 #include <endian.h>
@@ -154,7 +154,7 @@ static void unknown_optional(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
-/* A body above AFR_FRAME_BODY_MAX ends the connection, even if it could be skipped. */
+/* A body above AFR_FRAME_BODY_MAX ends the connection, even with AFR_FRAME_OPTIONAL. */
 static void unknown_too_long(struct peer *p, unsigned int i)
 {
 	struct afr_frame f = {

@@ -245,8 +245,9 @@ static void cut_by_silence(struct peer *p, unsigned int i)
 /*
  * Sends HELLO a second late to a victim that has nothing to send. With SHORT_TIMERS that is after
  * hello_timeout_ms: the victim's send direction must still be undecided, and the victim must answer
- * with HELLO. If it had fallen back, the victim could send no CREDIT, and a client that only sends
- * would stall. Without SHORT_TIMERS, HELLO itself must wake the victim's worker.
+ * with HELLO. If the direction had fallen back, the victim could send no CREDIT, and a client that
+ * only sends would stall. Without SHORT_TIMERS, hello_timeout_ms has not passed: HELLO itself must
+ * wake the victim's worker, although HELLO is shorter than the victim's SO_RCVLOWAT.
  */
 static void late_to_silent(struct peer *p, unsigned int i)
 {
@@ -311,7 +312,7 @@ static unsigned int worker_runs(struct peer *p, double seconds)
 	FILE *trace;
 	int fd;
 
-	rmdir(TRACING);		/* of a run that was killed */
+	rmdir(TRACING);		/* a run that was killed has left it */
 	mkdir(TRACING, 0700);
 	fd = open(TRACING "/events/workqueue/workqueue_execute_start/enable", O_WRONLY);
 	if (fd < 0 || write(fd, "1", 1) != 1)
@@ -414,8 +415,8 @@ static void unframed_after_answer(struct peer *p, unsigned int i)
 }
 
 /*
- * The victim has set SO_RCVTIMEO while both directions were framed or undecided. Its receive
- * direction falls back, as rogue sends unframed bytes, and recv() has to time out nevertheless.
+ * The victim, a client, has set SO_RCVTIMEO while its receive direction was undecided. Rogue sends
+ * unframed bytes, so this direction falls back. The victim's recv() must still time out.
  */
 static void times_out(struct peer *p, unsigned int i)
 {
@@ -434,9 +435,10 @@ static void times_out(struct peer *p, unsigned int i)
 
 /*
  * While a victim waits in close() (SO_LINGER), one of its directions falls back: as server, rogue
- * sends unframed bytes instead of HELLO; as client, it sends nothing, and the victim's timer
+ * sends unframed bytes instead of HELLO; as client, rogue sends nothing, and the victim's timer
  * expires. close() must return when all bytes have been acknowledged, not earlier, and not only at
- * the end of the linger time. As client, rogue acknowledges nothing for 1.2 s.
+ * the end of the linger time. Rogue pauses for 1.2 s, in which it acknowledges nothing. As client,
+ * rogue checks that close() has taken at least 1 s.
  */
 static void lingers_meanwhile(struct peer *p, unsigned int i)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A wrong or missing TCP option: the connection falls back to TCP, and no byte is lost. Also SYNs
- * that are abandoned or cross, and a reset before the first byte.
+ * that are abandoned or cross, and a reset before rogue has sent a byte.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -318,7 +318,7 @@ static void consent_lost(struct peer *p, unsigned int i)
 
 /* ---- a row for both roles ---- */
 
-/* Sends RST before the first byte. */
+/* Sends RST before rogue has sent a byte. */
 static void reset_early(struct peer *p, unsigned int i)
 {
 	(void)i;

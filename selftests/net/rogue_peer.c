@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runs one case: starts the victim, opens the connection, calls the row's act() and judges the
- * result. Also contains the functions with which rows open connections, send and receive.
+ * Runs one case: starts the victim, opens the connection unless the row does so, calls the row's
+ * act() and judges the result. Also contains functions with which rows open connections, send and
+ * receive.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -37,7 +38,7 @@ void peer_raw(struct peer *p, const void *data, size_t len, size_t chunk)
 	}
 	memcpy(p->raw + p->raw_len, data, len);
 	p->raw_len += len;
-	/* This fails after a reset by the victim; judge() then reads the victim's report. */
+	/* This fails after a reset by the victim; whether the case fails is decided later. */
 	tcp_send(&p->tcb, data, len, chunk);
 }
 
@@ -192,7 +193,11 @@ static void take_all(struct peer *p)
 		;
 }
 
-/* From a victim on AF_RDMA, receives until @count frames of @type have come, or for @seconds. */
+/*
+ * Receives until a victim on AF_RDMA has sent @count frames of @type. Returns false if @seconds
+ * pass, RST arrives or an error is recorded before that, and at once if the victim uses a TCP
+ * socket.
+ */
 bool peer_await_frame(struct peer *p, u8 type, unsigned int count, double seconds)
 {
 	double end = now() + seconds;
@@ -241,8 +246,9 @@ static void answer_fin(struct peer *p)
 }
 
 /*
- * Receives until the victim has ended and sends nothing, for at most @seconds. Answers TCP FIN by
- * TCP FIN and, in rows that expect a stream and lack RAW_BACK, the victim's FIN by FINACK.
+ * Receives until the victim has ended and nothing more arrives, for at most @seconds. Answers TCP
+ * FIN by TCP FIN. In rows with EXPECT_STREAM or EXPECT_EITHER and without RAW_BACK, also answers
+ * the victim's FIN frame by FINACK.
  */
 void peer_settle(struct peer *p, double seconds)
 {
@@ -292,7 +298,10 @@ static bool connect_victim(struct peer *p, const u8 *options, unsigned int len)
 	return false;
 }
 
-/* Unless the victim's SYN has already come, waits for it and reads the nonce from it. */
+/*
+ * If the victim's SYN has not come yet, waits for it and, unless the victim uses a TCP socket,
+ * reads the nonce from it.
+ */
 static bool await_victim(struct peer *p)
 {
 	struct afr_tcp_option opt;
@@ -340,8 +349,8 @@ static void check_answer(struct peer *p)
 }
 
 /*
- * Waits until the victim's connect() has returned. If rogue caused an error earlier, connect()
- * would fail.
+ * Waits until the victim's connect() has returned. If rogue caused an error before that, connect()
+ * could fail, and the victim would report no reason.
  */
 static bool await_connected(struct peer *p)
 {
@@ -487,7 +496,7 @@ static void prepare(struct peer *p, const struct rogue_row *row, bool as_client)
 		.row = row, .as_client = as_client, .raw = raw_room, .stream = stream_room,
 		.nonce = rnd(), .fin = AFR_NO_END,
 	};
-	/* As client, rogue uses a new port in each case: no segment of an earlier one matches. */
+	/* As client, rogue takes the next port, so that it refuses segments of earlier cases. */
 	if (++next_port < 20000)
 		next_port = 20000;
 	p->tcb.in = in_room;
@@ -508,7 +517,10 @@ static void await_reset(struct peer *p)
 		tcp_turn(&p->tcb, 10);
 }
 
-/* Opens the connection as the row's flags require, and calls the row's act(). */
+/*
+ * Opens the connection and sends HELLO, unless the row's flags forbid it, and calls the row's
+ * act(). Then lets a victim with SLEEPY read.
+ */
 static void act(struct peer *p, unsigned int i)
 {
 	unsigned int flags = p->row->flags;

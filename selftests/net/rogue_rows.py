@@ -34,7 +34,7 @@ LATE = {"abort": {"ORPHAN_TIMEOUT", "ORPHAN_DATA"},
 class Row:
     """An injection and its outcome."""
     injection: str          # for the module parameter "rogue"
-    ends: str               # allowed outcomes: words of Exchange.outcome(), given by inject()
+    ends: str               # words of Exchange.outcome(); inject() must return one of them
     abort: str = ""         # "": no abort; "*": only FAULTS; else: one of these is required
     down: str = ""          # as abort, but for lost links
     may_down: str = ""      # additional reasons for which a link may be lost
@@ -209,8 +209,9 @@ ROWS = [
     Row("hello_features", "whole", "", "*", **EARLY),
     # additional frames
     Row("more_attach after 3 count 100", "error", ENDED + "ATTACH_BAD FRAME_BAD", **EARLY),
-    # An invented ATTACHED with a reason is a refusal, so the client frees its channel id. If the
-    # server has accepted the ATTACH and writes to this id, the write ends the link.
+    # An invented ATTACHED with a reason and the right epoch is a refusal, so the client frees its
+    # channel id. If the server has accepted the ATTACH and writes to this id, the write ends the
+    # link.
     Row("more_attached after 3 count 100", "error", ENDED + "ATTACH_BAD FRAME_BAD",
         may_down="LINK_PROTOCOL", **EARLY),
     Row("more_move after 3 count 100", "error", ENDED + "MOVE_BAD FRAME_BAD", **EARLY),
@@ -225,6 +226,7 @@ ROWS = [
     Row("more_urgent after 3 count 5000", "error", ENDED + "FRAME_BAD", "*", **EARLY),
     Row("more_urgentack after 3 count 5000", "error", ENDED + "FRAME_BAD", "*", **EARLY),
     # private data of rdma_cm
+
     # The depth is a big-endian field: this row reports 3 receives, the next one 768. The Byzantine
     # peer has posted 16 and announces new ones only when 4 were used, so the other end may run out
     # of credits first.

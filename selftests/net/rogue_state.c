@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Well-formed frames, most of which the state of the connection does not permit. In a row with
- * flag SLEEPY the victim reads only after the row has sent everything. Otherwise the victim could
- * make room in a window that the row fills, or read to the end of the stream before the last frame
- * arrives.
+ * Well-formed frames, most of which the state of the connection does not permit. Also TCP's RST,
+ * and TCP's FIN instead of FINACK.
+ *
+ * In a row with flag SLEEPY the victim reads only after the row has sent everything. Otherwise the
+ * victim could make room in a window that the row fills, or read to the end of the stream before
+ * the last frame arrives.
  */
 #define _GNU_SOURCE
 #include "rogue.h"
@@ -166,7 +168,7 @@ static void no_credit(struct peer *p, unsigned int i)
 	double end = now() + 0.5;
 
 	(void)i;
-	/* the victim sends no URGENT, so peer_await_frame() only receives */
+	/* the victim sends no URGENT, so each call just receives for 50 ms */
 	while (rogue.rdma && now() < end)
 		peer_await_frame(p, AFR_FRAME_URGENT, 1, 0.05);
 	if (p->heard > 256 * 1024)
