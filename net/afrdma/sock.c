@@ -588,17 +588,17 @@ static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_AR
 	return 0;
 }
 
-/*
- * Sets SO_RCVLOWAT, and wakes readers and pollers: enough bytes may be there now. Called with @sk
- * locked.
- */
+/* Sets SO_RCVLOWAT, and wakes sleepers: enough bytes may be there now. Called with @sk locked. */
 static int afr_set_rcvlowat(struct sock *sk, int val)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
-	u8 rx = afr_conn_rx_mode(conn);
+	u8 rx;
 
 	WRITE_ONCE(sk->sk_rcvlowat, val ?: 1);
-	if (rx == AFR_MODE_FALLBACK || (rx == AFR_MODE_FRAMED && afr_recv_readable(conn)))
+	smp_mb();	/* whoever changes the mode, and then wakes sleepers, lets them see it */
+	rx = afr_conn_rx_mode(conn);
+	if ((rx == AFR_MODE_FALLBACK && !afr_tcp_sock_idle(conn)) ||
+	    (rx == AFR_MODE_FRAMED && afr_recv_readable(conn)))
 		sk->sk_data_ready(sk);
 	return 0;
 }

@@ -329,7 +329,7 @@ void afr_tcp_settings_sync_rcvlowat(struct sock *sk)
 		return;
 	if (!afr_sock_begin_call(as, afr_conn_rx_mode))
 		return;
-	if (afr_conn_tx_mode(as->conn) == AFR_MODE_FALLBACK)
+	if (afr_conn_tx_mode(as->conn) != AFR_MODE_FRAMED)
 		WRITE_ONCE(tcp_sk->sk_rcvlowat, sk->sk_rcvlowat);
 	afr_sock_end_call(as);
 }
