@@ -7,7 +7,7 @@
 #   kernels.sh dir   NAME      the KDIR to build external modules with
 #   kernels.sh image NAME      the kernel to boot
 #   kernels.sh initrd NAME     the initramfs to boot it with (VMs only)
-#   kernels.sh root  NAME      the folder that contains lib/modules/RELEASE
+#   kernels.sh root  NAME      the folder that contains lib/modules/RELEASE (UML: no modules)
 #   kernels.sh release NAME    the output of uname -r in the guest
 #   kernels.sh source          the unpacked sources of uml and uml-debug
 #   kernels.sh busybox         a static busybox, for the guests to boot with
