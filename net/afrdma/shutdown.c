@@ -77,7 +77,7 @@ int afr_shutdown(struct socket *sock, int how)
 	struct sock *sk = sock->sk;
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	u8 tx = afr_conn_tx_mode(conn), rx = afr_conn_rx_mode(conn);
-	bool failed, again;
+	bool failed;
 	int ret;
 
 	if (how < SHUT_RD || how > SHUT_RDWR)
@@ -100,17 +100,16 @@ int afr_shutdown(struct socket *sock, int how)
 	lock_sock(sk);
 	if (tx != AFR_MODE_FRAMED)	/* no connect() may fail or begin before all is set */
 		lock_sock_nested(conn->tcp->sk, SINGLE_DEPTH_NESTING);
-	failed = afr_conn_tx_mode(conn) == AFR_MODE_NONE;
-	again = conn->tcp->sk->sk_state == TCP_SYN_SENT;
-	if (!failed && !again)
+	/* the connect() that was in progress has failed, even if another has begun since */
+	failed = afr_conn_tx_mode(conn) == AFR_MODE_NONE ||
+		 conn->tcp->sk->sk_state == TCP_SYN_SENT;
+	if (!failed)
 		set_shut(sk, how);
 	if (tx != AFR_MODE_FRAMED)
 		release_sock(conn->tcp->sk);
 	release_sock(sk);
 	if (failed)
 		return -ENOTCONN;
-	if (again)	/* another connect() has begun: cancel that */
-		return afr_shutdown(sock, how);
 	if ((how + 1) & SEND_SHUTDOWN) {
 		if (tx == AFR_MODE_FRAMED)
 			afr_send_fin(conn);
