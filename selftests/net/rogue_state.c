@@ -185,7 +185,7 @@ static void blocked_false(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
-/* ---- ATTACH, MOVE, RESUME without RDMA ---- */
+/* ---- ATTACH, ATTACHED, MOVE, RESUME without RDMA ---- */
 
 /* A well-formed ATTACH or ATTACHED for a link that does not exist. */
 static struct afr_frame attach(u8 type, u32 epoch)
@@ -206,14 +206,17 @@ static void unknown_link(struct peer *p, unsigned int i)
 
 	(void)i;
 	peer_frame(p, &f);
-	/* the victim refuses the link at once, and does not wait until its timer expires */
+	/* the victim must refuse ATTACH at once, not after attach_timeout_ms */
 	if (rogue.rdma && (!peer_await_frame(p, AFR_FRAME_ATTACHED, 1, rogue.patience) ||
 			   !p->last[AFR_FRAME_ATTACHED].attach.reason))
 		wrong(p, "no refusal of an unknown link");
 	send_rest(p);
 }
 
-/* Sends ATTACH with an epoch above 1, which is legal: a client may have given up earlier ones. */
+/*
+ * Sends a first ATTACH with an epoch above 1. That is legal: a client may have given up the
+ * earlier epochs before it sent ATTACH for them.
+ */
 static void attach_epoch(struct peer *p, unsigned int i)
 {
 	static const u32 epochs[] = { 2, 7, 0x80000000, 0xffffffff };

@@ -22,9 +22,12 @@ CHUNK = 32768
 # A round: one end sends this many bytes, the other end answers with as many. Bystanders transfer
 # all data in rounds, the victim connection only the data of its warm-up.
 ROUND = 4096
-PATTERN = 1 << 20 | 1   # odd, so that bytes differ after each lap of a ring
-# Tags: victim connection (V), bystanders to the other host (S), in this host (L) and over TCP (T);
-# OUT is what the unmodified end sends to the other end or to the echo server.
+# Period of each stream in bytes. It is odd and a ring's size a power of two, so each lap of a ring
+# has other bytes than the laps before.
+PATTERN = 1 << 20 | 1
+# Tags: victim connection (V); bystanders to the Byzantine host over RDMA (S) and over TCP (T), and
+# within the unmodified host (L). The unmodified end sends OUT; in L, where both ends are
+# unmodified, the end that connects sends it. T_ANY is for both directions.
 V_OUT, V_IN, S_OUT, S_IN, L_OUT, L_IN, T_ANY = range(1, 8)
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -151,7 +154,7 @@ class Exchange:
                     self.sent += self.sock.send(part)
                 except TimeoutError:
                     continue
-                # Moving to RDMA takes a moment; TCP must not have carried all bytes by then.
+                # Leave bytes for the injection: it may need a link, and an attach takes a moment.
                 if self.pace and self.sent < self.size // 2:
                     time.sleep(self.pace)
             if self.sent == self.size:

@@ -161,7 +161,10 @@ bool tcp_connect(struct tcb *tcb, const u8 *options, unsigned int len)
 	return false;
 }
 
-/* First step of a passive open: waits for the SYN, on which the answer's options may depend. */
+/*
+ * First step of a passive or simultaneous open: waits for the SYN. tcp_answer_syn() is a separate
+ * step, since the options of the SYN-ACK may depend on the SYN.
+ */
 bool tcp_await_syn(struct tcb *tcb)
 {
 	double end = now() + ACK_SECONDS * TRIES;
@@ -263,7 +266,7 @@ void tcp_fin(struct tcb *tcb)
 	deliver(tcb, TCP_ACK | TCP_FIN, NULL, 0);
 }
 
-/* Sends RST with the sequence number that the peer expects; it obeys no other RST (RFC 5961). */
+/* Sends RST with the sequence number that the peer expects, as RFC 5961 requires. */
 void tcp_rst(struct tcb *tcb)
 {
 	if (tcb->peer_port)

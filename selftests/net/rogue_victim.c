@@ -24,7 +24,7 @@ u8 victim_byte(size_t i)
 	return (i * 167 + (i >> 8) * 29 + 11) & 0xff;
 }
 
-/* Byte @i of the stream that rogue sends. Byte 0 is not the first byte of a HELLO. */
+/* Byte @i of the stream that rogue sends. Byte 0 differs from the first byte of every HELLO. */
 u8 rogue_byte(size_t i)
 {
 	return (i * 131 + (i >> 8) * 17 + 'r') & 0xff;
@@ -163,8 +163,9 @@ static u8 *stream_bytes(unsigned int from, unsigned int len)
 }
 
 /*
- * Returns a buffer with the first FIRST bytes of the stream; the others belong to a page that is
- * missing until end_stall(). Returns NULL without userfaultfd, which UML does not have.
+ * Returns a buffer with the first FIRST bytes of the stream; the bytes behind them belong to a
+ * page that is missing until end_stall(). Returns NULL if the kernel has no userfaultfd, such as
+ * one built with lab/uml.config.
  */
 static u8 *stalling_buffer(int *uffd)
 {
@@ -196,7 +197,10 @@ static void end_stall(int uffd, u8 *buf)
 		_exit(1);
 }
 
-/* Returns the error that poll() and SO_ERROR report after recv() has reported one; 0 if none. */
+/*
+ * Called after recv() has reported an error. Calls poll(), which must not store the error again,
+ * and returns the error that SO_ERROR then reports; 0 if none.
+ */
 static int error_again(int fd)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
@@ -209,7 +213,7 @@ static int error_again(int fd)
 	return err;
 }
 
-/* Reads to the end of the stream or an error; fills in what was read, the error and the time. */
+/* Reads to the end of the stream or an error; fills in the bytes, errors and end time of @r. */
 static void read_stream(int fd, struct victim_report *r)
 {
 	ssize_t got;
@@ -236,8 +240,8 @@ static void get_info(int fd, struct victim_report *r)
 }
 
 /*
- * Waits for the sending thread. Since the peer's window may stay closed, ends it by shutdown()
- * after a limited time.
+ * Waits for the sending thread. If the thread does not end in time, for example because the peer's
+ * window stays closed, makes its send() fail by shutdown().
  */
 static void join_sender(const struct sender *sender, pthread_t thread)
 {
@@ -251,7 +255,7 @@ static void join_sender(const struct sender *sender, pthread_t thread)
 	pthread_join(thread, NULL);
 }
 
-/* Closes with SO_LINGER; @sender has sent its bytes. */
+/* Called after send_stream(): closes the socket with SO_LINGER, and fills in @r. */
 static void close_lingering(const struct sender *sender, struct victim_report *r)
 {
 	struct linger linger = { .l_onoff = 1, .l_linger = LINGER_SECONDS };
@@ -275,8 +279,9 @@ static bool oob_fails_at_once(int fd)
 }
 
 /*
- * Sets SO_RCVLOWAT to more than a HELLO or a small frame has. bind() fails, but passes SOL_SOCKET
- * options to the TCP socket on Linux 6.1.
+ * Sets SO_RCVLOWAT to more bytes than HELLO or a small frame has, and calls bind(), which fails.
+ * On Linux 6.1, bind() first copies SOL_SOCKET options to the TCP socket, but must not copy
+ * SO_RCVLOWAT before HELLO has come.
  */
 static bool set_lowat(int fd)
 {
@@ -288,8 +293,9 @@ static bool set_lowat(int fd)
 }
 
 /*
- * The victim's process: connects or accepts, sends, reads to the end unless @plan closes without
- * reading, and fills in @r.
+ * The victim's process: connects or accepts; reads to the end of the stream or an error, and sends
+ * meanwhile; fills in @r, and closes. With plan->lingers or plan->closes, it sends and then closes
+ * without reading.
  */
 static void run_victim(const struct tun *tun, const struct victim_plan *plan, int listener,
 		       struct victim_report *r)

@@ -23,7 +23,7 @@
 
 #define LEN	1000
 
-/* ---- every option, before and after the TCP handshake ---- */
+/* ---- options, before and after the TCP handshake ---- */
 
 enum rule { PASS, STORE, LATE, SHARE, REFUSE, CORE, OWN };
 
@@ -40,7 +40,7 @@ static const struct option {
 #define TX_STAMPS	(SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE |	\
 			 SOF_TIMESTAMPING_TX_SCHED | SOF_TIMESTAMPING_TX_ACK)
 
-/* Used instead of the usual values where those break TCP, too, are refused or test little. */
+/* Values for options whose usual values also break plain TCP, are refused, or test little. */
 static const struct {
 	int level, option;
 	int values[3];
@@ -105,7 +105,7 @@ static void both_ways(int fd, struct flow *out, struct flow *in)
 
 	flow_send(fd, out, LEN, LEN);
 	flow_recv(fd, in, LEN, LEN);
-	/* if the TCP socket queued timestamps, recv() would return packets that hold frames */
+	/* recv() must not return packets that TCP has time-stamped: they would hold frames */
 	if (speaks_rdma())
 		SYS_ERRNO(recv(fd, &byte, 1, MSG_ERRQUEUE | MSG_DONTWAIT), EAGAIN);
 }
@@ -134,7 +134,10 @@ static void hazards(bool inet6)
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		if ((options[i].level == IPPROTO_IPV6) != inet6 || options[i].rule == REFUSE)
 			continue;
-		/* TCP_CORK would hold back the end of the warm-up; row more_held tests it */
+		/*
+		 * TCP_CORK would hold back the last bytes of the warm-up, and path_check() would
+		 * count them as bytes of the row. Row more_held tests TCP_CORK.
+		 */
 		if (run.variant == VAR_RDMA && options[i].level == IPPROTO_TCP &&
 		    options[i].option == TCP_CORK)
 			continue;
@@ -187,7 +190,6 @@ static void option_unlisted(void)
 
 /* ---- recv() concurrent with connect(), and TCP Fast Open ---- */
 
-/* Reads one byte; retries while the socket is not connected. */
 static ssize_t first_byte(int fd, char *byte)
 {
 	ssize_t got;
@@ -277,8 +279,8 @@ static void fast_server(void)
 #define CLOSES	amount(400, 40)
 
 /*
- * Dumps all connections repeatedly. A dump holds a reference on each connection for a moment. If it
- * drops the last reference, the dump must not wait for the linger time.
+ * Dumps all connections repeatedly. A dump holds a reference on each connection for a moment. If
+ * it is the last reference, the dump frees the connection, but must not wait for the linger time.
  */
 static void dump_for_ever(volatile unsigned long *dumps)
 {
@@ -422,7 +424,6 @@ static void *stall_get(void *arg)
 	return NULL;
 }
 
-/* Bytes received so far, by either path. */
 static uint64_t received(int fd)
 {
 	struct afrdma_info info = path_info(fd);
@@ -631,9 +632,8 @@ static void sockmap_client(void)
 /* ---- SO_SNDBUF and SO_RCVBUF ---- */
 
 /*
- * If the program has not set them, SO_SNDBUF returns twice the size of the send ring, and
- * SO_RCVBUF twice that of the receive ring. After setsockopt() they return twice the value set, as
- * with TCP.
+ * On a framed connection, SO_SNDBUF and SO_RCVBUF return twice the size of their ring. After
+ * setsockopt(), they return twice the value set, as with TCP.
  */
 static void buffers_told(void)
 {

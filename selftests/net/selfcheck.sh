@@ -51,7 +51,7 @@ fault zero stream_to_server 'they are zero'
 fault flip stream_to_server 'wrong at offset'
 fault mix many_poll 'of connection [0-9]*, same direction'
 
-# The client is interrupted: the row must fail at the server as well.
+# SIGINT ends the client during the row: the row must fail at the server.
 "$build/afr_test" --server --port 7000 >"$build/selfcheck.out" 2>&1 &
 timeout -s INT 1 "$build/afr_test" --client 127.0.0.1 --port 7000 --family tcp \
 	--only silence_then_both >/dev/null 2>&1

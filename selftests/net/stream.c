@@ -88,8 +88,9 @@ static void both_threads(void)
  * Small buffers, for a row whose server sends all the time. With a large MTU, the window that the
  * server's TCP offers can stay below one segment. The client's TCP sends bytes into such a window
  * only as window probes, and each segment of the server postpones the next probe. The client's
- * stream may then take minutes, so the row does not run in the variants to_tcp and from_tcp. On
- * framed connections the module enlarges the window.
+ * stream may then take minutes, so the row does not run in the variants to_tcp and from_tcp. It
+ * does run in variant tcp, where it may be slow. On framed connections the module enlarges the
+ * window.
  */
 static const struct sizes small_buffers = { .sndbuf = 16 * KIB, .rcvbuf = 16 * KIB };
 static bool all_received;
@@ -276,7 +277,7 @@ static void pour(int fd, struct flow *out, uint8_t *buf, size_t size, size_t len
 	}
 }
 
-/* If an edge is lost, the stream stalls, and the runner ends the row. */
+/* A lost edge can stall the stream; the runner then ends the row. */
 static void both_edge(void)
 {
 	struct flow in = flow_in(0), out = flow_out(0);

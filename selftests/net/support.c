@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Checks that each socket option in net/afrdma/support.h works as with TCP or is refused, as its
- * rule requires. Options with rule OWN are not checked here.
+ * For each socket option in net/afrdma/support.h, except those with rule OWN, checks that
+ * setsockopt() and getsockopt() give the same results as with TCP or, with rule REFUSE, fail. Also
+ * tests the effects of some options.
  */
 #define _GNU_SOURCE
 #include <linux/tcp.h>
@@ -88,7 +89,7 @@ static void option_table(void)
 	}
 }
 
-/* ---- options that need more than the value 1 ---- */
+/* ---- effects of single options ---- */
 
 /*
  * With TCP_DEFER_ACCEPT, accept() returns a connection when the client has sent data. If both ends
@@ -140,8 +141,8 @@ static uint64_t cookie_of(int fd)
 
 /*
  * Options set before the client's HELLO has arrived must not delay frames. If SO_RCVLOWAT took
- * effect on the TCP socket, HELLO would go unnoticed until hello_timeout_ms, which is longer here
- * than EVENTUALLY() waits.
+ * effect on the TCP socket, HELLO would go unnoticed until the timer of hello_timeout_ms expires.
+ * accept() sets this timer to 600 s, which is longer than EVENTUALLY() waits.
  */
 static void early_options_server(void)
 {
@@ -203,8 +204,8 @@ static void congestion(void)
 #define PACED		(1536 * KIB)
 
 /*
- * Sets the rate before connect(): on Linux 6.1, neither setsockopt() nor send() passes a later
- * rate to the TCP socket of a framed connection.
+ * Sets the rate before connect(): on Linux 6.1, neither setsockopt(SO_MAX_PACING_RATE) nor send()
+ * passes a later rate to the TCP socket of a framed connection.
  */
 static int pacing_socket(void)
 {
@@ -233,7 +234,7 @@ static void paced_send(void)
 	start = now();
 	flow_send(fd, &out, PACED, PACED);
 	barrier("all read");
-	if (run.variant != VAR_RDMA)	/* RDMA is not paced */
+	if (run.variant != VAR_RDMA)	/* the rate does not apply to RDMA */
 		WANT(now() - start > 0.5);
 	path_check(fd, PACED, 0);
 	if (run.variant == VAR_COLD)

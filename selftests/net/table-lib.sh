@@ -2,12 +2,13 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # used by the scripts that source this
 #
-# For scripts that run the table of afr_test, or rogue. Sets:
-#	afr_test, rogue		the programs, built on the host
-#	slow_table, slow_rogue	their options for this kernel
-#	subset, rogue_subset, with_table, with_rogue
-#				what to run; set only when "set_subset ARGUMENTS" is called
-#	failures		0, and 1 after a part has failed
+# For scripts that run the table of afr_test, or rogue. Besides functions, defines:
+#	afr_test, rogue		paths of the programs, which are built on the host
+#	slow_table, slow_rogue	options that set their time limits, by the kernel of this guest
+#	subset, rogue_subset	slow_table or slow_rogue, and options that select rows
+#	with_table, with_rogue	yes or no: whether to run the table, and rogue
+#				(only set_subset sets these four)
+#	failures		0; run_part sets it to 1 if its program fails
 
 build="$AFR_SRC/build/net"
 afr_test="$build/afr_test" rogue="$build/rogue"
@@ -43,10 +44,10 @@ set_subset() {
 
 # The module's counters must not be the only proof of RDMA. So nftables counts the bytes of RoCE
 # that enter and leave this guest, and rxe counts its packets; both counts must account for the
-# bytes that the module counts as received and sent by RDMA. Packets that rxe sends to its own host
-# pass no interface, so nftables does not count them. If the server runs in the other guest, rows
-# cause no such packets, since their connections within a guest stay on TCP. loopback.sh, whose
-# connections within a guest do move to RDMA, does not call these functions.
+# bytes that the module counts as received and sent by RDMA. nftables does not see packets that rxe
+# sends to its own host. While client and server of the table run in different guests, there are no
+# such packets, since the few connections that rows open within a guest stay on TCP. loopback.sh,
+# whose connections within a guest do move to RDMA, does not call these functions.
 witness_read() {
 	"$AFR_SRC/build/tools/smctl" stats | awk '$1 ~ /^[rt]x_bytes_rdma$/ { print $1, $2 }'
 	nft list table inet witness |
@@ -137,9 +138,9 @@ run_part() {
 run_rogue() {
 	local orphans=/proc/sys/net/afrdma/orphan_timeout_ms
 	modprobe -q tun 2>/dev/null
-	# Rows of rogue that never acknowledge a FIN leave orphans: end these after 5 s each. The
-	# setting is not restored: an orphan that makes progress later would restart its timer with
-	# the restored value.
+	# Rows of rogue that send no FINACK leave orphans. End each after 5 s without progress. The
+	# setting is not restored, because an orphan that has made progress within its 5 s restarts
+	# its timer with the current value.
 	[ ! -e $orphans ] || echo 5000 >$orphans
 	run_part rogue "$rogue" --host "$AFR_ME" "${rogue_subset[@]}"
 	run_part rogue6 "$rogue" --host "$AFR_ME" --inet6 "${rogue_subset[@]}"

@@ -2,18 +2,17 @@
 /*
  * Two-ended socket tests: the interface that rows use.
  *
- * A row is a pair of functions that run in two processes, one on each host. The
- * runner forks a new process for each row on each side, so a row owns its file
- * descriptors, signals and memory, and the state of the run is one global variable.
- * The two sides synchronize only through the control channel. A few rows also sleep,
- * so that a call has time to block or a move has time to begin; a correct module
- * passes without these sleeps, too.
+ * A row is a pair of functions that run in two processes, the client and the server,
+ * on two hosts or on one. On each side the runner forks a new process for each row, so
+ * a row owns its file descriptors, signals and memory, and the state of the run is one
+ * global variable. The two sides synchronize through the control channel. Some rows also
+ * sleep, for example so that a call has time to block or a move has time to begin.
  *
- * With --family rdma a row runs once in each variant that its flags allow:
- *	rdma		the connection is moved to RDMA before the row begins; then
- *			path_check() fails unless RDMA has carried every byte of the row
- *	cold		nothing is sent before the row begins, so an upgrade may
- *			happen in the middle of it
+ * With --family rdma a row can run in the variants that its flags allow:
+ *	rdma		open_conn() moves the connection to RDMA; path_check() fails
+ *			unless RDMA has carried every byte since then
+ *	cold		open_conn() leaves the connection on TCP, so an upgrade may
+ *			happen in the middle of the row
  *	to_tcp		the server uses TCP sockets
  *	from_tcp	the client uses TCP sockets
  * With --family tcp both sides use TCP sockets, and there is one variant, tcp. It is
@@ -70,7 +69,7 @@
 #define NEEDS_V6	0x10	/* needs an IPv6 address of the server */
 #define QUICK		0x20	/* belongs to the subset "quick", with its first variant only */
 #define QUICK_ALL	0x40	/* belongs to the subset "quick", with all of its variants */
-#define UNFRAMED	0x80	/* opens no connection, or one that need not become framed */
+#define UNFRAMED	0x80	/* opens no connection, or at least one that need not be framed */
 
 enum variant { VAR_TCP, VAR_RDMA, VAR_COLD, VAR_TO_TCP, VAR_FROM_TCP, VAR_COUNT };
 

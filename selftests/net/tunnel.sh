@@ -28,8 +28,9 @@ prepare6() {
 enter6() { ip -6 route del "$AFR_PEER6/128" dev eth0; }
 leave6() { ip -6 route del "$AFR_PEER6/126" dev tun0; }
 
-# through VERSION PEER PORT CARRIER: the connection to PEER uses IPv4 or IPv6, and the tunnel to
-# CARRIER the other one, so that the tunnel is not routed into itself.
+# through VERSION PEER PORT CARRIER: test a connection by IP version VERSION to the address PEER.
+# The UDP packets of the tunnel go to CARRIER, the peer's address of the other IP version, so that
+# they are not routed into the tunnel themselves.
 through() {
 	local v=$1 peer=$2 port=$3 carrier server client
 	rm -f "$work"/*

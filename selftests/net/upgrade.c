@@ -157,7 +157,7 @@ static void by_messages(void)
 		if (out.off + in.off >= upgrade_bytes() || now() > end)
 			fail("still on TCP after %llu messages of one byte",
 			     (unsigned long long)out.off);
-		/* The ends read their state at different times, so the client decides for both. */
+		/* The ends see the move at different times; the client decides when both stop. */
 		if (!run.server)
 			control_send_number("MORE", more);
 		else
@@ -253,8 +253,9 @@ static size_t ending(unsigned int i)
 }
 
 /*
- * How many connections a row opens; each ends before, during or after the upgrade. The row
- * upgrade_half_close opens only a quarter of this number.
+ * How many connections a row opens and ends, without that of keep_link(). The row
+ * upgrade_half_close opens a quarter of this number. Since ending() is random, a connection ends
+ * before, during or after its upgrade.
  */
 static unsigned int endings(void)
 {
@@ -262,8 +263,9 @@ static unsigned int endings(void)
 }
 
 /*
- * Opens a connection that stays on RDMA to the end of the row and so keeps a link. Without it, the
- * other connections would end before a link is set up. @end is the listener or the server's port.
+ * With AF_RDMA sockets, opens a connection and moves it to RDMA, so that a link is up before the
+ * row opens the other connections. The connection stays open to the end of the row. @end is the
+ * listener or the server's port.
  */
 static void keep_link(int end)
 {
@@ -318,7 +320,7 @@ static void ends_in_upgrade_server(void)
 	WANT(moved);
 }
 
-/* The client's direction ends during the upgrade; the server's direction survives the move. */
+/* The client ends its direction during the upgrade; both ends must receive all bytes. */
 static void half_ends_in_upgrade(void)
 {
 	int port = server_port();
@@ -434,7 +436,7 @@ static void ring_sizes(void)
 
 #define COLD	(ON_COLD | ONLY_RDMA)
 
-/* ---- keepalive frames: no firewall may drop the TCP connection while RDMA is used ---- */
+/* ---- keepalive frames, so that firewalls do not drop TCP while RDMA carries the bytes ---- */
 
 static void stays_alive(void)
 {
@@ -442,7 +444,8 @@ static void stays_alive(void)
 	uint64_t old[STAT_COUNT], current[STAT_COUNT];
 	int fd;
 
-	barrier("saved");	/* both ends may be on one host */
+	/* on one host both ends share the sysctl: neither may set it before both have read it */
+	barrier("saved");
 	path_set_sysctl("keepalive_ms", 100);
 	fd = open_conn();
 	stats_read(old);

@@ -15,7 +15,7 @@ static void recv_text(int fd, const char *text)
 	WANT(!memcmp(buf, text, len));
 }
 
-/* Sends "abc", the urgent byte X and "def"; the reader starts when all of it is sent. */
+/* Sends "abc", the urgent byte X and "def"; the peer reads them only after all are sent. */
 static void send_three(void)
 {
 	int fd = open_conn();
@@ -42,7 +42,7 @@ static int open_three(void)
 	return fd;
 }
 
-/* One read stops at the urgent offset; the urgent byte is not part of the stream. */
+/* A read without MSG_OOB stops at the urgent offset; the next one leaves out the urgent byte. */
 static void urgent_recv(void)
 {
 	int fd = open_three();
@@ -64,7 +64,7 @@ static void urgent_recv(void)
 	path_check(fd, 0, 7);
 }
 
-/* Without SO_OOBINLINE, a program that does not read the urgent byte by MSG_OOB never gets it. */
+/* Without SO_OOBINLINE, a read that passes the urgent byte omits it; recv(MSG_OOB) then fails. */
 static void missed_recv(void)
 {
 	int fd = open_three();
@@ -157,7 +157,7 @@ static char read_urgent(int fd)
 	return byte;
 }
 
-/* The urgent byte is not part of the stream, even if a read already waits at its offset. */
+/* Reads leave out the urgent byte, even a read that already waits when the byte arrives. */
 static void stream_recv(void)
 {
 	struct flow in = flow_in(0);

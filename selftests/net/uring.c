@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Rows that use io_uring, by system calls instead of liburing. The kernel first tries a request
- * without blocking, then waits for a wake-up of the socket and tries again. It may take the event
- * mask from the wake-up, where poll() would ask the socket for its mask again.
+ * without blocking, unless IOSQE_ASYNC is set. If the request would block, the kernel waits for a
+ * wake-up of the socket and tries again. It may take the event mask from the wake-up, whereas
+ * poll() would ask the socket for its mask again.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -245,8 +246,8 @@ static void uring_zc_recv(void)
 }
 
 /*
- * One request for far more bytes than the send and receive ring hold continues by itself until all
- * of them are transferred.
+ * A single request is for 8 MiB, far more than the default rings hold. It continues by itself
+ * until all bytes are transferred.
  */
 static void uring_large_send(void)
 {
@@ -557,7 +558,8 @@ static void uring_lingers(void)
 	pid = fork_row();
 	if (!pid) {
 		SYS(close(closed[1]));
-		SYS(read(closed[0], &byte, 1));		/* 0 bytes once the parent has closed @fd */
+		/* waits until the parent has closed @fd and the pipe: this @fd is then the last */
+		SYS(read(closed[0], &byte, 1));
 		r = ring_open();
 		set_linger(fd, 60);
 		request(&r, IORING_OP_CLOSE, fd, OTHER)->flags = IOSQE_ASYNC;
@@ -594,7 +596,10 @@ static void uring_reads_slowly(void)
 
 /* ---- poll ---- */
 
-/* A multishot poll reports each arrival once, and the end of the stream. */
+/*
+ * A poll request reports an arrival. A multishot poll request reports each arrival once, and then
+ * the end of the stream.
+ */
 static void uring_poll(void)
 {
 	struct uring r = ring_open();

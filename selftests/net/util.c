@@ -23,8 +23,8 @@ volatile sig_atomic_t signals_seen;
 static __thread uint64_t rnd_state;
 
 /*
- * Sends @word and progress->text to the other side, or prints them if there is none, and exits with
- * status @code.
+ * Sends @word and progress->text on the control channel, or prints them if no control channel is
+ * open, and exits with status @code.
  */
 static void __attribute__((noreturn)) finish(const char *word, int code)
 {
@@ -40,7 +40,8 @@ static void __attribute__((noreturn)) finish(const char *word, int code)
 }
 
 /*
- * Reports the failure to the other side and exits. Any thread and any child process of the row may
+ * Stores the first failure of the row in progress->text, for the runner, and calls finish(). Any
+ * later failure only ends the calling process. Any thread and any child process of the row may
  * call this function.
  */
 void fail_at(const char *file, int line, const char *format, ...)
@@ -49,7 +50,10 @@ void fail_at(const char *file, int line, const char *format, ...)
 	va_list args;
 	int len;
 
-	/* Only the first failure is reported: failures of other threads may result from it. */
+	/*
+	 * Only the first failure is reported: later ones, in other threads and processes, may
+	 * result from it. Wait, since _exit() would end a thread that is still reporting it.
+	 */
 	if (__atomic_exchange_n(&progress->failing, true, __ATOMIC_SEQ_CST)) {
 		poll(NULL, 0, 500);
 		_exit(EXIT_FAIL);
@@ -62,8 +66,9 @@ void fail_at(const char *file, int line, const char *format, ...)
 }
 
 /*
- * Ends the row as skipped; the other side skips it as well when it next reads the control channel.
- * To be called before the row has changed anything that would have to be restored.
+ * Ends the row as skipped. The other side skips it as well if it reads the control channel within
+ * GRACE_SECONDS (main.c); otherwise its runner fails the row. To be called before the row has
+ * changed anything that would have to be restored.
  */
 void skip(const char *format, ...)
 {
@@ -177,8 +182,8 @@ int ask_int(int fd, unsigned long request)
 }
 
 /*
- * Is the kernel older than 6.8? Such kernels, 6.1 among them, may handle SOL_SOCKET options
- * without calling the family.
+ * Is the kernel older than 6.8? Such a kernel, for example 6.1, may handle setsockopt(SOL_SOCKET)
+ * without calling the module.
  */
 bool old_kernel(void)
 {
@@ -273,7 +278,10 @@ pthread_t thread_start(void *(*body)(void *), void *arg)
 	return thread;
 }
 
-/* Makes this thread, and those that it starts, run on the first CPU, ahead of other processes. */
+/*
+ * Makes this thread, and those that it starts later, run on CPU 0, ahead of all threads that have
+ * no real-time priority, such as kworkers.
+ */
 void take_cpu(void)
 {
 	cpu_set_t first;

@@ -45,7 +45,7 @@ static bool is_stream(int fd)
 	       type == SOCK_STREAM;
 }
 
-/* Replaces a loopback address by the host's; if @connecting, the unspecified address, too. */
+/* Replaces 127.0.0.1 and ::1 by the host's address; if @connecting, 0.0.0.0 and ::, too. */
 static void go_home(union address *at, socklen_t len, bool connecting)
 {
 	in_addr_t v4 = at->v4.sin_addr.s_addr;

@@ -5,7 +5,8 @@
 # guest. A test that passes on TCP must pass on AF_RDMA; exceptions are in suites.differences, with
 # reasons. Failures on AF_SMC are reported, but do not fail the run.
 #
-#	--on "tcp rdma"		only these families; without tcp nothing is compared
+#	--on "tcp rdma"		only these families, in this order; a family that does not follow
+#				tcp is not compared
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"
 
@@ -13,7 +14,7 @@ here=$AFR_SRC/selftests/programs
 built=$AFR_SRC/build/programs
 smctl=/tmp/bin/smctl
 families="tcp rdma smc"
-home=			# home.so, if the suite needs it
+home=			# suites.sh sets this to the path of home.so
 
 counter() { "$smctl" stats | awk -v name="$1" '$1 == name { print $2 }'; }
 
@@ -35,8 +36,9 @@ parity_begin() {
 	case $families in *smc*) python3 "$here/smc_eid.py" >"$AFR_OUT/smc_eid.log" 2>&1 ;; esac
 }
 
-# Remove the RDMA device and add it again: otherwise SMC would keep its queue pairs for another ten
-# minutes, and the ledger (lab/ledger.sh) would report them.
+# If AF_SMC is among the families, remove the RDMA device and add it again: otherwise SMC would
+# keep its queue pairs for another ten minutes, and the ledger (lab/ledger.sh) would report them.
+# Then wait for the other guest.
 parity_end() {
 	case $families in *smc*)
 		rdma link del "$AFR_DEV" && rdma link add "$AFR_DEV" type "$AFR_RDMA" netdev eth0 ;;
@@ -95,8 +97,8 @@ went_up() {
 	if [ "$now" -gt "$3" ]; then ok "$1: $2: $3 to $now"; else not_ok "$1: $2" "still $now"; fi
 }
 
-# At least so many tests must pass on TCP, so that the comparison means something; python.sh checks
-# that all modules have run.
+# At least so many tests of a suite must pass on TCP, so that the comparison means something. For
+# the suite "python", python.sh checks that each module has tests that pass.
 declare -A least=([redis]=250 [libuv]=70 [memcached]=20000 [stress_ng]=8 [socat]=80 [vsock]=12)
 
 enough_pass() { [ "$(grep -c ' pass$' "$AFR_OUT/$1.tcp")" -ge "${least[$1]:-1}" ]; }
@@ -133,8 +135,8 @@ on_smc() {
 	[ ! -e "$AFR_OUT/$1.tcp" ] || difference "$1" smc /dev/null
 }
 
-# passes SUITE FAMILY: print how many tests pass on FAMILY. If the suite ran on TCP, only tests that
-# pass on TCP are counted.
+# passes SUITE FAMILY: print how many tests pass on FAMILY. If the suite ran on TCP first, only
+# tests that also pass on TCP are counted.
 passes() {
 	if [ -e "$AFR_OUT/$1.$2.delta" ]; then
 		sed -n 's/^# \([0-9]*\) of .*/\1/p' "$AFR_OUT/$1.$2.delta"
@@ -145,7 +147,8 @@ passes() {
 	fi
 }
 
-# parity SUITE: run it on all families, and add a line to the table
+# parity SUITE: run SUITE on each of $families, and add a line to $AFR_OUT/parity, the table that
+# programs.sh prints
 parity() {
 	local suite=$1 family
 	local -A values=()

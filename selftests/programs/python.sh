@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Run by selftests/lab/run: Python's tests of sockets, TLS, asyncio, HTTP, FTP and SMTP, see
-# parity.sh. Each guest runs a share of the modules, with connections to itself. The name
+# Run by selftests/lab/run: Python's tests of sockets, polling, TLS, asyncio, HTTP, FTP and SMTP,
+# see parity.sh. Each guest runs a share of the modules, with connections to itself. The name
 # "localhost" stands for the address of eth0, which has the RDMA device that a link needs.
 # Connections to a literal 127.0.0.1 stay on TCP; the few tests that bind to one of the two
 # addresses and connect to the other fail on all families.
@@ -28,7 +28,8 @@ suite_python() {
 	"${under[@]}" /usr/bin/python3 "$here/python_suite.py" "$results" 40 "${modules[@]}"
 }
 
-# Does each module have tests that pass? Otherwise the suite did not run as expected.
+# Does each module have a test that passes on the first of $families? Otherwise the suite did not
+# run as expected.
 all_modules_ran() {
 	local module
 	for module in "${modules[@]}"; do

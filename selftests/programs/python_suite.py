@@ -55,8 +55,8 @@ class Lines(unittest.TextTestResult):
 
     def addError(self, test, err):
         super().addError(test, err)
-        # An error of setUpClass, tearDownModule or the like, outside a test: stopTest() will not
-        # be called.
+        # After an error of setUpClass, tearDownModule or the like, unittest does not call
+        # stopTest(), so the result is written here.
         if not hasattr(test, "_testMethodName"):
             self.write("fail", test)
         self.verdict = "fail"

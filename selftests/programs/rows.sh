@@ -4,11 +4,11 @@
 # folder has blanks in its name.
 #
 # The programs of run.sh: a table, and two functions for each line of it. NAME_server runs in guest
-# a and must listen on $port. NAME_client runs in b and must fail if a byte was wrong; the programs
-# of iperf3, ucx and redis_many do not verify bytes. Both functions run in an empty folder, whose
-# path is the same in both guests. They put "${under[@]}" in front of commands that use the address
-# family under test, and may use the ports up to $port + 9. Processes that they leave running are
-# ended.
+# a and must listen on $port. NAME_client runs in b; it must verify what it transfers, and fail if
+# a byte is wrong. Load generators such as wrk do not verify bytes; the rows iperf3, ucx and
+# redis_many run only load generators. Both functions run in an empty folder, whose path is the
+# same in both guests. They put "${under[@]}" in front of commands that use the address family
+# under test, and may use the ports up to $port + 9. run.sh ends processes that they leave running.
 
 # Name, time limit of the client in seconds, KiB that a and b must receive by RDMA, required
 # commands or paths
@@ -44,7 +44,8 @@ same() {
 	for file; do cmp "$file" "$data/$(basename "$file")" || return; done
 }
 
-# table VALUE WORDS...: put VALUE into the table of measured values, in the line of WORDS
+# table VALUE WORDS...: print VALUE for run.sh, which puts it into the table of measured values, in
+# the line "ROW: WORDS"
 table() { echo "TABLE $*"; }
 
 ### Key-value stores and a database
@@ -127,7 +128,8 @@ postgres_server() {
 	fi
 	pg postgres -D /tmp/pg/data -p "$port" -k /tmp/pg -h "$AFR_ME" -c fsync=off
 }
-# The invariant of pgbench: the balances of all tellers equal the sum of the history.
+# After 4 * 50 transactions of pgbench, the history must have 200 rows, and the sum of their deltas
+# must equal the sum of the tellers' balances.
 postgres_client() {
 	local to=(-h "$AFR_PEER" -p "$port" -U test)
 	local sql=(psql "${to[@]}" -X -q -A -t -v ON_ERROR_STOP=1 postgres)
@@ -166,7 +168,8 @@ nginx_at() {
 	END
 	"${under[@]}" nginx -p "$PWD" -e stderr -c "$PWD/nginx.conf"
 }
-# get_files URL CURL-OPTION...: get the three larger files, over one connection by default
+# get_files URL CURL-OPTION...: get three files and compare them with those in $data; curl uses one
+# connection, unless an option closes it after each file
 get_files() {
 	local url=$1 files=() file
 	shift
@@ -222,7 +225,8 @@ haproxy_client() {
 }
 
 # The connections from the proxy to nghttpd stay within this guest: rxe hands their packets to
-# itself, past the packet filter of run.sh, so their bytes are not counted as RDMA.
+# itself, past the packet filter of run.sh. The module counts their bytes, the filter does not, and
+# run.sh takes the smaller count.
 http2_server() {
 	"${under[@]}" nghttpd --no-tls -a "$AFR_ME" -d $data $((port + 1)) &
 	wait_for 20 listens $((port + 1))
@@ -254,7 +258,8 @@ sshd_at() {
 		-o "AuthorizedKeysFile=$PWD/user.pub" -o StrictModes=no -o UsePAM=no \
 		-o PermitRootLogin=yes -o Subsystem="sftp internal-sftp"
 }
-# Set the array "words" to options for the clients of sshd_at.
+# Copy the key that sshd_at of the other guest gives, and set the array "words" to options for ssh
+# and scp.
 ssh_words() {
 	install -m 600 "$AFR_SHARED/$key.user" user
 	words=(-F /dev/null -i "$PWD/user" -o StrictHostKeyChecking=no -o LogLevel=ERROR
@@ -291,7 +296,7 @@ git_client() {
 		git -C repo fsck --full && rm -rf repo/.git && diff -r $data repo
 }
 
-# Transfers one direction at a time. The echo of socat (PIPE) is not used, since it may hang: one
+# The row transfers one way at a time. The echo of socat (PIPE) is not used, since it may hang: one
 # process writes to a pipe, up to 8 KiB at a time, and reads the same pipe. After short reads from
 # the socket, which are more frequent on AF_RDMA than on TCP, the pipe can poll as writable with
 # less than 8 KiB free; the process then waits in write() for itself.
@@ -307,8 +312,9 @@ socat_client() {
 	"${under[@]}" socat -u "TCP:$AFR_PEER:$((port + 1))" CREATE:16M && same 16M
 }
 
-# iperf3 does not verify bytes, and its server stops counting when the client tells it to, also on
-# TCP. So what is checked is the sender's count of bytes, and the counts of the module.
+# iperf3 does not verify bytes. Its server stops counting when the client tells it to, also on TCP,
+# so a server that receives may count too few bytes: the client checks the sender's count. On
+# AF_RDMA, run.sh checks how much was received.
 iperf3_server() { "${under[@]}" iperf3 -s -B "$AFR_ME" -p "$port"; }
 iperf3_client() {
 	local way

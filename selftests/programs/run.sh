@@ -6,10 +6,10 @@
 #
 #	run.sh [--on "tcp rdma"] [ROW...]	the names are in rows.sh; default: all
 #
-# A row passes if the client has verified every byte (rows.sh names programs that do not verify); on
-# AF_RDMA, each guest must also have received at least the row's number of bytes by RDMA, as counted
-# by the module and by the packet filter. A failure that programs.differences lists is a skip, and
-# so is any failure on AF_SMC.
+# A row passes if its client succeeds; rows.sh says which programs do not verify bytes. On
+# AF_RDMA, each guest must also have received by RDMA what the table of rows.sh requires, by the
+# count of the module and by that of the packet filter. A failure that programs.differences lists
+# is a skip, and so is any failure on AF_SMC.
 set -uo pipefail
 set -m			# each job is a process group of its own, so that it can be ended
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -41,7 +41,7 @@ make_data() {
 	chmod -R a+rX $data
 }
 
-# The packet filter counts incoming RoCE packets, those of AF_SMC and those of AF_RDMA.
+# The packet filter counts incoming RoCE packets, whether AF_SMC or AF_RDMA uses them.
 set_up_guest() {
 	local a=$AFR_ME b=$AFR_PEER
 	[ "$AFR_ROLE" = a ] || { a=$AFR_PEER; b=$AFR_ME; }
@@ -86,7 +86,7 @@ missing() {
 		command -v "$command" >/dev/null || [ -e "$command" ] ||
 			{ echo "$command"; return; }
 	done
-	# These programs are built only if mpicc or Gloo is installed.
+	# mpi_ring is built only if mpicc is installed, gloo_reduce only if Gloo is.
 	case $1 in
 	mpi*)	[ -x "$built/mpi_ring" ] || echo mpi_ring ;;
 	gloo)	[ -x "$built/gloo_reduce" ] || echo gloo_reduce ;;
@@ -178,7 +178,7 @@ one() {
 	[ "$AFR_ROLE" = a ] || judge "$row" "$family"
 }
 
-# listed ROW FAMILY: the reason in programs.differences, if any
+# listed ROW FAMILY: if programs.differences lists a failure of ROW on FAMILY, print its reason
 listed() {
 	awk -v row="$1" -v family="$2" '$1 == row && $2 == family {
 		sub(/^[^\t ]+[\t ]+[^\t ]+[\t ]+/, ""); print }' "$here/programs.differences"
@@ -210,7 +210,7 @@ judge() {
 	fi
 }
 
-# The table of measured values: a line for each value, a column for each family.
+# Print the measured values: a line for each quantity of a row, a column for each family.
 tables() {
 	awk '{
 		what = $1 ":"

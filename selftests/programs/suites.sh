@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Run by selftests/lab/run: test suites of other programs and the kernel's of AF_VSOCK, see
-# parity.sh. Each guest runs a share of the suites, with connections to itself; home.so replaces
-# 127.0.0.1 and ::1 by the addresses of the guest, on all families. fetch.sh has unpacked and built
-# the suites, but for stress-ng, which is a package.
+# Run by selftests/lab/run: runs test suites of other programs, and the kernel's tests of AF_VSOCK,
+# as parity.sh describes. Each guest runs a share of the suites, with connections to itself;
+# home.so replaces 127.0.0.1 and ::1 by the addresses of the guest, on all families. fetch.sh has
+# unpacked and built the suites, but for stress-ng, which is a package.
 #
 #	suites.sh [--on FAMILIES] [SUITE...]	only these; the variable SUITES names their folder
 set -uo pipefail
@@ -76,8 +76,9 @@ needs_memcached() { [ -e "$sources/memcached/.built" ]; }
 # that are always skipped.
 memcached_not='^(.*extstore.*|lru.*|slab.*|restart|chunked-items|dyn-maxbytes|evictions
 	|item_size_max|unixsocket|ssl_.*|refhang|misbehave|proxy|whitespace|issue_140|issue_260)$'
-# UNIX sockets are disabled, so that the tests use TCP. Six files run at a time, since they mostly
-# sleep. Each file has a result, and so has each of its tests, named by its number.
+# suite_memcached() disables UNIX sockets, so that the tests use TCP, and runs up to six files at a
+# time, since they mostly sleep. Each file has a result. So has each of its tests, named by its
+# number, except in maxconns.
 memcached_file() {
 	local from=$SECONDS
 	timeout -k 5 400 "${under[@]}" perl "t/$1.t" </dev/null >"$1.tap" 2>"$1.err"
@@ -136,8 +137,8 @@ suite_stress_ng() {
 }
 
 needs_vsock() { [ -e "$sources/vsock/.built" ]; }
-# vsock.so must be the first library in LD_PRELOAD, also in front of the one that smctl run adds,
-# and only the program may load it. So an inner shell adds it, just before it starts the program.
+# vsock.so must be the first library in LD_PRELOAD, but smctl run puts its own library there. So an
+# inner shell puts vsock.so in front of it, and then starts the program.
 vsock_end() {
 	local mode=$1 program=$2
 	shift 2
@@ -183,10 +184,10 @@ suite_vsock() {
 }
 
 needs_socat() { [ -e "$sources/socat/.built" ] && command -v socat; }
-# Tests of TCP and protocols on it, selected by keywords and names of the suite; "listen" adds some
-# of UNIX sockets and UDP. For TLS the suite would search for a prime number of 2048 bits, which
-# takes minutes: a known one is used. The output goes to a file, since processes that a test leaves
-# behind would keep a pipe open.
+# Tests of TCP and protocols on it, selected by keywords and test names of the suite; the keyword
+# "listen" also selects some of UNIX sockets and UDP. For TLS the suite would search for a prime
+# number of 2048 bits, which takes minutes: a known one is used. The output goes to a file, since
+# processes that a test leaves behind would keep a pipe open.
 socat_tests="tcp tcp4 tcp6 openssl socks proxy listen TCP4NOFORK TOTALTIMEOUT
 	SOCKET_CONNECT_TCP4 SOCKET_LISTEN HOSTNAMEOVFL FDLEAK PROXY_ADDR_OVFL"
 # socat 1.7.4.4 calls exit() within exit() if its child is ended by a signal, and frees its TLS

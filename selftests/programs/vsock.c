@@ -2,7 +2,8 @@
 /*
  * LD_PRELOAD library that creates TCP sockets in place of AF_VSOCK stream sockets, for the kernel's
  * tests of that family. Every address but the wildcard becomes 127.0.0.1, which home.so replaces.
- * This must be the first library: those that replace TCP sockets must also see the ones made here.
+ * This library must be the first in LD_PRELOAD, so that its calls for TCP sockets go through the
+ * other libraries, which replace TCP sockets or loopback addresses.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -178,7 +179,7 @@ int getpeername(int fd, struct sockaddr *sa, socklen_t *len)
 	return name_of(next_getpeername, fd, sa, len);
 }
 
-/* Sets SO_RCVBUF for SO_VM_SOCKETS_BUFFER_SIZE, and ignores the limits of that size. */
+/* Sets SO_RCVBUF for SO_VM_SOCKETS_BUFFER_SIZE; the options for its limits have no effect. */
 int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
 	unsigned long long size;

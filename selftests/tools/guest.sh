@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Run by selftests/lab/run in both guests. Tests smctl and the preload library with the module: an
-# unmodified program transfers bytes over RDMA, and smctl must show this at both ends, move the
-# connection off RDMA and back, and drain its link. Then one end of the program runs on TCP.
+# Run by selftests/lab/run in both guests. Tests smctl and the preload library with the module.
+# First a program in each guest opens many connections to itself, and smctl must list them. Then an
+# unmodified program transfers bytes over RDMA between the guests; smctl must show this at both
+# ends, move the connection off RDMA and back, and drain its link. Last, one end of the program
+# runs on TCP. The trace events of the connections are checked, too.
 # shellcheck disable=SC2317 # "check" calls functions
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh

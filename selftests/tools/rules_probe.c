@@ -6,8 +6,9 @@
  *	connect ADDRESS PORT
  *	listen ADDRESS PORT
  *
- * Prints rdma or tcp for each, "what?" for a bad address. The rules are applied to the process
- * whose /proc folder is $PROC.
+ * Prints rdma or tcp for each, "what?" for a bad address. If a rule is bad, prints only a message
+ * about it and exits with 1. $PROC is the /proc folder of the process to which the rules are
+ * applied; the default is /proc/self.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>

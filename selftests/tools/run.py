@@ -110,7 +110,8 @@ def by_process(folder):
     rules = ["use tcp program sshd port 5", "use rdma program sshd", "use tcp"]
     assert answers(folder, rules, *asked, PROC=str(proc)) == ["tcp", "rdma"]
     assert answers(folder, rules, *asked, PROC="/no/such") == ["tcp", "tcp"]
-    # Hierarchies of version 1 come before the unified one.
+    # In /proc/PID/cgroup, the lines of cgroup version 1 precede the line of the unified hierarchy.
+    # Here they exceed the buffer of read_unified().
     old = "".join(f"{number}:name=x{number}:/{'d' * 200}\n" for number in range(12, 0, -1))
     (proc / "cgroup").write_text(f"{old}0::/system.slice/ssh.service\n", encoding="ascii")
     rules = ["use tcp cgroup /system.slice"]
@@ -287,7 +288,8 @@ def what_is_left_behind(_):
 
 def output_ends(_):
     """supervisor: it does not keep files open that the program has closed"""
-    for smctl in SECCOMP, SECCOMP + SECCOMP:    # a supervisor inside another one is not used
+    # In SECCOMP + SECCOMP, the inner smctl answers no calls, but must not keep files open either.
+    for smctl in SECCOMP, SECCOMP + SECCOMP:
         with subprocess.Popen([str(word) for word in smctl] +
                               ["sh", "-c", "exec >&- 2>&-; read _; exit 4"],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE) as it:

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Run by selftests/lab/run: tests the rules of smctl run and both of its methods, preload library
-# and supervisor. Programs are dynamic, static or in Go; the library cannot intercept the calls of
-# the last two kinds. Rules select by port, address and program. The counters show how the bytes
-# were carried.
+# Run by selftests/lab/run in both guests: tests the rules of smctl run and both of its methods,
+# preload library and supervisor. The test programs are dynamic, static or in Go; the library
+# cannot intercept the calls of the last two kinds. The rules select sockets by port, address and
+# program. The counters show how the bytes were carried. Also tests to which user and network
+# namespace the sockets of a supervised program belong.
 # shellcheck disable=SC2317 # "check" calls functions
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -106,7 +107,7 @@ client() {
 	goes "$way" "$name" "$smctl" run "$@" -- "${words[@]}"
 }
 
-# Hold a connection that keeps a link up, so that connections of short-lived programs move to it.
+# Hold a connection that keeps a link up: short-lived programs might end before a new link is up.
 link_is_up() { [ "$("$smctl" -j link state up)" != "[]" ]; }
 keep_link() {
 	"$smctl" run -- python3 "$here/program.py" connect "$AFR_PEER" 7101 \
@@ -152,7 +153,8 @@ clients() {
 	client tcp "a file: the last rule" 7102 dynamic --rules /tmp/run.conf
 }
 
-# Sockets that the supervisor creates belong to the user of the program, who needs permission.
+# A socket that the supervisor creates belongs to the user of the program. If
+# net.afrdma.unprivileged is 0, a program without CAP_NET_RAW gets TCP sockets only.
 as_nobody() { "$smctl" run --via seccomp -- setpriv --reuid 65534 --clear-groups "$@"; }
 owner_of() { "$smctl" conn sport "$1" role listener 2>/dev/null | grep -o ' uid [0-9]*'; }
 nobody_has() { [ "$(owner_of "$1")" = " uid 65534" ]; }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fuzzer of a framed stream: HELLO, then frames, read in pieces (frames as the module reads them).
- * The first byte of the input seeds the sizes of the pieces; the result must not depend on these
- * sizes.
+ * Fuzzer of a framed stream: HELLO, then frames. Each stream is read twice, in pieces of random
+ * sizes; the result must not depend on the sizes, which the first byte of the input seeds. As in
+ * the module, the parser of frames tells how many bytes of a frame to read.
  */
 #include "fuzz.h"
 #include "../../net/afrdma/proto/frame.h"

@@ -126,9 +126,9 @@ static void world_init(u64 seed)
 		random32();
 
 	/*
-	 * Most runs, but with mutation c11 only about half, have rings of 8 to 64 bytes, which
-	 * wrap often. The others (big) have rings of 16 to 128 KiB; above 16 KiB the cursor unit
-	 * is larger than one byte.
+	 * Most runs have rings of 8 to 64 bytes, which wrap often. The others (big) have rings of
+	 * 16 to 128 KiB; above 16 KiB the cursor unit is larger than one byte. With mutation c11,
+	 * which concerns such units, about half of the runs are big.
 	 */
 	big = pick(64) == 0 || (mutation == MUT_LOWAT && chance(50));
 	world.scale = big ? 0 : 11;
@@ -288,7 +288,7 @@ static int test_honest(int number, u64 first, u64 count)
 	return 0;
 }
 
-/* Checks that the schedules of test_honest() have reached all states. */
+/* Test @number: each situation of REACHES must have occurred in the runs of test_honest(). */
 static int test_reached(int number)
 {
 	int missing = 0;
@@ -388,7 +388,10 @@ static bool read_argument(struct options *options, const char *name, const char 
 	return true;
 }
 
-/* Runs seeds with the mutation of --mutate until one fails; returns the status for exit(). */
+/*
+ * Runs @count seeds from @first on with the mutation of --mutate, but stops when one fails.
+ * Returns the exit status: 1 if a seed failed, otherwise 0.
+ */
 static int run_mutation(u64 first, u64 count)
 {
 	u64 bad = search(first, count);

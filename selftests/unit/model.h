@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Environment of the proto layer in the model: two ends, one connection with its TCP connection,
- * and links that fail. See model.c.
+ * What the files of the model share: mutations, situations to reach, the two ends of the
+ * connection, its TCP connection, its links, and functions. See model.c.
  */
 #ifndef MODEL_H
 #define MODEL_H
@@ -26,13 +26,16 @@ void model_check(bool holds, const char *expression);
 #include "../../net/afrdma/proto/sequence.h"
 #include "../../net/afrdma/proto/ring.h"
 
-#define LINKS		6	/* limit for one run, which makes them one after another */
+#define LINKS		6	/* a run creates at most so many links */
 #define CHANNELS	2	/* few, so that channel ids are reused soon */
-#define CHANNEL_NOISE	9	/* channel id of another connection */
+#define CHANNEL_NOISE	9	/* step_noise(): channel id of another connection */
 #define MESSAGES	64	/* space in a message queue: more than the credits allow */
 #define TCP_MAX		(1 << 17)
 
-/* NONE, and rules that are known to be wrong: if one of these is enabled, the model must fail. */
+/*
+ * NONE stands for the correct rules. Every other row is a wrong rule: when it is enabled, at least
+ * one schedule must fail.
+ */
 #define MUTATIONS \
 	M(NONE, "none", "the correct rules") \
 	M(B03, "b03", "the sender frees its ring at its own completion") \
@@ -66,7 +69,7 @@ void model_check(bool holds, const char *expression);
 	M(LATE, "attached-late", "ATTACHED samples its cursor when it is written") \
 	M(LOWAT, "c11", "the reader may wait for a whole ring of coarse units")
 
-/* States that the schedules without mutation must reach; otherwise they test too little. */
+/* Situations, each of which must occur in at least one schedule without mutation. */
 #define REACHES \
 	R(BOTH, "both directions on the link") \
 	R(EARLY, "a write landed before its MOVE") \
@@ -108,9 +111,9 @@ enum mutation {
 struct message {
 	u32	imm;
 	u32	len;
-	/* model only: the sender's epoch when it posted; 0 in announcements and noise */
+	/* not on the wire: epoch in which it was posted; 0 in announcements and noise */
 	u32	epoch;
-	u64	offset;		/* of its first byte, in the direction of the sender */
+	u64	offset;		/* of its first byte in the sender's stream, if it has bytes */
 };
 
 struct message_queue {
@@ -118,14 +121,14 @@ struct message_queue {
 	unsigned int	head, count;
 };
 
-/* One end of a link: queue pair, receive queue and completion queue. */
+/* One end of a link: its state, receives, channel ids and credits, and the messages to it. */
 struct link_end {
 	bool		up;		/* the queue pair works: packets can land */
 	bool		died;		/* the device of this end has failed */
 	bool		error;		/* a message that this end posted got an error */
 	bool		reported_lost;	/* the peer has reported that the link is lost */
-	bool		stopped;	/* nothing is posted any more */
-	bool		drained;	/* fenced and drained; its epoch is closed */
+	bool		stopped;	/* this end treats the link as lost: posts no messages */
+	bool		drained;	/* fenced and drained; no epoch is open at this link end */
 	unsigned int	receives;	/* posted and unused */
 	u32		channel_epoch[CHANNELS];	/* 0 = free */
 	struct afr_link_credit credit;
@@ -156,19 +159,19 @@ struct end {
 	bool			writer_waits;	/* its writer sleeps until afr_tx_writable() */
 	bool			writes_first;	/* it reads only after it has written all */
 
-	/* the frame being written */
+	/* HELLO, or the frame that is being written */
 	u8			out[sizeof(struct afr_wire_hello)];
 	unsigned int		out_len, out_at;
-	u32			out_data;	/* bytes of DATA that follow it */
-	/* pending frames (PC9): flags for the types that the sequence state does not imply */
+	u32			out_data;	/* bytes of DATA still to be written behind it */
+	/* HELLO and frames that are pending (PC9); DATA, CREDIT and BLOCKED need no flag */
 	bool			hello_pending, attach_pending, attached_pending;
 	bool			move_pending, resume_pending, fin_pending, finack_pending;
 	bool			unknown_pending;	/* an optional frame of an unknown type */
-	u64			blocked_at;	/* the peer's cursor when BLOCKED was sent */
+	u64			blocked_at;	/* tx.consumed when BLOCKED was last built */
 	bool			blocked_sent;	/* since the last write of the application */
 	struct afr_frame	attach, attached, move, resume;
 
-	/* the frame being read */
+	/* HELLO, or the frame that is being read */
 	u8			in[sizeof(struct afr_wire_hello)];
 	unsigned int		in_len;
 	u32			in_data;	/* bytes of DATA still to come */
@@ -178,10 +181,10 @@ struct end {
 
 	/* the current epoch */
 	struct link		*link;
-	u16			channel, peer_id;	/* channel ids of both ends */
+	u16			channel, peer_id;	/* channel ids of this end and the peer */
 	bool			unanswered;	/* client: ATTACH has no answer yet */
 	bool			ready;		/* peer_id is known */
-	bool			leaving;	/* of this epoch, only DETACH may be posted */
+	bool			leaving;	/* this end may post only DETACH in this epoch */
 	bool			detach_wanted, detach_posted, detach_done;
 	bool			refused;
 	bool			resume_sent, resume_came;
@@ -198,7 +201,7 @@ struct world {
 	struct tcp	tcp[2];		/* tcp[i] carries the bytes to end i */
 	unsigned int	scale;		/* ring sizes on the wire are shifted left by this */
 	unsigned int	adversity;	/* percentage of steps at which an adverse one is tried */
-	unsigned int	deaths, leaves, noise, attaches;	/* adverse steps that are left */
+	unsigned int	deaths, leaves, noise, attaches;	/* adverse steps still allowed */
 	u64		random;
 	unsigned int	steps;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Model: what one end of the connection does, without locks. Its application uses the rings, its
- * epochs begin and are closed, and the connection ends.
+ * Model: the application at one end of the connection, the epochs of this end, and how the
+ * connection ends.
  */
 #include "model.h"
 
@@ -79,8 +79,9 @@ bool step_app_fin(struct end *e, bool go)
 }
 
 /*
- * The largest number of bytes that the reader waits for (SO_RCVLOWAT, MSG_PEEK):
- * afr_rx_lowat_max(), or its equivalent for the tiny rings of the model.
+ * Returns the largest number of bytes that the reader waits for (SO_RCVLOWAT, MSG_PEEK). In a run
+ * with large rings this is afr_rx_lowat_max(), with tiny rings the same limit scaled down. With
+ * mutation c11 it is the whole ring.
  */
 static u32 want_max(const struct end *e)
 {
@@ -191,7 +192,10 @@ static struct afr_frame attach_frame(struct end *e, u8 type, u32 reason)
 	return frame;
 }
 
-/* Closes the epoch if it is open, and makes RESUME pending if the peer may need it. */
+/*
+ * Frees the channel id of this end, and closes its epoch if that is open. Makes RESUME pending if
+ * the peer may need RESUME.
+ */
 void end_close(struct end *e, u32 reason)
 {
 	bool outstanding = e->tx.where != AFR_ON_TCP;
@@ -235,8 +239,8 @@ static void end_leave(struct end *e)
 }
 
 /*
- * Handles the peer's DETACH, after which the peer writes to @channel no more: closes the epoch at
- * this end, and leaves the link, unless this end does so already.
+ * Handles DETACH, the peer's last message for @channel: frees @channel and closes the epoch at
+ * this end. If this end is not leaving the link yet, it starts to leave.
  */
 void end_detach_polled(struct end *e, u16 channel)
 {
@@ -253,8 +257,8 @@ void end_detach_polled(struct end *e, u16 channel)
 }
 
 /*
- * Closes the current epoch at this end: the server has refused the attach, or has shut down TCP
- * without an answer.
+ * Ends the current epoch at this end, because the server has refused the attach, or has shut down
+ * TCP without having answered ATTACH.
  */
 void end_refused(struct end *e)
 {
@@ -275,14 +279,20 @@ void end_refused(struct end *e)
 		end_close(e, 0);
 }
 
-/* May the next epoch begin? Both ends must have closed the last one, if any, and sent RESUME. */
+/*
+ * Is the last epoch, if any, over? This end must have closed it and written RESUME, and the peer's
+ * RESUME must have come.
+ */
 static bool epoch_over(const struct end *e)
 {
 	return !e->tx.epoch || (!e->tx.open && !e->rx.open && e->resume_sent &&
 				(e->resume_came || mutation == MUT_HASTE));
 }
 
-/* Client: begins the next epoch, on a new link, or on the last one unless that is stopped. */
+/*
+ * Client: begins the next epoch, on a new link, or on the link of the last epoch if that link is
+ * not stopped and has a free channel id.
+ */
 bool step_attach(struct end *e, bool go)
 {
 	struct link *link = e->link;
@@ -417,7 +427,7 @@ bool step_finish(struct end *e, bool go)
 
 /* ---- the end ---- */
 
-/* Has this end left the link (PE4)? If so, it owes the peer no RESUME, unless one is pending. */
+/* Has this end left its link (PE4)? Also true if it never had one. RESUME may still be pending. */
 static bool has_left(const struct end *e)
 {
 	if (!e->tx.epoch || e->refused || link_of(e)->drained)

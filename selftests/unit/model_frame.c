@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Model: the frames that one end writes to TCP and reads from it. Either a flag in struct end or
- * else the sequence state tells whether a frame of some type is pending. Behind HELLO, pending
- * frames are written in any order, but CREDIT waits for a pending RESUME, and RESUME for a pending
- * ATTACH or ATTACHED. Frames are written and read in pieces of any size.
+ * Model: the frames that one end writes to TCP and reads from it. HELLO is written first, then
+ * pending frames in random order, but CREDIT waits for a pending RESUME, and RESUME waits for a
+ * pending ATTACH or ATTACHED. Frames are written and read in pieces of any size.
  */
 #include "model.h"
 
@@ -215,7 +214,7 @@ bool step_tcp_write(struct end *e, bool go)
 
 /* ---- frames in ---- */
 
-/* Counts which kind of RESUME this is, for test_reached(). */
+/* Counts this RESUME in reached[] if it is of a kind that the schedules must reach. */
 static void resume_reached(const struct end *e, const struct afr_frame *f)
 {
 	if (f->resume.epoch != e->tx.epoch || e->tx.where == AFR_ON_TCP)

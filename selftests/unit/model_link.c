@@ -205,7 +205,7 @@ bool step_land(struct end *e, bool go)
 	return true;
 }
 
-/* Is the queue pair of end @id broken, and a message in flight to this end? */
+/* Is the queue pair of end @id broken, and is a message in flight to that end? */
 static bool drops(const struct link *link, int id)
 {
 	return !link->end[id].up && link->end[id].wire.count;
@@ -369,7 +369,7 @@ static bool dies(const struct link *link, int id)
 	return link->end[id].up;
 }
 
-/* The device of this end fails; completions that were not polled may be lost. */
+/* The device of one link fails at this end; unpolled completions of that link may be lost. */
 bool step_die(struct end *e, bool go)
 {
 	struct link *link = some_link(e, dies);

@@ -13,7 +13,10 @@ TEST(cursor_unit__never_more_than_2_to_14_units)
 	EXPECT_EQ(afr_cursor_unit(1 << 20), 64);
 	for (ring = AFR_RING_MIN; ring <= AFR_RING_MAX; ring *= 2)
 		EXPECT_EQ(ring / afr_cursor_unit(ring), 1 << 14);
-	/* The largest unit: afr_rx_lowat_max() may subtract it from only 2/3 of AFR_RING_MIN. */
+	/*
+	 * The largest unit must be small: if the peer's send ring has AFR_RING_MIN bytes,
+	 * afr_rx_lowat_max() subtracts this unit, less one byte, from two thirds of them.
+	 */
 	EXPECT(afr_cursor_unit(AFR_RING_MAX) <= AFR_RING_MIN / 4);
 }
 

@@ -106,7 +106,10 @@ TEST(credit_announce__tells_once)
 	EXPECT_EQ(afr_link_credit_announce(&c), 5);
 }
 
-/* Two ends exchange messages until the 16-bit counters have wrapped several times. */
+/*
+ * One end sends 200000 messages, and both ends announce their receives: every 16-bit counter wraps
+ * at least twice.
+ */
 TEST(credit_announce__two_ends_for_200000_messages)
 {
 	struct afr_link_credit a, b;

@@ -288,9 +288,9 @@ TEST(rx_finack_due__empty_stream)
 }
 
 /*
- * The worst case for a reader that waits: the peer has the smallest send ring, its writers sleep
- * until a third of that ring is free, and the peer knows a cursor that is almost one unit behind
- * (PC5, PM6).
+ * A reader may wait for afr_rx_lowat_max() bytes, so they must always arrive. In the worst case
+ * the peer has the smallest send ring, its writers sleep until a third of that ring is free, and
+ * the cursor that the peer knows is almost one unit behind (PC5, PM6).
  */
 TEST(rx_lowat_max__always_comes)
 {

@@ -132,7 +132,7 @@ TEST(tx_urgent__waits_on_a_link_for_the_ack)
 	afr_tx_sent(&tx, 99);
 	EXPECT_EQ(afr_tx_ready(&tx), 0);
 	EXPECT(!afr_tx_blocked(&tx));
-	afr_tx_urgent_ack(&tx, 598);	/* acknowledges an earlier urgent byte */
+	afr_tx_urgent_ack(&tx, 598);	/* below the urgent offset, which is 599 */
 	EXPECT_EQ(afr_tx_ready(&tx), 0);
 	afr_tx_urgent_ack(&tx, 599);
 	EXPECT_EQ(afr_tx_ready(&tx), 51);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Applies the rules to a socket. The first rule that matches decides; without one, RDMA is used. */
+/*
+ * Decides by the rules whether a program's socket uses RDMA. The first rule that matches decides;
+ * if no rule matches, the decision is RDMA.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,8 +18,8 @@
 #include "rules.h"
 
 /*
- * The properties of a process that rules match. The struct is small, because signal handlers and
- * threads have little stack.
+ * The properties of a process that rules match. The struct is small, because it is put on the
+ * stack, and signal handlers and some threads have little stack.
  */
 struct who {
 	char	program[NAME_MAX + 1];

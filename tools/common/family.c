@@ -16,9 +16,9 @@
 #define FAMILY_FILE	"/sys/module/afrdma/parameters/family"
 
 /*
- * Reads the number of the family from the module parameter; -1 if there is none. Uses syscall():
- * open(), read() and close() are cancellation points, but socket() and getsockopt() of the preload
- * library, which call this, must not be.
+ * Reads the number of the family from the file of the module parameter; -1 if the file cannot be
+ * opened. Uses syscall(): open(), read() and close() are cancellation points, but socket() and
+ * getsockopt() of the preload library, which call this, must not be.
  */
 static int family_from_module(void)
 {
@@ -35,8 +35,8 @@ static int family_from_module(void)
 }
 
 /*
- * If /sys shows that the module is not loaded, returns -1, so that the caller does not try to
- * create a socket: the kernel would start modprobe at each attempt.
+ * If /sys shows that the module is not loaded, returns -1, so that no caller tries to create an
+ * AF_RDMA socket: the kernel would start modprobe at each attempt.
  */
 int family_number(void)
 {
@@ -46,7 +46,7 @@ int family_number(void)
 		return family;
 	if (family < 0 && !access("/sys/module", F_OK) && access("/sys/module/afrdma", F_OK))
 		return -1;
-	return AF_RDMA;		/* no parameter, or no /sys to read it from */
+	return AF_RDMA;		/* the parameter cannot be read: this is its default */
 }
 
 int family_protocol(int domain)

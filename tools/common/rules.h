@@ -41,17 +41,19 @@ struct rules {
 	bool		where;		/* a rule depends on listen, connect, address or port */
 	char		text[RULES_TEXT];	/* the words to which the rules point */
 	unsigned int	used;		/* bytes of @text in use */
-	const char	*word;		/* that a message of rules_add() is about, or NULL */
+	const char	*word;		/* what a message of rules_add() is about, or NULL */
 };
 
 /*
- * Adds a rule. Returns NULL, or a message, to which rules->word belongs unless that is NULL.
+ * Adds the rule @line. Returns NULL, or an error message; rules->word is then the word that the
+ * message is about, or NULL.
  */
 const char *rules_add(struct rules *rules, const char *line);
 
 /*
  * Should socket(@domain, @type, @protocol) of the process @proc ("/proc/self" or /proc/TID) create
- * an AF_RDMA socket? Also true if that depends on the address, which is not known yet.
+ * an AF_RDMA socket? Also true if the answer depends on the connect() or listen() that follows:
+ * then rules_apply() decides.
  */
 bool rules_want(const struct rules *rules, const char *proc, int domain, int type, int protocol);
 

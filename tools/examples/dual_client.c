@@ -3,7 +3,8 @@
  * dual_client HOST PORT BLOCKS: like client.c, for a name or an address, IPv4 or IPv6.
  *
  * The usual loop over the results of getaddrinfo(). The protocol of the socket follows from the
- * family of the address (ai_family); ai_protocol is IPPROTO_TCP for IPv4 and IPv6 alike.
+ * family of the address (ai_family). ai_protocol is not used: it is IPPROTO_TCP for IPv4 and IPv6
+ * alike.
  */
 #include <netdb.h>
 

@@ -2,8 +2,9 @@
 /*
  * dual_server PORT: like server.c, but one listening socket serves both IPv4 and IPv6 clients.
  *
- * A listening IPv6 socket also accepts IPv4 clients, with mapped addresses (::ffff:192.0.2.1),
- * unless IPV6_V6ONLY is set. Its default is the sysctl net.ipv6.bindv6only.
+ * An IPv6 socket that listens on the address :: also accepts IPv4 clients, with mapped addresses
+ * (::ffff:192.0.2.1), unless IPV6_V6ONLY is set. The default of this option is the sysctl
+ * net.ipv6.bindv6only.
  */
 #include <netinet/in.h>
 #include <netdb.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A library for LD_PRELOAD: creates AF_RDMA sockets instead of TCP sockets, as the rules say. If
- * AF_RDMA is not available, the program gets a TCP socket.
+ * AF_RDMA is not available, the program gets a TCP socket. For an AF_RDMA socket, getsockopt()
+ * answers SO_DOMAIN and SO_PROTOCOL as for a TCP socket.
  *
  * A program may call socket() in a signal handler, between fork() and exec(), or in many threads.
  * So nothing here but init() locks or allocates, and the only state is the rules, the addresses of

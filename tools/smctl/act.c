@@ -16,7 +16,7 @@ static const struct action {
 	const char	*usage;
 	const char	*missing;	/* message if there is no such object */
 	const char	*words[2];	/* words[i] stands for value i of attribute @to */
-	uint16_t	id, to;		/* netlink attributes; @to is 0 if only ID is given */
+	uint16_t	id, to;		/* netlink attributes; @to is 0 if @words are NULL */
 	uint8_t		cmd;
 } actions[] = {
 	{ "conn", "move", "smctl conn move ID tcp|rdma",
@@ -89,8 +89,8 @@ static int parse(const struct action *action, char **words, int n)
 }
 
 /*
- * If @words begins with a change that exists for @object, makes it, sets *@status to the status for
- * exit() and returns true.
+ * If @words begins with the verb of a change to @object, tries to make the change, sets *@status
+ * to the status for exit() and returns true. Otherwise returns false.
  */
 bool act_on(const char *object, char **words, int n, int *status)
 {

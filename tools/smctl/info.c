@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* smctl info: facts about the module, and its settings, which are sysctls. */
+/* smctl info: facts about the module and this network namespace, and the settings (sysctls). */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>

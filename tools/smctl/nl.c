@@ -45,8 +45,9 @@ static struct nlmsghdr *request_begin(struct nl *nl, char *buf, uint16_t type, u
 }
 
 /*
- * Callback for the last message of an answer, which begins with 0 or a negative errno. At the
- * end of a dump, libmnl's own callback ignores that number, but a dump may fail halfway.
+ * Callback for the last message of an answer. The payload of this message begins with 0 or a
+ * negative errno. libmnl's own callback ignores that number at the end of a dump, so a dump that
+ * failed halfway would look complete.
  */
 static int last_message(const struct nlmsghdr *nlh, void *arg)
 {
@@ -66,7 +67,10 @@ static mnl_cb_t control[] = {
 	[NLMSG_DONE]	= last_message,
 };
 
-/* Passes the messages in @buf to @cb. Returns a positive number if more messages follow. */
+/*
+ * Passes the messages in @buf to @cb, but the last message of the answer to last_message().
+ * Returns a positive number if more messages follow, 0 after the last one, or -1 and sets errno.
+ */
 static int handle(struct nl *nl, const char *buf, ssize_t len, mnl_cb_t cb, void *arg)
 {
 	return mnl_cb_run2(buf, len, nl->seq, nl->portid, cb, arg,
@@ -76,7 +80,7 @@ static int handle(struct nl *nl, const char *buf, ssize_t len, mnl_cb_t cb, void
 /* Sends @nlh, and passes every message of the answer but the last to @cb. Returns 0 or -errno. */
 static int exchange(struct nl *nl, const struct nlmsghdr *nlh, mnl_cb_t cb, void *arg)
 {
-	/* large, since in a dump the kernel fills it with as many messages as fit */
+	/* large, so that the kernel can put many messages of a dump into one buffer */
 	size_t size = MNL_SOCKET_BUFFER_SIZE * 4;
 	char *buf = malloc(size);
 	ssize_t len;
@@ -172,8 +176,8 @@ static int pass_message(const struct nlmsghdr *nlh, void *arg)
 }
 
 /*
- * Requests the objects of @cmd (AFRDMA_CMD_*): all of them if @dump, else a single answer. @fn is
- * called for each message. Returns 0 or a negative errno.
+ * Sends the request @cmd (AFRDMA_CMD_*_GET): for a dump of all objects if @dump, else for a single
+ * object. Calls @fn with @arg for each object. Returns 0 or a negative errno.
  */
 int nl_get(struct nl *nl, uint8_t cmd, bool dump, nl_message_fn *fn, void *arg)
 {

@@ -13,7 +13,7 @@
 
 struct nl;
 
-/* Called for each message; @attr is indexed by AFRDMA_A_*, an entry is NULL if absent. */
+/* nl_get() calls this for each object. @attr is indexed by AFRDMA_A_*; NULL: no such attribute. */
 typedef void nl_message_fn(const struct nlattr *const *attr, void *arg);
 
 int nl_open(struct nl **nl);

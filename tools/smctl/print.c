@@ -19,7 +19,7 @@ struct print {
 	FILE			*out;
 	enum print_format	format;
 	struct json_object	*array;		/* JSON only: objects that passed the filters */
-	struct json_object	*object;	/* the current one */
+	struct json_object	*object;	/* the current object, built in every format */
 	struct json_object	*nest;		/* fields go here: @object, or an object in it */
 	FILE			*text;		/* @object as text, written to text_buf */
 	char			*text_buf;	/* with PRINT_TEXT, printed if @object passes */

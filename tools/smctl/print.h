@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Output: the caller prints each field by one call, with the key of the field, and it appears as
- * text or as JSON. Filters use the same keys: an object that does not match all filters is not
- * printed.
+ * Prints objects as text or as JSON. The caller prints each field of an object by one call. A
+ * filter consists of the key of a field, or another name that key_matches() accepts for it, and a
+ * value. An object that does not match all filters is not printed.
  */
 #ifndef SMCTL_PRINT_H
 #define SMCTL_PRINT_H

@@ -85,7 +85,7 @@ static const struct reason *find(const struct reasons *reasons, uint32_t number)
 	return &unknown;
 }
 
-/* Prints name and number; show_text() prints the sentence. */
+/* Prints the name and number of the reason in @attr. Returns the reason, for show_text(). */
 static const struct reason *show_name(struct smctl *smctl, const char *key,
 				      const struct nlattr *attr)
 {

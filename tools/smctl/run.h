@@ -10,14 +10,14 @@
 /* The status that shells return if a program cannot be started. */
 enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
-/* Kinds of programs; for the first three, how they make system calls. */
+/* Kinds of programs. The first three differ in how they make system calls. */
 enum program_kind {
 	PROGRAM_DYNAMIC,	/* through the dynamic C library: a library can be preloaded */
 	PROGRAM_STATIC,		/* through code linked statically: no library can be preloaded */
 	PROGRAM_GO,		/* directly, even if dynamically linked */
 	PROGRAM_FOREIGN,	/* ELF for another machine, word size or byte order */
 	PROGRAM_UNKNOWN,	/* neither ELF nor a script, or scripts nested too deeply */
-	PROGRAM_MISSING,	/* does not exist, or cannot be read */
+	PROGRAM_MISSING,	/* not found in PATH, or its file cannot be opened */
 };
 
 enum program_kind program_kind(const char *name);

@@ -84,8 +84,8 @@ int filter_install(bool where)
 	int listener = install(&program);
 
 	/*
-	 * Without CAP_SYS_ADMIN, install() needs no_new_privs. Only then is no_new_privs set,
-	 * since it keeps set-user-ID programs from gaining privileges.
+	 * Without CAP_SYS_ADMIN, install() needs no_new_privs. But no_new_privs keeps
+	 * set-user-ID programs from gaining privileges, so set it only if install() has failed.
 	 */
 	if (listener < 0 && errno == EACCES && !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		listener = install(&program);
