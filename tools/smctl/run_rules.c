@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reads the rules: those of options and of --rules FILE in the order of the options, and then, if
- * there is no --rules, those of RULES_FILE.
+ * Reads rules from options and files, and adds them to struct run_rules. run.c calls these
+ * functions in the order of the options and then, if there is no --rules, for RULES_FILE.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +21,10 @@ int run_rules_line(struct run_rules *to, const char *source, unsigned int number
 	size_t used = strlen(to->lines);
 
 	if (!wrong) {
-		/* @line fits: rules.text has the same size, and holds each line with a NUL. */
+		/*
+		 * to->lines has room for @line: to->rules.text has the same size and already holds
+		 * the same lines, a NUL after each.
+		 */
 		snprintf(to->lines + used, sizeof(to->lines) - used, "%s%s",
 			 used ? "\n" : "", line);
 		return 0;

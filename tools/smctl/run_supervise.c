@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * "smctl run --via seccomp": the program is a child of smctl with a seccomp filter. smctl answers
- * its socket calls, and those of its descendants, until the last of them has ended.
+ * the socket calls of the program and of the program's descendants until all of them have ended.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +50,7 @@ static int send_fd(int to, int fd)
 	return sendmsg(to, &message, MSG_NOSIGNAL) == 1 ? 0 : -1;
 }
 
-/* Receives what send_fd() has sent: the descriptor, or -1. */
+/* Receives what send_fd() has sent. Returns the descriptor, or -1 if none has arrived. */
 static int receive_fd(int from)
 {
 	union {
@@ -122,10 +122,10 @@ static bool reap(struct supervised *it)
 }
 
 /*
- * Handles a signal. After SIGCHLD reaps children, and returns false if none is left. Passes any
- * other signal on to the program, unless it comes from the kernel: a signal of the terminal has
- * also reached the program, which is in the same process group, and other signals of the kernel
- * concern only smctl.
+ * Handles a signal. If it is SIGCHLD, reaps children, and returns false if no child is left. While
+ * the program runs, passes any other signal on to it, unless the kernel sent the signal: a signal
+ * of the terminal has also reached the program, which is in the same process group, and other
+ * signals of the kernel concern only smctl.
  */
 static bool handle_signal(struct supervised *it, int signals)
 {
@@ -180,11 +180,12 @@ static int exit_like(const struct supervised *it)
 }
 
 /*
- * Closes the files that smctl shares with the program: when the program closes its output, a reader
- * must see end of file, and when it closes a file, the locks on that file must be released.
- * Standard error stays open for a message if AFRDMA_PRELOAD_DEBUG is set. All files stay open if
- * smctl was started without a standard file, and @signals or @listener has its number. @listener
- * is -1 if another supervisor serves the program, or if the child failed before it sent one.
+ * Closes the files that smctl shares with the program: when the program closes its output, a
+ * reader must see end of file, and when the program closes any file, its locks on that file must
+ * be released. Standard error stays open for a message if AFRDMA_PRELOAD_DEBUG is set. All files
+ * stay open if /dev/null cannot be opened, or if smctl was started without a standard file, so
+ * that @signals or @listener has the number of that file. @listener is -1 if another supervisor
+ * serves the program, or if the child failed before it sent a descriptor.
  */
 static void close_files(int listener, int signals)
 {
@@ -228,8 +229,8 @@ static int block_signals_fd(sigset_t *before)
 }
 
 /*
- * Starts @argv under a supervisor. Returns the status for exit() when the program and all its
- * descendants have ended.
+ * Starts the program @argv and supervises it. Returns the status for exit() when the program, its
+ * descendants and all other children of this process have ended.
  */
 int supervise(char **argv, const struct rules *rules)
 {

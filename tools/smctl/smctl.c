@@ -14,7 +14,7 @@
 
 #include "smctl.h"
 
-/* Kinds of objects that can be shown: the request, and the function that prints one object. */
+/* For each kind of object that smctl shows: the request, and the function that prints one. */
 static const struct object {
 	const char	*name;
 	const char	*plural;
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
 	const struct object *object;
 	int status;
 
-	/* "+" stops at the first word, since options behind it may be those of another program */
+	/* "+" ends the scan at the first word: options behind "run" are for run_program() */
 	if (options(argc, argv, "+jph", &format))
 		return EXIT_USAGE;
 	argc -= optind;

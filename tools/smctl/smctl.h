@@ -12,7 +12,10 @@
 
 enum {
 	EXIT_OK		= 0,
-	/* wrong usage, wrong rules, no usable preload library, or filters that nothing matches */
+	/*
+	 * wrong usage, rules that are wrong or cannot be read, no usable preload library, or
+	 * filters that no object matches
+	 */
 	EXIT_USAGE	= 1,
 	/* a request to the kernel or a write of the output failed, or there is no memory */
 	EXIT_KERNEL	= 2,
