@@ -105,8 +105,10 @@ static struct sock *listener_syn_recv(const struct sock *sk, struct sk_buff *skb
 	override = ops_find(inet_csk(child)->icsk_af_ops);
 	if (override)
 		WRITE_ONCE(inet_csk(child)->icsk_af_ops, override->orig);
-	if (saved_syn_has_consent(child))
+	if (saved_syn_has_consent(child)) {
+		WRITE_ONCE(child->sk_shutdown, 0);	/* inherited, and would cut its frames */
 		__rcu_assign_sk_user_data_with_flags(child, &consent_mark, SK_USER_DATA_NOCOPY);
+	}
 	return child;
 }
 
@@ -397,6 +399,8 @@ static enum afr_reason server_refusal(const struct request_sock *req, const stru
 		return AFR_REASON_FAMILY_OFF;
 	if (listener_migrates(listener))
 		return AFR_REASON_MIGRATION;
+	if (READ_ONCE(listener->sk_shutdown))	/* its children inherit it */
+		return AFR_REASON_SHUT_BEFORE;
 	if (req->num_retrans >= SYNACK_RETRANS_MAX)
 		return AFR_REASON_OPTION_DROPPED;
 	return afr_syn_segment_check_room(skb) ? AFR_REASON_OPTION_NO_ROOM : AFR_REASON_NONE;
@@ -520,6 +524,7 @@ static enum afr_reason saved_syn_reason(const struct sock *sk, u32 nonce)
 {
 	static const enum afr_reason refusals[] = {
 		AFR_REASON_FAMILY_OFF, AFR_REASON_MIGRATION, AFR_REASON_OPTION_DROPPED,
+		AFR_REASON_SHUT_BEFORE,
 	};
 	u32 stored = afr_syn_segment_saved_decision(tcp_sk(sk)->saved_syn);
 	unsigned int i;

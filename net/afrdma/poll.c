@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* poll(), and the ioctls that report queued bytes and whether the next byte is the urgent one. */
+/*
+ * poll(), SO_RCVLOWAT, and the ioctls that report queued bytes and whether the next byte is the
+ * urgent one.
+ */
 #include <linux/net.h>
 #include <linux/poll.h>
 #include <linux/sockios.h>
@@ -160,4 +163,29 @@ int afr_poll_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 	if (ret == -ENOIOCTLCMD)
 		ret = READ_ONCE(conn->tcp->ops)->ioctl(conn->tcp, cmd, arg);
 	return ret;
+}
+
+/**
+ * afr_poll_set_rcvlowat() - proto_ops.set_rcvlowat: set SO_RCVLOWAT, and wake sleepers
+ * @sk: AF_RDMA socket, locked
+ * @val: bytes, not negative
+ *
+ * Context: process.
+ * Return: 0.
+ */
+int afr_poll_set_rcvlowat(struct sock *sk, int val)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	u8 rx;
+
+	WRITE_ONCE(sk->sk_rcvlowat, val ?: 1);
+	smp_mb();	/* whoever changes the mode, and then wakes sleepers, lets them see it */
+	rx = afr_conn_rx_mode(conn);
+	/* sleepers in poll() have to pass the new value to TCP, even if no bytes are there yet */
+	if (rx == AFR_MODE_FALLBACK)
+		sk->sk_state_change(sk);
+	if ((rx == AFR_MODE_FALLBACK && !afr_tcp_sock_idle(conn)) ||
+	    (rx == AFR_MODE_FRAMED && afr_recv_readable(conn)))
+		sk->sk_data_ready(sk);
+	return 0;
 }

@@ -202,30 +202,38 @@ static int send_unconnected(struct sock *sk, struct msghdr *msg)
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	struct sock *tcp_sk = conn->tcp->sk;
 	bool ours;
-	int ret;
+	int ret = -EISCONN;
 
 	if (!(msg->msg_flags & MSG_FASTOPEN)) {
 		afr_tcp_sock_take_error(conn, sk);
 		return send_error(sk, msg->msg_flags);
 	}
 	afr_tcp_sock_graft(conn->tcp, sk->sk_socket);	/* again: its file exists now */
+	/* another thread's connect() must not make a framed connection until this has returned */
+	afr_sock_count_call(afr_sk(sk));
 	lock_sock(tcp_sk);
 	ours = tcp_sk->sk_state == TCP_CLOSE && !test_bit(AFR_F_STARTED, &conn->flags) &&
 	       afr_conn_tx_mode(conn) == AFR_MODE_NONE;
-	if (ours)	/* so that a concurrent connect() does not offer AF_RDMA */
+	if (ours)
 		afr_fallback_set_modes(conn, AFR_MODE_FALLBACK);
+	else if (tcp_sk->sk_state == TCP_SYN_SENT)
+		ret = -EALREADY;
 	release_sock(tcp_sk);
 	if (!ours)
-		return tcp_sk->sk_state == TCP_SYN_SENT ? -EALREADY : -EISCONN;
+		goto out;
 	ret = send_fallback(sk, msg);
 	lock_sock(tcp_sk);
-	if ((1 << tcp_sk->sk_state) & (TCPF_CLOSE | TCPF_LISTEN)) {
+	if (afr_conn_tx_mode(conn) != AFR_MODE_FALLBACK) {
+		/* another thread has called connect() since */
+	} else if ((1 << tcp_sk->sk_state) & (TCPF_CLOSE | TCPF_LISTEN)) {
 		afr_fallback_set_modes(conn, AFR_MODE_NONE);
 	} else {
 		afr_fallback_set(conn, AFR_REASON_OPTION_NO_ROOM);
 		WRITE_ONCE(sk->sk_state, TCP_ESTABLISHED);
 	}
 	release_sock(tcp_sk);
+out:
+	afr_sock_end_call(afr_sk(sk));
 	return ret;
 }
 

@@ -8,37 +8,52 @@
 #include <net/sock.h>
 #include <net/tcp.h>
 
+#include "close.h"
 #include "recv.h"
 #include "send.h"
 #include "sock.h"
 #include "wait.h"
 
+/* Passes shutdown() to TCP, which also handles a socket without connection. */
+static int shut_tcp(struct sock *sk, int how)
+{
+	struct socket *tcp = afr_tcp(sk);
+	int ret = READ_ONCE(tcp->ops)->shutdown(tcp, how);
+
+	if (READ_ONCE(sk->sk_state) == TCP_LISTEN) {
+		lock_sock(tcp->sk);
+		afr_sock_update_listening(sk);
+		release_sock(tcp->sk);
+	}
+	return ret;
+}
+
 /*
  * Does what inet_shutdown() does while the connection is being established. In SYN-SENT it cancels
- * connect(); returns true then. In SYN-RECEIVED, that is in a simultaneous open, TCP remembers the
+ * connect(), and returns true. In SYN-RECEIVED, that is in a simultaneous open, TCP remembers the
  * shutdown and applies it when the connection is established. Such a connection always falls back.
+ * Called with the TCP socket locked.
  */
 static bool cancel_connect(struct sock *sk, int how, int *ret)
 {
 	struct socket *tcp = afr_tcp(sk);
 	struct sock *tcp_sk = tcp->sk;
-	bool on_its_way;
+	unsigned int state = 1 << tcp_sk->sk_state;
 
-	lock_sock(tcp_sk);
-	on_its_way = tcp_sk->sk_state == TCP_SYN_SENT;
-	if (on_its_way) {
-		WRITE_ONCE(afr_sk(sk)->disconnected, true);
+	if (tcp->state == SS_CONNECTING)
+		tcp->state = state & (TCPF_SYN_SENT | TCPF_SYN_RECV | TCPF_CLOSE) ?
+			     SS_DISCONNECTING : SS_CONNECTED;
+	if (state == TCPF_SYN_SENT) {
 		*ret = tcp_sk->sk_prot->disconnect(tcp_sk, O_NONBLOCK);
 		tcp->state = *ret ? SS_DISCONNECTING : SS_UNCONNECTED;
 		tcp_sk->sk_state_change(tcp_sk);
-	} else if (tcp_sk->sk_state == TCP_SYN_RECV) {
-		if (tcp->state == SS_CONNECTING)
-			tcp->state = SS_DISCONNECTING;
+		return true;
+	}
+	if (state == TCPF_SYN_RECV) {
 		WRITE_ONCE(tcp_sk->sk_shutdown, tcp_sk->sk_shutdown | (how + 1));
 		tcp_sk->sk_prot->shutdown(tcp_sk, how + 1);
 	}
-	release_sock(tcp_sk);
-	return on_its_way;
+	return false;
 }
 
 /* Applies a shutdown() to the program's calls, and requests FIN. */
@@ -60,6 +75,71 @@ static void set_shut(struct sock *sk, int how)
 		set_bit(AFR_F_FIN_WANTED, &conn->flags);
 }
 
+/* Returns whether TCP handles shutdown(): both directions are in fallback mode, or have no mode. */
+static bool is_for_tcp(const struct afr_conn *conn)
+{
+	enum afr_mode tx = afr_conn_tx_mode(conn);
+
+	return tx == AFR_MODE_NONE ||
+	       (tx == AFR_MODE_FALLBACK && afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK);
+}
+
+/* Has the connection ended, so that shutdown() fails as on a TCP socket in state CLOSE? */
+static bool is_closed(struct afr_conn *conn)
+{
+	return afr_conn_aborted(conn) ||
+	       (afr_conn_negotiated(conn) && afr_close_tcp_state(conn) == TCP_CLOSE);
+}
+
+/* Makes the peer see a shutdown() that set_shut() has applied to the program's calls. */
+static void end_stream(struct sock *sk, int how)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+
+	if ((how + 1) & SEND_SHUTDOWN) {
+		if (afr_conn_tx_mode(conn) == AFR_MODE_FRAMED)
+			afr_send_fin(conn);
+		afr_conn_schedule(conn);	/* close.c ends the stream, unless done above */
+	}
+	if (is_for_tcp(conn))
+		shut_tcp(sk, how);		/* has just fallen back */
+	else if (afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK && (how + 1) & RCV_SHUTDOWN)
+		shut_tcp(sk, SHUT_RD);
+	sk->sk_state_change(sk);
+}
+
+static int shut(struct sock *sk, int how)
+{
+	struct afr_conn *conn = afr_sk(sk)->conn;
+	struct sock *tcp_sk = conn->tcp->sk;
+	bool cancelled, for_tcp;
+	int ret;
+
+	if (is_for_tcp(conn))
+		return shut_tcp(sk, how);
+	if (is_closed(conn))
+		return -ENOTCONN;
+	/* bytes that TCP has received stay readable, if the worker can run now and reads them */
+	if (((how + 1) | READ_ONCE(sk->sk_shutdown)) & RCV_SHUTDOWN)
+		afr_conn_run(conn);
+
+	lock_sock(sk);
+	lock_sock_nested(tcp_sk, SINGLE_DEPTH_NESTING);	/* keeps connect() out */
+	for_tcp = is_for_tcp(conn);
+	cancelled = !for_tcp && cancel_connect(sk, how, &ret);
+	if (!cancelled && !for_tcp)
+		set_shut(sk, how);
+	release_sock(tcp_sk);
+	release_sock(sk);
+
+	if (cancelled)
+		return ret;
+	if (for_tcp)
+		return shut_tcp(sk, how);
+	end_stream(sk, how);
+	return 0;
+}
+
 /**
  * afr_shutdown() - proto_ops.shutdown
  * @sock: socket
@@ -74,52 +154,14 @@ static void set_shut(struct sock *sk, int how)
  */
 int afr_shutdown(struct socket *sock, int how)
 {
-	struct sock *sk = sock->sk;
-	struct afr_conn *conn = afr_sk(sk)->conn;
-	u8 tx = afr_conn_tx_mode(conn), rx = afr_conn_rx_mode(conn);
-	bool failed;
+	struct afr_sock *as = afr_sk(sock->sk);
 	int ret;
 
 	if (how < SHUT_RD || how > SHUT_RDWR)
 		return -EINVAL;
-	if (tx == AFR_MODE_UNDECIDED && cancel_connect(sk, how, &ret))
-		return ret;
-	if (tx == AFR_MODE_NONE || (tx == AFR_MODE_FALLBACK && rx == AFR_MODE_FALLBACK)) {
-		ret = READ_ONCE(conn->tcp->ops)->shutdown(conn->tcp, how);
-		if (READ_ONCE(sk->sk_state) == TCP_LISTEN &&
-		    inet_sk_state_load(conn->tcp->sk) != TCP_LISTEN)
-			WRITE_ONCE(sk->sk_state, TCP_CLOSE);	/* SO_ACCEPTCONN */
-		return ret;
-	}
-	if (afr_conn_aborted(conn))
-		return -ENOTCONN;
-
-	/* bytes that TCP has received stay readable, if the worker can run now and reads them */
-	if (((how + 1) | READ_ONCE(sk->sk_shutdown)) & RCV_SHUTDOWN)
-		afr_conn_run(conn);
-	lock_sock(sk);
-	if (tx != AFR_MODE_FRAMED)	/* no connect() may fail or begin before all is set */
-		lock_sock_nested(conn->tcp->sk, SINGLE_DEPTH_NESTING);
-	/* the connect() that was in progress has failed, even if another has begun since */
-	failed = afr_conn_tx_mode(conn) == AFR_MODE_NONE ||
-		 conn->tcp->sk->sk_state == TCP_SYN_SENT;
-	if (!failed)
-		set_shut(sk, how);
-	if (tx != AFR_MODE_FRAMED)
-		release_sock(conn->tcp->sk);
-	release_sock(sk);
-	if (failed)
-		return -ENOTCONN;
-	if ((how + 1) & SEND_SHUTDOWN) {
-		if (tx == AFR_MODE_FRAMED)
-			afr_send_fin(conn);
-		afr_conn_schedule(conn);	/* close.c ends the stream, unless done above */
-	}
-	rx = afr_conn_rx_mode(conn);
-	if (afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK && rx == AFR_MODE_FALLBACK)
-		READ_ONCE(conn->tcp->ops)->shutdown(conn->tcp, how);	/* has just fallen back */
-	else if (rx == AFR_MODE_FALLBACK && (how + 1) & RCV_SHUTDOWN)
-		READ_ONCE(conn->tcp->ops)->shutdown(conn->tcp, SHUT_RD);
-	sk->sk_state_change(sk);
-	return 0;
+	/* TCP's shutdown() would cut the frames of a connection that another thread makes now */
+	afr_sock_count_call(as);
+	ret = shut(sock->sk, how);
+	afr_sock_end_call(as);
+	return ret;
 }

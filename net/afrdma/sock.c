@@ -328,6 +328,8 @@ static void settled(struct afr_handshake *offer, struct sock *tcp_sk, enum afr_r
 
 	if (tcp_sk->sk_state != TCP_ESTABLISHED) {
 		set_modes(conn, AFR_MODE_NONE, AFR_MODE_NONE);
+		/* after an error of the handshake, the state is still SS_CONNECTING */
+		WRITE_ONCE(as->disconnected, conn->tcp->state == SS_UNCONNECTED);
 		if (!READ_ONCE(as->blocking_connect))
 			afr_tcp_sock_take_error(conn, sk);
 	} else if (reason) {
@@ -382,14 +384,20 @@ static void offer(struct sock *sk, enum afr_reason reason)
 
 	sock_owned_by_me(tcp_sk);
 	/* TCP_CLOSE may mean that a framed connection has ended */
-	if (tcp_sk->sk_state != TCP_CLOSE || test_bit(AFR_F_STARTED, &conn->flags) ||
-	    afr_conn_tx_mode(conn) != AFR_MODE_NONE)
+	if (tcp_sk->sk_state != TCP_CLOSE || test_bit(AFR_F_STARTED, &conn->flags))
+		return;
+	if (conn->tcp->state == SS_UNCONNECTED)
+		WRITE_ONCE(sk->sk_err, 0);	/* as tcp_connect_init() does */
+	if (afr_conn_tx_mode(conn) != AFR_MODE_NONE)
 		return;
 	as->offer.settled = settled;
 	set_modes(conn, AFR_MODE_UNDECIDED, AFR_MODE_UNDECIDED);
 	smp_mb();	/* modes are set before the count is read; see afr_sock_begin_call() */
 	if (!reason && atomic_read(&as->tcp_calls))
 		reason = AFR_REASON_CALL_RUNNING;
+	if (!reason && tcp_sk->sk_shutdown)
+		reason = AFR_REASON_SHUT_BEFORE;
+	WRITE_ONCE(sk->sk_shutdown, tcp_sk->sk_shutdown);	/* see SHUT_BEFORE */
 	if (afr_handshake_arm(&as->offer, tcp_sk, reason))
 		afr_fallback_set(conn, reason ?: AFR_REASON_NO_NETFILTER);
 }
@@ -480,7 +488,6 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 	sk->sk_bound_dev_if = conn->tcp->sk->sk_bound_dev_if;	/* a link-local address sets it */
 	if (conn->tcp->sk->sk_state == TCP_CLOSE)
 		not_connected(sk);
-	release_sock(conn->tcp->sk);
 	/*
 	 * If TCP returns ECONNABORTED, TCP's error may have been moved to the AF_RDMA socket. An
 	 * abort sets its error on both sockets: remove it from the AF_RDMA socket, too.
@@ -489,7 +496,8 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 		err = failed ?: sock_error(sk) ?: err;
 	if (unspec)
 		afr_tcp_sock_take_error(conn, sk);	/* ECONNRESET of tcp_disconnect() */
-	else if (!err)
+	release_sock(conn->tcp->sk);
+	if (!unspec && !err)
 		sock->state = SS_CONNECTED;
 	return err;
 }
@@ -520,7 +528,9 @@ static int afr_listen(struct socket *sock, int backlog)
 	err = kernel_listen(tcp, backlog);
 	if (err)
 		return err;
-	WRITE_ONCE(sk->sk_state, TCP_LISTEN);
+	lock_sock(tcp->sk);
+	afr_sock_update_listening(sk);	/* shutdown() may have ended it already */
+	release_sock(tcp->sk);
 	sk->sk_max_ack_backlog = backlog;
 	return 0;
 }
@@ -588,21 +598,6 @@ static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_AR
 	return 0;
 }
 
-/* Sets SO_RCVLOWAT, and wakes sleepers: enough bytes may be there now. Called with @sk locked. */
-static int afr_set_rcvlowat(struct sock *sk, int val)
-{
-	struct afr_conn *conn = afr_sk(sk)->conn;
-	u8 rx;
-
-	WRITE_ONCE(sk->sk_rcvlowat, val ?: 1);
-	smp_mb();	/* whoever changes the mode, and then wakes sleepers, lets them see it */
-	rx = afr_conn_rx_mode(conn);
-	if ((rx == AFR_MODE_FALLBACK && !afr_tcp_sock_idle(conn)) ||
-	    (rx == AFR_MODE_FRAMED && afr_recv_readable(conn)))
-		sk->sk_data_ready(sk);
-	return 0;
-}
-
 #ifdef AFR_HAVE_SPLICE_EOF
 /* sendfile() met the end of its file after a piece with MSG_MORE: sends what waits for more. */
 static void afr_splice_eof(struct socket *sock)
@@ -631,7 +626,7 @@ static const struct proto_ops afr_ops = {
 	.ioctl		= afr_poll_ioctl,
 	/* kernels such as 6.1 do not call afr_sockopt_set() for it: EOPNOTSUPP, as with TCP */
 	.set_peek_off	= AFR_HAVE_CUSTOM_SOCKOPT ? sk_set_peek_off : NULL,
-	.set_rcvlowat	= afr_set_rcvlowat,
+	.set_rcvlowat	= afr_poll_set_rcvlowat,
 	.gettstamp	= sock_gettstamp,
 	.listen		= afr_listen,
 	.shutdown	= afr_shutdown,

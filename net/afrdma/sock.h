@@ -44,19 +44,24 @@ static inline struct socket *afr_tcp(const struct sock *sk)
 	return afr_sk(sk)->conn->tcp;
 }
 
+/* While calls are counted, a new connection of this socket does not become framed; see offer(). */
+static inline void afr_sock_count_call(struct afr_sock *as)
+{
+	atomic_inc(&as->tcp_calls);
+	smp_mb__after_atomic();		/* count before reading a mode; pairs with offer() */
+}
+
 /*
  * Counts a call that is about to send or receive on the TCP socket, or to set an option there that
  * is unfit for frames, if the direction whose mode @mode returns is in fallback mode. Otherwise
  * returns false, and the call must not use the TCP socket; the mode may have changed since the
- * caller read it, because another thread has called connect(AF_UNSPEC). While calls are counted, a
- * new connection of this socket does not become framed, since these calls would interfere with its
- * frames (I13).
+ * caller read it, because another thread has called connect(AF_UNSPEC). Such a call would interfere
+ * with the frames of a new connection (I13).
  */
 static inline bool afr_sock_begin_call(struct afr_sock *as,
 				       enum afr_mode (*mode)(const struct afr_conn *conn))
 {
-	atomic_inc(&as->tcp_calls);
-	smp_mb__after_atomic();		/* count before reading the mode; pairs with offer() */
+	afr_sock_count_call(as);
 	if (mode(as->conn) == AFR_MODE_FALLBACK)
 		return true;
 	atomic_dec(&as->tcp_calls);
@@ -66,6 +71,15 @@ static inline bool afr_sock_begin_call(struct afr_sock *as,
 static inline void afr_sock_end_call(struct afr_sock *as)
 {
 	atomic_dec(&as->tcp_calls);
+}
+
+/* Makes SO_ACCEPTCONN, which is read from sk_state, true of the TCP socket. @sk's is locked. */
+static inline void afr_sock_update_listening(struct sock *sk)
+{
+	if (afr_tcp(sk)->sk->sk_state == TCP_LISTEN)
+		WRITE_ONCE(sk->sk_state, TCP_LISTEN);
+	else if (sk->sk_state == TCP_LISTEN)
+		WRITE_ONCE(sk->sk_state, TCP_CLOSE);
 }
 
 /* Size of the largest piece that is copied between program and TCP through a kernel buffer. */
@@ -81,6 +95,7 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len);
 int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags);
 __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_struct *wait);
 int afr_poll_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg);
+int afr_poll_set_rcvlowat(struct sock *sk, int val);
 int afr_shutdown(struct socket *sock, int how);
 
 unsigned int afr_sock_family(void);

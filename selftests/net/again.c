@@ -96,21 +96,6 @@ static void *reads(void *arg)
 	return NULL;
 }
 
-/* Does thread @tid of this process sleep? */
-static bool sleeps(pid_t tid)
-{
-	char path[64], state = '?';
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	file = fopen(path, "r");
-	if (!file)
-		return false;
-	WANT(fscanf(file, "%*d %*s %c", &state) == 1);
-	fclose(file);
-	return state == 'S';
-}
-
 /*
  * While a thread is still in recv() on the former connection of the socket, the next connection
  * does not become framed, since that recv() would read frames. The disconnect wakes the thread.
@@ -131,7 +116,7 @@ static void call_running(void)
 	set_int(reader.fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_AUTO);
 	take_cpu();
 	thread = thread_start(reads, &reader);
-	EVENTUALLY(reader.tid && sleeps(reader.tid));
+	EVENTUALLY(reader.tid && thread_sleeps(reader.tid));
 	nonblocking(reader.fd, true);
 	SYS(connect(reader.fd, &none, sizeof(none)));
 	SYS_ERRNO(connect(reader.fd, &addr.sa, len), EINPROGRESS);
@@ -187,6 +172,63 @@ static void listen_again(void)
 static void listen_again_client(void)
 {
 	exchange(connect_port(server_port()));
+}
+
+/* ---- shutdown() before connect() and before listen() ---- */
+
+/*
+ * Returns a socket whose send direction was shut down while it had no connection: shutdown() fails,
+ * but stays in force for connections of the socket.
+ */
+static int shut_socket(void)
+{
+	int fd = new_socket(0);
+
+	SYS_ERRNO(shutdown(fd, SHUT_WR), ENOTCONN);
+	return fd;
+}
+
+/* Receives from the peer on @fd, a connection of shut_socket(); send() fails there. */
+static void only_receives(int fd)
+{
+	struct flow in = flow_in(0);
+
+	SYS_ERRNO(send(fd, "x", 1, MSG_NOSIGNAL), EPIPE);
+	flow_recv(fd, &in, 10000, 10000);
+	if (speaks_rdma() && run.variant == VAR_COLD)
+		WANT_EQ(path_info(fd).reason, AFR_REASON_SHUT_BEFORE);
+	barrier("received");
+}
+
+/* Other end of only_receives(). */
+static void only_sends(int fd)
+{
+	struct flow out = flow_out(0);
+
+	flow_send(fd, &out, 10000, 10000);
+	barrier("received");
+}
+
+static void shut_before(void)
+{
+	union addr addr;
+	int fd = shut_socket(), port = server_port();
+	socklen_t len = addr_server(&addr, port);
+
+	SYS(connect(fd, &addr.sa, len));
+	only_receives(fd);
+	only_sends(connect_port(server_port()));
+}
+
+static void shut_before_server(void)
+{
+	int fd;
+
+	only_sends(accept_conn(open_listener(8)));
+	fd = shut_socket();
+	SYS(listen(fd, 1));
+	control_send_number("PORT", local_port(fd));
+	only_receives(SYS(accept(fd, NULL, NULL)));
 }
 
 /* ---- listen() beside connect() ---- */
@@ -306,6 +348,7 @@ const struct row again_rows[] = {
 	{ "listen_after_reset", listen_after_reset, resets,
 	  ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
 	{ "listen_again", listen_again_client, listen_again, ON_COLD | QUICK | UNFRAMED },
+	{ "shut_before", shut_before, shut_before_server, ON_COLD | ON_PLAIN | QUICK | UNFRAMED },
 	{ "listen_beside_connect", listen_beside_connect, is_connected_to,
 	  ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
 	{ }

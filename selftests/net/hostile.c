@@ -239,24 +239,31 @@ static void churn_server(void)
 
 /* ---- descriptors closed while in use; options set beside transfers ---- */
 
+struct receiver {
+	int fd;
+	volatile pid_t tid;	/* 0 until the thread runs */
+};
+
 /* recv() holds a reference on the socket, so a concurrent close() only removes the descriptor. */
 static void *recv_kept(void *arg)
 {
+	struct receiver *receiver = arg;
 	uint8_t buf[100];
 	struct flow in = flow_in(0);
 
-	WANT_EQ(SYS(recv(*(int *)arg, buf, 100, MSG_WAITALL)), 100);
+	receiver->tid = gettid();
+	WANT_EQ(SYS(recv(receiver->fd, buf, 100, MSG_WAITALL)), 100);
 	flow_check(&in, buf, 100);
 	return NULL;
 }
 
 static void closed_under_recv(void)
 {
-	int fd = open_conn();
-	pthread_t thread = thread_start(recv_kept, &fd);
+	struct receiver receiver = { .fd = open_conn() };
+	pthread_t thread = thread_start(recv_kept, &receiver);
 
-	poll(NULL, 0, 50);	/* let recv() block first */
-	SYS(close(fd));
+	EVENTUALLY(receiver.tid && thread_sleeps(receiver.tid));
+	SYS(close(receiver.fd));
 	barrier("closed");
 	pthread_join(thread, NULL);
 	barrier("read");

@@ -508,9 +508,24 @@ static void lowat_lowered(void)
 	barrier("end");
 }
 
+/* As lowat_lowered(), but the bytes arrive after the option was lowered. */
+static void lowat_lowered_first(void)
+{
+	int fd = open_conn();
+	pthread_t thread;
+
+	set_int(fd, SOL_SOCKET, SO_RCVLOWAT, 4096);
+	thread = thread_start(await_in, &fd);
+	poll(NULL, 0, 50);
+	set_int(fd, SOL_SOCKET, SO_RCVLOWAT, 1);
+	barrier("send");
+	pthread_join(thread, NULL);
+	barrier("end");
+}
+
 /*
- * Other end of edge_late(), lowat_lowered(), oneshot(), sigio(), sigio_end() and fioasync(): sends
- * bytes, later the end.
+ * Other end of edge_late(), lowat_lowered(), lowat_lowered_first(), oneshot(), sigio(), sigio_end()
+ * and fioasync(): sends bytes, later the end.
  */
 static void edge_late_peer(void)
 {
@@ -667,6 +682,7 @@ const struct row poll_rows[] = {
 	BOTH("edge_sent", edge_sent, edge_sent_peer, ON_ALL | QUICK),
 	BOTH("edge_late", edge_late, edge_late_peer, ON_ALL | QUICK),
 	{ "lowat_lowered", lowat_lowered, edge_late_peer, ON_ALL | QUICK },
+	{ "lowat_lowered_first", lowat_lowered_first, edge_late_peer, ON_ALL | QUICK_ALL },
 	{ "oneshot", oneshot, edge_late_peer, ON_ALL | QUICK },
 	{ "sigio", sigio, edge_late_peer, ON_ALL | QUICK },
 	{ "sigio_end", sigio_end, edge_late_peer, ON_ALL | QUICK },

@@ -257,6 +257,10 @@ int main(int argc, char **argv)
 	parse(argc, argv, &v6, &host, &list);
 	if (list)
 		return for_each(list_row) ? 0 : 1;
+	if (!for_each(NULL)) {
+		fprintf(stderr, "no row matches\n");
+		return 2;
+	}
 	rnd_start(rogue.seed);
 	signal(SIGPIPE, SIG_IGN);
 	setvbuf(stdout, NULL, _IOLBF, 0);

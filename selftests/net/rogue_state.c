@@ -421,7 +421,7 @@ const struct rogue_row state_rows[] = {
 	{ "no_credit", AS_BOTH, no_credit, 1, EXPECT_STREAM, 0, SAY_MAX * 2 },
 	{ "blocked_false", AS_BOTH, blocked_false, 4, EXPECT_STREAM, 0, 500 },
 	{ "unknown_link", AS_CLIENT, unknown_link, 1, EXPECT_STREAM, 0, 500 },
-	{ "attach_epoch", AS_CLIENT | SHORT_TIMERS, attach_epoch, 4, EXPECT_EITHER, 0, 0 },
+	{ "attach_epoch", AS_CLIENT | SHORT_TIMERS, attach_epoch, 4, EXPECT_STREAM, 0, 0 },
 	{ "attach_twice", AS_CLIENT | SHORT_TIMERS, attach_twice, 2, EXPECT_EITHER, 0, 0 },
 	{ "attach_ring_changed", AS_CLIENT, attach_ring_changed, 2, VIOLATION(ATTACH_BAD), 0 },
 	{ "attach_consumed", AS_CLIENT, attach_consumed, 2, VIOLATION(ATTACH_BAD), 500 },

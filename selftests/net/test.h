@@ -218,6 +218,7 @@ void await(int fd, int events);
 pid_t fork_row(void);
 void join_row(pid_t pid);
 pthread_t thread_start(void *(*body)(void *), void *arg);
+bool thread_sleeps(pid_t tid);
 void take_cpu(void);
 
 /* ---- control channel (control.c) ---- */

@@ -278,6 +278,21 @@ pthread_t thread_start(void *(*body)(void *), void *arg)
 	return thread;
 }
 
+/* Does thread @tid of this process sleep? */
+bool thread_sleeps(pid_t tid)
+{
+	char path[64], state = '?';
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	WANT(fscanf(file, "%*d %*s %c", &state) == 1);
+	fclose(file);
+	return state == 'S';
+}
+
 /*
  * Makes this thread, and those that it starts later, run on CPU 0, ahead of all threads that have
  * no real-time priority, such as kworkers.

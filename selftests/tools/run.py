@@ -355,6 +355,17 @@ def one_supervisor(folder):
     assert done.stdout == "seccomp 2\n" and "already under a supervisor" in done.stderr, done
 
 
+def children_before(_):
+    """supervisor: does not wait for children that its process had before"""
+    with subprocess.Popen(["sh", "-c", 'sleep 1000 & echo $!; exec "$0" "$@"', *SECCOMP, "true"],
+                          stdout=subprocess.PIPE, text=True) as shell:
+        sleeper = int(shell.stdout.readline())
+        try:
+            assert shell.wait(20) == 0
+        finally:
+            os.kill(sleeper, signal.SIGKILL)
+
+
 def rules_of_supervisor(folder):
     """supervisor: inside a program with the preload library, only its own rules apply"""
     look = "sh", "-c", "echo $LD_PRELOAD"
@@ -394,8 +405,8 @@ def many_groups(folder):
 CASES = [no_rules, first_match, prefixes, by_process, bad_rules, too_many_rules,
          rules_are_passed_on, means_by_kind, means_by_path, oddities, status_of_supervised,
          signals_of_supervised, alarm_of_supervised, mask_of_supervised, what_is_left_behind,
-         output_ends, supervised_answers, supervised_go, privileges, one_supervisor, rules_of_supervisor,
-         odd_library, prints_tcp, many_groups]
+         output_ends, supervised_answers, supervised_go, privileges, one_supervisor,
+         children_before, rules_of_supervisor, odd_library, prints_tcp, many_groups]
 
 
 if __name__ == "__main__":

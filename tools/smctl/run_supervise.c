@@ -140,7 +140,10 @@ static bool handle_signal(struct supervised *it, int signals)
 	return true;
 }
 
-/* Answers calls and handles signals until no child is left. */
+/*
+ * Answers calls and handles signals until the program has ended and the listener reports that no
+ * process with the filter is left. If @listener is -1, waits for the program only.
+ */
 static void serve(struct supervised *it, int listener, int signals, const struct rules *rules)
 {
 	struct pollfd on[] = {
@@ -148,7 +151,7 @@ static void serve(struct supervised *it, int listener, int signals, const struct
 		{ .fd = listener, .events = POLLIN },
 	};
 
-	for (;;) {
+	while (!it->ended || on[1].fd >= 0) {
 		if (poll(on, ARRAY_SIZE(on), -1) < 0 && errno != EINTR)
 			return;
 		if (on[1].revents & POLLIN)

@@ -27,6 +27,7 @@
 	AFR_REASON(11, MIGRATION, "the listener shares its port (SO_REUSEPORT), and sysctl net.ipv4.tcp_migrate_req or a BPF program may pass a connection to a listener of a TCP program: unset the sysctl, or detach the program") \
 	AFR_REASON(12, SOCKET_OPTION, "the program, or a rule of smctl run, has denied RDMA for this socket (AFRDMA_RDMA_NEVER)") \
 	AFR_REASON(13, CALL_RUNNING, "a call on the former connection of this socket had not returned yet: close the socket and use a new one") \
+	AFR_REASON(14, SHUT_BEFORE, "the program had called shutdown() before connect() or listen(), and with TCP this stays in force for later connections: close the socket and use a new one") \
 	/* why a framed connection is not on RDMA */ \
 	AFR_REASON(20, NOT_YET, "not on RDMA yet: the connection has transferred neither upgrade_bytes nor upgrade_msgs; lower these sysctls to move it earlier") \
 	AFR_REASON(21, UPGRADE_OFF, "RDMA is disabled: sysctl net.afrdma.upgrade is 0; set it to 1") \
