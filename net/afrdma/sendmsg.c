@@ -223,11 +223,11 @@ static int send_unconnected(struct sock *sk, struct msghdr *msg)
 		goto out;
 	ret = send_fallback(sk, msg);
 	lock_sock(tcp_sk);
-	if (afr_conn_tx_mode(conn) != AFR_MODE_FALLBACK) {
+	if (afr_conn_tx_mode(conn) == AFR_MODE_UNDECIDED) {
 		/* another thread has called connect() since */
-	} else if ((1 << tcp_sk->sk_state) & (TCPF_CLOSE | TCPF_LISTEN)) {
+	} else if (conn->tcp->state == SS_UNCONNECTED) {
 		afr_fallback_set_modes(conn, AFR_MODE_NONE);
-	} else {
+	} else {	/* it may have ended already: what TCP has received stays readable */
 		afr_fallback_set(conn, AFR_REASON_OPTION_NO_ROOM);
 		WRITE_ONCE(sk->sk_state, TCP_ESTABLISHED);
 	}

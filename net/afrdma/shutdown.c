@@ -87,8 +87,12 @@ static bool is_for_tcp(const struct afr_conn *conn)
 /* Has the connection ended, so that shutdown() fails as on a TCP socket in state CLOSE? */
 static bool is_closed(struct afr_conn *conn)
 {
-	return afr_conn_aborted(conn) ||
-	       (afr_conn_negotiated(conn) && afr_close_tcp_state(conn) == TCP_CLOSE);
+	if (afr_conn_aborted(conn))
+		return true;
+	if (afr_conn_negotiated(conn))
+		return afr_close_tcp_state(conn) == TCP_CLOSE;
+	return test_bit(AFR_F_STARTED, &conn->flags) &&
+	       inet_sk_state_load(conn->tcp->sk) == TCP_CLOSE;
 }
 
 /* Makes the peer see a shutdown() that set_shut() has applied to the program's calls. */

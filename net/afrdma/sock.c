@@ -397,7 +397,6 @@ static void offer(struct sock *sk, enum afr_reason reason)
 		reason = AFR_REASON_CALL_RUNNING;
 	if (!reason && tcp_sk->sk_shutdown)
 		reason = AFR_REASON_SHUT_BEFORE;
-	WRITE_ONCE(sk->sk_shutdown, tcp_sk->sk_shutdown);	/* see SHUT_BEFORE */
 	if (afr_handshake_arm(&as->offer, tcp_sk, reason))
 		afr_fallback_set(conn, reason ?: AFR_REASON_NO_NETFILTER);
 }
@@ -494,8 +493,10 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 	 */
 	if (err == -ECONNABORTED || (err && err != -EINPROGRESS && afr_conn_aborted(conn)))
 		err = failed ?: sock_error(sk) ?: err;
-	if (unspec)
+	if (unspec) {
+		WRITE_ONCE(afr_sk(sk)->disconnected, true);	/* settled() may have cleared it */
 		afr_tcp_sock_take_error(conn, sk);	/* ECONNRESET of tcp_disconnect() */
+	}
 	release_sock(conn->tcp->sk);
 	if (!unspec && !err)
 		sock->state = SS_CONNECTED;
