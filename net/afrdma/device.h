@@ -32,7 +32,7 @@ void afr_device_info(const struct afr_device *dev, struct afr_device_info *info)
 u32 afr_device_ring_max(void);
 int afr_device_for_each(int (*fn)(const struct afr_device_info *info, void *arg), void *arg);
 
-/* Upcalls to the link layer. Process context. */
+/* Upcalls to link.c. Process context. */
 struct afr_device_ops {
 	/*
 	 * The device is being removed or has failed (@port_num is 0), or its port @port_num went

@@ -168,9 +168,9 @@ static enum afr_reason open_qp(struct afr_link *link)
  * @link: link on which nothing is posted any more
  *
  * If the link ever came up, it is drained: afterwards no write of the peer lands and no request
- * completes any more (PM3). Otherwise it is not drained: the peer has no keys for the queue pair,
- * so it is enough to destroy that; and a drain might not end, as rxe never flushes a queue pair
- * that it could not set up for lack of memory.
+ * completes any more (PM3). Otherwise it is not drained: the peer has no keys yet, so destroying
+ * the queue pair is enough; and a drain might not end, as rxe never flushes a queue pair that it
+ * could not set up for lack of memory.
  *
  * Context: link worker; waits for the device, not for the peer.
  */

@@ -445,13 +445,14 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 	WRITE_ONCE(afr_sk(sk)->disconnected, unspec);
 	/*
 	 * Report the error of an earlier connect() that failed. In state SS_CONNECTING, call TCP
-	 * first, which resets the state to SS_UNCONNECTED; the error is reported after that.
+	 * first, which resets the state to SS_UNCONNECTED; the error is reported after that, but
+	 * connect(AF_UNSPEC) drops it.
 	 */
 	if (failed && READ_ONCE(conn->tcp->state) != SS_CONNECTING)
 		return failed;
 	afr_tcp_sock_graft(conn->tcp, sock);	/* again: sock->file exists now */
 	afr_tcp_settings_sync(sk);
-	/* a socket whose connection was started cannot connect again, even after its end */
+	/* once a connection was started, its socket cannot be disconnected, nor connect again */
 	if (unspec && test_bit(AFR_F_STARTED, &conn->flags))
 		return -EOPNOTSUPP;
 	if (!unspec && test_bit(AFR_F_STARTED, &conn->flags) &&

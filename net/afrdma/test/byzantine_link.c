@@ -99,7 +99,7 @@ static bool imm_credits(struct afr_link *link, struct ib_rdma_wr *wr)
 	return false;
 }
 
-/* Channel ids are allocated from 0, so one below 8 is probably in use. */
+/* Without "arg", makes DETACH for a random id from 0 to 7: such an id is probably in use. */
 static bool imm_detach(struct afr_link *link, struct ib_rdma_wr *wr)
 {
 	if (!is_channel(wr) || !afr_inject_due())

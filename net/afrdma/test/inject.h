@@ -23,7 +23,10 @@ struct afr_injection {
 	u8 cm;			/* size of the private data of rdma_cm that it changes or omits */
 	/* frame types, or AFR_BYZANTINE_HELLO; @type 0: all frames, but not HELLO */
 	u8 type, type2;
-	/* of the changed field; @size 0: spoil() inverts any bit, and with @cm nothing is sent */
+	/*
+	 * of the changed field; @size 0: spoil() inverts one bit at a random place, and with @cm
+	 * the message itself is not sent
+	 */
 	u8 offset, size;
 };
 
