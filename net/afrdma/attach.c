@@ -291,7 +291,7 @@ u64 afr_attach_close_epoch(struct afr_conn *conn, bool resume)
 	return received;
 }
 
-/* Upcall of the link group: passes the result of the join to the worker. */
+/* Upcall of group.c: passes the result of the join to the worker. */
 static void joined(struct afr_join *join, struct afr_link *link, enum afr_reason reason)
 {
 	struct afr_conn *conn = container_of(join, struct afr_conn, attach.join);

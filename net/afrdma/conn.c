@@ -551,8 +551,8 @@ void afr_conn_urgent(struct afr_conn *conn)
  * afr_conn_decided() - notify the AF_RDMA socket of the peer's HELLO
  * @conn: connection
  *
- * This wakes all sleeping calls. It wakes pollers only in the cases that sk_decided() lists:
- * otherwise they wait for bytes or the end of the stream, which HELLO does not bring.
+ * This wakes all sleeping calls. It wakes pollers only in the cases that sk_decided() lists: what
+ * other pollers wait for, such as bytes or space in a full send ring, does not come with HELLO.
  *
  * Context: any but hard irq.
  */

@@ -75,7 +75,7 @@ enum afr_conn_flag {
 	AFR_F_STARTED,		/* afr_conn_start() was called: sequence state and rings exist */
 	AFR_F_ACTIVE,		/* the worker may run; cleared by afr_conn_finish() */
 	AFR_F_PUSH_AGAIN,	/* the holder of out.mutex has to send frames once more */
-	AFR_F_JOINED,		/* the link group answered, see attach.link and .link_reason */
+	AFR_F_JOINED,		/* the join was answered, see attach.link and .link_reason */
 	AFR_F_REFUSED,		/* client: the server refused ATTACH, see attach.link_reason */
 	AFR_F_LINK_DOWN,	/* down() of the channel was called */
 	AFR_F_PEER_DETACHED,	/* the peer's DETACH was polled, or is not waited for any longer */
@@ -259,7 +259,7 @@ struct afr_conn_in {
 /*
  * The attach to a link. Only the worker writes the members, unless noted; other threads read them
  * under tx.lock, and @state without a lock, too. Exceptions:
- * - The link group calls joined(), which sets @link and @link_reason, and then AFR_F_JOINED.
+ * - group.c calls joined(), which sets @link and @link_reason, and then AFR_F_JOINED.
  * - group.c protects @join, and ring_quota.c protects @quota.
  * - The holder of out.mutex sets @frame_end and @frame_step when it builds ATTACH or ATTACHED, and
  *   may advance @frame_step later. The worker may advance @frame_step, too, and resets it for a

@@ -96,7 +96,7 @@ static struct sock *listener_syn_recv(const struct sock *sk, struct sk_buff *skb
 	struct afr_listen_override *override = ops_find(ops);
 	struct sock *child;
 
-	/* if the override was removed after TCP read icsk_af_ops, ops is TCP's table already */
+	/* ops_find() also finds TCP's own table, which is back if the override was just removed */
 	if (override)
 		ops = override->orig;
 	child = ops->syn_recv_sock(sk, skb, req, dst, req_unhash, own_req AFR_CHILD_INIT_ARG);

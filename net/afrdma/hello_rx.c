@@ -258,7 +258,7 @@ void afr_hello_rx_step(struct afr_conn *conn)
 {
 	u8 buf[sizeof(struct afr_wire_hello)];
 	struct kvec vec = { buf, sizeof(buf) };
-	/* sampled first: an end that is seen later may follow bytes that were not copied */
+	/* sampled before the peek: an end seen only after it may follow bytes it did not copy */
 	bool ended = afr_tcp_sock_ended(conn);
 	struct afr_hello hello;
 	int seen, err = 0;

@@ -429,7 +429,7 @@ bool afr_link_active(const struct afr_link *link)
 }
 
 /**
- * afr_link_is_up() - may channels join?
+ * afr_link_is_up() - is the link up?
  * @link: link
  *
  * Context: any; without link->lock the answer may be outdated.

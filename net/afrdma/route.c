@@ -213,7 +213,7 @@ enum afr_reason afr_route_denied(struct afr_conn *conn)
 void afr_route_invalidate(struct afr_conn *conn)
 {
 	WRITE_ONCE(conn->route.known, false);
-	smp_mb__before_atomic();	/* the new setting is visible to the worker */
+	smp_mb__before_atomic();	/* the worker sees @known, and what the program has set */
 	afr_conn_schedule(conn);
 }
 

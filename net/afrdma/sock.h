@@ -73,7 +73,10 @@ static inline void afr_sock_end_call(struct afr_sock *as)
 	atomic_dec(&as->tcp_calls);
 }
 
-/* Makes SO_ACCEPTCONN, which is read from sk_state, true of the TCP socket. @sk's is locked. */
+/*
+ * Makes the sk_state of @sk, from which SO_ACCEPTCONN is read, tell whether its TCP socket listens.
+ * The TCP socket is locked.
+ */
 static inline void afr_sock_update_listening(struct sock *sk)
 {
 	if (afr_tcp(sk)->sk->sk_state == TCP_LISTEN)

@@ -314,7 +314,7 @@ static void set_late(struct sock *sk)
 {
 	struct afr_sock *as = afr_sk(sk);
 
-	smp_wmb();	/* the value is visible before as->late */
+	smp_wmb();	/* what the caller has stored is visible before as->late */
 	WRITE_ONCE(as->late, true);
 	/* as->late is visible before the mode is read: afr_sock_begin_call() has a barrier */
 	if (!afr_sock_begin_call(as, afr_conn_rx_mode))

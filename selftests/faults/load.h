@@ -37,7 +37,8 @@ struct conn {
 	struct header head;
 	size_t head_done;
 	struct dir tx, rx;
-	int err;		/* errno of the first failure, see failed() */
+	/* errno of the first failure; but a later one replaces EPIPE, see failed() */
+	int err;
 };
 
 struct load_options {

@@ -71,7 +71,7 @@ static void set_nth(int fd, int nth)
 	char text[16];
 	int len = snprintf(text, sizeof(text), "%d", nth);
 
-	/* A fault that is still armed may fail the kernel's copy of this text: write it again. */
+	/* A fault that is still armed may make this pwrite() itself fail: call it again. */
 	while (pwrite(fd, text, len, 0) != len)
 		if (errno != EFAULT && errno != ENOMEM)
 			fail("fail-nth: %s", strerror(errno));

@@ -32,7 +32,7 @@ static void recv_stream(void)
 	path_check(fd, 0, length());
 }
 
-/* The receiver reads to the end of the stream, and only then checks the length. */
+/* Sends a stream and ends it; the receiver reads to the end, and only then checks the length. */
 static void send_stream_and_end(void)
 {
 	struct flow out = flow_out(0);
