@@ -159,8 +159,8 @@ void afr_close_tcp_eof(struct afr_conn *conn, int err)
 
 /**
  * afr_close_blocked_sender() - abort if TCP has failed but the sender would never notice it
- * @conn: connection; nothing happens unless the receive ring cannot take the rest of a DATA frame
- *	from TCP
+ * @conn: connection; the call has an effect only if the receive ring cannot take the rest of a
+ *	DATA frame from TCP
  *
  * The worker notices an error of TCP, such as a reset, only after it has read all frames that
  * arrived before. It cannot read them while the receive ring gets no page and the program does not

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Information about connections, for netlink dumps (smctl), AFRDMA_INFO, HELLO and attaches. */
+/*
+ * Information about connections: for netlink dumps (smctl) and AFRDMA_INFO; also the addresses that
+ * hello_rx.c stores when the peer's HELLO arrives, and the path MTU for an attach.
+ */
 #ifndef AFR_CONN_INFO_H
 #define AFR_CONN_INFO_H
 

@@ -147,7 +147,10 @@ static void report_failed(struct afr_link *link)
 	link->ops->settled(link, link->reason);
 }
 
-/* Starts link->timer for the connect timeout or, at the active end, an earlier next attempt. */
+/*
+ * Starts link->timer for the connect timeout or, at the active end, for the next attempt if that
+ * comes first.
+ */
 static void connect_timer(struct afr_link *link)
 {
 	unsigned long next = link->cm.end;
@@ -481,8 +484,8 @@ bool afr_link_was_up(const struct afr_link *link)
  * @link: link, dead
  *
  * On such a path one end gets no acknowledgments, and the other end sees that its peer left the
- * link. The link counts only if it had channels when it was lost, as the peer may close an idle
- * link.
+ * link. If the link had no channels when it was lost, the result is false: the peer may only have
+ * closed it because it was idle.
  *
  * Context: the dead() upcall.
  * Return: true if it was lost in one of these ways, soon after it came up, with little data

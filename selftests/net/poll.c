@@ -203,8 +203,8 @@ static void run_situation(const struct situation *s, bool watcher)
 }
 
 /*
- * Variant cold runs each situation on TCP, to test the table, and then on AF_RDMA. Variant tcp
- * runs each on TCP only.
+ * Variant cold runs each situation on TCP, to check the masks of situations[], and then on AF_RDMA.
+ * Variant tcp runs each on TCP only.
  */
 static void masks(bool watcher)
 {

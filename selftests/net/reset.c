@@ -294,7 +294,7 @@ static void sends_before_shutdown(void)
 	WANT_EQ(get_int(fd, SOL_SOCKET, SO_ERROR), 0);
 }
 
-/* ---- a reset during an attach that pacing of TCP delays ---- */
+/* ---- a reset during an attach, while pacing keeps a frame of the attach in TCP ---- */
 
 #define OTHERS	4
 

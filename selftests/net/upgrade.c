@@ -253,7 +253,7 @@ static size_t ending(unsigned int i)
 }
 
 /*
- * How many connections a row opens and ends, without that of keep_link(). The row
+ * How many connections a row opens and ends, not counting the one that keep_link() opens. The row
  * upgrade_half_close opens a quarter of this number. Since ending() is random, a connection ends
  * before, during or after its upgrade.
  */

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Run by selftests/lab/run: the programs of rows.sh between the two guests, each row on TCP, on
-# AF_SMC and on AF_RDMA. Guest a runs the server, b the client; b writes the table.
+# Run by selftests/lab/run in both guests: runs the programs of rows.sh between the two, each row
+# on TCP, on AF_SMC and on AF_RDMA. Guest a runs the server, b the client; b writes the table.
 #
 #	run.sh [--on "tcp rdma"] [ROW...]	the names are in rows.sh; default: all
 #
