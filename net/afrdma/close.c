@@ -223,9 +223,9 @@ static void new_orphan(struct afr_conn *conn)
 
 /*
  * Called when the orphan timer has expired. If the orphan has delivered anything since the timer
- * was started, the peer is only slow: restarts the timer and returns true, unless
- * orphan_delivered() has set the last time limit. TCP likewise keeps an orphan while the peer
- * acknowledges (RFC 9293, 3.8.6.1).
+ * was started, the peer is only slow: restarts the timer and returns true. Returns false if the
+ * orphan has delivered nothing, and always after orphan_delivered(), whose time limit is final.
+ * TCP likewise keeps an orphan while the peer acknowledges (RFC 9293, 3.8.6.1).
  */
 static bool renew_orphan_timer(struct afr_conn *conn)
 {

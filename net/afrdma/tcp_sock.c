@@ -93,15 +93,16 @@ void afr_tcp_sock_take_error(struct afr_conn *conn, struct sock *sk)
 }
 
 /**
- * afr_tcp_sock_return_error() - store an error in the TCP socket again
+ * afr_tcp_sock_return_error() - store an error that TCP has returned, for a later call
  * @conn: connection
  * @sk: its AF_RDMA socket
  * @err: result of a send or receive on the TCP socket, in a call that succeeds nevertheless because
  *	it has copied bytes before
  *
- * TCP has cleared the error when it returned it. It has to be there for the next call, or for the
- * connection worker. Stores only the errors that are listed below, and none if the connection was
- * aborted, as the abort is reported in any case.
+ * TCP has cleared the error when it returned it, but the next call or the connection worker has to
+ * find it. So it is stored in the TCP socket again. If the receive direction is in fallback mode,
+ * it is moved from there to the AF_RDMA socket. Stores only the errors that are listed below, and
+ * none if the connection was aborted, as the abort is reported in any case.
  *
  * Context: Process.
  */

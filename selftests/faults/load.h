@@ -57,7 +57,10 @@ extern struct conn *conns[SLOTS];
 /* The command "end" was read: begin no connections, and end those that have no --limit. */
 extern bool ending;
 extern int begun;		/* connections begun so far */
-/* Protects conns, sums, and in a conn that has started: threads, err, offsets and pauses. */
+/*
+ * Protects conns, the sums of load_sum.c, and in each connection: threads, err, and once it has
+ * started, the offsets and pauses of both directions.
+ */
 extern pthread_mutex_t lock;
 
 /* ---- statistics (load_sum.c) ---- */
