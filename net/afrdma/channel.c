@@ -102,7 +102,8 @@ static bool down_runs(struct afr_link *link, const struct afr_channel *channel)
  * attach, or the id was never sent to the peer (PE5). When half of all ids are retired, the link
  * is taken down.
  *
- * After return, no upcall runs or will be made, except for a down() that called this function.
+ * After return, no upcall runs or will be made. Exception: if a down() has called this function,
+ * that down() still runs, and put() follows it.
  *
  * Context: process; sleeps for a grace period.
  */

@@ -488,8 +488,9 @@ void afr_conn_finish(struct afr_conn *conn)
 		afr_netns_uncharge_orphan(&conn->an->orphans_done, sock_i_uid(conn->tcp->sk));
 	set_bit(AFR_F_FINISHED, &conn->flags);
 	/*
-	 * Set the flag before this run calls afr_conn_rings_uncharge(), the worker's last count of
-	 * the charged pages; pairs with afr_conn_rings_freed(), which counts them from then on.
+	 * Set the flag before this run calls afr_conn_rings_uncharge() for the last time. A call
+	 * of the program that frees pages too late for that finds the flag set in
+	 * afr_conn_rings_freed(), and uncharges them itself. Pairs with the barrier there.
 	 */
 	smp_mb__after_atomic();
 	afr_conn_put(conn);

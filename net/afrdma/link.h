@@ -88,7 +88,7 @@ struct afr_link_info {
 	u32	qpn, peer_qpn;
 	u32	mtu;		/* path MTU in bytes, 0 until the link is up */
 	u32	users;		/* channels */
-	u32	credits;	/* messages that the peer has receives for */
+	u32	credits;	/* unused receive credits, 0 unless the link is up */
 	u64	tx_bytes, rx_bytes, tx_writes, rx_writes;
 	struct sockaddr_storage	local, remote;
 };

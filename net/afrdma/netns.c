@@ -269,9 +269,11 @@ bool afr_netns_charge_orphan(struct afr_net *an, atomic_t *count, kuid_t uid)
 }
 
 /**
- * afr_netns_uncharge_orphan() - uncount a closed connection that is gone or changes its counter
+ * afr_netns_uncharge_orphan() - undo afr_netns_charge_orphan()
  * @count: as given to afr_netns_charge_orphan()
  * @uid: the same
+ *
+ * Called when the closed connection has ended, or before it is charged to the other counter.
  *
  * Context: any.
  */

@@ -328,7 +328,7 @@ static void settled(struct afr_handshake *offer, struct sock *tcp_sk, enum afr_r
 
 	if (tcp_sk->sk_state != TCP_ESTABLISHED) {
 		set_modes(conn, AFR_MODE_NONE, AFR_MODE_NONE);
-		/* shutdown() in SYN-SENT leaves SS_UNCONNECTED; an error of the handshake does not */
+		/* only a shutdown() that cancels connect() leaves SS_UNCONNECTED, no error does */
 		WRITE_ONCE(as->disconnected, conn->tcp->state == SS_UNCONNECTED);
 		if (!READ_ONCE(as->blocking_connect))
 			afr_tcp_sock_take_error(conn, sk);

@@ -52,11 +52,11 @@ static inline void afr_sock_count_call(struct afr_sock *as)
 }
 
 /*
- * Counts a call that is about to send or receive on the TCP socket, or to set an option there that
- * is unfit for frames, if the direction whose mode @mode returns is in fallback mode. Otherwise
- * returns false, and the call must not use the TCP socket; the mode may have changed since the
- * caller read it, because another thread has called connect(AF_UNSPEC). Such a call would interfere
- * with the frames of a new connection (I13).
+ * For a call that is about to send or receive on the TCP socket, or to set an option there that is
+ * unfit for frames. If the direction whose mode @mode returns is in fallback mode, counts the call
+ * and returns true. Otherwise returns false, and the call must not use the TCP socket: it would
+ * interfere with the frames of a new connection (I13). The result may be false even if the caller
+ * has just read fallback mode, as another thread may have called connect(AF_UNSPEC) since.
  */
 static inline bool afr_sock_begin_call(struct afr_sock *as,
 				       enum afr_mode (*mode)(const struct afr_conn *conn))

@@ -8,8 +8,8 @@
  * The other macros are the same without level and rule. A cell is "yes" (as TCP), "no", or a few
  * words. Rules:
  *
- * PASS		set on the TCP socket; of level SOL_SOCKET, on both sockets, except for the
- *		options SO_*_REUSEPORT_*BPF: only on the TCP socket
+ * PASS		set on the TCP socket, and if its level is SOL_SOCKET, on the AF_RDMA socket, too;
+ *		but the options SO_*_REUSEPORT_*BPF only on the TCP socket
  * STORE	kept by the AF_RDMA socket; set on the TCP socket, too, unless that is framed
  * LATE		kept by the AF_RDMA socket; set on the TCP socket only in fallback mode, as it
  *		changes what reads and writes do, including those of the module
@@ -19,9 +19,9 @@
  * OWN		getsockopt() returns the value of this family
  *
  * An option without a row is CORE if its level is SOL_SOCKET, else unknown: ENOPROTOOPT, but
- * EOPNOTSUPP from getsockopt() with a level other than those of TCP, IP and IPv6. Before
- * adding a row with PASS, check in TCP that the option does not change what the TCP socket's reads
- * return and its writes accept, and that getsockopt() does not write to user memory under the
+ * EOPNOTSUPP from getsockopt() with a level other than SOL_AFRDMA and those of TCP, IP and IPv6.
+ * Before adding a row with PASS, check in TCP that the option does not change what the TCP socket's
+ * reads return and its writes accept, and that getsockopt() does not write to user memory under the
  * socket lock. The rows option_hazards and option_hazards6 of selftests/net test all options but
  * those with REFUSE.
  */

@@ -148,7 +148,7 @@ static void sk_fallback(struct afr_conn *conn)
 	pass_zerocopy_key(conn);
 	afr_conn_set_tx_mode(conn, AFR_MODE_FALLBACK);
 	afr_conn_set_rx_mode(conn, AFR_MODE_FALLBACK);
-	smp_mb();	/* set the modes before reading sk_shutdown; pairs with afr_shutdown() */
+	smp_mb();	/* set the modes before reading sk_shutdown; pairs with set_shut() */
 	late = sk_shut(conn) & ~how;
 	if (late)
 		kernel_sock_shutdown(conn->tcp, late - 1);

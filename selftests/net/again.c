@@ -142,9 +142,9 @@ static void want_listening(int fd, int listens)
 }
 
 /*
- * A socket listens, stops listening, and connects in fallback mode. It does so twice:
- * connect(AF_UNSPEC) stops it first, and then shutdown(). At last it listens again, and accepts a
- * connection that is framed.
+ * A socket listens, stops listening, and connects in fallback mode. It does so twice: the first
+ * time connect(AF_UNSPEC) ends the listening, the second time shutdown() does. At last the socket
+ * listens again, and accepts a connection that is framed.
  */
 static void listen_again(void)
 {

@@ -5,10 +5,10 @@
 # For scripts that run the table of afr_test, or rogue. Besides functions, defines:
 #	afr_test, rogue		paths of the programs, which are built on the host
 #	slow_table, slow_rogue	options that set their time limits, by the kernel of this guest
+#	failures		0; run_part sets it to 1 if its program fails
+# Its function set_subset sets:
 #	subset, rogue_subset	slow_table or slow_rogue, and options that select rows
 #	with_table, with_rogue	yes or no: whether to run the table, and rogue
-#				(only set_subset sets these four)
-#	failures		0; run_part sets it to 1 if its program fails
 
 build="$AFR_SRC/build/net"
 afr_test="$build/afr_test" rogue="$build/rogue"

@@ -30,7 +30,7 @@
 MODULE_INFO(test, "Y");
 
 /*
- * Protects the variables of this file, except "flooding", and those of inject.c. Taken inside
+ * Protects the variables of inject.c, and those of this file except "flooding". Taken inside
  * link->lock and tx.lock.
  */
 static DEFINE_SPINLOCK(lock);
