@@ -55,7 +55,7 @@ void afr_link_queue_event(struct afr_link *link, enum afr_link_event event)
  * @link: link, referenced by the caller, or by the link group whose lock the caller holds
  *
  * Context: any.
- * Return: true; false would mean that no reference was left, which the condition on @link rules out.
+ * Return: true; false would mean that no reference was left, which the line on @link rules out.
  */
 bool afr_link_get(struct afr_link *link)
 {
