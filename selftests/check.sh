@@ -21,7 +21,7 @@
 #	N passed, N failed[, N skipped]
 # and the exit status is 0 only if nothing failed.
 set -uo pipefail
-unset MAKEFLAGS MFLAGS MAKELEVEL	# of "make -j": warnings of its jobserver count as failures
+unset MAKEFLAGS MFLAGS MAKELEVEL	# set by make -j; a jobserver warning would be a failure
 
 self=$(readlink -f "${BASH_SOURCE[0]}")
 src=$(dirname "$(dirname "$self")")

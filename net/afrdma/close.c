@@ -224,8 +224,9 @@ static void new_orphan(struct afr_conn *conn)
 /*
  * Called when the orphan timer has expired. If the orphan has delivered anything since the timer
  * was started, the peer is only slow: restarts the timer and returns true. Returns false if the
- * orphan has delivered nothing, and always after orphan_delivered(), whose time limit is final.
- * TCP likewise keeps an orphan while the peer acknowledges (RFC 9293, 3.8.6.1).
+ * orphan has delivered nothing, always if a limit has refused it (new_orphan()), and always after
+ * orphan_delivered(), whose time limit is final. TCP likewise keeps an orphan while the peer
+ * acknowledges (RFC 9293, 3.8.6.1).
  */
 static bool renew_orphan_timer(struct afr_conn *conn)
 {
@@ -388,8 +389,8 @@ static void shut_tcp(struct afr_conn *conn)
 }
 
 /*
- * Sends the pending frames; if TCP takes all of them, its FIN follows in the segment of the last
- * one.
+ * Sends the pending frames. If TCP takes all of them, also shuts down TCP, so that TCP's FIN is in
+ * the segment of the last frame.
  */
 static void push_and_shut_tcp(struct afr_conn *conn)
 {

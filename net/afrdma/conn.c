@@ -488,9 +488,9 @@ void afr_conn_finish(struct afr_conn *conn)
 		afr_netns_uncharge_orphan(&conn->an->orphans_done, sock_i_uid(conn->tcp->sk));
 	set_bit(AFR_F_FINISHED, &conn->flags);
 	/*
-	 * Set the flag before this run calls afr_conn_rings_uncharge() for the last time. A call
-	 * of the program that frees pages too late for that finds the flag set in
-	 * afr_conn_rings_freed(), and uncharges them itself. Pairs with the barrier there.
+	 * Set the flag before this run calls afr_conn_rings_uncharge() for the last time. If a
+	 * call of the program frees pages too late for that, its afr_conn_rings_freed() sees the
+	 * flag and uncharges them. Pairs with the barrier there.
 	 */
 	smp_mb__after_atomic();
 	afr_conn_put(conn);

@@ -390,8 +390,8 @@ static inline void afr_conn_worker_unlock(struct afr_conn *conn)
 }
 
 /*
- * Process context. Begins a wait to read, or until a mode is decided. The caller also has to end
- * the wait when afr_conn_must_run_inline() becomes true. After the wait, it has to call
+ * Process context. Called before a wait for bytes or for the decision of a mode. The caller also
+ * has to end the wait when afr_conn_must_run_inline() becomes true. After the wait, it has to call
  * afr_conn_wait_end().
  */
 static inline void afr_conn_wait_begin(struct afr_conn *conn)

@@ -290,8 +290,8 @@ static void note_attach(struct afr_conn *conn, const struct afr_frame *frame)
 
 /*
  * Moves the send direction to the link if possible: only at a frame boundary, when TCP has taken
- * every byte that was put into DATA frames. A pending URGENT is sent before, because the urgent
- * byte could overtake it on the link.
+ * every byte that was put into DATA frames. A pending URGENT is written to TCP first, so that the
+ * peer reads it before MOVE: its program can see the urgent byte on the link only after MOVE.
  */
 static void try_move(struct afr_conn *conn)
 {

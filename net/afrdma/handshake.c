@@ -263,8 +263,8 @@ static void offer_synack(struct sock *sk, const struct sk_buff *skb)
 }
 
 /*
- * Ends an offer: restores TCP's own table and the socket's own sk_state_change, and clears
- * sk_user_data.
+ * Ends an offer: removes the af_ops override, restores the socket's own sk_state_change, and
+ * clears sk_user_data.
  */
 static void offer_remove(struct afr_handshake *offer, struct sock *sk)
 {

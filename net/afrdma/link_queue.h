@@ -130,7 +130,8 @@ struct afr_link_pace {
 struct afr_link_keepalive {
 	struct timer_list tail;		/* posts tail probes, in case the last packet was lost */
 	u32 tail_posts;			/* sq.posts when @tail was started last */
-	unsigned int tail_probes;	/* tail probes tried by then after the last other post */
+	/* at that start: how many tail probes were tried since anything else was posted */
+	unsigned int tail_probes;
 	unsigned long idle_end;		/* jiffies: when to take down a link without channels */
 	unsigned int silent_checks;	/* in use: checks since the peer last showed activity */
 	u32 last_sq_tail;		/* sq.tail at the last check */

@@ -179,7 +179,8 @@ int afr_poll_set_rcvlowat(struct sock *sk, int val)
 	u8 rx;
 
 	WRITE_ONCE(sk->sk_rcvlowat, val ?: 1);
-	smp_mb();	/* whoever changes the mode, and then wakes sleepers, lets them see it */
+	/* reads the new mode, or the sleepers that are woken after its change see @val */
+	smp_mb();
 	rx = afr_conn_rx_mode(conn);
 	/* sleepers in poll() have to pass the new value to TCP, even if no bytes are there yet */
 	if (rx == AFR_MODE_FALLBACK)

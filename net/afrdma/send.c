@@ -54,8 +54,9 @@ static bool write_end(struct afr_conn *conn, u32 len, int flags)
 	}
 	if (len && done)
 		afr_rdma_tx_push_locked(conn);
+	/* afr_frame_tx_drain_early() may have found tx.busy set: the worker has to retry it */
 	if (test_bit(AFR_F_NO_EARLY_TX, &conn->flags))
-		afr_conn_schedule(conn);	/* afr_frame_tx_drain_early() waits for this call */
+		afr_conn_schedule(conn);
 	spin_unlock_bh(&conn->tx.lock);
 	return done;
 }

@@ -208,7 +208,7 @@ static int send_unconnected(struct sock *sk, struct msghdr *msg)
 		afr_tcp_sock_take_error(conn, sk);
 		return send_error(sk, msg->msg_flags);
 	}
-	afr_tcp_sock_graft(conn->tcp, sk->sk_socket);	/* again: its file exists now */
+	afr_tcp_sock_graft(conn->tcp, sk->sk_socket);	/* again: sk_socket->file exists now */
 	/* another thread's connect() must not make a framed connection until this has returned */
 	afr_sock_count_call(afr_sk(sk));
 	lock_sock(tcp_sk);

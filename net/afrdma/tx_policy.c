@@ -69,8 +69,8 @@ static bool is_small(const struct afr_conn *conn, u32 ready)
 /**
  * afr_tx_policy_note_more() - record whether a few unsent bytes may wait for more
  * @conn: connection, conn->tx.lock held
- * @more: true after a send with MSG_MORE, or with TCP_CORK set, whose last byte is not urgent;
- *	false after any other send, and from afr_send_uncork()
+ * @more: true after a send with MSG_MORE, or while TCP_CORK is set, if its last byte is not
+ *	urgent; false after any other send, and from afr_send_uncork()
  *
  * Context: any but hard irq.
  */

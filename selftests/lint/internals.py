@@ -81,10 +81,11 @@ def call_lists(text):
 
 
 def check_calls(code, text):
-    # The lines above that apply to the current line, as (n, words): such a line applies to lines
-    # that are indented by n or more. For a function, n is its indentation + 1, so that it applies
-    # only to the functions that it calls, and words are those of its body. For a line in brackets,
-    # n is its indentation, and words is None.
+    # Lines above that say how the function of the current line is reached, as (n, words). Each
+    # holds for lines that are indented by n or more. A line with a function says that it calls the
+    # functions below it that are indented further: n is its indentation + 1, words are those of
+    # its body. A line in brackets explains the functions at its own indentation as well: n is its
+    # indentation, words is None.
     above = []
     for number, indent, line in call_lists(text):
         if indent is None:

@@ -410,8 +410,9 @@ class UnmodifiedEnd:
             if complete or not row.injections:
                 break
             # No injection was made, for example because prepare() failed, or because this row's
-            # stream was complete before its connection got a link: a connection of the previous
-            # row may have ended the link late. Run the row again.
+            # stream was complete before its connection got a link: that can happen if a connection
+            # of the previous row has ended the shared link only after this row began. Run the row
+            # again.
         return why, note
 
     def attempt(self, role, row):

@@ -111,8 +111,8 @@ struct victim_report {
 	int state;		/* enum victim_state */
 	int read_now;		/* a victim with @sleepy waits for this before it reads */
 	/*
-	 * errno of open_conn() or recv(). If neither failed: errno of send(), but not with
-	 * @closes, and EPIPE only with @lingers. 0 = none of these errors.
+	 * errno of open_conn() or recv() or, if neither failed, of send(). No error of send() is
+	 * stored with @closes, and EPIPE of send() only with @lingers. 0 = nothing is stored.
 	 */
 	int err;
 	int err_again;		/* error that SO_ERROR reports after recv() has failed; 0 = none */

@@ -632,8 +632,8 @@ static void sockmap_client(void)
 /* ---- SO_SNDBUF and SO_RCVBUF ---- */
 
 /*
- * On a framed connection, SO_SNDBUF and SO_RCVBUF return twice the size of their ring. After
- * setsockopt(), they return twice the value set, as with TCP.
+ * On a framed connection, SO_SNDBUF and SO_RCVBUF return twice the size of their ring. An option
+ * that the program has set returns twice the value set, connected or not, as with TCP.
  */
 static void buffers_told(void)
 {

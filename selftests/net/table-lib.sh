@@ -4,7 +4,7 @@
 #
 # For scripts that run the table of afr_test, or rogue. Besides functions, defines:
 #	afr_test, rogue		paths of the programs, which are built on the host
-#	slow_table, slow_rogue	options that set their time limits, by the kernel of this guest
+#	slow_table, slow_rogue	options for their time limits, which depend on this guest's kernel
 #	failures		0; run_part sets it to 1 if its program fails
 # Its function set_subset sets:
 #	subset, rogue_subset	slow_table or slow_rogue, and options that select rows

@@ -246,7 +246,7 @@ static void many_move(void)
 
 /* ---- connections that end during the upgrade ---- */
 
-/* How many bytes the client sends on connection @i: random, 1 to 32 times upgrade_bytes(). */
+/* How many bytes the client sends on connection @i: random, from 1 to 32 * upgrade_bytes(). */
 static size_t ending(unsigned int i)
 {
 	return 1 + mix(run.seed + i) % (32 * upgrade_bytes());

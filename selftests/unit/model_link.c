@@ -352,8 +352,8 @@ bool step_drain(struct end *e, bool go)
 	if (mutation != MUT_B05)
 		self->up = false;
 	/*
-	 * Completions that are left here are polled after the epoch is closed, and do no harm:
-	 * those of writes are ignored, and the peer sends their bytes again.
+	 * Receive completions that are left here are polled after the epoch is closed, and do no
+	 * harm: those of the peer's writes are ignored, and the peer sends the bytes again.
 	 */
 	while (self->cq.count && mutation != MUT_B07 && !chance(30))
 		poll_one(e, link);

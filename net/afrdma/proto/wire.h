@@ -150,7 +150,7 @@ static_assert(sizeof(struct afr_wire_service) == 4, "SERVICE size");
  */
 #define AFR_CHANNEL_MAX		0xffef	/* largest channel id; the smallest is 0 */
 #define AFR_CHANNEL_ASK		0xfffd	/* an AFR_CHANNEL_CREDITS that requests one in return */
-#define AFR_CHANNEL_DETACH	0xfffe	/* low half: channel id; last message of its writer */
+#define AFR_CHANNEL_DETACH	0xfffe	/* low half: channel id; last message to that channel */
 #define AFR_CHANNEL_CREDITS	0xffff	/* low half: receives posted so far, modulo 2^16 */
 
 /* Body of the SEND that takes the place of the immediate on iWARP, which has none. */
