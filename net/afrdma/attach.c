@@ -204,8 +204,9 @@ void afr_attach_end(struct afr_conn *conn)
 /*
  * Registers both rings. This waits for earlier posts on the queue pair, and so for the peer;
  * meanwhile worker.mutex is released, so that other runs of the worker can read frames from TCP.
- * Those runs do not change the state of the attach: while it is AFR_JOINING or AFR_REQUESTED, only
- * link_work changes it, and the current run is the one of link_work.
+ * Those runs do not change the state of the attach, AFR_JOINING or AFR_REQUESTED: no frame changes
+ * it, and a run that finds the connection not detached leaves all steps to link_work, which is
+ * waiting here.
  */
 static int register_rings(struct afr_conn *conn)
 {
@@ -240,8 +241,9 @@ static int attach_begin(struct afr_conn *conn, struct afr_link *link)
 	afr_link_put(link);	/* a channel that has joined has its own reference */
 	if (err)
 		return err;
+	/* checked again: the link may bypass a newer tunnel, see bypasses() of route.c */
 	conn->attach.link_reason = afr_route_denied(conn);
-	if (conn->attach.link_reason)	/* the route may have changed since the link was made */
+	if (conn->attach.link_reason)
 		return -EPERM;
 	err = afr_conn_rings_pin(conn) ?: register_rings(conn);
 	if (err)

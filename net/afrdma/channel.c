@@ -140,9 +140,9 @@ void afr_channel_leave(struct afr_channel *channel)
 
 /*
  * Returns 0 if @channel may post a message now, or -ENOTCONN if the link is not up. Otherwise
- * queues the channel for kick(), behind the channels that wait already, and returns -EAGAIN. A
- * channel that has to post DETACH (@leaves) waits only behind other such channels, so that channels
- * which keep writing do not delay the release of its memory.
+ * returns -EAGAIN; if the channel is not queued for kick() yet, queues it behind the channels that
+ * are. A channel that has to post DETACH (@leaves) waits only behind other such channels, so that
+ * channels which keep writing do not delay the release of its connection's rings.
  */
 static int admit(struct afr_channel *channel, bool leaves)
 {
@@ -152,7 +152,7 @@ static int admit(struct afr_channel *channel, bool leaves)
 	if (link->state != AFR_LINK_UP)
 		return -ENOTCONN;
 	if (!list_empty(&channel->waiting)) {
-		/* the first DETACH moves the channel; when it asks again, it keeps its turn */
+		/* the first attempt to post DETACH moves the channel; a later one does not */
 		if (leaves && !channel->leaves)
 			list_move_tail(&channel->waiting, &link->sq.detach_waiters);
 		channel->leaves |= leaves;

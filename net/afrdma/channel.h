@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A channel is the membership of one connection in a link, and is embedded in the connection. When
- * the channel joins, the link allocates its id. Until the channel leaves, the connection posts
- * writes on it, which name the channel id of the peer.
+ * the channel joins the link, it gets an id, which no other channel of this end of the link has.
+ * The connection posts its writes on the channel. Each write names the id of the peer's channel.
  */
 #ifndef AFR_CHANNEL_H
 #define AFR_CHANNEL_H

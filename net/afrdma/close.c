@@ -124,8 +124,8 @@ static void do_abort(struct afr_conn *conn)
 /**
  * afr_close_tcp_eof() - handle the end of the TCP connection's incoming stream
  * @conn: connection
- * @err: 0 for TCP's FIN, or for an error that reads do not report because a sender has consumed
- *	it; else a negative error
+ * @err: 0 for TCP's FIN, or if a read has returned 0 because a sender has consumed TCP's error;
+ *	else a negative error
  *
  * Context: connection worker.
  */
@@ -137,15 +137,15 @@ void afr_close_tcp_eof(struct afr_conn *conn, int err)
 	complete = conn->rx.seq.visible == conn->rx.seq.fin;
 	spin_unlock_bh(&conn->rx.lock);
 	set_bit(AFR_F_TCP_EOF, &conn->flags);
-	/*
-	 * No abort, no matter how TCP ended, if the peer's whole stream has been received, and
-	 * either the peer has acknowledged FIN or the send direction is not framed.
-	 */
 	if (complete && afr_conn_tx_mode(conn) != AFR_MODE_FRAMED) {
 		if (err)	/* the worker's read has cleared TCP's error: restore it */
 			cmpxchg(&conn->tcp->sk->sk_err, 0, -err);
-		afr_conn_changed(conn);		/* wake pollers: poll() may report TCP errors */
+		afr_conn_changed(conn);		/* wake pollers: see reports_tcp() of poll.c */
 	}
+	/*
+	 * No abort, no matter how TCP ended: the peer's whole stream has been received, and either
+	 * the peer has acknowledged the local FIN, or the send direction is not framed.
+	 */
 	if (complete && (afr_send_done(conn) || afr_conn_tx_mode(conn) != AFR_MODE_FRAMED))
 		return;
 	if (err)
@@ -164,8 +164,9 @@ void afr_close_tcp_eof(struct afr_conn *conn, int err)
  *
  * The worker notices an error of TCP, such as a reset, only after it has read all frames that
  * arrived before. It cannot read them while the receive ring gets no page and the program does not
- * read. If the send direction is suspended or its window is closed as well, nothing is written to
- * TCP, so no write returns the error, and send() would sleep for ever.
+ * read. If the send direction is suspended too, or waits for the peer's cursor (afr_tx_blocked()),
+ * no DATA is written to TCP. Then perhaps no write returns the error, and send() would sleep for
+ * ever.
  *
  * Context: connection worker.
  */
@@ -291,10 +292,10 @@ static void finish(struct afr_conn *conn)
 }
 
 /*
- * Takes the steps of an orphan: counts it, and aborts the connection if it has received bytes that
- * no program will read (PE7), or when its time is over. But if the peer has acknowledged the local
- * TCP FIN by then (afr_close_one_way_done()), finishes the connection without a reset, as TCP does
- * at the end of FIN-WAIT-2.
+ * Takes the steps of an orphan. For how it is counted, see new_orphan() and orphan_delivered().
+ * Aborts the connection if it has received bytes that no program will read (PE7). When the orphan
+ * timer has expired and is not renewed, ends the connection: without a reset, as TCP does at the
+ * end of FIN-WAIT-2, if afr_close_one_way_done() is true, and by an abort otherwise.
  */
 static void run_orphan(struct afr_conn *conn)
 {
@@ -355,9 +356,9 @@ static bool both_complete(struct afr_conn *conn)
 /*
  * Shuts down TCP for writing, and resets it if it has dropped its FIN. tcp_send_fin() drops a FIN
  * for which it cannot allocate a packet and never retries, so the peer would wait for TCP's FIN
- * until its orphan timeout. Both streams are complete here, so the reset loses no byte of them; a
- * peer that has not received the last FINACK yet sees a reset (ECONNRESET) instead of an orderly
- * end.
+ * until its orphan timeout. Both streams are complete here, so the reset loses no byte of them. A
+ * peer that has not received FINACK from this end yet sees a reset (ECONNRESET) instead of an
+ * orderly end.
  *
  * In LAST-ACK, tcp_abort() sends no reset, so the peer waits all the same; but without tcp_abort()
  * the local TCP connection might stay for ever.

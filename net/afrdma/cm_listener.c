@@ -77,7 +77,7 @@ static enum afr_reason check_request(struct request *r)
 	return info.reason;
 }
 
-/* Accepts or rejects a connect request. */
+/* Rejects a connect request, or creates a link, whose worker then answers the request. */
 static void request_work(struct work_struct *work)
 {
 	struct request *r = container_of(work, struct request, work);
@@ -185,9 +185,9 @@ static struct rdma_cm_id *listen(struct afr_cm_listener *s, struct sockaddr *add
 
 /*
  * Creates the listeners for IPv4 and IPv6 on one port, which rdma_cm chooses. Returns -EADDRINUSE
- * if a TCP socket uses that port on IPv4 or IPv6 (siw and erdma bind a TCP socket to it): then the
- * caller should try again. Returns another error if there can be no listener for IPv4, and 0
- * otherwise: IPv6 is optional.
+ * if siw or erdma cannot bind a TCP socket to that port on IPv4 or IPv6, since another socket uses
+ * it: then the caller should try again. Returns another error if there can be no listener for
+ * IPv4, and 0 otherwise: IPv6 is optional.
  */
 static int try_listen(struct afr_cm_listener *s)
 {

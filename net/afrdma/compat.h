@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Differences between kernel versions. The rest of the module is written for 6.12, except for
- * splice_eof in sock.c, the uses of AFR_HAVE_CUSTOM_SOCKOPT, and what comments elsewhere say is
- * done for older kernels. The Makefile searches the headers of the kernel for differences and
- * defines AFR_HAVE_* accordingly. Macros that a kernel may lack are tested for by #ifndef below,
- * where AFR_HAVE_CUSTOM_SOCKOPT is defined, too.
+ * splice_eof in sock.c, the uses of AFR_HAVE_CUSTOM_SOCKOPT, and code whose comment says that it
+ * is for older kernels. The Makefile searches the headers of the kernel for differences and
+ * defines AFR_HAVE_* accordingly. For macros that a kernel may lack, an #ifndef below is enough;
+ * one such #ifndef decides the value of AFR_HAVE_CUSTOM_SOCKOPT.
  */
 #ifndef AFR_COMPAT_H
 #define AFR_COMPAT_H

@@ -119,7 +119,8 @@ static void timer_fired(struct timer_list *timer)
  * @sk: AF_RDMA socket
  * @ops: upcalls to @sk
  *
- * Everything that can fail is done here, before accept() takes a connection from the queue.
+ * Everything that can fail is done here: accept() calls this before it takes a connection from
+ * TCP's queue, so no error can lose that connection.
  *
  * Context: process.
  * Return: the connection with one reference, or NULL without memory.
@@ -490,7 +491,8 @@ void afr_conn_finish(struct afr_conn *conn)
 	/*
 	 * Set the flag before this run calls afr_conn_rings_uncharge() for the last time. If a
 	 * call of the program frees pages too late for that, its afr_conn_rings_freed() sees the
-	 * flag and uncharges them. Pairs with the barrier there.
+	 * flag and uncharges them. Pairs with the barrier there. A run in which the connection
+	 * falls back does not call afr_conn_rings_uncharge(): its rings were never pinned.
 	 */
 	smp_mb__after_atomic();
 	afr_conn_put(conn);

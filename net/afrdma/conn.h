@@ -5,9 +5,10 @@
  *
  * The connection worker handles incoming frames, timers, attach and moves, and the end of the
  * connection; worker.c describes it. Sends and receives of the program and completions of the link
- * run concurrently with it. Parts of struct afr_conn, and the lock or thread that protects each:
+ * run concurrently with it. Parts of struct afr_conn, and the lock or thread that protects each
+ * (the comments of their structs name exceptions):
  *
- *	worker	the mutex, work items and timers of the worker
+ *	worker	the mutex, work items and timers of the worker: see struct afr_conn_worker
  *	saved	the TCP socket's own callbacks and settings: see struct afr_conn_saved
  *	tx	send direction: tx.lock
  *	out	outgoing frames: out.mutex, held while frames are written to the TCP socket
@@ -19,8 +20,8 @@
  * "The worker" in this list means the current holder of worker.mutex.
  *
  * For the lock order see Documentation/networking/afrdma-internals.rst. Callbacks of the TCP socket
- * run under its lock, often in softirq. Those that tcp_sock.c installs only schedule the worker,
- * wake calls, and call the stock callbacks.
+ * may run under its lock and in softirq. Those that tcp_sock.c installs schedule the worker, wake
+ * calls, or call the stock callbacks.
  */
 #ifndef AFR_CONN_H
 #define AFR_CONN_H
@@ -48,8 +49,8 @@ struct sock;
 struct socket;
 
 /*
- * What one direction of the TCP connection carries. FALLBACK and FRAMED are final (I14), but a
- * fallback connection may be disconnected, see afr_conn_mode_may_change().
+ * What one direction of the TCP connection carries. FALLBACK and FRAMED are final (I14), except
+ * that FALLBACK may change back to NONE, see afr_conn_mode_may_change().
  */
 enum afr_mode {
 	AFR_MODE_NONE,		/* not connected */
@@ -83,13 +84,13 @@ enum afr_conn_flag {
 	AFR_F_ABORT,		/* the connection has to end with abort_reason */
 	AFR_F_ABORTED,		/* aborted: no frame is sent and no data posted any more */
 	AFR_F_ABORT_REPORTED,	/* the AF_RDMA socket has got the error of the abort */
-	AFR_F_TCP_SHUT,		/* TCP was shut down for writing */
+	AFR_F_TCP_SHUT,		/* the worker has shut down TCP for writing, or is about to */
 	AFR_F_TCP_EOF,		/* no more bytes are read from TCP */
 	AFR_F_FINISHED,		/* set by afr_conn_finish(): no further run of the worker begins */
 	AFR_F_ORPHAN,		/* the AF_RDMA socket was closed */
 	AFR_F_ORPHAN_SEEN,	/* the worker has handled the close */
 	AFR_F_ORPHAN_COUNTED,	/* counted in an->orphans, as one of orphans_max */
-	AFR_F_ORPHAN_DONE,	/* the peer has received all: counted in an->orphans_done instead */
+	AFR_F_ORPHAN_DONE,	/* counted in an->orphans_done instead, see orphan_delivered() */
 	/*
 	 * BLOCKED was requested. Cleared when a frame reports the peer's cursor, when an immediate
 	 * reports a new one, or if the direction is not blocked any more when BLOCKED is built.
@@ -97,15 +98,19 @@ enum afr_conn_flag {
 	AFR_F_BLOCKED_SENT,
 	/* the peer has left the current epoch, was never in it, or its ATTACH was refused */
 	AFR_F_PEER_LEFT,
-	AFR_F_UPGRADE,		/* client: an attach is wanted: enough data, or it was requested */
+	/* client: enough data was transferred for an attach, or an attach was requested */
+	AFR_F_UPGRADE,
 	AFR_F_RX_REFUSED,	/* both ways shut down: bytes from rx.refused_from on are refused */
-	/* shutdown(SHUT_WR) was called, or close() lingers with an unframed send direction */
+	/*
+	 * The program called shutdown() for the send direction, or close() lingers while that
+	 * direction is not framed.
+	 */
 	AFR_F_FIN_WANTED,
 	AFR_F_RDMA_DENIED,	/* an administrator denies RDMA to this connection */
 	AFR_F_RETRY_NOW,	/* the administrator or the program requests an attach now */
 	AFR_F_LEAVE_LINK,	/* leaving a link that stays up, to continue on TCP */
 	AFR_F_STALLED,		/* receive ring without space or page: reads schedule the worker */
-	AFR_F_RINGS_CHARGED,	/* unpinned rings may hold charged pages: afr_conn_rings_freed() */
+	AFR_F_RINGS_CHARGED,	/* pages of the unpinned rings may still be charged to the quota */
 	AFR_F_FLUSH,		/* send pending frames that wait to be piggybacked, too */
 	AFR_F_TCP_FULL,		/* a frame waits for sk_write_space */
 	/*
@@ -126,11 +131,11 @@ enum afr_conn_flag {
 	 * Set when the direction begins to fall back, and to abort an orphan that waits for HELLO.
 	 */
 	AFR_F_NO_EARLY_TX,
-	/* set while shut_tcp() shuts down TCP: TCP's state changes do not run the worker then */
+	/* set while shut_tcp() of close.c runs: on_state_change() does not make the worker run */
 	AFR_F_TCP_SHUTTING_DOWN,
-	AFR_F_END_REPORTED,	/* SIGIO was sent for the end of the stream */
+	AFR_F_END_REPORTED,	/* SIGIO, if enabled, was sent for the end of the peer's stream */
 	AFR_F_PASSIVE_CLOSE,	/* the peer's whole stream had come before this end sent FIN */
-	AFR_F_DEVICE_ADDED,	/* a device was added: a server sends SERVICE, a client retries */
+	AFR_F_DEVICE_ADDED,	/* an RDMA device was added on this host, see device_added() */
 };
 
 /* Steps of an attach (attach.c). Only the worker changes the state. */
@@ -170,9 +175,11 @@ static_assert(sizeof(struct afr_wire_hello) >= AFR_FRAME_HEAD_MAX, "afr_conn.out
 struct afr_conn_worker {
 	struct mutex		mutex;		/* held by the worker; guards the worker's data */
 	struct work_struct	work;		/* on queue afrdma or afrdma_fallback */
-	struct work_struct	link_work;	/* on queue afrdma_attached: may wait for devices */
+	/* on queue afrdma_attached: may wait for the device and the peer */
+	struct work_struct	link_work;
 	struct timer_list	timer;		/* expires at the earliest of @due, or before */
-	unsigned long		due[AFR_TIMERS];	/* jiffies, 0 = off; under @mutex */
+	/* jiffies, 0 = off; under @mutex, except in the caller of afr_conn_start() */
+	unsigned long		due[AFR_TIMERS];
 	atomic_t		readers;	/* calls that wait to read, or for a mode */
 };
 
@@ -190,25 +197,26 @@ struct afr_conn_saved {
 	u8			nonagle;
 };
 
-/* Send direction. Under @lock, unless noted; for the pages of @mem see ring_mem.h. */
+/* Send direction. Changed under @lock, unless noted; for @mem see ring_mem.h. */
 struct afr_conn_tx {
 	spinlock_t		lock;	/* protects this struct and posting; softirqs take it */
 	struct afr_tx		seq;
 	struct afr_ring_mem	mem;
 	bool			busy;	/* a sender is copying bytes behind seq.written */
-	/* most bytes of one RDMA write; like @msgs, set under lock_sock() of the AF_RDMA socket */
+	/* length limit of RDMA writes; like @msgs, set under lock_sock() of the AF_RDMA socket */
 	u32			piece;
 	bool			corked;	/* post no small write now: one is in flight */
 	bool			more;	/* MSG_MORE or TCP_CORK: a few bytes may wait for more */
 	unsigned long		more_end;	/* jiffies; from then on @more has no effect */
-	/* jiffies; with AFR_F_NO_MEMORY: when senders that wait for a page try again */
+	/* time (jiffies) to wake senders that wait for a page; valid with AFR_F_NO_MEMORY */
 	unsigned long		retry_at;
 	/* no write before this time (jiffies64) is latency-sensitive */
 	u64			bulk_end;
 	/* RDMA writes with data since data of the peer last landed; at most STREAM_WRITES */
 	u8			writes_since_rx;
 	u64			bytes[2];	/* by enum afr_where */
-	u32			msgs;	/* written under lock_sock() of the AF_RDMA socket */
+	/* number of sends; set under lock_sock() of the AF_RDMA socket */
+	u32			msgs;
 };
 
 /* Outgoing frames. Under @mutex, unless noted. */
@@ -216,7 +224,7 @@ struct afr_conn_out {
 	struct mutex		mutex;	/* protects this struct; only its holder writes frames */
 	/*
 	 * Bits of HELLO and of the control frames that wait to be written. No lock is needed to
-	 * set them. They are cleared under tx.lock, that of HELLO under @mutex.
+	 * set a bit. The bit of HELLO is cleared under @mutex, every other bit under tx.lock.
 	 */
 	unsigned long		pending;
 	/* HELLO, or a frame; the stream bytes of DATA stay in the send ring */
@@ -229,7 +237,7 @@ struct afr_conn_out {
 	bool			oob;	/* @data is an urgent byte to be sent unframed: MSG_OOB */
 };
 
-/* Receive direction. Under @lock; for the pages of @mem see ring_mem.h. */
+/* Receive direction. Changed under @lock; for @mem see ring_mem.h. */
 struct afr_conn_rx {
 	spinlock_t		lock;	/* protects this struct; inside tx.lock; softirqs take it */
 	struct afr_rx		seq;
@@ -245,7 +253,7 @@ struct afr_conn_rx {
 	 */
 	u64			urgent_skip;
 	bool			urgent_read;	/* recv(MSG_OOB) has read the byte at @urgent */
-	bool			credit_imm;	/* send cursors in immediates, not CREDIT (PC3) */
+	bool			credit_imm;	/* cursors go by immediate, not by CREDIT (PC3) */
 };
 
 /* Incoming frames. The worker only. */
@@ -262,19 +270,20 @@ struct afr_conn_in {
  * - group.c calls joined(), which sets @link and @link_reason, and then AFR_F_JOINED.
  * - group.c protects @join, and ring_quota.c protects @quota.
  * - The holder of out.mutex sets @frame_end and @frame_step when it builds ATTACH or ATTACHED, and
- *   may advance @frame_step later. The worker may advance @frame_step, too, and resets it for a
- *   new epoch; it does not take out.mutex for that.
+ *   may advance @frame_step later. The worker, without out.mutex, may advance @frame_step, too,
+ *   and resets @frame_step for a new epoch.
  */
 struct afr_conn_attach {
 	u8			state;		/* enum afr_attach_state */
-	u8			tries;		/* how far back_off() of attach.c has gone */
+	u8			tries;		/* step of the retry delay, see attach.c */
 	bool			counted;	/* against attaches_max */
 	bool			detach_due;	/* DETACH is to be posted; under tx.lock */
 	/* DETACH was posted, or leave_unanswered() has skipped it; under tx.lock */
 	bool			detach_posted;
 	/*
-	 * Data and cursors may be posted: from the frame ATTACHED, built by the server or received
-	 * by the client, until this end leaves or loses the link. Under tx.lock.
+	 * Data and cursors may be posted: the server has built, or the client has handled, an
+	 * ATTACHED that is no refusal, and this end has neither begun to leave the link, nor lost
+	 * it, nor read the peer's RESUME for the epoch. Under tx.lock.
 	 */
 	bool			may_post;
 	unsigned long		since;		/* when AFR_ATTACHED was reached (jiffies) */
@@ -295,7 +304,10 @@ struct afr_conn_attach {
 	u32			peer_rkey, peer_span;
 	u32			resume_epoch;	/* for RESUME */
 	u32			resume_reason;	/* for RESUME; under tx.lock */
-	/* reason in a RESUME of the peer that came before this end was detached, or 0 */
+	/*
+	 * Reason in the peer's RESUME until afr_fallback_left() runs, else 0. It is not stored if
+	 * this end is already detached, or if RESUME only reports that this end has left the link.
+	 */
 	u32			peer_left;
 	u64			move_start;	/* for MOVE; under tx.lock */
 	struct afr_frame	request;	/* server: the ATTACH to answer */
@@ -340,7 +352,7 @@ struct afr_conn {
 	u8			policy;		/* enum afrdma_rdma: the program's choice */
 	/* delivered() after the close of the socket, or when AFR_T_ORPHAN last expired */
 	u64			orphan_sum;
-	u32			moves;		/* path changes of the send direction */
+	u32			moves;		/* changes of the send path by MOVE or RESUME */
 
 	struct afr_conn_worker	worker;
 	struct afr_conn_saved	saved;

@@ -5,10 +5,13 @@
  * The limits on rings on TCP (ring_mem.c) refuse a page only to a ring that is not pinned and
  * already has AFR_RING_MEM_MIN bytes of pages. The producer (the sender or the worker) then frees
  * the empty pages of its ring. If the ring now has less than AFR_RING_MEM_MIN bytes of pages, or
- * was pinned meanwhile, the producer tries again. Otherwise it waits until bytes of the ring are
- * consumed, which frees more of its pages: the path consumes the bytes of the send ring, and the
- * program those of the receive ring. The sender is also woken when its ring is pinned, and the
- * worker also tries again after AFR_RING_MEM_LIMIT_MS, in case other rings have freed pages.
+ * pinning has allocated the refused page meanwhile, the producer tries again. Otherwise it waits
+ * until bytes of the ring are consumed, which frees more of its pages: the path consumes the bytes
+ * of the send ring, and the program those of the receive ring. The sender is also woken when its
+ * ring is pinned, and the worker also tries again after AFR_RING_MEM_LIMIT_MS, in case other rings
+ * have freed pages.
+ *
+ * In this file, "charged" and "uncharge" refer to the quotas of ring_quota.c.
  */
 #include "conn_rings.h"
 
@@ -32,7 +35,10 @@ static bool snd_starved(struct afr_conn *conn, bool *freed)
 	return starved;
 }
 
-/* Wakes a program that may be waiting for more bytes than the receive ring gets pages for. */
+/*
+ * The allocation of a page has failed. If the receive ring holds unread bytes, sets AFR_F_STALLED,
+ * so that the program does not wait for more bytes (afr_recvmsg_target()), and wakes the program.
+ */
 static void rcv_no_memory(struct afr_conn *conn)
 {
 	bool unread;
@@ -135,7 +141,7 @@ void afr_conn_rings_wake_sender(struct afr_conn *conn)
 		afr_conn_schedule_delayed(conn, early);
 		enough = false;
 	} else if (conn->tx.busy || !memory) {
-		enough = true;		/* a sender is just trying to get a page, or may try now */
+		enough = true;		/* a sender is active, or the delay is over: let it try */
 	} else {
 		afr_ring_mem_trim(&conn->tx.mem, conn->tx.seq.una, conn->tx.seq.written);
 		enough = !afr_ring_mem_starved(&conn->tx.mem, conn->tx.seq.written);
@@ -248,7 +254,7 @@ bool afr_conn_rings_snd_charged(const struct afr_conn *conn)
  * @conn: connection; no device writes to its receive ring or reads its send ring any more
  *
  * An idle connection keeps no page. If a sender is active, the empty pages of the send ring are
- * freed later, by the path or by afr_conn_rings_uncharge(). Each page that a ring keeps stays
+ * freed later, by the path or by afr_conn_rings_uncharge(). A charged page that a ring keeps stays
  * charged until it is freed.
  *
  * Context: connection worker.

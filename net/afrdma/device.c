@@ -58,7 +58,7 @@ struct afr_device *afr_device_get(struct ib_device *ibdev)
 
 /**
  * afr_device_put() - drop a reference on a device
- * @dev: device; the caller has freed everything that it created on it
+ * @dev: device; everything that the caller created on the device is freed
  *
  * Context: process.
  */
@@ -107,7 +107,7 @@ static bool any_iwarp(struct ib_device *ib)
 
 /*
  * Returns the size in bytes of the largest ring whose pages fit twice into a page list of the
- * device (R2): a power of two, or 0.
+ * device (R2): a power of two up to 1 GiB, or 0.
  */
 static u32 mirrored_ring_max(const struct ib_device_attr *attrs)
 {

@@ -53,10 +53,10 @@ enum afr_reason afr_fallback_attach_denied(struct afr_conn *conn)
 }
 
 /**
- * afr_fallback_note() - record how far an attach has come, or why it ended
+ * afr_fallback_note() - store the reason why a connection is not on RDMA, and trace it
  * @conn: connection
- * @step: last step reached
- * @reason: why not further; with AFR_REASON_PEER if the peer reported it
+ * @step: step of the attach that led to the reason, for the trace event
+ * @reason: AFR_REASON_NONE once attached; with AFR_REASON_PEER if the peer reported the reason
  *
  * Context: connection worker.
  */
@@ -156,7 +156,7 @@ void afr_fallback_set_modes(struct afr_conn *conn, enum afr_mode mode)
 }
 
 /**
- * afr_fallback_set() - make a connection fall back to TCP before it was started
+ * afr_fallback_set() - make a connection that was not started fall back to TCP
  * @conn: connection, not started
  * @reason: why
  *

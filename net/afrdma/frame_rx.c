@@ -32,7 +32,7 @@ static int on_data(struct afr_conn *conn, const struct afr_frame *frame)
 		afr_conn_abort(conn, AFR_REASON_ORPHAN_DATA);
 		return 0;
 	}
-	/* one-way: the peer obeys no window; the worker stops reading when the ring is full */
+	/* one-way, or about to be: the peer may exceed the window; reading stops at a full ring */
 	if (afr_conn_tx_mode(conn) != AFR_MODE_FRAMED) {
 		if (frame->offset != conn->rx.seq.visible)
 			return AFR_REASON_DATA_OFFSET;
@@ -138,8 +138,9 @@ static int on_frame(struct afr_conn *conn, const struct afr_frame *frame)
 
 /*
  * Reads the rest of a frame's header or, once the header is complete, of its fixed body, and no
- * byte more. Calls on_frame() when both are complete. Returns the bytes read, 0 at the end of the
- * TCP stream, or an error.
+ * byte more. When both are complete, calls on_frame(). If the parser refuses the frame, or
+ * on_frame() returns a reason, aborts the connection. Returns the bytes read, or 0 or an error of
+ * afr_tcp_sock_recv().
  */
 static int read_head(struct afr_conn *conn)
 {
@@ -271,7 +272,7 @@ static int read_data(struct afr_conn *conn)
  * before the error can still be read, as in TCP.
  *
  * Context: connection worker.
- * Return: true until the end of the TCP stream is reached or the abort is done.
+ * Return: true if so, until the end of the TCP stream is reached or the abort is done.
  */
 bool afr_frame_rx_drains(struct afr_conn *conn)
 {

@@ -26,9 +26,9 @@
 #define DATA_SEGMENTS	(DATA_MAX / PAGE_SIZE + 1)
 
 /*
- * The build_ functions, one per frame type, fill in a frame from the state of the connection, or
- * return false if the frame is no longer needed or must not be sent now. All run under
- * conn->tx.lock.
+ * Each build_ function, except build_pending(), is for one frame type. It fills in a frame from
+ * the state of the connection, or returns false if the frame is not needed or must not be sent
+ * now. All build_ functions run under conn->tx.lock.
  */
 static bool build_error(struct afr_conn *conn, struct afr_frame *frame)
 {
@@ -79,8 +79,8 @@ static void fill_attach(struct afr_conn *conn, struct afr_frame *frame)
 }
 
 /*
- * After the local FIN the peer may shut down TCP and could not answer an ATTACH: the frame stays
- * pending, and the worker withdraws it in afr_attach_withdraw().
+ * Builds no ATTACH once the send direction has ended: the peer may shut down TCP after it has read
+ * FIN, and then cannot answer. ATTACH stays pending until afr_attach_withdraw() drops it.
  */
 static bool build_attach(struct afr_conn *conn, struct afr_frame *frame)
 {
