@@ -127,7 +127,7 @@ static void attached_built(struct afr_conn *conn, const struct afr_frame *frame)
 	if (frame->attach.reason)
 		return;
 	spin_lock(&conn->rx.lock);
-	afr_conn_set_credit_imm(conn, true);	/* no CREDIT follows this frame (PC3) */
+	afr_conn_set_credit_imm(conn, true);	/* no CREDIT between this frame and RESUME (PC3) */
 	spin_unlock(&conn->rx.lock);
 	/* in AFR_LEAVING this end posts no data, but sends ATTACHED: the client waits for it */
 	afr_conn_set_may_post(conn, conn->attach.state == AFR_ATTACHED);
@@ -258,7 +258,8 @@ static bool build_pending(struct afr_conn *conn, struct afr_frame *frame)
  * afr_frame_tx_attach_step() - how far has ATTACH or ATTACHED of the current attach come?
  * @conn: connection
  *
- * Called with each frame, too, so that sequence numbers are compared before they can wrap.
+ * Besides detach_overdue(), next_frame() calls this before it builds a frame, so that TCP's
+ * sequence numbers are compared before they can wrap.
  *
  * Context: process.
  * Return: enum afr_frame_step.
@@ -301,7 +302,7 @@ static void try_move(struct afr_conn *conn)
 	conn->attach.move_start = afr_tx_move(&conn->tx.seq);
 	conn->moves++;
 	set_bit(AFR_FRAME_MOVE, &conn->out.pending);
-	/* the worker posts the bytes from S on, unless afr_send_kick() does so first */
+	/* the worker posts the bytes from S on, unless another thread has posted them before */
 	afr_conn_schedule(conn);
 	afr_netns_count(conn->an->net, AFR_STAT_MOVE_TX);
 	trace_afrdma_conn_move(conn->id, true, AFR_ON_LINK, conn->tx.seq.epoch,
@@ -445,7 +446,7 @@ static void data_taken(struct afr_conn *conn, u32 len)
 	spin_unlock_bh(&conn->tx.lock);
 	if (framed)
 		afr_netns_add(conn->an->net, AFR_STAT_TX_BYTES_TCP, len);
-	/* the worker uncharges the pages: the connection is not finished while TCP takes bytes */
+	/* the worker uncharges the pages; it is never stopped for good while TCP takes bytes */
 	if (charged)
 		afr_conn_schedule(conn);
 	afr_conn_rings_wake_sender(conn);
@@ -487,9 +488,9 @@ static int send_frame(struct afr_conn *conn)
 
 /*
  * Prepares the next early bytes, which a server's program wrote while the send direction was
- * undecided. As the direction falls back, they are sent without a frame header. An urgent byte is
- * sent by itself: TCP may take only a part of a longer write, and would mark the end of that part
- * as urgent. Only the TCP window limits early bytes. Returns false when none is left.
+ * undecided. As the direction falls back, they are sent without a frame header. The last urgent
+ * byte is sent by itself: TCP may take only a part of a longer write, and would mark the end of
+ * that part as urgent. Only the TCP window limits early bytes. Returns false when none is left.
  */
 static bool next_early(struct afr_conn *conn)
 {
@@ -577,13 +578,13 @@ static void push(struct afr_conn *conn)
 	if (ret == -EAGAIN)
 		set_bit(AFR_F_TCP_FULL, &conn->flags);
 	else if (test_and_clear_bit(AFR_F_TCP_FULL, &conn->flags))
-		afr_conn_schedule(conn);	/* AFR_T_PIGGYBACK was not set while TCP was full */
+		afr_conn_schedule(conn);	/* the worker may have to start AFR_T_PIGGYBACK */
 	spin_lock_bh(&conn->tx.lock);
 	afr_frame_tx_check_blocked(conn);
 	spin_unlock_bh(&conn->tx.lock);
 	if (!ret || ret == -EAGAIN || test_bit(AFR_F_ABORT, &conn->flags))
 		return;
-	/* another caller has consumed sk_err; or it was EPIPE, for which see errno_of() */
+	/* EPIPE: another caller has consumed sk_err, or sk_err was EPIPE itself, see errno_of() */
 	if (ret == -EPIPE)
 		ret = -ECONNRESET;
 	WRITE_ONCE(conn->err, -ret);
@@ -595,7 +596,8 @@ static void push(struct afr_conn *conn)
  * @conn: connection; nothing happens before the send direction is framed, nor after an abort
  *
  * Writes as many bytes as TCP takes without waiting; when TCP has space again, sk_write_space
- * schedules the worker to continue. If conn->out.mutex is taken, its holder sends the frames.
+ * schedules the worker to continue. If conn->out.mutex is taken, its holder sends the frames; if
+ * afr_frame_tx_idle() holds it, the worker does so soon.
  *
  * Context: process, conn->out.mutex not held.
  */

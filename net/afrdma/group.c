@@ -22,7 +22,7 @@
 #include "netns.h"
 #include "proto/wire.h"
 
-#define MEMBERS_MAX	32	/* most links of one group, whichever end connects them */
+#define MEMBERS_MAX	32	/* limit for the links of a group, whichever end connects them */
 #define LINKS_MAX	16u	/* the most that needs_more_links() demands for many connections */
 #define SHARERS		4	/* connections per posted receive of a link */
 #define BACKOFF_MAX	(64 * HZ)
@@ -82,10 +82,10 @@ static void remember(struct afr_group *g, unsigned long more)
 
 /*
  * A link may come up on a path that carries only small packets. Connections would make no progress
- * if such a link were lost, replaced at once and lost again, for ever. So after the first link that
- * is lost soon after it came up, the next one uses small packets (as in RFC 4821, 7.7). After the
- * second, no link is connected for a while, and after each further one for a longer while, up to a
- * limit. Only links that this end connected count.
+ * if such a link were lost, replaced at once and lost again, for ever. So after the first link
+ * that is lost soon after it came up, the next one uses small packets (as in RFC 4821, 7.7). After
+ * the second in a row, no link is connected for a while, and after each further one for a longer
+ * while, up to a limit. Only links that this end connected count.
  */
 static void note_link_loss(struct afr_group *g, const struct afr_link *link)
 {
@@ -216,8 +216,9 @@ static enum afr_reason reason_of(long err)
 
 /*
  * Fails the link that was accepted for an earlier request with the same link id. A peer that
- * received no answer repeats its request with that id, and does not know the link that was created
- * for the first request. So an ATTACH with the id must not use the earlier link.
+ * received no answer destroys its queue pair and repeats its request, with the same id and a new
+ * queue pair. So an ATTACH with the id must not use the earlier link, whose queue pair has lost
+ * its peer.
  */
 static void fail_duplicates(struct afr_group *g, u64 id)
 {
@@ -308,7 +309,7 @@ static bool needs_more_links(const struct afr_group *g)
 static void answer(struct afr_join *join, struct afr_link *link, enum afr_reason reason,
 		   struct delivery *d)
 {
-	/* joined() may free @join; until list_del(), delivery_runs() compares its address */
+	/* joined() may free @join; after that, delivery_runs() only compares its address */
 	join->joined(join, link, reason);
 	spin_lock(&joins_lock);
 	list_del(&d->entry);

@@ -101,8 +101,8 @@ void afr_group_table_listener_address(struct sockaddr_storage *to, const struct 
 
 /**
  * afr_group_table_update_peer() - update what a group knows about its peer
- * @peer: peer of the group; it has no secret, port, MTU and scopes yet if the group was created for
- *	an accepted link
+ * @peer: peer of the group; if the group was created for an accepted link, the secret, port, MTU
+ *	and, on RoCE, the scopes are missing until the first call
  * @news: what the connection of the latest join knows about the peer, with addresses from
  *	afr_group_table_key_address()
  *
@@ -121,7 +121,7 @@ void afr_group_table_update_peer(struct afr_peer *peer, const struct afr_peer *n
 		((const struct sockaddr_in6 *)&news->remote)->sin6_scope_id;
 }
 
-/* Compares without the scope: rdma_cm requests have none, and the instance identifies the host. */
+/* Ignores the scope: on RoCE, rdma_cm requests have none; and the instance identifies the host. */
 static bool same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
 	if (a->ss_family != b->ss_family)

@@ -106,7 +106,8 @@ static struct sock *listener_syn_recv(const struct sock *sk, struct sk_buff *skb
 	if (override)
 		WRITE_ONCE(inet_csk(child)->icsk_af_ops, override->orig);
 	if (saved_syn_has_consent(child)) {
-		WRITE_ONCE(child->sk_shutdown, 0);	/* inherited, and would cut its frames */
+		/* with the sk_shutdown of its listener, the child could not exchange frames */
+		WRITE_ONCE(child->sk_shutdown, 0);
 		__rcu_assign_sk_user_data_with_flags(child, &consent_mark, SK_USER_DATA_NOCOPY);
 	}
 	return child;
@@ -425,7 +426,10 @@ static bool server_decide(struct request_sock *req, enum afr_reason refusal, u32
 	if (sk_hashed(req_to_sk(req)) && req->saved_syn)
 		err = afr_syn_segment_saved_find(req->saved_syn, &opt);
 	if (!err) {
-		/* Once a SYN-ACK has the answer, the decision stays: the client may accept it. */
+		/*
+		 * A later @refusal does not replace DECISION_ANSWERED: the client may accept the
+		 * SYN-ACK that carried the answer.
+		 */
 		answered = decision_hash(req->rsk_listener, opt.nonce, DECISION_ANSWERED);
 		if (afr_syn_segment_saved_decision(req->saved_syn) != answered)
 			afr_syn_segment_saved_set_decision(req->saved_syn, !refusal ? answered :
@@ -516,9 +520,10 @@ void afr_handshake_unlisten(struct afr_listen_override *override, struct sock *s
 }
 
 /*
- * Returns why no SYN-ACK carried the answer to the offer in the saved SYN, as server_decide() has
- * stored it there; AFR_REASON_OPTION_NO_ROOM also if nothing was stored. AFR_REASON_NONE: the
- * answer was due in a SYN-ACK, and only a lack of memory can have kept it out.
+ * Returns why no SYN-ACK carried the answer, or AFR_REASON_NONE if the answer was due in a SYN-ACK
+ * (only a lack of memory can have kept the answer out of that SYN-ACK). server_decide() has stored
+ * the hash of this decision in the saved SYN. If it has stored nothing, returns
+ * AFR_REASON_OPTION_NO_ROOM.
  */
 static enum afr_reason saved_syn_reason(const struct sock *sk, u32 nonce)
 {

@@ -78,8 +78,8 @@ int __init afr_handshake_hook_init(void)
 /**
  * afr_handshake_hook_exit() - unregister the hooks of all namespaces
  *
- * Context: Module exit. All sockets of the family are gone, so that no socket uses a copy of
- * icsk_af_ops; packets may still be passing through the hooks.
+ * Context: Module exit, or a module load that fails. There is no socket of the family, so no
+ * socket uses a copy of icsk_af_ops; packets may still be passing through the hooks.
  */
 void afr_handshake_hook_exit(void)
 {

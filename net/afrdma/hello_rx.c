@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Receives HELLO. The first bytes of the peer decide whether the receive direction is framed or in
- * fallback mode. That direction also falls back if the peer ends its stream without sending a byte
- * or, on a server, if TCP fails before a byte has arrived. A client's send direction is framed
- * already. A server's send direction gets the mode of the receive direction, unless it has already
- * begun to fall back: it does so when hello_timeout_ms has expired and something waits to be sent.
+ * fallback mode. The receive direction also falls back if the peer ends its stream without sending
+ * a byte or, on a server, if TCP fails before a byte has arrived. The connection is aborted if
+ * HELLO is invalid, if TCP ends or fails in the middle of HELLO, or if a server has received only
+ * a part of HELLO when hello_timeout_ms expires.
+ *
+ * A client's send direction is framed already. A server's send direction gets the mode of the
+ * receive direction, unless it has already begun to fall back: it does so when hello_timeout_ms
+ * has expired and something waits to be sent.
  */
 #include <linux/log2.h>
 #include <linux/net.h>
@@ -51,8 +55,8 @@ static unsigned int queue_copy(struct sock *tcp_sk, u8 *buf, unsigned int len)
 
 /*
  * Copies up to @len bytes that have arrived, and returns their number. If there are none, returns
- * - 0 at the end of the TCP stream, or if TCP has failed and its error was already consumed;
- * - the error of TCP if TCP has failed, and consumes that error;
+ * - 0 after TCP's FIN, or if TCP has failed and its error was already consumed;
+ * - else the error of TCP if TCP has failed, and consumes that error;
  * - -ENOTCONN if TCP was disconnected;
  * - -EAGAIN otherwise.
  */
@@ -150,9 +154,9 @@ static void rx_fallback(struct afr_conn *conn, enum afr_reason reason)
 }
 
 /*
- * Server: the client has ended its stream, or TCP has failed, before a byte has arrived. Stores an
- * error @err, which peek_tcp() has returned, in the TCP socket, for the program's next call. Then
- * falls back.
+ * Server: the client has ended its stream, or TCP has failed, before a byte has arrived. @err is 0
+ * or the error that peek_tcp() has returned. Stores an error in the TCP socket, for the program's
+ * next call. Then falls back.
  */
 static void ended_without_hello(struct afr_conn *conn, int err)
 {
@@ -210,9 +214,9 @@ static void take_hello(struct afr_conn *conn, const struct afr_hello *hello)
 
 /*
  * May HELLO be answered in this context? The answer carries the port of the cm listener, which may
- * have to be created first. For it, siw and erdma create a socket in the namespace of the current
- * task. That has to be the initial namespace, so only a work item, which always runs there, may
- * create the cm listener.
+ * have to be created first. For a cm listener, siw and erdma create a socket in the namespace of
+ * the current task. The socket has to be in the initial namespace. A work item always runs there,
+ * so only a work item may create the cm listener.
  */
 static bool may_answer(struct afr_conn *conn)
 {
@@ -258,7 +262,7 @@ void afr_hello_rx_step(struct afr_conn *conn)
 {
 	u8 buf[sizeof(struct afr_wire_hello)];
 	struct kvec vec = { buf, sizeof(buf) };
-	/* sampled before the peek: an end seen only after it may follow bytes it did not copy */
+	/* sampled first: an end that is seen later may follow bytes that the peek did not copy */
 	bool ended = afr_tcp_sock_ended(conn);
 	struct afr_hello hello;
 	int seen, err = 0;

@@ -8,8 +8,8 @@
  * One work item per link, the link worker, takes the steps that sleep, one at a time: it creates
  * the queue pair, connects, reports to the group layer and takes the link down. rdma_cm handlers,
  * completions, timers and device events leave these steps to it: they record what happened and
- * queue the worker. So rdma_destroy_id() never runs in a handler of its id (R8), and a queue pair
- * is drained only when nothing is posted any more (R9).
+ * queue the worker. So rdma_destroy_id() never runs in a handler of its id (R8). The worker drains
+ * the queue pair of a dying link, on which nothing is posted any more (R9).
  *
  * For the lock order see afrdma-internals.rst. No lock of a link is held while waiting for the
  * peer, or during an upcall to the group layer or a channel; only a channel's get() runs under
@@ -39,8 +39,9 @@
 #define PORT_POLL	(HZ / 5)	/* between checks for an active device port */
 /*
  * A link counts as short-lived only if it was up for less than SHORT_LIFE and has transferred less
- * than SHORT_BYTES. SHORT_LIFE includes four seconds of retries by the device. SHORT_BYTES is not
- * zero, because small packets may pass on a path that loses large ones.
+ * than SHORT_BYTES. SHORT_LIFE leaves time for the retries of the device, which take four seconds
+ * or more. SHORT_BYTES leaves room for small packets, which may pass on a path that loses large
+ * ones.
  */
 #define SHORT_LIFE	(15 * HZ)
 #define SHORT_BYTES	SZ_1M

@@ -27,7 +27,10 @@
 
 /* Queue pair */
 
-/* Set link->dev to the device of cm.id. After that, its removal takes the link down. */
+/*
+ * Sets link->dev to the device of cm.id, unless an earlier attempt has set it. After that, the
+ * removal of the device takes the link down.
+ */
 static enum afr_reason set_device(struct afr_link *link)
 {
 	struct afr_device *dev = link->dev ?: afr_device_get(link->cm.id->device);
@@ -41,7 +44,8 @@ static enum afr_reason set_device(struct afr_link *link)
 	spin_unlock_bh(&link->lock);
 	/*
 	 * A removal that walked the links before dev was set has already marked the device dead.
-	 * After a retry, the address may have been resolved to another device than before.
+	 * After a retry, the address may have been resolved to another device than before, but
+	 * link->pd belongs to the former one.
 	 */
 	if (afr_device_removing(dev) || afr_device_ib(dev) != link->cm.id->device)
 		return AFR_REASON_LINK_DEVICE_REMOVED;
@@ -50,9 +54,10 @@ static enum afr_reason set_device(struct afr_link *link)
 }
 
 /*
- * Returns the number of receives, a power of two, so that batches divide it; 0 if the device
- * allows too few. The send queue has slots for the same number of messages, plus the reserve. Each
- * of the two queues holds one more request, which the drain posts. Both queues, and the completion
+ * Returns how many receives to post, or 0 if the device allows too few. The number is a power of
+ * two, so that it is a multiple of the batch in which receives are posted. The send queue has
+ * slots for the same number of messages, plus the reserve. The send queue and the receive queue
+ * each have room for one more request, which the drain posts. Both queues, and the completion
  * queue that they share, must be within the limits of the device (R1).
  */
 static u16 queue_depth(const struct afr_link *link)
@@ -65,7 +70,7 @@ static u16 queue_depth(const struct afr_link *link)
 	return most < DEPTH_MIN ? 0 : rounddown_pow_of_two(min(depth, most));
 }
 
-/* Sets link->write_max to the largest message of the port, at most 1 GiB. */
+/* Sets link->write_max to the largest message of the port, at most 1 GiB; 64 KiB if unknown. */
 static void query_port(struct afr_link *link)
 {
 	struct ib_port_attr attr = {};
@@ -218,7 +223,8 @@ void afr_link_cm_end(struct afr_link *link)
  * @link: link
  *
  * Context: link worker.
- * Return: false while the device port is down; true also if waiting for the port is useless.
+ * Return: false while the device port is not active. But true if waiting for it is useless: the
+ * link has no device, or the device is being removed, or the port cannot be queried.
  */
 bool afr_link_cm_may_send(struct afr_link *link)
 {
@@ -231,10 +237,10 @@ bool afr_link_cm_may_send(struct afr_link *link)
 
 /*
  * Active, RoCE: limits the path MTU so that packets with their headers fit into peer.mtu. That is
- * the packet size of the TCP connection, or less after a short-lived link; if it is unknown (0),
- * no limit is set. rdma_cm uses the MTU of the interface, but the MTU of the path may be smaller;
- * RoCE cannot detect this, and the queue pair would fail. The passive end takes the path MTU from
- * the request.
+ * the result of afr_conn_info_path_mtu() for a TCP connection to the peer, or less after a
+ * short-lived link; if it is unknown (0), no limit is set. rdma_cm uses the MTU of the interface,
+ * but the MTU of the path may be smaller; RoCE cannot detect this, and the queue pair would fail.
+ * The passive end takes the path MTU from the request.
  */
 static void limit_mtu(struct afr_link *link)
 {
@@ -468,9 +474,9 @@ static bool destroy_attempt(struct afr_link *link)
  * afr_link_cm_retry() - active: start again with another id and queue pair
  * @link: link, connecting
  *
- * Called by afr_link_cm_stale(), and by timeout() of link.c, at intervals of TRY (defined there),
- * until the link is up or the connect timeout is over: a message of the handshake may be lost, and
- * rdma_cm does not repeat a request soon.
+ * afr_link_cm_stale() calls this after a rejection. timeout() of link.c calls it at intervals of
+ * TRY (defined there), until the link is up or the connect timeout expires, because a message of
+ * the handshake may be lost, and rdma_cm does not repeat a request soon.
  *
  * Context: link worker.
  */

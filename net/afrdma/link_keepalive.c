@@ -11,7 +11,10 @@
 #include "link_queue.h"
 #include "netns.h"
 
-/* After this many checks without activity, or one more at the start, the link is lost. */
+/*
+ * The link is lost after this many checks in a row without activity. If the first check after
+ * afr_link_keepalive_start() is one of them, it is lost after one more.
+ */
 #define KEEPALIVE_CHECKS	8
 #define TAIL_PROBES	3	/* probes after the last message posted */
 
@@ -79,7 +82,7 @@ void afr_link_keepalive_check(struct afr_link *link)
  * packet; TCP does the same (RFC 8985, section 7). As a probe may be lost, too, more follow, each
  * after twice the time of the one before; after TAIL_PROBES only the device's timeout remains.
  *
- * That timeout is not shortened: multiplied by the retries, it is the time that a host may be
+ * That timeout is not shortened: multiplied by the retries, it limits the time that a host may be
  * suspended without losing its links.
  *
  * Context: softirq.

@@ -3,10 +3,11 @@
  * Pacing: limits bulk in flight in favour of latency-sensitive messages.
  *
  * On a queue pair a message waits for everything posted before it, which may be a whole ring of
- * bulk. So for PACE_TIME after a latency-sensitive message, bulk of other connections of the link
- * may have only so many bytes in flight that they delay a write by about PACE_USECS: few on a slow
- * fabric, and on a fast one so many that bulk is hardly slower. Links do not pace each other: the
- * device arbitrates between them.
+ * bulk. So for PACE_TIME after a latency-sensitive message, the bulk that other connections of the
+ * link post is limited: about pace.limit bytes of it may be in flight. pace.limit is adapted so
+ * that these bytes delay a write by about PACE_USECS: it is small on a slow fabric, and so large
+ * on a fast one that bulk is hardly slower. Links do not pace each other: the device arbitrates
+ * between them.
  *
  * No wake-up is lost: a channel is held back only while bulk counted in pace.in_flight has not
  * completed. That bulk is signaled, and once its completions have brought pace.in_flight below the
@@ -105,10 +106,11 @@ void afr_link_pace_forget(struct afr_channel *channel)
  * afr_link_pace_admit() - may a channel post bulk now?
  * @channel: channel; queued if it has to wait
  * @len: bytes of the write
- * @ctx: send context of the write; changed here so that the write is counted, if bulk is paced
+ * @ctx: send context of the write; its @bulk and @posted are set if bulk of @channel is paced
  *
  * Context: process or softirq, link->lock held.
- * Return: 0; or -EAGAIN, and the upcall paced() will follow.
+ * Return: 0, also if the link is not up; or -EAGAIN: paced() follows, unless the link is lost or
+ * @channel leaves it before.
  */
 int afr_link_pace_admit(struct afr_channel *channel, u32 len, struct afr_link_send *ctx)
 {
@@ -145,7 +147,7 @@ static bool late(struct afr_link *link, const struct afr_link_send *ctx)
 /**
  * afr_link_pace_done() - account for a completed request
  * @link: link
- * @ctx: its send context
+ * @ctx: send context of the request
  *
  * Only requests with paced bulk change anything: a late completion lowers the limit of bulk in
  * flight; a completion that is not late raises it, if at least half of the limit was used.

@@ -8,10 +8,12 @@
  *
  * No wake-up is lost: a channel that cannot post is queued under link->lock, and credits and send
  * slots are returned under the same lock; then progress() serves the queue until it is empty or no
- * credit or slot is left. One message is reserved for each channel in the queue, so that others
- * cannot starve it; the channel may post that message when its kick() is called. Completions come
- * one at a time, so kick() runs for at most one channel at a time. A completion refers to no
- * connection: it finds the link by wr_cqe, and the channel by its id, under RCU (O3).
+ * message may be posted. One message is reserved for each channel in the queue. progress() takes a
+ * channel off the queue before it calls kick(), in which the channel may post one message even if
+ * others wait. If a channel that does not wait has taken that message just before, the kicked
+ * channel is queued again. Completions come one at a time, so kick() runs for at most one channel
+ * at a time. A completion refers to no connection: it finds the link by wr_cqe, and the channel by
+ * its id, under RCU (O3).
  */
 #include <linux/log2.h>
 #include <linux/rcupdate.h>
@@ -97,9 +99,9 @@ void afr_link_queue_fail(struct afr_link *link, enum afr_reason reason)
  * @link: link, referenced
  * @reason: why; the first reason counts, later calls do nothing
  *
- * After this returns, nothing is posted any more, with one exception: if the link worker is just
- * creating the queue pair, it may still post the receives. Then the link worker takes the link
- * down, and makes the upcalls down() and dead().
+ * After this returns, nothing is posted any more, except what the drain posts, and perhaps the
+ * receives of a queue pair that the link worker is just creating. Next, the link worker takes the
+ * link down, and reports this to the channels and the group layer.
  *
  * Context: process or softirq.
  */
@@ -274,9 +276,10 @@ bool afr_link_queue_probe(struct afr_link *link)
  * afr_link_queue_space() - count the messages that channels may post now
  * @link: link
  *
- * Reserved slots and credits are not counted. Slots come back when requests complete, so their
- * reserve only shortens waits (AFR_SQ_RESERVE). But if channels used the reserved credit, too,
- * both ends could be unable to announce receives, and would wait for each other.
+ * Reserved slots and credits are not counted. Slots come back when requests complete, so without
+ * their reserve (AFR_SQ_RESERVE) announcements and registrations would only wait longer. But if
+ * channels used the reserved credit, too, both ends could be unable to announce receives, and
+ * would wait for each other.
  *
  * Context: process or softirq, link->lock held.
  * Return: messages.
@@ -288,7 +291,7 @@ unsigned int afr_link_queue_space(const struct afr_link *link)
 		     afr_link_credit_available(&link->sq.credit, AFR_LINK_CREDIT_RESERVE));
 }
 
-/* Takes the next channel that waits for space off its list; NULL if none may post. */
+/* Returns the next channel that waits for space, removed from its list; NULL if none may post. */
 static struct afr_channel *next_waiter(struct afr_link *link)
 {
 	struct afr_channel *channel;
@@ -389,7 +392,7 @@ static void send_done(struct ib_cq *cq, struct ib_wc *wc)
 		ctx.op->ok = true;
 		complete(&ctx.op->done);
 	}
-	progress(link);		/* first serve channels that wait, then notify the writer */
+	progress(link);		/* channels that wait come before the channel of this request */
 	if (ctx.report)
 		notify_channel(link, &ctx);
 }

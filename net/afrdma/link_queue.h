@@ -72,9 +72,9 @@ struct afr_link_handshake {
 };
 
 /*
- * What the link has reported to the group layer, and what dead() may query: link worker only.
- * Only @used is accessed in any context: by afr_link_queue_up(), afr_link_cm_drain() and the
- * checks in send_done() and recv_done().
+ * What the link has reported to the group layer, what dead() may query, and whether the queue pair
+ * must be drained (@used). Link worker only, except that afr_link_queue_up() sets @used, and
+ * checks in send_done() and recv_done() read it.
  */
 struct afr_link_life {
 	bool settled;			/* settled() was called ... */
@@ -96,7 +96,7 @@ struct afr_link_sq {
 	u32 entries;			/* of @sends: at least @size; power of two, as head wraps */
 	struct afr_link_send *sends;
 	struct list_head waiters;	/* channels whose write waits for a credit or slot */
-	struct list_head detach_waiters; /* channels whose DETACH was refused: served first */
+	struct list_head detach_waiters; /* channels whose DETACH waits likewise: served first */
 	unsigned int nr_waiting;	/* channels on either of these two lists */
 	struct afr_channel *kicked;	/* whose kick() is being called: it may post one message */
 	/*
@@ -110,14 +110,17 @@ struct afr_link_sq {
 	u64 done;
 };
 
-/* Pacing. Under link->lock; @last, @others_until, @last_until and @limit are read without, too. */
+/*
+ * Pacing. Under link->lock, except that afr_link_queue_free() clears @in_flight without it. @last,
+ * @others_until, @last_until and @limit are read without the lock, too.
+ */
 struct afr_link_pace {
 	const struct afr_channel *last;	/* the last on @latency; compared, not dereferenced */
 	u64 others_until;		/* jiffies64: end of pacing for all channels but @last */
 	u64 last_until;			/* jiffies64: end of pacing for @last */
 	u32 in_flight;			/* bytes of bulk in flight that was posted while paced */
 	u32 limit;			/* paced bulk must wait unless @in_flight is below this */
-	u32 min_us;			/* us that a paced write takes without queueing */
+	u32 min_us;			/* estimated time of a write on an empty queue, in us */
 	struct list_head held;		/* channels whose bulk is held back */
 	/*
 	 * Channels that have posted a latency-sensitive write, and no bulk since, in the order of
@@ -130,7 +133,7 @@ struct afr_link_pace {
 struct afr_link_keepalive {
 	struct timer_list tail;		/* posts tail probes, in case the last packet was lost */
 	u32 tail_posts;			/* sq.posts when @tail was started last */
-	/* at that start: how many tail probes were tried since anything else was posted */
+	/* at that start: tail probes tried since the last post that was not a tail probe */
 	unsigned int tail_probes;
 	unsigned long idle_end;		/* jiffies: when to take down a link without channels */
 	unsigned int silent_checks;	/* in use: checks since the peer last showed activity */
@@ -191,7 +194,11 @@ struct afr_link {
 	struct afr_link_handshake cm;
 	struct afr_link_life life;
 
-	spinlock_t lock;		/* BH; protects the members from here to @members */
+	/*
+	 * BH; held to change the members from here to @members. Exceptions: the link worker clears
+	 * @retrying without the lock; for @sq to @members see their types.
+	 */
+	spinlock_t lock;
 	enum afr_link_state state;
 	bool retrying;			/* cm.id is being replaced: the link cannot come up now */
 	enum afr_reason reason;

@@ -2,10 +2,10 @@
 /*
  * A message of a link as work requests. Normally it is one RDMA WRITE WITH IMMEDIATE, which
  * completes a receive of the peer. iWARP has no immediates: there it is a write, if there is data,
- * and a SEND of a note that contains the immediate, both posted as one chain; the peer finds the
- * note in the buffer of the receive that the SEND used. The users of this interface see the
- * difference only in the number of send slots, and in the SGEs and inline data that the queue pair
- * must allow.
+ * and a SEND of a note that contains the immediate and the length of the data, both posted as one
+ * chain; the peer finds the note in the buffer of the receive that the SEND used. On iWARP the
+ * users of this interface need more send slots, and the queue pair must allow more SGEs, and
+ * inline data.
  *
  * The caller serialises the calls for one struct afr_link_wr_rx.
  */

@@ -90,7 +90,7 @@ static void __exit afrdma_exit(void)
 	afr_conn_exit();
 	afr_group_exit();
 	afr_link_exit();
-	/* wait for RCU callbacks whose code is in this module (T19) */
+	/* for RCU callbacks that run code of this module (T19); today none can be pending here */
 	rcu_barrier();
 	afr_netns_exit();
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Moves connections onto a link and off it again: handles MOVE, RESUME and SERVICE, has rdma_tx.c
- * post DETACH, and takes the next step of an attach or a move after a flag was set or a timer has
- * expired. Also starts a client's first attach after enough data, and applies the choice of the
- * path by the program or an administrator. The send direction enters the link in frame_tx.c.
+ * Moves connections onto a link and off it again: handles MOVE and RESUME, requests RESUME, has
+ * rdma_tx.c post DETACH, and takes the next step of an attach or a move after a flag was set or a
+ * timer has expired. Also starts a client's first attach after enough data, and applies the choice
+ * of the path by the program or an administrator. Requests (server) and handles (client) SERVICE,
+ * which announces an added RDMA device, or keeps TCP alive. The send direction enters the link in
+ * frame_tx.c.
  */
 #include "move.h"
 
@@ -162,7 +164,7 @@ static bool ending(struct afr_conn *conn)
 
 /*
  * Leaves a link that stays up for other connections, if policy denies RDMA to this one now, or if
- * the peer leaves (PM7).
+ * the peer's DETACH was polled (PM7) and ending() is false.
  */
 static void check_leave(struct afr_conn *conn)
 {
@@ -188,7 +190,7 @@ static void check_leave(struct afr_conn *conn)
  */
 static void leave_unanswered(struct afr_conn *conn)
 {
-	afr_attach_close_epoch(conn, false);	/* ignores ATTACHED and bytes that still come */
+	afr_attach_close_epoch(conn, false);	/* late ATTACHED and late writes are ignored now */
 	spin_lock_bh(&conn->tx.lock);
 	conn->attach.detach_posted = true;
 	spin_unlock_bh(&conn->tx.lock);
@@ -335,7 +337,7 @@ static void device_added(struct afr_conn *conn)
  */
 int afr_move_rx_service(struct afr_conn *conn, const struct afr_frame *frame)
 {
-	/* retry at once only if there was no port: a peer cannot force constant retries */
+	/* at once only if there was no port: else a peer could force retries without a pause */
 	unsigned int ms = conn->peer.port ? READ_ONCE(conn->an->set.attach_retry_ms) : 1;
 
 	if (conn->server)
