@@ -551,19 +551,40 @@ static bool saved_syn_has_consent(const struct sock *sk)
 	return syn && !afr_syn_segment_saved_find(syn, &opt) && !saved_syn_reason(sk, opt.nonce);
 }
 
+/*
+ * Sets consent_mark on a child that does not have it, although its SYN-ACK was to carry the answer:
+ * the override was removed before the child was created. Returns false if sk_user_data is in use,
+ * maybe by a sockmap, which may have consumed HELLO.
+ */
+static bool set_consent(struct sock *sk)
+{
+	bool unused;
+
+	write_lock_bh(&sk->sk_callback_lock);
+	unused = !rcu_access_pointer(__sk_user_data(sk));
+	if (unused)
+		__rcu_assign_sk_user_data_with_flags(sk, &consent_mark, SK_USER_DATA_NOCOPY);
+	write_unlock_bh(&sk->sk_callback_lock);
+	return unused;
+}
+
 /* See afr_handshake_accepted(). */
 static enum afr_reason accepted(struct sock *sk, u32 *nonce)
 {
 	const struct saved_syn *syn = tcp_sk(sk)->saved_syn;
 	struct afr_tcp_option opt;
 	int err = syn ? afr_syn_segment_saved_find(syn, &opt) : -ENOENT;
+	enum afr_reason reason;
 
 	sock_owned_by_me(sk);
 	if (!has_consent(sk)) {
 		if (err)
 			return err == -ENOENT ? AFR_REASON_CLIENT_PLAIN : AFR_REASON_OPTION_BAD;
-		/* never AFR_REASON_NONE, which means consent */
-		return saved_syn_reason(sk, opt.nonce) ?: AFR_REASON_OPTION_NO_ROOM;
+		reason = saved_syn_reason(sk, opt.nonce);
+		if (reason)
+			return reason;
+		if (!set_consent(sk))
+			return AFR_REASON_SYN_TAKEN;
 	}
 	if (err) {
 		rcu_assign_sk_user_data(sk, NULL);
@@ -576,7 +597,7 @@ static enum afr_reason accepted(struct sock *sk, u32 *nonce)
 
 /**
  * afr_handshake_accepted() - get the result of the handshake for an accepted connection
- * @sk: TCP socket accepted from a listener with af_ops override
+ * @sk: accepted TCP socket
  * @nonce: out, the client's nonce, if the result is 0
  *
  * Frees the saved SYN. The result 0 means that the client offered AF_RDMA and the answer was due

@@ -545,14 +545,14 @@ static void accepted(struct sock *listener, struct sock *sk, bool consents)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	struct sock *tcp_sk = conn->tcp->sk;
-	enum afr_reason reason = AFR_REASON_FAMILY_OFF;
 	u32 nonce = 0;
+	enum afr_reason reason = afr_handshake_accepted(tcp_sk, &nonce);
 
 	conn->server = true;
-	if (READ_ONCE(conn->policy) == AFRDMA_RDMA_NEVER)
-		reason = AFR_REASON_SOCKET_OPTION;
-	if (consents || afr_sk(listener)->override)
-		reason = afr_handshake_accepted(tcp_sk, &nonce);
+	/* even without an override: the listener may have had one when the SYN-ACK was sent */
+	if (reason == AFR_REASON_CLIENT_PLAIN && !consents && !afr_sk(listener)->override)
+		reason = READ_ONCE(conn->policy) == AFRDMA_RDMA_NEVER ? AFR_REASON_SOCKET_OPTION :
+									AFR_REASON_FAMILY_OFF;
 	if (reason && reason != AFR_REASON_SYN_TAKEN) {
 		afr_fallback_set(conn, reason);
 		return;

@@ -87,6 +87,7 @@ struct tcb {
 	unsigned int syns;		/* SYNs and SYN-ACKs received */
 	u8 *in;				/* bytes received in order */
 	size_t in_len;
+	void (*before_ack)(struct tcb *tcb);	/* called before the SYN-ACK is acknowledged */
 };
 
 void tcp_init(struct tcb *tcb, struct tun *tun, u16 port, u16 peer_port);
@@ -110,6 +111,8 @@ enum victim_state { VICTIM_STARTING, VICTIM_CONNECTED, VICTIM_ENDED };
 struct victim_report {
 	int state;		/* enum victim_state */
 	int read_now;		/* a victim with @sleepy waits for this before it reads */
+	int listen_now;		/* a victim with @relistens waits for this, and then sets */
+	int listens_again;	/* this */
 	/*
 	 * errno of open_conn() or recv() or, if neither failed, of send(). No error of send() is
 	 * stored with @closes, and EPIPE of send() only with @lingers. 0 = nothing is stored.
@@ -142,6 +145,7 @@ struct victim_plan {
 	bool stalls;		/* send() faults on memory that is missing until read_now is set */
 	bool closes;		/* the victim closes after its last byte, and does not read */
 	bool lowat;		/* the victim sets SO_RCVLOWAT when it is connected */
+	bool relistens;		/* before accept(), the victim disconnects and listens again */
 	unsigned int sends;	/* number of bytes that the victim sends */
 	u16 port;
 };
@@ -201,6 +205,7 @@ enum expect {
 #define STALLS		0x8000	/* after FIRST bytes a page fault stalls send(), until read_now */
 #define CROSSES		0x10000	/* in SYN-RECEIVED, the victim calls shutdown(SHUT_WR) */
 #define LOWAT		0x20000	/* the victim sets SO_RCVLOWAT after connect() or accept() */
+#define RELISTENS	0x40000	/* before accept(), the victim disconnects and listens again */
 #define RAW_BACK	0x80	/* the victim sends in fallback mode, even if rogue sends frames */
 
 struct peer;

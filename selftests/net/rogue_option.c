@@ -316,6 +316,31 @@ static void consent_lost(struct peer *p, unsigned int i)
 	send_unframed(p);
 }
 
+static void await_listen_again(struct tcb *tcb)
+{
+	struct peer *p = (struct peer *)((char *)tcb - offsetof(struct peer, tcb));
+	double end = now() + rogue.patience;
+
+	__atomic_store_n(&p->victim.report->listen_now, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&p->victim.report->listens_again, __ATOMIC_ACQUIRE) && now() < end)
+		poll(NULL, 0, 1);
+}
+
+/*
+ * Between SYN-ACK and ACK, the victim ends the listening, and listens again with
+ * AFRDMA_RDMA_NEVER. Since the SYN-ACK has accepted the offer, rogue sends frames.
+ */
+static void relisten(struct peer *p, unsigned int i)
+{
+	(void)i;
+	p->tcb.before_ack = await_listen_again;
+	if (peer_open(p)) {
+		peer_hello(p);
+		peer_data(p, BYTES);
+		peer_fin(p);
+	}
+}
+
 /* ---- a row for both roles ---- */
 
 /* Sends RST before rogue has sent a byte. */
@@ -345,6 +370,7 @@ const struct rogue_row option_rows[] = {
 	{ "first_syns_lost", AS_SERVER | OPEN_SELF, first_syns_lost, 1, EXPECT_PLAIN, 0, 500 },
 	{ "shut_crossing", AS_SERVER | OPEN_SELF | CROSSES, shut_crossing, 1, EXPECT_PLAIN, 0, 0 },
 	{ "half_open", AS_CLIENT | OPEN_SELF, half_open, 1, EXPECT_STREAM, 0, 500 },
+	{ "relisten", AS_CLIENT | OPEN_SELF | RELISTENS, relisten, 1, EXPECT_STREAM, 0, 500 },
 	{ "consent_lost", AS_CLIENT | NO_HELLO, consent_lost, 1, EXPECT_PLAIN, 0, 500 },
 	{ "reset_early", AS_BOTH | NO_HELLO, reset_early, 1, EXPECT_SURVIVE, 0, 500 },
 	{ }

@@ -569,7 +569,7 @@ const char *peer_run(const struct rogue_row *row, unsigned int i, bool as_client
 		.lingers = row->flags & LINGERS, .times_out = row->flags & TIMES_OUT,
 		.oob_early = row->flags & OOB_EARLY, .closes = row->flags & CLOSES,
 		.stalls = row->flags & STALLS, .lowat = row->flags & LOWAT,
-		.crosses = row->flags & CROSSES,
+		.crosses = row->flags & CROSSES, .relistens = row->flags & RELISTENS,
 		.port = as_client ? VICTIM_PORT : ROGUE_PORT,
 	};
 

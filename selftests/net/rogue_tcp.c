@@ -106,6 +106,8 @@ static void take(struct tcb *tcb, const struct segment *seg)
 		if (seg->flags & TCP_ACK) {
 			tcb->snd_una = seg->ack;
 			tcb->established = true;
+			if (tcb->before_ack)
+				tcb->before_ack(tcb);
 			emit(tcb, TCP_ACK, tcb->snd_nxt, NULL, 0);
 		}
 		return;

@@ -77,13 +77,34 @@ static int connect_crossing(int fd, const union tun_addr *addr, socklen_t len)
 	return -1;
 }
 
+/*
+ * After the SYN-ACK, which carries the answer to the offer of AF_RDMA, ends the listening by
+ * connect(AF_UNSPEC), denies RDMA and listens again.
+ */
+static void listen_again(int listener, const struct victim_plan *plan, struct victim_report *r)
+{
+	struct sockaddr none = { .sa_family = AF_UNSPEC };
+	int never = AFRDMA_RDMA_NEVER;
+
+	while (!__atomic_load_n(&r->listen_now, __ATOMIC_ACQUIRE))
+		poll(NULL, 0, 1);
+	if (connect(listener, &none, sizeof(none)) ||
+	    (plan->rdma && setsockopt(listener, SOL_AFRDMA, AFRDMA_RDMA, &never, sizeof(never))) ||
+	    listen(listener, 16))
+		_exit(1);
+	__atomic_store_n(&r->listens_again, 1, __ATOMIC_RELEASE);
+}
+
 /* Accepts from @listener, or connects to rogue, as @plan says. Returns -1 on an error. */
-static int open_conn(const struct tun *tun, const struct victim_plan *plan, int listener)
+static int open_conn(const struct tun *tun, const struct victim_plan *plan, int listener,
+		     struct victim_report *r)
 {
 	union tun_addr addr = tun->own;
 	socklen_t len = set_port(&addr, tun, plan->port);
 	int fd;
 
+	if (plan->relistens)
+		listen_again(listener, plan, r);
 	if (plan->listens)
 		return accept(listener, NULL, NULL);
 	fd = open_socket(tun, plan->rdma);
@@ -311,7 +332,7 @@ static void run_victim(const struct tun *tun, const struct victim_plan *plan, in
 	r->stalled = sender.buf;
 	if (!sender.buf)
 		sender.buf = stream_bytes(0, plan->sends);
-	sender.fd = open_conn(tun, plan, listener);
+	sender.fd = open_conn(tun, plan, listener, r);
 	if (sender.fd < 0) {
 		r->err = errno;
 		r->ended = now();
