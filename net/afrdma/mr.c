@@ -170,8 +170,8 @@ static void close_mr(struct afr_mr *mr)
  *
  * Context: process. Nothing may write to a receive ring meanwhile.
  * Return: the region, or ERR_PTR(): -ENOTCONN: the link is not up; -ENOMEM; -EOPNOTSUPP: the
- * device needs DMA syncing; -EIO: the device refused, or the ring exceeds its page list; or the
- * error of ib_map_mr_sg().
+ * device needs DMA syncing; -EIO: the device refused the region, or allows fewer pages in a region
+ * than the ring has; or the error of ib_map_mr_sg().
  */
 struct afr_mr *afr_mr_map(struct afr_link *link, struct afr_ring_mem *mem, bool remote_write)
 {
@@ -208,7 +208,7 @@ struct afr_mr *afr_mr_map(struct afr_link *link, struct afr_ring_mem *mem, bool 
  *
  * Context: process. Sleeps until the registration and all work requests posted before it have
  * completed (R4).
- * Return: 0; -ENOTCONN: the link was lost meanwhile, perhaps because the device refused.
+ * Return: 0; -ENOTCONN: the link was lost, perhaps because the device refused the registration.
  */
 int afr_mr_register(struct afr_mr *mr)
 {
@@ -226,11 +226,13 @@ int afr_mr_register(struct afr_mr *mr)
  * afr_mr_free() - revoke access to a ring, and free its region
  * @mr: region, or NULL
  *
- * The caller knows that the region is unused (PE5): for a receive ring because the completion of
- * the peer's DETACH was polled, for a send ring because the local DETACH has completed or no write
- * was posted, or for both because the link is drained (down() was called), the peer has refused
- * the attach, or it never learned the key. Or the caller has given up waiting for the peer's
- * DETACH: once this function has revoked the key, the device refuses all writes of the peer.
+ * Call this only if one of these conditions is met (PE5):
+ * - either ring: the link is drained (down() was called);
+ * - send ring: the local DETACH has completed, or no write was posted;
+ * - receive ring: the peer's DETACH was polled, the peer has refused the attach, or the peer never
+ *   learned the key;
+ * - receive ring: the caller has given up waiting for the peer's DETACH. The peer may still write,
+ *   but once this function has revoked the key, the device refuses the writes.
  *
  * Context: process. Sleeps.
  */

@@ -2,9 +2,9 @@
 /*
  * A memory region: the registration (FRWR) of one ring for one attach. A receive ring is registered
  * for remote writes, which require the permission for local writes as well, and a send ring for
- * local reads; neither has other permissions, and the global rkey is never used. If the device
- * allows so many pages, the region maps the ring twice in a row (mirrored), so that a write may
- * cross the end of the ring.
+ * local reads; neither has other permissions, and the global rkey is never used. The region maps
+ * the ring twice in a row (mirrored), so that a write may cross the end of the ring. If the device
+ * does not allow that many pages in a region, the region maps the ring only once.
  */
 #ifndef AFR_MR_H
 #define AFR_MR_H

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Network namespaces: creation and destruction of their state, counters, limits, secrets. */
+/*
+ * The state of network namespaces: its creation with default settings, its destruction, counters,
+ * limits on the number of objects, and secrets for links.
+ */
 #include <linux/cpumask.h>
 #include <linux/ctype.h>
 #include <linux/in.h>
@@ -19,7 +22,7 @@
 #include "netns.h"
 
 #define COUNTER_NAME_MAX 32
-#define ORPHANS_MOST	262144		/* upper bound of the default of orphans_max, as TCP's */
+#define ORPHANS_MOST	262144		/* largest default of orphans_max, as of tcp_max_orphans */
 
 unsigned int afr_netns_id __read_mostly;
 
@@ -32,8 +35,9 @@ MODULE_PARM_DESC(orphans_max,
 static atomic_t all_orphans = ATOMIC_INIT(0);
 
 /*
- * Closed connections by counter and user, see share_of(). Pairs of counter and user with the same
- * hash share an element.
+ * The number of closed connections per user in each counter (all_orphans, and orphans and
+ * orphans_done of each namespace), see share_of(). Pairs of counter and user with the same hash
+ * share an element.
  */
 static atomic_t orphan_shares[4096];
 #define USER_WEIGHT	4LL	/* as for ring memory, ring_quota.c */
@@ -92,7 +96,7 @@ static void __init lower_names(void)
 
 /**
  * afr_netns_add() - add to a counter
- * @net: namespace of the socket or link
+ * @net: namespace of the counter
  * @stat: counter
  * @n: number to add
  *
@@ -165,9 +169,9 @@ static void put_address(struct in6_addr *to, const struct sockaddr_storage *from
  * @secret: out: the secret
  *
  * The secret is sent over the TCP connection and not stored here: it is derived from the peer's
- * instance and both addresses, with a key that never leaves this namespace. So it is valid only for
- * links between the addresses that the TCP connection has verified, and a host that claims the
- * instance of another one cannot join its group, unless both have the same address.
+ * instance and both addresses, with a key that never leaves this namespace. So the secret is valid
+ * only for links between the addresses that the TCP connection has verified. A host that claims
+ * the instance of another host cannot join that host's group, unless both have the same address.
  *
  * Context: any.
  */
@@ -209,7 +213,7 @@ bool afr_netns_charge(struct afr_net *an, atomic_t *count, int most)
 	return false;
 }
 
-/* Returns the element that counts the orphans of user @uid among those in @count. */
+/* Returns the element of orphan_shares that counts the connections of user @uid in @count. */
 static atomic_t *share_of(const atomic_t *count, kuid_t uid)
 {
 	static u32 seed __read_mostly;
@@ -221,9 +225,10 @@ static atomic_t *share_of(const atomic_t *count, kuid_t uid)
 }
 
 /*
- * Counts one more closed connection, in @count and in the share of user @uid in it. Returns false
- * if the new value of @count would exceed @most, or if the new value of the share would exceed
- * USER_WEIGHT * (@most - new value of @count). The second limit is never below 1.
+ * Counts one more closed connection of user @uid, in @count and in the user's share of @count.
+ * Counts nothing and returns false if the new value of @count would exceed @most, or if the new
+ * value of the share would exceed USER_WEIGHT * (@most - new value of @count). The second limit is
+ * never below 1.
  */
 static bool charge_both(struct afr_net *an, atomic_t *count, int most, kuid_t uid)
 {
@@ -247,13 +252,14 @@ static void uncharge_both(atomic_t *count, kuid_t uid)
 /**
  * afr_netns_charge_orphan() - count one more closed connection
  * @an: namespace of the connection
- * @count: @an->orphans if the connection still delivers bytes, else @an->orphans_done
+ * @count: @an->orphans when the socket was just closed; @an->orphans_done when only the end of the
+ *	peer's stream is still missing
  * @uid: owner of the socket
  *
- * The module parameter orphans_max limits the sum of both counters over all namespaces, so that a
- * user cannot get more closed connections by creating namespaces. Of each limit, a user may have
- * only a share, so that no user can use it up for all others. Undone by
- * afr_netns_uncharge_orphan().
+ * The setting orphans_max limits @count. The module parameter orphans_max limits the sum of
+ * orphans and orphans_done over all namespaces, so that a user cannot get more closed connections
+ * by creating namespaces. A user may have only a share of each limit, so that no user can use up a
+ * limit for all others. Undone by afr_netns_uncharge_orphan().
  *
  * Context: process.
  * Return: as afr_netns_charge().
@@ -341,7 +347,7 @@ int __init afr_netns_init(void)
 /**
  * afr_netns_exit() - free the state of all namespaces
  *
- * Context: module exit, after everything that may call afr_net().
+ * Context: module exit; nothing calls afr_net() any more.
  */
 void afr_netns_exit(void)
 {

@@ -85,12 +85,12 @@ struct afr_settings {
 	int upgrade;		/* 0: framed connections stay on TCP, or return to TCP */
 	int upgrade_bytes;	/* attach after this many bytes, both directions together */
 	int upgrade_msgs;	/* attach after this many messages sent, if earlier */
-	int hello_timeout_ms;	/* server: how long output waits for the client's HELLO */
-	int attach_timeout_ms;	/* how long link set-up may take, and the answer to ATTACH */
+	int hello_timeout_ms;	/* server: output waits at most this long for the client's HELLO */
+	int attach_timeout_ms;	/* for link set-up, and until the answer to ATTACH is overdue */
 	int attach_retry_ms;	/* client: first back-off, doubled per failure */
 	int detach_timeout_ms;	/* how long to wait for the peer's DETACH */
-	int orphan_timeout_ms;	/* a closed connection ends after so long without progress */
-	int keepalive_ms;	/* interval of frames on TCP while on RDMA; 0 = never */
+	int orphan_timeout_ms;	/* how long an orphan with bytes to deliver may deliver none */
+	int keepalive_ms;	/* server: interval of frames on TCP while on RDMA; 0 = never */
 	int link_timeout_ms;	/* silence after which a link in use is lost */
 	int link_linger_ms;	/* how long a link without connections is kept */
 	int links_per_group;	/* links of a link group while connections are few */

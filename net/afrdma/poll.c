@@ -179,7 +179,10 @@ int afr_poll_set_rcvlowat(struct sock *sk, int val)
 	u8 rx;
 
 	WRITE_ONCE(sk->sk_rcvlowat, val ?: 1);
-	/* reads the new mode, or the sleepers that are woken after its change see @val */
+	/*
+	 * If the receive mode changes at the same time, either the code below reads the new mode,
+	 * or the sleepers that are woken after the change see @val.
+	 */
 	smp_mb();
 	rx = afr_conn_rx_mode(conn);
 	/* sleepers in poll() have to pass the new value to TCP, even if no bytes are there yet */

@@ -131,9 +131,9 @@ static void detach(struct afr_conn *conn)
 /**
  * afr_rdma_tx_detach() - post DETACH, and nothing after it
  * @conn: connection, leaving its link; nothing happens if DETACH was posted before, or
- *	leave_unanswered() has skipped it
+ *	leave_unanswered() of move.c has skipped it
  *
- * If the channel cannot post now, its next kick() posts DETACH, unless the link is lost before.
+ * If the channel cannot post now, a later kick() posts DETACH, unless the link is lost before.
  *
  * Context: any but hard irq.
  */

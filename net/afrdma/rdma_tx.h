@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The RDMA path sends the bytes of the local send ring straight into the peer's receive ring, by
- * RDMA WRITE_WITH_IMM (on iWARP by a write and a SEND). The immediate or the SEND also contains
- * the consumer cursor of the opposite direction.
+ * RDMA WRITE_WITH_IMM (on iWARP by a write and a SEND). The immediate or the SEND contains the
+ * peer's channel id and the consumer cursor of the opposite direction.
  */
 #ifndef AFR_RDMA_TX_H
 #define AFR_RDMA_TX_H

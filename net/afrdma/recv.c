@@ -49,14 +49,15 @@ bool afr_recv_fin(struct afr_conn *conn)
  * afr_recv_copy() - copy bytes of the stream to the program, without consuming them
  * @conn: connection, receive direction framed
  * @skip: start this many bytes after the consumer cursor (MSG_PEEK)
- * @iter: destination, NULL to drop the bytes
+ * @iter: destination; NULL: copy nothing (MSG_TRUNC)
  * @len: maximum number of bytes
  *
  * While the peer has the key of the ring, it can change the bytes at any time. That does no harm,
  * because the module only copies them and never interprets them.
  *
  * Context: process, one reader at a time (lock_sock() of the AF_RDMA socket).
- * Return: bytes copied (with a NULL @iter: to be dropped), 0 if there are none, or -EFAULT.
+ * Return: number of bytes copied, or with a NULL @iter, of bytes that could be copied; 0 if there
+ * are none; or -EFAULT.
  */
 ssize_t afr_recv_copy(struct afr_conn *conn, u64 skip, struct iov_iter *iter, size_t len)
 {
@@ -113,9 +114,9 @@ void afr_recv_consume(struct afr_conn *conn, size_t len)
  *
  * Bytes in the receive ring stay readable. Bytes that come into the ring later reset the
  * connection. Unlike with TCP, these can include bytes that TCP has received already. Before this
- * call, afr_shutdown() runs the worker, which reads such bytes. But afr_shutdown() cannot run the
- * worker if it already runs or the connection is not detached, and a run leaves bytes in TCP for
- * which the ring has no space or no page, or that exceed the budget of a run.
+ * call, afr_shutdown() calls afr_conn_run(), so that the worker reads such bytes. But that does
+ * not run the worker if the worker already runs or the connection is not detached. And a run may
+ * leave bytes in TCP, for example those for which the ring has no space or no page.
  *
  * Context: process.
  */

@@ -62,7 +62,7 @@ static bool recv_over(struct afr_conn *conn, size_t seen)
  * Must a read end now: at the end of the stream, after a shutdown of the receive side, or after
  * an abort? After an abort, unread bytes are read first. Errors of TCP are not checked here: while
  * the peer's stream is incomplete, the worker turns each of them into an abort. Sets @failed if
- * there is an error to report, which stays in sk_err.
+ * sk_err is to be reported; an earlier call may have cleared it.
  */
 static bool recv_ends(struct sock *sk, size_t seen, bool *failed)
 {
@@ -75,7 +75,7 @@ static bool recv_ends(struct sock *sk, size_t seen, bool *failed)
 	smp_rmb();	/* an abort sets AFR_F_ABORTED, then sk_shutdown: read in reverse order */
 	if (!afr_conn_aborted(conn))
 		return true;
-	afr_wait_report_abort(sk);	/* sk_changed() may still be due */
+	afr_wait_report_abort(sk);	/* if sk_changed() has not done so yet */
 	/* as with TCP, a reset after the end is an error for writes, not for reads */
 	if (recv_over(conn, seen) && READ_ONCE(conn->abort_reason) == AFR_REASON_RESET)
 		return true;
@@ -127,10 +127,10 @@ static int recv_urgent(struct sock *sk, struct msghdr *msg, int flags)
 
 /*
  * Returns how many bytes a read may copy before the urgent byte stops it; U64_MAX if nothing stops
- * it. The read continues @seen bytes after the consumer cursor, and has copied @done bytes to the
- * program so far. If the urgent byte is next, the result depends on @done: a read that has copied
- * bytes ends here, so 0 is returned; a read that has copied none goes on, so U64_MAX is returned,
- * and @skip is set to leave the byte out. @skip is also set for an urgent byte that was next to be
+ * it. The read continues @seen bytes after the consumer cursor, and has copied or dropped @done
+ * bytes so far. If the urgent byte is next, the result depends on @done. If @done is not 0, the
+ * read ends here, so 0 is returned. If @done is 0, the read goes on, so U64_MAX is returned, and
+ * @skip is set to leave the byte out. @skip is also set for an urgent byte that was next to be
  * read when a later urgent offset replaced its own. It is never set with SO_OOBINLINE, or before
  * the byte has arrived.
  */
@@ -210,12 +210,15 @@ struct framed_read {
 	size_t len;		/* bytes that were requested */
 	int flags;		/* MSG_* */
 	long timeo;		/* jiffies left to sleep */
-	size_t target;		/* bytes that are enough to return */
+	size_t target;		/* bytes to wait for; unused for MSG_WAITALL without MSG_PEEK */
 	size_t seen;		/* bytes between the consumer cursor and the place of a peek */
 	size_t done;		/* bytes copied to the program, or dropped if @to is NULL */
 };
 
-/* Returns afr_recvmsg_target(), less for a peek that began behind other unread bytes. */
+/*
+ * Returns afr_recvmsg_target(). The result can be lower for a peek that began behind other unread
+ * bytes, because the limit afr_rx_lowat_max() includes those bytes.
+ */
 static size_t read_target(const struct framed_read *r)
 {
 	size_t target = afr_recvmsg_target(r->sk, r->len, r->flags), before = r->seen - r->done;
@@ -226,7 +229,7 @@ static size_t read_target(const struct framed_read *r)
 	return min_t(size_t, target, most > before ? most - before : 1);
 }
 
-/* Advances the read by @n bytes, which were copied to the program, or skipped if @skip. */
+/* Advances the read by @n bytes, which were skipped if @skip, otherwise copied or dropped. */
 static void read_advance(struct framed_read *r, size_t n, bool skip)
 {
 	r->done += skip ? 0 : n;
@@ -237,9 +240,9 @@ static void read_advance(struct framed_read *r, size_t n, bool skip)
 }
 
 /*
- * Copies the next bytes to the program, up to the urgent offset, or skips an urgent byte. Sets
- * @over, and does neither, if the call ends here. Returns the number of bytes copied or skipped, 0
- * if there are none now, or -errno.
+ * Copies the next bytes to the program, or drops them (MSG_TRUNC), up to the urgent offset; or
+ * skips an urgent byte. Returns the number of these bytes, 0 if there are none now, or -errno. If
+ * recvmsg() has all requested bytes, or the urgent byte stops it, only sets *@over and returns 0.
  */
 static ssize_t read_next(struct framed_read *r, bool *over)
 {
@@ -339,11 +342,11 @@ static int recv_framed(struct sock *sk, struct msghdr *msg, size_t len, int flag
 }
 
 /*
- * Reads the error queue of the AF_RDMA socket, which has the MSG_ZEROCOPY notifications of
- * sendmsg(). If that queue is empty, reads the one of the TCP socket, unless the connection worker
- * uses the TCP socket, or may soon (afr_conn_uses_tcp()): the program must not see packets of
- * frames. Normally no such packet is queued, because time stamp options are set on the TCP socket
- * only in fallback mode.
+ * Reads the error queue of the AF_RDMA socket, which has the MSG_ZEROCOPY notifications for bytes
+ * that sendmsg.c has copied. If that queue is empty, reads the one of the TCP socket,
+ * unless the connection worker uses the TCP socket, or may soon (afr_conn_uses_tcp()): the program
+ * must not see packets of frames. Normally no such packet is queued, because time stamp options
+ * are set on the TCP socket only while both directions are in fallback mode.
  */
 static int recv_errqueue(struct sock *sk, struct msghdr *msg, size_t len, int flags)
 {
@@ -462,7 +465,7 @@ static int recv_fallback(struct sock *sk, struct msghdr *msg, int flags)
 	}
 	/*
 	 * A poll, or the code above, may have moved the error to the AF_RDMA socket. After the end
-	 * of the stream, only writes report it.
+	 * of the stream, reads do not report it.
 	 */
 	if (ret <= 0 && ret != -EAGAIN && READ_ONCE(sk->sk_err) &&
 	    !sock_flag(tcp->sk, SOCK_DONE))

@@ -3,12 +3,13 @@
  * Ring memory: allocation, limits, copying.
  *
  * The producer allocates pages and the consumer frees them, without a lock between them. This is
- * safe because the consumer never frees a page that the producer may use: the producer accesses
- * only positions in its window, and while it is active, the consumer frees only pages that lie
- * completely in the range [@from, @to) of one afr_ring_mem_release(), where the producer knows no
- * consumer cursor above @from yet. If @from is in the middle of a page, that page is kept, because
- * the producer may already have written bytes of the next lap to the start of the page. If it has
- * not, the page stays until the ring is empty or trimmed, unless the next lap uses it before.
+ * safe because the consumer never frees a page that the producer may use. The producer accesses
+ * only positions in its window. While the producer is active, the consumer frees pages only in
+ * afr_ring_mem_release(), and only those that lie completely in [@from, @to). The producer knows
+ * no consumer cursor above @from yet, so these pages are not in its window. If @from is in the
+ * middle of a page, that page is kept, because the producer may already have written bytes of the
+ * next lap to the start of the page. If it has not, the page stays until the ring is empty or
+ * trimmed, unless the next lap uses it before.
  *
  * Limits: rings on RDMA have at most three quarters of mem_max pages, and rings on TCP a quarter,
  * per namespace and per host. Neither can use the part of the other one: idle connections on RDMA

@@ -55,7 +55,8 @@ static const struct {
 
 static DEFINE_HASHTABLE(holders, 10);
 static unsigned long all_pages;		/* granted to all attaches */
-static DEFINE_SPINLOCK(holders_lock);	/* leaf lock of holders, all_pages, each afr_holder */
+/* Leaf lock. Protects holders, all_pages, each afr_holder, and changes of afr_ring_quota.pages. */
+static DEFINE_SPINLOCK(holders_lock);
 
 static u32 hash_of(const struct holder_key *key)
 {
@@ -222,7 +223,7 @@ int afr_ring_quota_charge(struct afr_ring_quota *share, struct afr_net *an,
 /**
  * afr_ring_quota_uncharge() - uncharge the rings of an attach, except for some pages
  * @share: quota of the attach
- * @keep: pages that stay charged; if not more than these are charged, nothing happens
+ * @keep: number of pages that stay charged; if at most @keep are charged, nothing happens
  *
  * Context: process.
  */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Decides whether the route of a TCP connection permits RDMA. Each TCP packet is subject to routes
- * and IPsec policies; RDMA bypasses them. So the route is looked up when a connection attaches,
- * and again when routes or policies have changed while it is attached. The module is not notified
- * of changes, so a work item looks for them twice a second. Nothing is done per message.
+ * and IPsec policies; the packets of a link may bypass them. So the route is looked up when a
+ * connection attaches, and again when routes or policies have changed while it is attached. The
+ * module is not notified of changes, so a work item looks for them twice a second. Nothing is done
+ * per message.
  */
 #include "route.h"
 
@@ -45,7 +46,7 @@ static u32 routes_inet6(const struct net *net)
 #if IS_ENABLED(CONFIG_IPV6)
 	const struct rt6_statistics *stats = READ_ONCE(net->ipv6.rt6_stats);
 
-	if (stats)	/* NULL with ipv6.disable=1 */
+	if (stats)	/* NULL with ipv6.disable=1, or if the module ipv6 is not loaded */
 		return READ_ONCE(stats->fib_rt_entries);
 #endif
 	return 0;
@@ -159,11 +160,12 @@ static enum afr_reason look_up(struct afr_conn *conn)
 }
 
 /*
- * Would RDMA bypass the policy or tunnel that @reason names? RDMA always bypasses an IPsec policy.
- * For a tunnel, the answer is no while the connection has no link: rdma_cm seldom finds a device
- * behind a tunnel, and a link over that device leads through the tunnel. When the connection has a
- * link, the answer is no if the packets of the link are routed like those of the TCP connection.
- * Otherwise it is yes: the link is normally older than the route, and bypasses the tunnel.
+ * Would RDMA bypass the policy or tunnel that @reason names? An IPsec policy counts as bypassed,
+ * even on siw: the policy need not cover the ports of the link. For a tunnel, the answer is no
+ * while the connection has no link: rdma_cm seldom finds a device behind a tunnel, and if it does,
+ * a new link over that device leads through the tunnel. When the connection has a link, the answer
+ * is no if the packets of the link are routed like those of the TCP connection. Otherwise it is
+ * yes: the link is normally older than the route, and bypasses the tunnel.
  */
 static bool bypasses(const struct afr_conn *conn, enum afr_reason reason)
 {
@@ -205,8 +207,8 @@ enum afr_reason afr_route_denied(struct afr_conn *conn)
 
 /**
  * afr_route_invalidate() - let the connection worker look up the route again
- * @conn: connection; the program has set its mark or device, or an option of IP, such as an IPsec
- *	policy
+ * @conn: connection; the program has set SO_MARK, the bound device, or an option of IPPROTO_IP or
+ *	IPPROTO_IPV6, such as an IPsec policy
  *
  * Context: process.
  */

@@ -11,7 +11,7 @@ struct afr_hello {
 	u64	proof;
 	u32	features;
 	u32	ring;
-	u16	length;		/* on the wire, >= sizeof(struct afr_wire_hello) */
+	u16	length;		/* of the whole HELLO, >= sizeof(struct afr_wire_hello) */
 	u16	port;
 	u8	instance[16];
 	u8	secret[16];

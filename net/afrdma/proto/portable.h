@@ -55,9 +55,9 @@ static inline u64 be64_to_cpu(__be64 v) { return be64toh(v); }
 #endif
 
 /*
- * Asserts an invariant of this host's own state, in debug builds only. The random model check has
- * mutations that break invariants. It defines its own AFR_CHECK, so that a broken invariant ends
- * one run of the model, and not the program.
+ * Asserts an invariant of this host's own state, in debug builds only. selftests/unit/model.h
+ * defines its own AFR_CHECK: the model has wrong rules that break invariants on purpose, and a
+ * broken invariant must end one run of the model, not the whole program.
  */
 #ifndef AFR_CHECK
 #ifndef AFR_DEBUG_CHECKS

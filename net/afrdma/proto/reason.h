@@ -5,9 +5,10 @@
  * format (ERROR, ATTACHED, RESUME, the rejection of a link) and the documentation share this list.
  * Numbers are part of the wire format: append, never renumber.
  *
- * ERROR, ATTACHED, RESUME and the rejection of a link send a reason to the peer. Its sentence is
- * written for the end that sends it, and the peer's smctl prints "peer:" before it. Only after ERROR
- * does the peer show PEER_ERROR instead, whatever reason the frame contains.
+ * ERROR, ATTACHED, RESUME and the rejection of a link carry a reason to the peer. The sentence of
+ * a reason is written for the end that sends it: if the peer's smctl shows the reason, it prints
+ * "peer:" before the sentence. But after ERROR the peer shows PEER_ERROR instead, whatever reason
+ * the frame contains.
  *
  * AFR_REASON(number, NAME, "sentence for an administrator")
  */
@@ -28,7 +29,7 @@
 	AFR_REASON(12, SOCKET_OPTION, "the program, or a rule of smctl run, has denied RDMA for this socket (AFRDMA_RDMA_NEVER)") \
 	AFR_REASON(13, CALL_RUNNING, "a call on the former connection of this socket had not returned yet: close the socket and use a new one") \
 	AFR_REASON(14, SHUT_BEFORE, "the program had called shutdown() before connect() or listen(), and with TCP this stays in force for later connections: close the socket and use a new one") \
-	/* why a framed connection is not on RDMA */ \
+	/* why a framed or one-way connection is not on RDMA */ \
 	AFR_REASON(20, NOT_YET, "not on RDMA yet: the connection has transferred neither upgrade_bytes nor upgrade_msgs; lower these sysctls to move it earlier") \
 	AFR_REASON(21, UPGRADE_OFF, "RDMA is disabled: sysctl net.afrdma.upgrade is 0; set it to 1") \
 	AFR_REASON(22, PEER_NO_SERVICE, "the server accepts no RDMA connections: it has no usable RDMA device (see smctl dev there), or is not in the initial network namespace") \

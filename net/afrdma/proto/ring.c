@@ -32,7 +32,7 @@ u32 afr_ring_size(u64 bytes, u32 least, u32 most)
  * @size: size of the ring in bytes, at least a page
  * @shift: a page is 1 << @shift bytes
  *
- * A page that is only partly in use, at either end, counts as used.
+ * A page counts as used even if bytes of the stream fill only a part of it.
  *
  * Context: any.
  * Return: the unused pages, as a range [first, last) of absolute page numbers, offset >> @shift.
@@ -60,8 +60,8 @@ struct afr_ring_pages afr_ring_unused(u64 from, u64 end, u32 size, unsigned int 
  *
  * This is the dynamic threshold of Choudhury and Hahne ("Dynamic queue length thresholds for
  * shared-memory packet switches", 1998). With weight 1 the first holder gets at most half of the
- * memory, the second holder at most half of what is left, and so on. So some memory always stays
- * free, without any setting.
+ * memory, the second holder at most half of what is left, and so on. So some memory stays free as
+ * long as every holder keeps to this limit. ring_quota.c exempts the only connection of a holder.
  *
  * Context: any.
  * Return: pages.

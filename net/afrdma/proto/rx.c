@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Updates the receive sequence state, struct afr_rx of sequence.h, when a frame or a write of the
- * peer arrives, when bytes are read, and when an epoch begins or ends. Tells when the consumer
- * cursor has to be reported to the sender. The counterpart is tx.c.
+ * Updates the receive sequence state, struct afr_rx of sequence.h, when HELLO, a frame or a write
+ * of the peer arrives, when the program reads bytes, when the consumer cursor is reported to the
+ * sender, and when an epoch begins or ends. Tells when the cursor has to be reported, and when
+ * FINACK has to be sent. The counterpart is tx.c.
  */
 #include "cursor.h"
 #include "sequence.h"
@@ -66,8 +67,9 @@ static int check_space(const struct afr_rx *rx, u64 from, u64 len)
  * @offset: offset in the header
  * @len: bytes of the stream in the frame
  *
- * If the direction is about to enter a link, writes may have overtaken this frame. Their bytes
- * follow those of the frame, and count against the window, too (I1).
+ * If the sender has moved the direction to a link, but its MOVE was not read yet, its writes may
+ * have overtaken this frame. In the stream, their bytes follow those of the frame, so they count
+ * against window and FIN, too (I1).
  *
  * Context: any, conn->rx.lock held.
  * Return: 0 if the bytes may be read into the ring, or AFR_REASON_MOVE_DATA, DATA_OFFSET,
@@ -268,10 +270,11 @@ void afr_rx_set_peer_ring(struct afr_rx *rx, u32 ring)
  * afr_rx_lowat_max() - get the largest number of unread bytes that a reader may wait for
  * @rx: receive sequence state
  *
- * A reader that waits for more might wait forever. On a link the sender keeps every unread byte in
- * its own ring (PM6). A writer that sleeps there is woken only when a third of that ring is free
- * (afr_tx_writable()), and the cursor that the sender knows is rounded down by less than a unit
- * (PC5).
+ * A reader that waits for more might wait forever: more may not fit into the receive ring, or the
+ * writer may sleep. On a link, bytes stay in the sender's ring until they are reported as consumed
+ * (PM6), and a sleeping writer is woken only when a third of that ring is free
+ * (afr_tx_writable()). Each report may be too low by a unit less one byte, because immediates
+ * round it down (PC5).
  *
  * Context: any; only the ring sizes are read.
  * Return: the limit for SO_RCVLOWAT and for the bytes that MSG_PEEK waits for.
@@ -321,7 +324,7 @@ void afr_rx_consume(struct afr_rx *rx, u32 len)
 }
 
 /**
- * afr_rx_blocked() - handle BLOCKED: remember it until the cursor can be reported (PC6)
+ * afr_rx_blocked() - handle BLOCKED: remember it until a newer cursor is reported (PC6)
  * @rx: receive sequence state
  *
  * Context: any, conn->rx.lock held.

@@ -13,19 +13,18 @@
  *
  * Some rules cannot be enforced here, and every caller must keep them (mutations of the model in
  * selftests/unit/model.h break such rules to show what goes wrong):
- * - In each epoch an end sends ATTACH or ATTACHED on TCP first, and RESUME after that. A server
- *   that loses the link before ATTACHED is built sends only RESUME. The consumer cursor in ATTACH
- *   and ATTACHED is sampled by afr_rx_report() before the first immediate of the epoch, even if
- *   the frame is written later.
+ * - In each epoch an end sends ATTACH or ATTACHED on TCP before RESUME. A server that has
+ *   attached, but loses the link before it has built ATTACHED, sends only RESUME. The consumer
+ *   cursor in ATTACH and ATTACHED is sampled by afr_rx_report() before the first immediate of the
+ *   epoch, even if the frame is written later.
  * - From the time when a server builds an ATTACHED that is no refusal, or a client reads it, until
  *   afr_rx_close(), the consumer cursor is reported by immediate only. CREDIT frames may be sent
  *   again behind RESUME, not before (PC3).
  * - afr_rx_close() counts the consumer cursor as reported, so one RESUME has to follow it. If this
  *   end knows that ATTACH was refused or never sent, a CREDIT has to follow instead. If the
  *   connection is aborted, or leaves the link by DETACH because both streams are complete, neither
- *   has to follow. The client opens the next epoch only after it has written its RESUME for the
- *   last epoch and has received the peer's RESUME, or if the last ATTACH was refused or never
- *   sent.
+ *   has to follow. The client opens the next epoch only after it has built its RESUME for the last
+ *   epoch and has received the peer's RESUME, or if the last ATTACH was refused or never sent.
  * - The receiver of RESUME closes the epoch, too. It also fences the link, unless both ends leave
  *   the link by DETACH.
  * - On a negotiated connection, an end shuts down TCP for writing only after its FIN has been
@@ -116,7 +115,7 @@ struct afr_rx {
 	u64	landed;		/* bytes that RDMA writes of the current epoch have placed */
 	u64	fin;		/* end of the stream, AFR_NO_FIN while unknown */
 	u32	ring;		/* size of the receive ring */
-	/* size of the peer's send ring; on a link, that ring holds every unread byte (PM6) */
+	/* size of the peer's send ring; bytes sent on a link stay there until reported (PM6) */
 	u32	peer_ring;
 	u32	epoch;		/* current or last epoch, 0 before the first */
 	bool	open;		/* the current epoch is open */

@@ -4,9 +4,9 @@
  * transmissions, moves between TCP and a link, and reports of the peer. Tells what may be sent.
  * For the rules PM, PC and PE see afrdma-internals.rst.
  *
- * Offsets from the peer are at most 2^62 (frame.c), and are compared with the state before they
- * are stored in it. Members of the state are subtracted from each other only in the order that the
- * invariants guarantee. So nothing here overflows.
+ * Offsets in the peer's frames are at most 2^62 (frame.c), and are compared with the state before
+ * they are stored in it. One member of the state is subtracted from another only if an invariant
+ * guarantees that the result is not negative. So nothing here overflows.
  */
 #include "cursor.h"
 #include "sequence.h"
@@ -122,9 +122,10 @@ void afr_tx_urgent(struct afr_tx *tx)
 }
 
 /**
- * afr_tx_urgent_ack() - handle URGENTACK: release the bytes that were held back
+ * afr_tx_urgent_ack() - handle URGENTACK: release bytes that were held back
  * @tx: send sequence state
- * @offset: urgent offset that the peer acknowledges; a later urgent byte is still held back
+ * @offset: urgent offset that the peer acknowledges; if the last urgent byte is above it, that
+ *	byte and all bytes behind it stay held back
  *
  * Context: any, conn->tx.lock held.
  */
@@ -162,10 +163,11 @@ static u32 window_left(const struct afr_tx *tx)
  * afr_tx_ready() - count the bytes that may be sent now on the current path
  * @tx: send sequence state
  *
- * Both paths obey the peer's window (PC1, PC2). Without it, the peer's reader of frames would have
- * to stop at a DATA frame when the receive ring is full, and could not reach a CREDIT or RESUME
- * behind that frame. But on a one-way connection, and for early bytes (frame_tx.c), the caller
- * passes SND.UNA to afr_tx_credit() as the cursor, so only TCP's window limits this end.
+ * Both paths obey the peer's window (PC1, PC2). If the TCP path did not, the peer's reader of
+ * frames would have to stop at a DATA frame when the receive ring is full, and could not reach a
+ * CREDIT or RESUME behind that frame. But on a one-way connection, and for early bytes, frame_tx.c
+ * and hello_rx.c pass SND.UNA to afr_tx_credit() as the cursor, so only TCP's window limits this
+ * end.
  *
  * Context: any, conn->tx.lock held.
  * Return: bytes; 0 if the direction is suspended or the window is full.
@@ -200,9 +202,9 @@ bool afr_tx_writable(const struct afr_tx *tx)
  * Each send path checks this after it has sent what it can, and each cursor received restarts the
  * path. While the direction is blocked, the worker sends BLOCKED, but only once until the peer
  * reports its cursor again. Without BLOCKED, a peer that sends no data reports nothing until half
- * of the smaller ring has been read, while its reader may wait for more bytes than have arrived
- * (PC6). On a link, a send ring that is too full also blocks the direction: until FIN, only the
- * peer's cursor frees space in that ring (PM6).
+ * of the smaller ring (this end's send ring or the peer's receive ring) has been read, while its
+ * reader may wait for more bytes than have arrived (PC6). On a link, a send ring that is too full
+ * also blocks the direction: until FIN, only the peer's cursor frees space in that ring (PM6).
  *
  * Context: any, conn->tx.lock held.
  * Return: false if the direction is suspended (it waits for RESUME), or if bytes may be sent now;
@@ -284,8 +286,8 @@ int afr_tx_credit(struct afr_tx *tx, u64 consumed)
 /**
  * afr_tx_credit_imm() - apply a consumer cursor from an immediate
  * @tx: send sequence state
- * @cursor: 16 bits from an immediate for the channel of the current epoch; the link layer passes
- *	on no others
+ * @cursor: 16 bits from an immediate for the channel of the current epoch, which may be closed
+ *	already; the link layer passes on no other immediates
  *
  * At most 2^14 units are outstanding, so a correct value is never ambiguous, and three of four
  * forged values are detected (PC4). After the epoch was closed, a late immediate may contain an
@@ -384,8 +386,8 @@ void afr_tx_leave(struct afr_tx *tx)
  * @received: X, the peer's RCV.NXT
  * @consumed: the peer's consumer cursor (PC7: repairs a credit that was lost with the link)
  *
- * The direction continues on TCP at max(X, S): DATA below S is still on its way by TCP (PM4). The
- * caller need not have called afr_tx_leave() before.
+ * The direction continues on TCP at max(X, S): TCP was given the bytes below S, and delivers them
+ * even if X is smaller than S (PM4). The caller need not have called afr_tx_leave() before.
  *
  * If RESUME is of another epoch, or the direction is on TCP, nothing is sent again, and X is not
  * checked (PM2): only @consumed is applied, if it is not above SND.NXT, and the epoch is closed if

@@ -42,7 +42,7 @@ static_assert(sizeof(struct afr_wire_option) == AFR_OPT_LEN, "option size");
 #define AFR_HELLO_MAX		512	/* longest HELLO a reader accepts */
 #define AFR_WINDOW_INITIAL	16384	/* a client's window until the server's HELLO comes */
 #define AFR_RING_MIN		16384	/* smallest ring; ring sizes are powers of two */
-#define AFR_RING_MAX		(1u << 26)	/* largest ring; cursor unit AFR_RING_MIN / 4 */
+#define AFR_RING_MAX		(1u << 26)	/* largest ring; its cursor unit is 4096 bytes */
 
 #define AFR_FEATURE_SEND_RING	0xff	/* features: log2 of the send ring, 0 = AFR_RING_MIN */
 
@@ -55,7 +55,7 @@ struct afr_wire_hello {
 	u8	instance[16];	/* random for each network namespace of each module load */
 	u8	secret[16];	/* server: the client presents it to connect a link; client: 0 */
 	__be32	ring;		/* size of the sender's receive ring, and of the peer's window */
-	__be16	port;		/* rdma_cm service port of the sender's cm listener, 0 = none */
+	__be16	port;		/* server: rdma_cm port of its cm listener, 0 = none; client: 0 */
 	__be16	reserved;
 } __packed;
 static_assert(sizeof(struct afr_wire_hello) == 64, "HELLO size");
