@@ -47,6 +47,7 @@ struct afr_listen_override {
 	const struct inet_connection_sock_af_ops *orig;
 	struct inet_connection_sock_af_ops client;	/* sk_rx_dst_set: offer_synack */
 	struct inet_connection_sock_af_ops listener;	/* syn_recv_sock: listener_syn_recv */
+	struct inet_connection_sock_af_ops silent;	/* the same, but no option in SYN-ACKs */
 };
 
 /* IPv4, IPv6, IPv4 mapped to IPv6, and one spare. Entries are never removed. */
@@ -60,7 +61,8 @@ static struct afr_listen_override *ops_find(const struct inet_connection_sock_af
 	struct afr_listen_override *one;
 
 	for (one = ops_table; one < ops_table + count; one++)
-		if (ops == one->orig || ops == &one->client || ops == &one->listener)
+		if (ops == one->orig || ops == &one->client || ops == &one->listener ||
+		    ops == &one->silent)
 			return one;
 	return NULL;
 }
@@ -132,6 +134,7 @@ static struct afr_listen_override *ops_find_or_add(const struct inet_connection_
 		one->client.sk_rx_dst_set = offer_synack;
 		one->listener = *ops;
 		one->listener.syn_recv_sock = listener_syn_recv;
+		one->silent = one->listener;
 		smp_store_release(&ops_count, ops_count + 1); /* the entry is complete */
 	}
 	spin_unlock_bh(&ops_lock);
@@ -477,29 +480,30 @@ static void server_synack(struct net *net, struct request_sock *req, struct sk_b
 }
 
 /**
- * afr_handshake_listen() - let a listener consent to clients that offer AF_RDMA
+ * afr_handshake_listen() - install the af_ops override of a listener
  * @sk: a TCP socket, preferably before its listen()
+ * @consents: consent to clients that offer AF_RDMA. Otherwise the override is only for children
+ *	whose SYN-ACK had the answer, since @sk was another listener then.
  *
- * Sets TCP_SAVE_SYN and installs the af_ops override. Without an override, every accepted
- * connection falls back to TCP.
+ * Sets TCP_SAVE_SYN. Without an override, every accepted connection falls back to TCP.
  *
  * Context: Process, @sk locked.
  * Return: the override, for afr_handshake_unlisten(); or ERR_PTR: -EOPNOTSUPP if
  * afr_handshake_hook_use() has not succeeded, -EBUSY if ops_table is full.
  */
-struct afr_listen_override *afr_handshake_listen(struct sock *sk)
+struct afr_listen_override *afr_handshake_listen(struct sock *sk, bool consents)
 {
 	struct afr_listen_override *override;
 
 	sock_owned_by_me(sk);
-	if (!READ_ONCE(afr_net(sock_net(sk))->hooks))
+	if (consents && !READ_ONCE(afr_net(sock_net(sk))->hooks))
 		return ERR_PTR(-EOPNOTSUPP);
 	override = ops_find_or_add(inet_csk(sk)->icsk_af_ops);
 	if (!override)
 		return ERR_PTR(-EBUSY);
 	if (!tcp_sk(sk)->save_syn)
 		tcp_sk(sk)->save_syn = 1;
-	WRITE_ONCE(inet_csk(sk)->icsk_af_ops, &override->listener);
+	WRITE_ONCE(inet_csk(sk)->icsk_af_ops, consents ? &override->listener : &override->silent);
 	return override;
 }
 
@@ -551,40 +555,19 @@ static bool saved_syn_has_consent(const struct sock *sk)
 	return syn && !afr_syn_segment_saved_find(syn, &opt) && !saved_syn_reason(sk, opt.nonce);
 }
 
-/*
- * Sets consent_mark on a child that does not have it, although its SYN-ACK was to carry the answer:
- * the override was removed before the child was created. Returns false if sk_user_data is in use,
- * maybe by a sockmap, which may have consumed HELLO.
- */
-static bool set_consent(struct sock *sk)
-{
-	bool unused;
-
-	write_lock_bh(&sk->sk_callback_lock);
-	unused = !rcu_access_pointer(__sk_user_data(sk));
-	if (unused)
-		__rcu_assign_sk_user_data_with_flags(sk, &consent_mark, SK_USER_DATA_NOCOPY);
-	write_unlock_bh(&sk->sk_callback_lock);
-	return unused;
-}
-
 /* See afr_handshake_accepted(). */
 static enum afr_reason accepted(struct sock *sk, u32 *nonce)
 {
 	const struct saved_syn *syn = tcp_sk(sk)->saved_syn;
 	struct afr_tcp_option opt;
 	int err = syn ? afr_syn_segment_saved_find(syn, &opt) : -ENOENT;
-	enum afr_reason reason;
 
 	sock_owned_by_me(sk);
 	if (!has_consent(sk)) {
 		if (err)
 			return err == -ENOENT ? AFR_REASON_CLIENT_PLAIN : AFR_REASON_OPTION_BAD;
-		reason = saved_syn_reason(sk, opt.nonce);
-		if (reason)
-			return reason;
-		if (!set_consent(sk))
-			return AFR_REASON_SYN_TAKEN;
+		/* never AFR_REASON_NONE, which means consent */
+		return saved_syn_reason(sk, opt.nonce) ?: AFR_REASON_OPTION_NO_ROOM;
 	}
 	if (err) {
 		rcu_assign_sk_user_data(sk, NULL);
@@ -597,7 +580,7 @@ static enum afr_reason accepted(struct sock *sk, u32 *nonce)
 
 /**
  * afr_handshake_accepted() - get the result of the handshake for an accepted connection
- * @sk: accepted TCP socket
+ * @sk: TCP socket accepted from a listener with af_ops override
  * @nonce: out, the client's nonce, if the result is 0
  *
  * Frees the saved SYN. The result 0 means that the client offered AF_RDMA and the answer was due

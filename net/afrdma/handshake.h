@@ -46,7 +46,7 @@ void afr_handshake_disarm(struct afr_handshake *offer, struct sock *sk);
 u32 afr_handshake_nonce(const struct afr_handshake *offer);
 
 struct afr_listen_override;
-struct afr_listen_override *afr_handshake_listen(struct sock *sk);
+struct afr_listen_override *afr_handshake_listen(struct sock *sk, bool consents);
 void afr_handshake_unlisten(struct afr_listen_override *override, struct sock *sk);
 enum afr_reason afr_handshake_accepted(struct sock *sk, u32 *nonce);
 

@@ -337,3 +337,26 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 		return send_error(sk, msg->msg_flags);
 	return mode == AFR_MODE_NONE ? send_unconnected(sk, msg) : send_fallback(sk, msg);
 }
+
+#ifdef AFR_HAVE_SPLICE_EOF
+/**
+ * afr_sendmsg_splice_eof() - proto_ops.splice_eof: send what waits for more bytes
+ * @sock: socket
+ *
+ * sendfile() has met the end of its file after a piece with MSG_MORE.
+ *
+ * Context: process.
+ */
+void afr_sendmsg_splice_eof(struct socket *sock)
+{
+	struct afr_sock *as = afr_sk(sock->sk);
+	struct socket *tcp = as->conn->tcp;
+
+	if (afr_conn_tx_mode(as->conn) == AFR_MODE_FALLBACK) {
+		if (READ_ONCE(tcp->ops)->splice_eof)
+			READ_ONCE(tcp->ops)->splice_eof(tcp);
+	} else if (!READ_ONCE(as->cork)) {
+		afr_send_uncork(as->conn);
+	}
+}
+#endif

@@ -506,27 +506,44 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 
 /* --- listen, accept ----------------------------------------------------- */
 
+/*
+ * Installs the af_ops override of a socket that is about to listen. A socket that has been a
+ * listener before needs one even if RDMA is denied now: requests of that time may become children,
+ * and their SYN-ACK may have had the answer.
+ */
+static void override_listener(struct sock *sk)
+{
+	struct afr_sock *as = afr_sk(sk);
+	struct sock *tcp = as->conn->tcp->sk;
+	struct afr_listen_override *override;
+	bool consents = afr_netns_enabled(as->conn->an) &&
+			READ_ONCE(as->conn->policy) != AFRDMA_RDMA_NEVER &&
+			!afr_handshake_hook_use(sock_net(sk));
+
+	lock_sock(tcp);
+	if (tcp->sk_state == TCP_CLOSE && (consents || tcp_sk(tcp)->save_syn)) {
+		override = afr_handshake_listen(tcp, consents);
+		if (!IS_ERR(override)) {
+			as->override = override;
+			as->consents = consents;
+		}
+	}
+	release_sock(tcp);
+}
+
 static int afr_listen(struct socket *sock, int backlog)
 {
 	struct sock *sk = sock->sk;
 	struct afr_sock *as = afr_sk(sk);
 	struct socket *tcp = as->conn->tcp;
-	struct afr_listen_override *override;
 	int err;
 
 	afr_tcp_sock_graft(tcp, sock);	/* again: sock->file exists now */
 	if (inet_sk_state_load(tcp->sk) == TCP_CLOSE)
 		afr_tcp_settings_reset_late(sk);
 	afr_tcp_settings_sync(sk);
-	if (!as->override && afr_netns_enabled(as->conn->an) &&
-	    READ_ONCE(as->conn->policy) != AFRDMA_RDMA_NEVER &&
-	    tcp->sk->sk_state == TCP_CLOSE && !afr_handshake_hook_use(sock_net(sk))) {
-		lock_sock(tcp->sk);
-		override = afr_handshake_listen(tcp->sk);
-		if (!IS_ERR(override))
-			as->override = override;
-		release_sock(tcp->sk);
-	}
+	if (inet_sk_state_load(tcp->sk) == TCP_CLOSE)
+		override_listener(sk);
 	err = kernel_listen(tcp, backlog);
 	if (err)
 		return err;
@@ -539,20 +556,23 @@ static int afr_listen(struct socket *sock, int backlog)
 
 /*
  * Starts an accepted connection, whose modes hello_rx.c decides later, unless it falls back now.
- * @consents: the listener had an af_ops override when the program called accept().
+ * @override: the listener had an af_ops override when the program called accept().
  */
-static void accepted(struct sock *listener, struct sock *sk, bool consents)
+static void accepted(struct sock *listener, struct sock *sk, bool override)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	struct sock *tcp_sk = conn->tcp->sk;
+	enum afr_reason reason = AFR_REASON_FAMILY_OFF, found;
 	u32 nonce = 0;
-	enum afr_reason reason = afr_handshake_accepted(tcp_sk, &nonce);
 
 	conn->server = true;
-	/* even without an override: the listener may have had one when the SYN-ACK was sent */
-	if (reason == AFR_REASON_CLIENT_PLAIN && !consents && !afr_sk(listener)->override)
-		reason = READ_ONCE(conn->policy) == AFRDMA_RDMA_NEVER ? AFR_REASON_SOCKET_OPTION :
-									AFR_REASON_FAMILY_OFF;
+	if (READ_ONCE(conn->policy) == AFRDMA_RDMA_NEVER)
+		reason = AFR_REASON_SOCKET_OPTION;
+	if (override || afr_sk(listener)->override) {
+		found = afr_handshake_accepted(tcp_sk, &nonce);
+		if (!found || found == AFR_REASON_SYN_TAKEN || afr_sk(listener)->consents)
+			reason = found;
+	}
 	if (reason && reason != AFR_REASON_SYN_TAKEN) {
 		afr_fallback_set(conn, reason);
 		return;
@@ -576,11 +596,11 @@ static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_AR
 {
 	struct sock *listener = sock->sk, *sk;
 	struct socket *tcp;
-	bool consents;
+	bool override;
 	int err;
 
 	/* first: connect() in another thread may remove the override during this call */
-	consents = READ_ONCE(afr_sk(listener)->override);
+	override = READ_ONCE(afr_sk(listener)->override);
 	afr_tcp_settings_sync(listener);
 	/* allocate before kernel_accept(): a failure after it would lose the connection */
 	sk = alloc_sock(sock_net(listener), newsock, listener->sk_protocol, 0);
@@ -596,25 +616,9 @@ static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_AR
 	afr_tcp_settings_inherit(sk, listener);
 	WRITE_ONCE(sk->sk_state, TCP_ESTABLISHED);
 	newsock->state = SS_CONNECTED;
-	accepted(listener, sk, consents);
+	accepted(listener, sk, override);
 	return 0;
 }
-
-#ifdef AFR_HAVE_SPLICE_EOF
-/* sendfile() met the end of its file after a piece with MSG_MORE: sends what waits for more. */
-static void afr_splice_eof(struct socket *sock)
-{
-	struct afr_sock *as = afr_sk(sock->sk);
-	struct socket *tcp = as->conn->tcp;
-
-	if (afr_conn_tx_mode(as->conn) == AFR_MODE_FALLBACK) {
-		if (READ_ONCE(tcp->ops)->splice_eof)
-			READ_ONCE(tcp->ops)->splice_eof(tcp);
-	} else if (!READ_ONCE(as->cork)) {
-		afr_send_uncork(as->conn);
-	}
-}
-#endif
 
 static const struct proto_ops afr_ops = {
 	.owner		= THIS_MODULE,
@@ -637,7 +641,7 @@ static const struct proto_ops afr_ops = {
 	.sendmsg	= afr_sendmsg,
 	.recvmsg	= afr_recvmsg,
 #ifdef AFR_HAVE_SPLICE_EOF
-	.splice_eof	= afr_splice_eof,
+	.splice_eof	= afr_sendmsg_splice_eof,
 #endif
 	.mmap		= sock_no_mmap,
 	.family		= AF_RDMA,

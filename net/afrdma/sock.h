@@ -19,6 +19,7 @@ struct afr_sock {
 	struct afr_conn		*conn;	/* holds a reference; NULL only if alloc_sock() fails */
 	struct afr_handshake	offer;	/* client: in use while connecting */
 	struct afr_listen_override *override;	/* of a listener, or NULL */
+	bool			consents;	/* the listener consents to offers of AF_RDMA */
 	atomic_t		tcp_calls;	/* see afr_sock_begin_call() */
 	bool			blocking_connect;	/* connect() waits and reports the error */
 	u8			nodelay, cork;	/* options as set by the program */
@@ -96,6 +97,7 @@ unsigned int afr_sockopt_busy_poll(const struct sock *sk);
 
 int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len);
 int afr_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags);
+void afr_sendmsg_splice_eof(struct socket *sock);
 __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_struct *wait);
 int afr_poll_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg);
 int afr_poll_set_rcvlowat(struct sock *sk, int val);

@@ -200,13 +200,37 @@ static void only_receives(int fd)
 	barrier("received");
 }
 
-/* Other end of only_receives(). */
+/* Other end of only_receives() and listen_denied(). */
 static void only_sends(int fd)
 {
 	struct flow out = flow_out(0);
 
 	flow_send(fd, &out, 10000, 10000);
 	barrier("received");
+}
+
+/* A listener that listens again with AFRDMA_RDMA_NEVER consents no more, and says why. */
+static void listen_denied(void)
+{
+	struct flow in = flow_in(0);
+	int fd = new_socket(0);
+
+	SYS(listen(fd, 1));
+	SYS(connect(fd, &none, sizeof(none)));
+	if (speaks_rdma())
+		set_int(fd, SOL_AFRDMA, AFRDMA_RDMA, AFRDMA_RDMA_NEVER);
+	SYS(listen(fd, 1));
+	control_send_number("PORT", local_port(fd));
+	fd = SYS(accept(fd, NULL, NULL));
+	flow_recv(fd, &in, 10000, 10000);
+	if (speaks_rdma())
+		WANT_EQ(path_info(fd).reason, AFR_REASON_SOCKET_OPTION);
+	barrier("received");
+}
+
+static void listen_denied_client(void)
+{
+	only_sends(connect_port(server_port()));
 }
 
 static void shut_before(void)
@@ -348,6 +372,7 @@ const struct row again_rows[] = {
 	{ "listen_after_reset", listen_after_reset, resets,
 	  ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
 	{ "listen_again", listen_again_client, listen_again, ON_COLD | QUICK | UNFRAMED },
+	{ "listen_denied", listen_denied_client, listen_denied, ON_COLD | QUICK | UNFRAMED },
 	{ "shut_before", shut_before, shut_before_server, ON_COLD | ON_PLAIN | QUICK | UNFRAMED },
 	{ "listen_beside_connect", listen_beside_connect, is_connected_to,
 	  ON_COLD | ONLY_RDMA | QUICK | UNFRAMED },
