@@ -65,7 +65,8 @@ static bool write_end(struct afr_conn *conn, u32 len, int flags)
  * afr_send_kick() - restart the send path
  * @conn: connection
  *
- * The path in use takes as many bytes from the send ring as it can.
+ * The path in use takes bytes from the send ring, as far as the window, the send policy, and TCP
+ * or the link allow.
  *
  * Context: process.
  */
@@ -86,10 +87,10 @@ void afr_send_kick(struct afr_conn *conn)
 
 /**
  * afr_send_copy() - copy bytes of the program into the send ring and restart the send path
- * @conn: connection, send direction framed, or undecided if afr_send_early() calls
+ * @conn: connection, send direction framed, or undecided if the caller is afr_send_early()
  * @iter: source of the bytes
  * @len: bytes to take: the rest of the message, or a piece of it
- * @flags: MSG_OOB: the last byte taken is urgent; MSG_MORE: more will follow at once
+ * @flags: MSG_OOB: the last byte taken is urgent; MSG_MORE: a few bytes may wait for more
  *
  * Context: process, one sender at a time (lock_sock() of the AF_RDMA socket).
  * Return: bytes taken (> 0); -EAGAIN without space or pages, or after FIN; or -EFAULT.
@@ -109,8 +110,9 @@ ssize_t afr_send_copy(struct afr_conn *conn, struct iov_iter *iter, size_t len, 
 	if (!write_end(conn, max(ret, 0), flags))
 		afr_send_kick(conn);
 	/*
-	 * Charged pages may have been freed here: the worker uncharges them. It also frees empty
-	 * pages that stayed when the rings were unpinned, because tx.busy was set.
+	 * afr_conn_rings_back_snd() may have freed pages that are charged to the quota: the
+	 * worker uncharges them. If the rings were unpinned while tx.busy was set, empty pages may
+	 * have stayed in the send ring: the worker frees and uncharges these, too.
 	 */
 	if (freed || afr_conn_rings_snd_charged(conn))
 		afr_conn_rings_freed(conn);
@@ -144,13 +146,13 @@ bool afr_send_early_allowed(const struct afr_conn *conn)
 
 /**
  * afr_send_early() - copy bytes of the program into the send ring before the mode is decided
- * @conn: connection, send direction undecided, or framed in the meantime
+ * @conn: connection, send direction undecided, or decided in the meantime
  * @iter: source of the bytes
  * @len: bytes to take: the rest of the message, or a piece of it
- * @flags: MSG_OOB: the last byte taken is urgent; MSG_MORE: more will follow at once
+ * @flags: MSG_OOB: the last byte taken is urgent; MSG_MORE: a few bytes may wait for more
  *
  * Context: process, one sender at a time (lock_sock() of the AF_RDMA socket).
- * Return: as afr_send_copy(); also -EAGAIN when the send direction falls back.
+ * Return: as afr_send_copy(); also -EAGAIN when the send direction falls back or has fallen back.
  */
 ssize_t afr_send_early(struct afr_conn *conn, struct iov_iter *iter, size_t len, int flags)
 {
@@ -159,7 +161,7 @@ ssize_t afr_send_early(struct afr_conn *conn, struct iov_iter *iter, size_t len,
 	spin_lock_bh(&conn->tx.lock);
 	may = afr_send_early_allowed(conn);
 	if (may)
-		conn->tx.busy = true;	/* afr_frame_tx_drain_early() waits for afr_send_copy() */
+		conn->tx.busy = true;	/* the direction cannot fall back before write_end() */
 	spin_unlock_bh(&conn->tx.lock);
 	return may ? afr_send_copy(conn, iter, len, flags) : -EAGAIN;
 }
@@ -189,7 +191,7 @@ bool afr_send_has_deferred(struct afr_conn *conn)
  * @conn: connection
  *
  * Called when TCP_CORK was cleared, TCP_NODELAY was set, or sendfile() has met the end of its file
- * early.
+ * before it had sent all bytes requested.
  *
  * Context: process.
  */
@@ -245,7 +247,8 @@ void afr_send_fin(struct afr_conn *conn)
 	if (first && ended)
 		set_bit(AFR_F_PASSIVE_CLOSE, &conn->flags);
 	afr_tx_fin(&conn->tx.seq);
-	if (first)	/* under the lock: run_one_way() waits until the frame was written */
+	/* before the unlock: run_one_way() shuts down TCP if it sees seq.fin but no pending FIN */
+	if (first)
 		afr_frame_tx_request(conn, AFR_FRAME_FIN);
 	spin_unlock_bh(&conn->tx.lock);
 	if (!first)
@@ -294,9 +297,9 @@ bool afr_send_await_space(struct afr_conn *conn)
 }
 
 /*
- * On a link, the peer may report its reader's cursor as late as when half of the smaller ring was
- * read. So up to that many of the bytes in the send ring may have been read already, and are not
- * counted.
+ * For a direction on a link, or suspended. The peer's reader may have read bytes that the peer has
+ * not reported: up to half of the send ring or of the peer's receive ring, whichever is smaller.
+ * So that many bytes of the send ring are not counted, but unsent bytes always are.
  */
 static u64 queued_on_link(const struct afr_tx *tx)
 {

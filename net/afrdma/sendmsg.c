@@ -38,9 +38,9 @@ static bool send_is_shut(struct sock *sk)
 }
 
 /*
- * MSG_ZEROCOPY: the bytes are copied nevertheless, and the notification, which reports the copy, is
- * in the error queue when the call returns. It is allocated before the first byte is taken, so that
- * no bytes are sent without a notification.
+ * MSG_ZEROCOPY with SO_ZEROCOPY: the bytes are copied nevertheless. If the call takes any, the
+ * notification, which reports the copy, is in the error queue when the call returns. The
+ * notification is allocated before the first byte is taken, so that no bytes are sent without one.
  */
 static int zerocopy_begin(struct sock *sk, const struct msghdr *msg, struct ubuf_info **notice)
 {
@@ -75,15 +75,15 @@ static ssize_t send_some(struct sock *sk, struct msghdr *msg, size_t len, int mo
 	return afr_send_copy(conn, &msg->msg_iter, len, flags);
 }
 
-/* Undecided: may a program of the server write early bytes now, and is there space for them? */
+/* May a server write early bytes now, and is there space? Without space, requests a wake-up. */
 static bool has_early_space(struct afr_conn *conn)
 {
 	return afr_send_await_space(conn) && afr_send_early_allowed(conn);
 }
 
 /*
- * Sleeps until a framed direction has space to send, or an undecided one is decided; early bytes
- * for which there is space do not wait. An abort or a shutdown ends the sleep, too.
+ * Sleeps until a framed direction has space to send; or until an undecided direction is decided or
+ * can take early bytes. An abort or a shutdown ends the sleep, too.
  */
 static int wait_to_send(struct sock *sk, int *mode, long *timeo)
 {
@@ -100,8 +100,8 @@ static int wait_to_send(struct sock *sk, int *mode, long *timeo)
 	err = afr_wait_frames(sk, timeo, afr_conn_tx_mode(conn) != AFR_MODE_UNDECIDED ||
 			      afr_conn_aborted(conn) || send_is_shut(sk) || has_early_space(conn));
 	*mode = afr_conn_tx_mode(conn);
-	if (*mode == AFR_MODE_UNDECIDED)	/* after an abort, sk_changed() may still be due */
-		afr_wait_report_abort(sk);
+	if (*mode == AFR_MODE_UNDECIDED)
+		afr_wait_report_abort(sk);	/* if sk_changed() has not done so yet */
 	return err;
 }
 
@@ -188,7 +188,7 @@ static int send_fallback(struct sock *sk, struct msghdr *msg)
 
 	if (ret != -EPIPE)
 		return ret;
-	afr_wait_report_abort(sk);	/* sk_changed() may still be due */
+	afr_wait_report_abort(sk);	/* if sk_changed() has not done so yet */
 	return send_error(sk, msg->msg_flags);
 }
 
@@ -209,7 +209,7 @@ static int send_unconnected(struct sock *sk, struct msghdr *msg)
 		return send_error(sk, msg->msg_flags);
 	}
 	afr_tcp_sock_graft(conn->tcp, sk->sk_socket);	/* again: sk_socket->file exists now */
-	/* another thread's connect() must not make a framed connection until this has returned */
+	/* until afr_sock_end_call(), another thread's connect() makes no framed connection */
 	afr_sock_count_call(afr_sk(sk));
 	lock_sock(tcp_sk);
 	ours = tcp_sk->sk_state == TCP_CLOSE && !test_bit(AFR_F_STARTED, &conn->flags) &&
@@ -227,7 +227,7 @@ static int send_unconnected(struct sock *sk, struct msghdr *msg)
 		/* another thread has called connect() since */
 	} else if (conn->tcp->state == SS_UNCONNECTED) {
 		afr_fallback_set_modes(conn, AFR_MODE_NONE);
-	} else {	/* it may have ended already: what TCP has received stays readable */
+	} else {	/* even if the connection ended: what TCP has received stays readable */
 		afr_fallback_set(conn, AFR_REASON_OPTION_NO_ROOM);
 		WRITE_ONCE(sk->sk_state, TCP_ESTABLISHED);
 	}
@@ -319,8 +319,9 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	early = conn->server && !(msg->msg_flags & MSG_ZEROCOPY);
 	if (mode == AFR_MODE_UNDECIDED && !early) {
 		/*
-		 * Tells afr_send_has_deferred() that a sender waits. Then a server's send
-		 * direction falls back after hello_timeout_ms, which ends this wait.
+		 * Tells afr_send_has_deferred() that a sender waits. If a server has no HELLO when
+		 * hello_timeout_ms expires, its send direction then falls back, which ends this
+		 * wait.
 		 */
 		set_bit(AFR_F_NOSPACE, &conn->flags);
 		smp_mb__after_atomic();		/* the flag is set before the mode is read */
@@ -331,8 +332,8 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	msg->msg_flags &= ~MSG_SPLICE_PAGES;
 	if (mode == AFR_MODE_FRAMED || (mode == AFR_MODE_UNDECIDED && early))
 		return send_ring(sk, msg, len, mode, timeo);
-	if (mode == AFR_MODE_UNDECIDED)		/* after an abort, sk_changed() may still be due */
-		afr_wait_report_abort(sk);
+	if (mode == AFR_MODE_UNDECIDED)
+		afr_wait_report_abort(sk);	/* if sk_changed() has not done so yet */
 	if (mode == AFR_MODE_UNDECIDED || READ_ONCE(sk->sk_err))
 		return send_error(sk, msg->msg_flags);
 	return mode == AFR_MODE_NONE ? send_unconnected(sk, msg) : send_fallback(sk, msg);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * shutdown(). On a fallback connection, or without a connection, the TCP socket handles it. In
- * SYN-SENT, it cancels connect(). Otherwise the request is stored in sk_shutdown, and SHUT_WR ends
- * the send direction as soon as its mode is decided: by a FIN frame if framed, else by TCP's FIN.
+ * shutdown(). On a fallback connection, or without a connection, the TCP socket handles the call.
+ * If any other connection has ended, the call fails. In SYN-SENT, the call cancels connect().
+ * Otherwise the request is stored in sk_shutdown, and SHUT_WR ends the send direction as soon as
+ * its mode is decided: by a FIN frame if framed, else by TCP's FIN.
  */
 #include <linux/net.h>
 #include <net/sock.h>
@@ -56,15 +57,16 @@ static bool cancel_connect(struct sock *sk, int how, int *ret)
 	return false;
 }
 
-/* Applies a shutdown() to the program's calls, and requests FIN. */
+/* Makes the program's calls see a shutdown(). If it includes SHUT_WR, requests FIN. */
 static void set_shut(struct sock *sk, int how)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 
 	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | (how + 1));
 	/*
-	 * Set sk_shutdown before reading AFR_F_ABORTED and the modes: sk_changed() and
-	 * sk_fallback() do not lock the AF_RDMA socket, and may run at the same time.
+	 * Set sk_shutdown before reading AFR_F_ABORTED here and the modes in end_stream():
+	 * sk_changed() and sk_fallback() do not lock the AF_RDMA socket, and may run at the same
+	 * time.
 	 */
 	smp_mb();
 	if (afr_conn_aborted(conn))
@@ -95,7 +97,11 @@ static bool is_closed(struct afr_conn *conn)
 	       inet_sk_state_load(conn->tcp->sk) == TCP_CLOSE;
 }
 
-/* Makes the peer see a shutdown() that set_shut() has applied to the program's calls. */
+/*
+ * Completes a shutdown() after set_shut(). SHUT_WR ends the send direction, here or in the worker.
+ * SHUT_RD shuts down the receive side of TCP if the receive direction is in fallback mode. Wakes
+ * all sleepers.
+ */
 static void end_stream(struct sock *sk, int how)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
@@ -106,7 +112,7 @@ static void end_stream(struct sock *sk, int how)
 		afr_conn_schedule(conn);	/* close.c ends the stream, unless done above */
 	}
 	if (is_for_tcp(conn))
-		shut_tcp(sk, how);		/* has just fallen back */
+		shut_tcp(sk, how);		/* conn has just fallen back, or failed */
 	else if (afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK && (how + 1) & RCV_SHUTDOWN)
 		shut_tcp(sk, SHUT_RD);
 	sk->sk_state_change(sk);
@@ -163,7 +169,10 @@ int afr_shutdown(struct socket *sock, int how)
 
 	if (how < SHUT_RD || how > SHUT_RDWR)
 		return -EINVAL;
-	/* TCP's shutdown() would cut the frames of a connection that another thread makes now */
+	/*
+	 * While this call is counted, a connect() in another thread makes no framed connection:
+	 * TCP's shutdown() would cut off its frames.
+	 */
 	afr_sock_count_call(as);
 	ret = shut(sock->sk, how);
 	afr_sock_end_call(as);

@@ -74,7 +74,7 @@ static struct sock *alloc_sock(struct net *net, struct socket *sock, int protoco
 	}
 	sock->ops = &afr_ops;
 	set_bit(SOCK_CUSTOM_SOCKOPT, &sock->flags);
-	/* for io_uring, whose zerocopy sends are copied, unless the connection falls back */
+	/* io_uring needs it for zerocopy sends; the module copies them, unless conn falls back */
 	set_bit(SOCK_SUPPORT_ZC, &sock->flags);
 	return sk;
 }
@@ -200,7 +200,7 @@ static void linger(struct sock *sk)
 	if (afr_conn_tx_mode(conn) == AFR_MODE_FRAMED) {
 		afr_send_fin(conn);
 		afr_conn_schedule(conn);	/* the worker shuts down TCP if one-way */
-	} else if (one_way(conn) || afr_send_queued(conn, &unsent)) {	/* early bytes */
+	} else if (one_way(conn) || afr_send_queued(conn, &unsent)) {	/* queued: early bytes */
 		set_bit(AFR_F_FIN_WANTED, &conn->flags);
 		afr_conn_schedule(conn);
 	} else {
@@ -209,10 +209,7 @@ static void linger(struct sock *sk)
 	await_end(sk, conn);
 }
 
-/*
- * Removes the af_ops override and the state TCP_LISTEN of @sk, if it has them. Called with the TCP
- * socket locked.
- */
+/* Removes the af_ops override and the state TCP_LISTEN of @sk, if any. TCP socket locked. */
 static void unlisten(struct sock *sk)
 {
 	struct afr_sock *as = afr_sk(sk);
@@ -230,7 +227,7 @@ static void release_connection(struct sock *sk)
 	struct afr_conn *conn = afr_sk(sk)->conn;
 
 	if (!test_bit(AFR_F_ACTIVE, &conn->flags)) {
-		afr_tcp_settings_sync(sk);	/* fallback: TCP lingers itself */
+		afr_tcp_settings_sync(sk);	/* if conn has fallen back, TCP lingers itself */
 		return;
 	}
 	if (sock_flag(sk, SOCK_LINGER) && !sk->sk_lingertime)
@@ -328,7 +325,7 @@ static void settled(struct afr_handshake *offer, struct sock *tcp_sk, enum afr_r
 
 	if (tcp_sk->sk_state != TCP_ESTABLISHED) {
 		set_modes(conn, AFR_MODE_NONE, AFR_MODE_NONE);
-		/* only a shutdown() that cancels connect() leaves SS_UNCONNECTED, no error does */
+		/* SS_UNCONNECTED: shutdown() has cancelled connect(); errors set it only later */
 		WRITE_ONCE(as->disconnected, conn->tcp->state == SS_UNCONNECTED);
 		if (!READ_ONCE(as->blocking_connect))
 			afr_tcp_sock_take_error(conn, sk);
@@ -340,7 +337,7 @@ static void settled(struct afr_handshake *offer, struct sock *tcp_sk, enum afr_r
 		report_ring_sizes(sk);
 		afr_frame_tx_request(conn, AFR_PENDING_HELLO);
 		set_modes(conn, AFR_MODE_FRAMED, AFR_MODE_UNDECIDED);
-		/* if the program writes nothing before the timer expires, HELLO is sent alone */
+		/* HELLO waits for a frame to go with it, at most until this timer expires */
 		afr_conn_timer(conn, AFR_T_PIGGYBACK, AFR_PIGGYBACK_MS);
 		afr_tcp_sock_install(conn);
 	}
@@ -357,7 +354,10 @@ static enum afr_reason prepare_offer(struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 
-	/* offer() will do nothing, unless TCP is back in state CLOSE by then */
+	/*
+	 * If TCP is not in state CLOSE, offer() will do nothing. If TCP returns to CLOSE before
+	 * offer() runs, the new connection falls back, because the steps below were skipped.
+	 */
 	if (inet_sk_state_load(conn->tcp->sk) != TCP_CLOSE)
 		return AFR_REASON_CALL_RUNNING;
 	afr_tcp_settings_reset_late(sk);
@@ -489,8 +489,8 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 	if (conn->tcp->sk->sk_state == TCP_CLOSE)
 		not_connected(sk);
 	/*
-	 * If TCP returns ECONNABORTED, TCP's error may have been moved to the AF_RDMA socket. An
-	 * abort sets its error on both sockets: remove it from the AF_RDMA socket, too.
+	 * If TCP returns ECONNABORTED, its error may have been moved to the AF_RDMA socket: return
+	 * that one. An abort sets errors on both; TCP's connect() clears one, so clear the other.
 	 */
 	if (err == -ECONNABORTED || (err && err != -EINPROGRESS && afr_conn_aborted(conn)))
 		err = failed ?: sock_error(sk) ?: err;
@@ -555,7 +555,7 @@ static int afr_listen(struct socket *sock, int backlog)
 }
 
 /*
- * Starts an accepted connection, whose modes hello_rx.c decides later, unless it falls back now.
+ * An accepted connection falls back or is aborted at once, or hello_rx.c decides its modes later.
  * @override: the listener had an af_ops override when the program called accept().
  */
 static void accepted(struct sock *listener, struct sock *sk, bool override)

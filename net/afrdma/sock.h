@@ -23,11 +23,12 @@ struct afr_sock {
 	atomic_t		tcp_calls;	/* see afr_sock_begin_call() */
 	bool			blocking_connect;	/* connect() waits and reports the error */
 	u8			nodelay, cork;	/* options as set by the program */
-	/* AFR_RECVERR_* that the program has set; written under lock_sock() */
+	/* AFR_RECVERR_* that the program has set; written under lock_sock(), except by accept() */
 	u8			recverr;
 	u8			recverr_tcp;	/* AFR_RECVERR_* set on the TCP socket */
 	bool			late_done;	/* all options of rule LATE were set on TCP */
-	bool			disconnected;	/* sk_err, if set, comes from a disconnect */
+	/* in mode NONE: sk_err, if set, comes from connect(AF_UNSPEC) or shutdown() */
+	bool			disconnected;
 	bool			cm_user;	/* counted as a user of the cm listener */
 	bool			late;		/* options of rule LATE wait for fallback mode */
 	/* AFRDMA_SNDRING, AFRDMA_RCVRING in bytes; 0: not set, see afr_sockopt_sndbuf() */
@@ -55,9 +56,9 @@ static inline void afr_sock_count_call(struct afr_sock *as)
 /*
  * For a call that is about to send or receive on the TCP socket, or to set an option there that is
  * unfit for frames. If the direction whose mode @mode returns is in fallback mode, counts the call
- * and returns true. Otherwise returns false, and the call must not use the TCP socket: it would
- * interfere with the frames of a new connection (I13). The result may be false even if the caller
- * has just read fallback mode, as another thread may have called connect(AF_UNSPEC) since.
+ * and returns true. Otherwise returns false, and the call must not use the TCP socket, which
+ * carries frames or may do so soon (I13). The result may be false even if the caller has just read
+ * fallback mode, as another thread may have called connect(AF_UNSPEC) since.
  */
 static inline bool afr_sock_begin_call(struct afr_sock *as,
 				       enum afr_mode (*mode)(const struct afr_conn *conn))

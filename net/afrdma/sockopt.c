@@ -468,7 +468,7 @@ int afr_sockopt_set(struct socket *sock, int level, int name, sockptr_t value, u
 	else
 		value = KERNEL_SOCKPTR(copy);
 	if (level == IPPROTO_IP && name == IP_TOS)
-		/* else the copy of sk_priority below could undo an earlier SO_PRIORITY */
+		/* give TCP an earlier SO_PRIORITY first, else the copy below could undo it */
 		afr_tcp_settings_sync(sock->sk);
 	err = set(sock, level, name, value, len, what);
 	if (!err && level == IPPROTO_IP && name == IP_TOS)	/* sets the priority as well */

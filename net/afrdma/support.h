@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What is supported, and how: one row for each socket option, message flag, ioctl and call that
- * programs rely on. The rules of sockopt.c, a test and Documentation/networking/afrdma-support.rst
- * are derived from it.
+ * programs rely on. The rules of sockopt.c, tests and Documentation/networking/afrdma-support.rst
+ * are derived from this file.
  *
  * AFR_OPTION(level, NAME, RULE, on RDMA, framed on TCP, fallback, row of selftests/net, note)
  * The other macros are the same without level and rule. A cell is "yes" (as TCP), "no", or a few
@@ -22,8 +22,8 @@
  * EOPNOTSUPP from getsockopt() with a level other than SOL_AFRDMA and those of TCP, IP and IPv6.
  * Before adding a row with PASS, check in TCP that the option does not change what the TCP socket's
  * reads return and its writes accept, and that getsockopt() does not write to user memory under the
- * socket lock. The rows option_hazards and option_hazards6 of selftests/net test all options but
- * those with REFUSE.
+ * socket lock. The rows option_hazards and option_hazards6 of selftests/net test the option of each
+ * AFR_OPTION() whose rule is not REFUSE.
  */
 #ifndef AFR_SUPPORT_H
 #define AFR_SUPPORT_H

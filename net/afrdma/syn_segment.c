@@ -154,8 +154,8 @@ int afr_syn_segment_saved_find(const struct saved_syn *syn, struct afr_tcp_optio
 
 /*
  * Returns the place in a saved SYN where the server stores its decision. The decision overwrites
- * the checksum and the urgent pointer, which is meaningless without URG. Until it is written, these
- * bytes come from the client, so callers store values that no client can guess.
+ * the checksum and the urgent pointer, which have no use in a saved SYN. Until the decision is
+ * written, these bytes come from the client, so callers store values that no client can guess.
  */
 static u8 *saved_decision(const struct saved_syn *syn)
 {

@@ -18,7 +18,10 @@
 #define HOUR_MS	(60 * 60 * 1000)
 #define DAY_MS	(24 * HOUR_MS)
 
-/* .data is an offset into struct afr_settings; each namespace gets a copy with addresses. */
+/*
+ * .data is an offset into struct afr_settings. Each namespace has a copy of the table, with
+ * addresses instead of offsets.
+ */
 #define SETTING_INT(field, low, high) {					\
 	.procname	= #field,					\
 	.data		= (void *)offsetof(struct afr_settings, field),	\
@@ -64,7 +67,8 @@ static const struct ctl_table afr_settings_table[] = {
 	 * Time in milliseconds, counted from accept(), that a server waits for the first bytes of
 	 * a client that offered AF_RDMA. If the server then has bytes or the end of its stream to
 	 * send, it sends them by TCP without AF_RDMA framing, and the connection stays on TCP.
-	 * Otherwise the time starts again. With less than the default of 3000, one lost packet can
+	 * Otherwise the time starts again. If only a part of the client's HELLO has arrived, the
+	 * connection is reset. With less than the default of 3000, one lost packet can
 	 * be enough for a connection to stay on TCP: smaller values are for tests.
 	 */
 	SETTING_INT(hello_timeout_ms, 100, DAY_MS),
@@ -87,7 +91,8 @@ static const struct ctl_table afr_settings_table[] = {
 	 * leave it, too (DETACH). After that, the link is closed if the connection's own DETACH
 	 * was not acknowledged. Otherwise, an ended connection revokes the peer's access to its
 	 * ring, and one that is to continue on TCP closes the link; but a server first waits
-	 * until the client's TCP has acknowledged ATTACHED.
+	 * until the client's TCP has acknowledged ATTACHED. A client that ends before ATTACH is
+	 * answered waits up to twice as long, and does not close the link.
 	 */
 	SETTING_INT(detach_timeout_ms, 100, DAY_MS),
 	/*
@@ -180,8 +185,8 @@ static const struct ctl_table afr_settings_table[] = {
 	SETTING_INT(unprivileged, 0, 1),
 	/*
 	 * Maximum number of pages of ring memory in this network namespace: three quarters for
-	 * connections on RDMA, a quarter for those on TCP. Each ring on TCP may exceed it by its
-	 * first 16 KiB.
+	 * connections on RDMA, a quarter for those on TCP. Each ring on TCP gets its first 16 KiB
+	 * (at least a page) even beyond this limit.
 	 */
 	SETTING_PAGES(mem_max),
 };
@@ -244,7 +249,7 @@ int __init afr_sysctl_init(void)
 /**
  * afr_sysctl_exit() - unregister net.afrdma.*
  *
- * Context: Module exit, before afr_netns_exit().
+ * Context: Module exit, or a module load that fails; before afr_netns_exit().
  */
 void afr_sysctl_exit(void)
 {

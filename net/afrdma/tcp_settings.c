@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Sets options on the TCP socket: single ones, as sockopt.c requests; socket filters, which both
- * sockets share; options that wait for fallback mode; and SOL_SOCKET options, on kernels that do
- * not pass them to the module. Also copies the options that an accepted AF_RDMA socket inherits
- * from its listener.
+ * sockets share; options that wait for fallback mode (rule LATE of support.h); and SOL_SOCKET
+ * options, on kernels that do not pass them to the module. Also copies the options that an
+ * accepted AF_RDMA socket inherits from its listener.
  */
 #include <linux/filter.h>
 #include <linux/in.h>
@@ -212,8 +212,9 @@ void afr_tcp_settings_reset_late(struct sock *sk)
  * @sk: AF_RDMA socket whose receive direction is in fallback mode: the module does not read from
  *	the TCP socket any more
  *
- * Some options make TCP return time stamps or errors in addition to the bytes of the stream. They
- * wait until the send direction is in fallback mode, too.
+ * Some of the options also affect what the module sends: with SO_TIMESTAMPING, TCP would report
+ * time stamps of frames; with IP_RECVERR, ICMP errors would end the connection. So the time stamp
+ * and RECVERR options wait until the send direction is in fallback mode, too.
  *
  * Context: Process, both sockets unlocked.
  */
@@ -300,7 +301,7 @@ void afr_tcp_settings_sync(struct sock *sk)
 	tcp_sk->sk_reuseport = sk->sk_reuseport;
 	tcp_sk->sk_mark = sk->sk_mark;
 	WRITE_ONCE(tcp_sk->sk_priority, sk->sk_priority);
-	/* one-way connections need the timeouts, too: calls in fallback mode sleep in TCP */
+	/* not in sync_fallback(): a call on a one-way connection may sleep in TCP, too */
 	WRITE_ONCE(tcp_sk->sk_rcvtimeo, sk->sk_rcvtimeo);
 	WRITE_ONCE(tcp_sk->sk_sndtimeo, sk->sk_sndtimeo);
 	sync_pacing(tcp_sk, sk);
@@ -314,9 +315,9 @@ void afr_tcp_settings_sync(struct sock *sk)
  * afr_tcp_settings_sync_rcvlowat() - copy SO_RCVLOWAT to the TCP socket
  * @sk: AF_RDMA socket
  *
- * For poll(). Unlike afr_tcp_settings_sync(), copies only if both directions are in fallback mode,
- * and does not call lock_sock(): poll() may run in a workqueue that others use, too, and must not
- * wait there.
+ * For poll(). Copies only if the receive direction is in fallback mode and the send direction is
+ * not framed. Unlike afr_tcp_settings_sync(), does not call lock_sock(): poll() may run in a
+ * workqueue that others use, too, and must not wait there.
  *
  * Context: Process.
  */

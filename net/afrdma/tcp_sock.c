@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The TCP socket of a connection. It is created with the credentials of the caller, or by TCP for
- * accept(), and uses the wait queue of the AF_RDMA socket. Its callbacks are replaced once the
- * connection has been started, until both directions fall back or the connection is finished.
+ * The TCP socket of a connection. socket() creates it with the credentials of the program; for
+ * accept(), TCP creates it. Until close() it uses the wait queue of the AF_RDMA socket. This file
+ * replaces its callbacks after the connection was started, and restores them when both directions
+ * fall back or the connection is finished.
  */
 #include "tcp_sock.h"
 
@@ -16,7 +17,8 @@
  * @family: AF_INET or AF_INET6
  * @tcp: out, the TCP socket
  *
- * Passes kern = 0 to __sock_create(), so that the socket belongs to the current task.
+ * Passes kern = 0 to __sock_create(), so that security modules and BPF treat the socket as one of
+ * the current task, not as one of the kernel.
  *
  * Context: Process.
  * Return: 0 or a negative error, as socket().
@@ -32,7 +34,8 @@ int afr_tcp_sock_create(struct net *net, int family, struct socket **tcp)
  * @sock: AF_RDMA socket
  *
  * Sleepers and pollers of @sock then wait for events of @tcp, too; the stock callbacks wake them.
- * There is no file yet in socket(), so bind(), connect() and listen() call this function again.
+ * There is no file yet in socket(), so bind(), connect(), listen() and a send() with MSG_FASTOPEN
+ * call this function again.
  * SIGURG and the owner match of netfilter use the file. The TCP socket holds no reference on the
  * file: afr_tcp_sock_ungraft() clears the pointer before the file is freed.
  *
@@ -113,7 +116,7 @@ void afr_tcp_sock_return_error(struct afr_conn *conn, struct sock *sk, int err)
 	if (afr_conn_aborted(conn))
 		return;
 	switch (-err) {
-	case EACCES:		/* before TCP_CLOSE: taken as the result of a security hook */
+	case EACCES:		/* unless TCP is closed, taken as the result of a security hook */
 		if (inet_sk_state_load(tcp_sk) != TCP_CLOSE)
 			return;
 		fallthrough;
@@ -142,8 +145,9 @@ static struct afr_conn *conn_of(struct sock *tcp_sk)
 /*
  * TCP callbacks: they make the connection worker handle the event. If the event concerns a
  * direction in fallback mode, or is a change of state, they also call the stock callback, which
- * wakes the sleepers of the AF_RDMA socket. The worker is left out for write space of a send
- * direction in fallback mode, and for changes of state that shut_tcp() of close.c causes.
+ * wakes the sleepers of the AF_RDMA socket. As exceptions, the worker handles neither write space
+ * of a send direction in fallback mode, nor write space that is too small for
+ * sk_stream_is_writeable(), nor changes of state that shut_tcp() of close.c causes.
  */
 typedef void (*callback)(struct sock *tcp_sk);
 
@@ -238,11 +242,11 @@ static void restore_settings(struct afr_conn *conn, struct sock *tcp_sk)
 }
 
 /**
- * afr_tcp_sock_install() - install the TCP callbacks, which schedule the connection worker
+ * afr_tcp_sock_install() - install the TCP callbacks, and hide settings that are unfit for frames
  * @conn: connection that has been started
  *
- * Earlier events are not reported again: if there may be any, the caller schedules the worker
- * afterwards.
+ * The TCP callbacks do not report earlier events. If there may be any, the caller schedules the
+ * connection worker afterwards.
  *
  * Context: Any but hard irq; the TCP socket is locked.
  */
@@ -315,7 +319,7 @@ void afr_tcp_sock_open_window(struct afr_conn *conn)
 	lock_sock(tcp_sk);
 	WRITE_ONCE(tcp_sk->sk_rcvbuf, max_t(u32, tcp_sk->sk_rcvbuf, usual));
 	WRITE_ONCE(tp->window_clamp, max_t(u32, tp->window_clamp, tcp_full_space(tcp_sk)));
-	/* drops for lack of space may have left rcv_ssthresh below one segment */
+	/* with a small SO_RCVBUF, rcv_ssthresh may be below one segment */
 	tp->rcv_ssthresh = max_t(u32, tp->rcv_ssthresh, min_t(u32, tp->window_clamp,
 							      tcp_full_space(tcp_sk)));
 	release_sock(tcp_sk);
@@ -325,8 +329,8 @@ void afr_tcp_sock_open_window(struct afr_conn *conn)
  * afr_tcp_sock_remove() - restore the stock callbacks of the TCP socket and its settings
  * @conn: connection
  *
- * Must be called before the connection is freed. Does nothing if the TCP callbacks are not
- * installed.
+ * If the TCP callbacks are installed, this must be called before the connection is freed.
+ * Otherwise it does nothing.
  *
  * Context: Process, TCP socket unlocked.
  */

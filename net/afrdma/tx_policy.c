@@ -11,10 +11,10 @@
  * completion.
  *
  * A latency-sensitive write is short, and carries all unsent bytes of a connection that is not
- * streaming and has posted no bulk for BULK_HOLDOFF. So the end of a message that was posted as
- * bulk does not qualify. Nor does a write of a stream in a small ring: it is too short to be bulk,
- * but the connection is streaming. The header of a response may qualify, if the program sends it
- * before the body.
+ * streaming and has posted no bulk for BULK_HOLDOFF. So the end of a message does not qualify if
+ * it follows bulk within that time. Nor does a write of a stream in a small ring: it is too short
+ * to be bulk, but the connection is streaming. The header of a response may qualify, if the
+ * program sends it before the body.
  *
  * A bulk write is longer than LATENCY_MAX, before pacing shortens it.
  */
@@ -69,7 +69,7 @@ static bool is_small(const struct afr_conn *conn, u32 ready)
 /**
  * afr_tx_policy_note_more() - record whether a few unsent bytes may wait for more
  * @conn: connection, conn->tx.lock held
- * @more: true after a send with MSG_MORE, or while TCP_CORK is set, if its last byte is not
+ * @more: true after a send with MSG_MORE or under TCP_CORK, unless the last byte of that send is
  *	urgent; false after any other send, and from afr_send_uncork()
  *
  * Context: any but hard irq.
@@ -189,7 +189,7 @@ void afr_tx_policy_uncork(struct afr_conn *conn)
 }
 
 /**
- * afr_tx_policy_rx_data() - data of the peer came: the connection is not streaming
+ * afr_tx_policy_rx_data() - data of the peer came on the link: the connection is not streaming
  * @conn: connection, conn->tx.lock held
  *
  * Small sends no longer wait for a completion.

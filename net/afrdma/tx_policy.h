@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Send policy: the length of pieces and writes, which bytes wait for more, and which writes are
- * latency-sensitive or bulk.
+ * Send policy: the length of pieces and writes, when a few bytes wait for more bytes or for a
+ * completion, and which writes are latency-sensitive or bulk.
  */
 #ifndef AFR_TX_POLICY_H
 #define AFR_TX_POLICY_H

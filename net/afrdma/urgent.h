@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Urgent data: one byte of the stream, whose offset an URGENT frame announces before the byte can
- * arrive. On TCP the frame is sent before the byte, and before a later MOVE. But if the byte is
- * written while the direction is on a link, nothing orders it behind the frame. So the sender
- * holds back that byte, and those behind it, until URGENTACK comes (afr_tx_urgent()).
+ * Urgent data: one byte of the stream. In a framed direction, an URGENT frame announces its offset
+ * before the byte can arrive. If the program writes the byte while the direction is not on a link,
+ * the frame is sent before the byte. If the direction then enters a link, the frame is also sent
+ * before MOVE, and the peer's program sees bytes of the link only after MOVE. If the program
+ * writes the byte while the direction is on a link, nothing orders the byte behind the frame. So
+ * the sender holds back that byte, and those behind it, until URGENTACK comes (afr_tx_urgent()).
  */
 #ifndef AFR_URGENT_H
 #define AFR_URGENT_H

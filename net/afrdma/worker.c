@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The connection worker: reads HELLO and frames, takes steps of attach, move and close, handles
- * timers, and then sends the frames and bytes that are due. All its steps run one after the other,
- * serialised by worker.mutex. The exception is register_rings(), which releases the mutex while it
+ * timers, and then sends the frames and bytes that are due. Its runs for one connection exclude
+ * each other by worker.mutex. The exception is register_rings(), which releases the mutex while it
  * waits, so that other runs can read frames and send.
  *
  * conn.c runs it, until afr_conn_finish(), in these contexts:
@@ -11,8 +11,8 @@
  * - workqueue afrdma_fallback: used instead while a direction is in fallback mode, or about to be.
  *   The worker may then have to wait for calls that hold lock_sock() of the TCP socket.
  * - workqueue afrdma_attached: takes the steps of attach, move and close while the connection is
- *   not detached. These may wait for the device and the peer. In any other context, the worker of
- *   such a connection only reads frames and sends, and leaves the steps to this workqueue
+ *   not detached. These may wait for the device and the peer. In any other context, a run for
+ *   such a connection reads frames and sends, but leaves the steps to this workqueue
  *   (AFR_F_RESCHEDULE_LINK).
  * - inline in a call of the program, only while the connection is detached:
  *   - in a call that waits to read or for HELLO, when TCP has bytes or changes its state. This
@@ -39,7 +39,7 @@ static void run(struct afr_conn *conn)
 	bool more = false, may = afr_frame_rx_may_read(conn), steps;
 
 	AFR_CHECK(test_bit(AFR_F_STARTED, &conn->flags));	/* fully initialised (I6) */
-	afr_conn_timer_due(conn, AFR_T_PAGE_RETRY);	/* its only purpose is to run the worker */
+	afr_conn_timer_due(conn, AFR_T_PAGE_RETRY);	/* the timer only has to run the worker */
 	afr_conn_rings_wake_sender(conn);
 	if (afr_conn_timer_due(conn, AFR_T_PIGGYBACK))
 		set_bit(AFR_F_FLUSH, &conn->flags);

@@ -38,7 +38,7 @@ static u64 newest;		/* highest id of a connection that has sent HELLO */
 static struct {
 	u64 conn, link;
 	u16 id;
-} attaches[64];			/* of the last ATTACH and ATTACHED sent */
+} attaches[64];			/* one for each of the last 64 ATTACH and ATTACHED sent */
 static unsigned int attaches_count;
 static struct afr_link *flooding;
 
@@ -112,7 +112,7 @@ bool afr_byzantine_post(struct afr_link *link, struct ib_rdma_wr *wr)
 	id = afr_inject_whose(wr);
 	if (afr_byzantine.inj && afr_byzantine.inj->post && !spared(link, id))
 		swallow = afr_byzantine.inj->post(link, wr);
-	/* drop DETACH: the flood would end with the channel */
+	/* send no DETACH: behind it, the next message of the flood would end the link */
 	if (afr_byzantine.inj && afr_byzantine.inj->stays && !spared(link, id))
 		swallow = afr_inject_channel(wr) == AFR_CHANNEL_DETACH;
 	if (wr->wr.num_sge && afr_byzantine.drop && !--afr_byzantine.drop)
@@ -216,7 +216,7 @@ static void make_up(struct afr_frame *frame, u8 type)
 	size_t i;
 
 	memset(frame, 0, sizeof(*frame));
-	/* each word separately: all fields of the union get small and extreme values */
+	/* one value per 32-bit word, so that any field of the union may be small or extreme */
 	for (i = offsetof(struct afr_frame, offset); i + 4 <= sizeof(*frame); i += 4) {
 		value = afr_inject_rnd() % 3 ? afr_inject_rnd() % 4 : afr_inject_bend(0);
 		memcpy(byte + i, &value, 4);

@@ -289,7 +289,7 @@ static bool flood_empty(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm)
 	return true;
 }
 
-/* Repeats the last write, to the same address. */
+/* For the channel of the last message, repeats the last write with bytes, to the same address. */
 static bool flood_again(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm)
 {
 	if (!afr_byzantine.last.sge.length)

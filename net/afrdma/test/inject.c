@@ -26,7 +26,8 @@ u64 afr_inject_rnd(void)
  * @value: the correct value
  *
  * Context: Any, under the lock of byzantine.c.
- * Return: @value plus the argument of the injection; without argument, a random or extreme value.
+ * Return: @value plus the argument of the injection; without argument, a value that is random,
+ * extreme, or at most 4096 above @value.
  */
 u64 afr_inject_bend(u64 value)
 {

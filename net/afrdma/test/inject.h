@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Injections and their state, private to the files in test/. All under the lock of byzantine.c. */
+/* Injections and their state, private to test/. The lock of byzantine.c protects the state. */
 #ifndef AFR_TEST_INJECT_H
 #define AFR_TEST_INJECT_H
 
@@ -8,15 +8,18 @@
 #include "../link_queue.h"
 #include "../proto/frame.h"
 
-#define AFR_BYZANTINE_HELLO	0xff	/* stands for HELLO as a frame type, here only */
+#define AFR_BYZANTINE_HELLO	0xff	/* in place of a frame type: HELLO, which has none */
 
-/* An injection. One of post, flood, frame, more and cm is set: it selects what is changed. */
+/*
+ * An injection. Exactly one of post, flood, frame, more and cm is set: it selects what is changed,
+ * omitted or added.
+ */
 struct afr_injection {
 	const char *name, *what;
 	bool (*post)(struct afr_link *link, struct ib_rdma_wr *wr);	/* true: do not post it */
 	/* fills in @wr and @imm; true: post them as an additional message, if one is due */
 	bool (*flood)(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm);
-	bool stays;		/* flood: send no DETACH for channels */
+	bool stays;		/* with @flood: omit DETACH, so that the peer keeps the channel */
 	unsigned int (*frame)(const struct afr_injection *inj, const struct afr_frame *frame,
 			      u8 *out, unsigned int len);
 	bool more;		/* invent frames of @type */
