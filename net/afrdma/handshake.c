@@ -3,20 +3,20 @@
  * Agreement on AF_RDMA in the TCP handshake. TCP offers modules no way to add options.
  *
  * Outgoing: a netfilter LOCAL_OUT hook per address family inserts the option into SYNs of clients
- * for which afr_handshake_arm() has prepared an offer. If a listener has an af_ops override, the
- * hook also inserts the option into the SYN-ACKs that answer such SYNs. It runs before all other
- * hooks, so that the administrator's rules see the segment as it leaves. A rule that strips the
- * option makes the connection fall back to TCP. If a rule strips the option from the SYN-ACK, the
- * server's output waits for the first bytes of the client, at most hello_timeout_ms.
+ * for which afr_handshake_arm() has prepared an offer. If a listener consents, the hook also
+ * inserts the option into the SYN-ACKs that answer such SYNs. It runs before all other hooks, so
+ * that the administrator's rules see the segment as it leaves. A rule that strips the option makes
+ * the connection fall back to TCP. If a rule strips the option from the SYN-ACK, the server's
+ * output waits for the first bytes of the client, at most hello_timeout_ms.
  *
  * Incoming: no hook is used, as an inbound hook sees segments that TCP has not validated yet. The
  * server reads the SYN that TCP saved with the request. On the client, TCP passes the SYN-ACK that
  * it has accepted to sk_rx_dst_set().
  *
  * The module replaces sk_rx_dst_set() of clients and syn_recv_sock() of listeners, which are
- * members of the table icsk_af_ops. TCP has three such tables; the module keeps two modified copies
- * of each. TCP reads the pointer to the table without lock or RCU, which is safe because a copy is
- * never freed while the module is loaded.
+ * members of the table icsk_af_ops. TCP has three such tables; the module keeps three modified
+ * copies of each. TCP reads the pointer to the table without lock or RCU, which is safe because a
+ * copy is never freed while the module is loaded.
  */
 #include <linux/netfilter.h>
 #include <linux/random.h>
@@ -446,7 +446,7 @@ static bool server_decide(struct request_sock *req, enum afr_reason refusal, u32
 	return !err && !refusal;
 }
 
-static bool listener_has_override(const struct sock *sk)
+static bool listener_consents(const struct sock *sk)
 {
 	const struct inet_connection_sock_af_ops *ops = READ_ONCE(inet_csk(sk)->icsk_af_ops);
 	struct afr_listen_override *override = ops_find(ops);
@@ -467,7 +467,7 @@ static void server_synack(struct net *net, struct request_sock *req, struct sk_b
 	const u8 *opts;
 	u32 nonce;
 
-	if (!req->rsk_listener || !listener_has_override(req->rsk_listener))
+	if (!req->rsk_listener || !listener_consents(req->rsk_listener))
 		return;
 	opts = afr_syn_segment_options(skb, &len);
 	if (!afr_tcp_option_find(opts, len, &found))
@@ -566,8 +566,8 @@ static enum afr_reason accepted(struct sock *sk, u32 *nonce)
 	if (!has_consent(sk)) {
 		if (err)
 			return err == -ENOENT ? AFR_REASON_CLIENT_PLAIN : AFR_REASON_OPTION_BAD;
-		/* never AFR_REASON_NONE, which means consent */
-		return saved_syn_reason(sk, opt.nonce) ?: AFR_REASON_OPTION_NO_ROOM;
+		/* the answer was due, but the override was removed before the child was made */
+		return saved_syn_reason(sk, opt.nonce) ?: AFR_REASON_SYN_TAKEN;
 	}
 	if (err) {
 		rcu_assign_sk_user_data(sk, NULL);
@@ -580,22 +580,24 @@ static enum afr_reason accepted(struct sock *sk, u32 *nonce)
 
 /**
  * afr_handshake_accepted() - get the result of the handshake for an accepted connection
- * @sk: TCP socket accepted from a listener with af_ops override
+ * @sk: accepted TCP socket
  * @nonce: out, the client's nonce, if the result is 0
  *
- * Frees the saved SYN. The result 0 means that the client offered AF_RDMA and the answer was due
- * in a SYN-ACK; the client's first bytes show whether an answer has arrived.
+ * Frees the saved SYN, and removes an af_ops override that @sk may have got from its listener. The
+ * result 0 means that the client offered AF_RDMA and the answer was due in a SYN-ACK; the client's
+ * first bytes show whether an answer has arrived.
  *
  * Context: Process, @sk unlocked.
- * Return: 0; AFR_REASON_SYN_TAKEN if the server has consented but the saved SYN is gone: the
- * connection has to end, as the client's HELLO cannot be verified; else the reason why the
- * connection falls back to TCP.
+ * Return: 0; AFR_REASON_SYN_TAKEN if the server has consented, but the saved SYN is gone or @sk is
+ * unprotected from sockmaps: the connection has to end, as HELLO cannot be verified or may have
+ * been taken; else the reason why the connection falls back to TCP.
  */
 enum afr_reason afr_handshake_accepted(struct sock *sk, u32 *nonce)
 {
 	enum afr_reason reason;
 
 	lock_sock(sk);
+	ops_restore(sk);	/* if the override came while TCP was making the child */
 	reason = accepted(sk, nonce);
 	tcp_saved_syn_free(tcp_sk(sk));
 	release_sock(sk);

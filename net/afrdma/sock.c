@@ -525,7 +525,7 @@ static void override_listener(struct sock *sk)
 		override = afr_handshake_listen(tcp, consents);
 		if (!IS_ERR(override)) {
 			as->override = override;
-			as->consents = consents;
+			WRITE_ONCE(as->consents, consents);
 		}
 	}
 	release_sock(tcp);
@@ -568,11 +568,10 @@ static void accepted(struct sock *listener, struct sock *sk, bool override)
 	conn->server = true;
 	if (READ_ONCE(conn->policy) == AFRDMA_RDMA_NEVER)
 		reason = AFR_REASON_SOCKET_OPTION;
-	if (override || afr_sk(listener)->override) {
-		found = afr_handshake_accepted(tcp_sk, &nonce);
-		if (!found || found == AFR_REASON_SYN_TAKEN || afr_sk(listener)->consents)
-			reason = found;
-	}
+	found = afr_handshake_accepted(tcp_sk, &nonce);
+	if (!found || found == AFR_REASON_SYN_TAKEN ||
+	    ((override || afr_sk(listener)->override) && READ_ONCE(afr_sk(listener)->consents)))
+		reason = found;
 	if (reason && reason != AFR_REASON_SYN_TAKEN) {
 		afr_fallback_set(conn, reason);
 		return;

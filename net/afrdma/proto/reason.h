@@ -76,7 +76,7 @@
 	AFR_REASON(63, LINK_UNACKED, "the device of the other end acknowledged nothing, although the local device sent it several times: the path loses RDMA packets, or only large ones (see mtu of smctl link)") \
 	AFR_REASON(64, LINK_SHORT, "links to this peer were lost soon after they came up, so no link is made for a while: the path loses RDMA packets, or only large ones (see mtu of smctl link)") \
 	/* why a connection was aborted */ \
-	AFR_REASON(79, SYN_TAKEN, "the SYN that TCP had saved was gone at accept(), although the SYN-ACK had agreed to AF_RDMA: this is a bug, please report it") \
+	AFR_REASON(79, SYN_TAKEN, "the SYN-ACK had agreed to AF_RDMA, but then the server program disconnected its listener, or the SYN that TCP had saved was gone: use a new socket to listen again; otherwise this is a bug, please report it") \
 	AFR_REASON(80, RESET, "the peer, or something on the path, reset the TCP connection") \
 	AFR_REASON(81, TCP_ERROR, "the TCP connection failed, for example by a timeout") \
 	AFR_REASON(82, TCP_EOF, "the peer ended the TCP connection without a FIN frame: the stream may be incomplete") \
