@@ -68,8 +68,9 @@ static mnl_cb_t control[] = {
 };
 
 /*
- * Passes the messages in @buf to @cb, but the last message of the answer to last_message().
- * Returns a positive number if more messages follow, 0 after the last one, or -1 and sets errno.
+ * Passes each message in @buf to @cb, except that last_message() gets the message that ends the
+ * answer. Returns a positive number if more messages follow, 0 after the last one, or -1 and sets
+ * errno.
  */
 static int handle(struct nl *nl, const char *buf, ssize_t len, mnl_cb_t cb, void *arg)
 {

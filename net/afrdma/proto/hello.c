@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Parses and writes HELLO. No length from the peer is used before it has been checked, and no call
- * of the parser reads a field behind the proof twice.
+ * Parses and writes HELLO. No length from the peer is used before it has been checked. Each time
+ * that afr_hello_parse() is called, it reads the fields behind the proof at most once.
  */
 #include "hello.h"
 #include "ring.h"
