@@ -2,9 +2,9 @@
 /*
  * Differences between kernel versions. The rest of the module is written for 6.12, except that it
  * uses AFR_HAVE_SPLICE_EOF (sock.c, sendmsg.c) and AFR_HAVE_CUSTOM_SOCKOPT, and has code whose
- * comment says that it is for older kernels. The Makefile searches the headers of the kernel for differences and
- * defines AFR_HAVE_* accordingly. For macros that a kernel may lack, an #ifndef below is enough;
- * one such #ifndef decides the value of AFR_HAVE_CUSTOM_SOCKOPT.
+ * comment says that it is for older kernels. The Makefile searches the headers of the kernel for
+ * differences and defines AFR_HAVE_* accordingly. For macros that a kernel may lack, an #ifndef
+ * below is enough; one such #ifndef decides the value of AFR_HAVE_CUSTOM_SOCKOPT.
  */
 #ifndef AFR_COMPAT_H
 #define AFR_COMPAT_H

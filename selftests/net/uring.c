@@ -558,7 +558,7 @@ static void uring_lingers(void)
 	pid = fork_row();
 	if (!pid) {
 		SYS(close(closed[1]));
-		/* waits until the parent has closed @fd and the pipe: this @fd is then the last */
+		/* wait until the parent has closed @fd and the pipe: only this process has @fd then */
 		SYS(read(closed[0], &byte, 1));
 		r = ring_open();
 		set_linger(fd, 60);
