@@ -232,8 +232,8 @@ static int block_signals_fd(sigset_t *before)
 }
 
 /*
- * Starts the program @argv and supervises it. Returns the status for exit() when the program, its
- * descendants and all other children of this process have ended.
+ * Starts the program @argv and supervises it. Returns the status for exit() when the program and all
+ * processes that inherited its filter have ended.
  */
 int supervise(char **argv, const struct rules *rules)
 {
