@@ -447,7 +447,15 @@ static bool server_decide(struct request_sock *req, enum afr_reason refusal, u32
 	return !err && !refusal;
 }
 
-static bool listener_consents(const struct sock *sk)
+/**
+ * afr_handshake_consents() - whether a listener consents to clients that offer AF_RDMA
+ * @sk: a TCP socket
+ *
+ * Context: Any.
+ * Return: true if the latest afr_handshake_listen() was with consent, and its override is still
+ * installed.
+ */
+bool afr_handshake_consents(const struct sock *sk)
 {
 	const struct inet_connection_sock_af_ops *ops = READ_ONCE(inet_csk(sk)->icsk_af_ops);
 	struct afr_listen_override *override = ops_find(ops);
@@ -468,7 +476,7 @@ static void server_synack(struct net *net, struct request_sock *req, struct sk_b
 	const u8 *opts;
 	u32 nonce;
 
-	if (!req->rsk_listener || !listener_consents(req->rsk_listener))
+	if (!req->rsk_listener || !afr_handshake_consents(req->rsk_listener))
 		return;
 	opts = afr_syn_segment_options(skb, &len);
 	if (!afr_tcp_option_find(opts, len, &found))
@@ -481,47 +489,55 @@ static void server_synack(struct net *net, struct request_sock *req, struct sk_b
 }
 
 /**
- * afr_handshake_listen() - install the af_ops override of a listener
- * @sk: a TCP socket, preferably before its listen()
- * @consents: consent to clients that offer AF_RDMA. Otherwise the override is only for children
- *	whose SYN-ACK had the answer, since @sk was another listener then.
+ * afr_handshake_listen() - install the af_ops override of a TCP socket that is about to listen
+ * @sk: a TCP socket
+ * @consents: consent to clients that offer AF_RDMA; needs afr_handshake_hook_use()
  *
- * Sets TCP_SAVE_SYN. Without an override, every accepted connection falls back to TCP.
+ * Does nothing if @sk is listening already. The override is installed even without @consents,
+ * since @sk may be a listener with consent before or afterwards, and requests of one listener may
+ * become children of the other. Sets TCP_SAVE_SYN if @consents. Without an override, which happens
+ * if ops_table is full, no accepted connection becomes framed.
  *
- * Context: Process, @sk locked.
- * Return: the override, for afr_handshake_unlisten(); or ERR_PTR: -EOPNOTSUPP if
- * afr_handshake_hook_use() has not succeeded, -EBUSY if ops_table is full.
+ * Context: Process, @sk unlocked.
+ * Return: 0; -EINVAL if @sk is in a state in which listen() fails.
  */
-struct afr_listen_override *afr_handshake_listen(struct sock *sk, bool consents)
+int afr_handshake_listen(struct sock *sk, bool consents)
 {
 	struct afr_listen_override *override;
+	int err = 0;
 
-	sock_owned_by_me(sk);
-	if (consents && !READ_ONCE(afr_net(sock_net(sk))->hooks))
-		return ERR_PTR(-EOPNOTSUPP);
-	override = ops_find_or_add(inet_csk(sk)->icsk_af_ops);
-	if (!override)
-		return ERR_PTR(-EBUSY);
-	if (!tcp_sk(sk)->save_syn)
-		tcp_sk(sk)->save_syn = 1;
-	WRITE_ONCE(inet_csk(sk)->icsk_af_ops, consents ? &override->listener : &override->silent);
-	return override;
+	lock_sock(sk);
+	if (sk->sk_state == TCP_CLOSE) {
+		override = ops_find_or_add(inet_csk(sk)->icsk_af_ops);
+		if (override && consents && !tcp_sk(sk)->save_syn)
+			tcp_sk(sk)->save_syn = 1;
+		if (override)
+			WRITE_ONCE(inet_csk(sk)->icsk_af_ops,
+				   consents ? &override->listener : &override->silent);
+	} else if (sk->sk_state != TCP_LISTEN) {
+		err = -EINVAL;
+	}
+	release_sock(sk);
+	return err;
 }
 
 /**
- * afr_handshake_unlisten() - remove the af_ops override
- * @override: from afr_handshake_listen(); may be NULL or ERR_PTR
- * @sk: the socket that was given to afr_handshake_listen()
+ * afr_handshake_unlisten() - remove the af_ops override of a listener
+ * @sk: a TCP socket
  *
  * Called by close(), and by connect() when @sk is in state CLOSE.
  *
  * Context: Process, @sk locked.
  */
-void afr_handshake_unlisten(struct afr_listen_override *override, struct sock *sk)
+void afr_handshake_unlisten(struct sock *sk)
 {
+	const struct inet_connection_sock_af_ops *ops = inet_csk(sk)->icsk_af_ops;
+	struct afr_listen_override *override;
+
 	sock_owned_by_me(sk);
-	if (!IS_ERR_OR_NULL(override))
-		ops_restore(sk);
+	override = ops_find(ops);
+	if (override && (ops == &override->listener || ops == &override->silent))
+		WRITE_ONCE(inet_csk(sk)->icsk_af_ops, override->orig);
 }
 
 /*

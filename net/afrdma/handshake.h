@@ -45,9 +45,9 @@ int afr_handshake_arm(struct afr_handshake *offer, struct sock *sk, enum afr_rea
 void afr_handshake_disarm(struct afr_handshake *offer, struct sock *sk);
 u32 afr_handshake_nonce(const struct afr_handshake *offer);
 
-struct afr_listen_override;
-struct afr_listen_override *afr_handshake_listen(struct sock *sk, bool consents);
-void afr_handshake_unlisten(struct afr_listen_override *override, struct sock *sk);
+int afr_handshake_listen(struct sock *sk, bool consents);
+void afr_handshake_unlisten(struct sock *sk);
+bool afr_handshake_consents(const struct sock *sk);
 enum afr_reason afr_handshake_accepted(struct sock *sk, u32 *nonce);
 
 #endif /* AFR_HANDSHAKE_H */

@@ -209,18 +209,6 @@ static void linger(struct sock *sk)
 	await_end(sk, conn);
 }
 
-/* Removes the af_ops override and the state TCP_LISTEN of @sk, if any. TCP socket locked. */
-static void unlisten(struct sock *sk)
-{
-	struct afr_sock *as = afr_sk(sk);
-
-	if (as->override)
-		afr_handshake_unlisten(as->override, as->conn->tcp->sk);
-	as->override = NULL;
-	if (sk->sk_state == TCP_LISTEN)
-		WRITE_ONCE(sk->sk_state, TCP_CLOSE);
-}
-
 /* Part of close(): lingers, or resets the connection, as SO_LINGER requests. */
 static void release_connection(struct sock *sk)
 {
@@ -254,7 +242,7 @@ static int afr_release(struct socket *sock)
 		return 0;
 	conn = as->conn;
 	lock_sock(conn->tcp->sk);
-	unlisten(sk);
+	afr_handshake_unlisten(conn->tcp->sk);
 	afr_handshake_disarm(&as->offer, conn->tcp->sk);
 	release_sock(conn->tcp->sk);
 
@@ -372,9 +360,9 @@ static enum afr_reason prepare_offer(struct sock *sk)
 
 /*
  * Offers AF_RDMA in the SYN, or sets the reason why the connection falls back. Called with the TCP
- * socket locked. The caller keeps it locked until TCP has begun to connect, so that the socket
- * cannot become a listener while it has an offer: children of the listener would inherit the
- * sk_state_change of the offer.
+ * socket locked. Children of a listener inherit its callbacks, so the socket must not be a listener
+ * while it has an offer: lock_client() has locked it, and it stays locked until TCP has begun to
+ * connect.
  */
 static void offer(struct sock *sk, enum afr_reason reason)
 {
@@ -409,7 +397,7 @@ static void not_connected(struct sock *sk)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 
-	unlisten(sk);
+	afr_sock_update_listening(sk);
 	afr_handshake_disarm(&afr_sk(sk)->offer, conn->tcp->sk);
 	if (test_bit(AFR_F_STARTED, &conn->flags)) {
 		/* the socket gets no other connection: listen() must fail, as connect() does */
@@ -424,6 +412,29 @@ static void not_connected(struct sock *sk)
 	clear_bit(AFR_F_RX_REFUSED, &conn->flags);
 	set_modes(conn, AFR_MODE_NONE, AFR_MODE_NONE);
 	sk->sk_state_change(sk);	/* TCP's wake-up, if any, came before the modes changed */
+}
+
+/*
+ * Locks the TCP socket, which the program is about to connect. If it has been a listener, first
+ * waits until no processor is making a child of it any more: TCP does so without the lock, and a
+ * child copies the callbacks, which the offer and afr_tcp_sock_install() replace.
+ */
+static void lock_client(struct sock *sk)
+{
+	struct afr_sock *as = afr_sk(sk);
+	struct sock *tcp_sk = as->conn->tcp->sk;
+
+	lock_sock(sk);		/* excludes listen() */
+	lock_sock(tcp_sk);
+	if (as->listened && tcp_sk->sk_state == TCP_CLOSE) {
+		afr_handshake_unlisten(tcp_sk);
+		release_sock(tcp_sk);
+		synchronize_net();
+		as->listened = false;
+		lock_sock(tcp_sk);
+	}
+	afr_sock_update_listening(sk);	/* "ss -K" may have ended it */
+	release_sock(sk);
 }
 
 static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int flags)
@@ -466,16 +477,13 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 	/* no new offer before connect(AF_UNSPEC), even if the connection has ended */
 	if (!unspec && READ_ONCE(conn->tcp->state) == SS_CONNECTED)
 		return -EISCONN;
-	if (!unspec && READ_ONCE(afr_sk(sk)->override)) {
-		lock_sock(conn->tcp->sk);
-		if (conn->tcp->sk->sk_state == TCP_CLOSE)
-			unlisten(sk);	/* after shutdown(), or a listen() that failed */
-		release_sock(conn->tcp->sk);
-	}
 	if (!unspec)
 		reason = prepare_offer(sk);
 
-	lock_sock(conn->tcp->sk);
+	if (unspec)
+		lock_sock(conn->tcp->sk);
+	else
+		lock_client(sk);
 	if (unspec && test_bit(AFR_F_STARTED, &conn->flags)) {	/* set after the check above */
 		release_sock(conn->tcp->sk);
 		return -EOPNOTSUPP;
@@ -506,59 +514,38 @@ static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int 
 
 /* --- listen, accept ----------------------------------------------------- */
 
-/*
- * Installs the af_ops override of a socket that is about to listen. A socket that has been a
- * listener before needs one even if RDMA is denied now: requests of that time may become children,
- * and their SYN-ACK may have had the answer.
- */
-static void override_listener(struct sock *sk)
-{
-	struct afr_sock *as = afr_sk(sk);
-	struct sock *tcp = as->conn->tcp->sk;
-	struct afr_listen_override *override;
-	bool consents = afr_netns_enabled(as->conn->an) &&
-			READ_ONCE(as->conn->policy) != AFRDMA_RDMA_NEVER &&
-			!afr_handshake_hook_use(sock_net(sk));
-
-	lock_sock(tcp);
-	if (tcp->sk_state == TCP_CLOSE && (consents || tcp_sk(tcp)->save_syn)) {
-		override = afr_handshake_listen(tcp, consents);
-		if (!IS_ERR(override)) {
-			as->override = override;
-			WRITE_ONCE(as->consents, consents);
-		}
-	}
-	release_sock(tcp);
-}
-
 static int afr_listen(struct socket *sock, int backlog)
 {
 	struct sock *sk = sock->sk;
 	struct afr_sock *as = afr_sk(sk);
 	struct socket *tcp = as->conn->tcp;
+	bool consents = afr_netns_enabled(as->conn->an) &&
+			READ_ONCE(as->conn->policy) != AFRDMA_RDMA_NEVER &&
+			!afr_handshake_hook_use(sock_net(sk));
 	int err;
 
 	afr_tcp_sock_graft(tcp, sock);	/* again: sock->file exists now */
 	if (inet_sk_state_load(tcp->sk) == TCP_CLOSE)
 		afr_tcp_settings_reset_late(sk);
 	afr_tcp_settings_sync(sk);
-	if (inet_sk_state_load(tcp->sk) == TCP_CLOSE)
-		override_listener(sk);
-	err = kernel_listen(tcp, backlog);
-	if (err)
-		return err;
-	lock_sock(tcp->sk);
-	afr_sock_update_listening(sk);	/* shutdown() may have ended it already */
-	release_sock(tcp->sk);
-	sk->sk_max_ack_backlog = backlog;
-	return 0;
+	lock_sock(sk);		/* see lock_client() */
+	as->listened = true;
+	err = afr_handshake_listen(tcp->sk, consents) ?: kernel_listen(tcp, backlog);
+	if (!err) {
+		lock_sock(tcp->sk);
+		afr_sock_update_listening(sk);	/* it may have ended already */
+		release_sock(tcp->sk);
+		sk->sk_max_ack_backlog = backlog;
+	}
+	release_sock(sk);
+	return err;
 }
 
 /*
  * An accepted connection falls back or is aborted at once, or hello_rx.c decides its modes later.
- * @override: the listener had an af_ops override when the program called accept().
+ * @consents: the listener consented to offers when the program called accept().
  */
-static void accepted(struct sock *listener, struct sock *sk, bool override)
+static void accepted(struct sock *sk, bool consents)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	struct sock *tcp_sk = conn->tcp->sk;
@@ -569,8 +556,7 @@ static void accepted(struct sock *listener, struct sock *sk, bool override)
 	if (READ_ONCE(conn->policy) == AFRDMA_RDMA_NEVER)
 		reason = AFR_REASON_SOCKET_OPTION;
 	found = afr_handshake_accepted(tcp_sk, &nonce);
-	if (!found || found == AFR_REASON_SYN_TAKEN ||
-	    ((override || afr_sk(listener)->override) && READ_ONCE(afr_sk(listener)->consents)))
+	if (!found || found == AFR_REASON_SYN_TAKEN || consents)
 		reason = found;
 	if (reason && reason != AFR_REASON_SYN_TAKEN) {
 		afr_fallback_set(conn, reason);
@@ -595,11 +581,11 @@ static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_AR
 {
 	struct sock *listener = sock->sk, *sk;
 	struct socket *tcp;
-	bool override;
+	bool consents;
 	int err;
 
-	/* first: connect() in another thread may remove the override during this call */
-	override = READ_ONCE(afr_sk(listener)->override);
+	/* first: another thread may change this during the call */
+	consents = afr_handshake_consents(afr_tcp(listener)->sk);
 	afr_tcp_settings_sync(listener);
 	/* allocate before kernel_accept(): a failure after it would lose the connection */
 	sk = alloc_sock(sock_net(listener), newsock, listener->sk_protocol, 0);
@@ -615,7 +601,7 @@ static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_AR
 	afr_tcp_settings_inherit(sk, listener);
 	WRITE_ONCE(sk->sk_state, TCP_ESTABLISHED);
 	newsock->state = SS_CONNECTED;
-	accepted(listener, sk, override);
+	accepted(sk, consents);
 	return 0;
 }
 

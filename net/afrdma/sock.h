@@ -18,8 +18,7 @@ struct afr_sock {
 	struct sock		sk;	/* first */
 	struct afr_conn		*conn;	/* holds a reference; NULL only if alloc_sock() fails */
 	struct afr_handshake	offer;	/* client: in use while connecting */
-	struct afr_listen_override *override;	/* of a listener, or NULL */
-	bool			consents;	/* the listener consents to offers of AF_RDMA */
+	bool			listened;	/* since the latest connect(); under lock_sock() */
 	atomic_t		tcp_calls;	/* see afr_sock_begin_call() */
 	bool			blocking_connect;	/* connect() waits and reports the error */
 	u8			nodelay, cork;	/* options as set by the program */
