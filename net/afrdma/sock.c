@@ -381,7 +381,8 @@ static void offer(struct sock *sk, enum afr_reason reason)
 	as->offer.settled = settled;
 	set_modes(conn, AFR_MODE_UNDECIDED, AFR_MODE_UNDECIDED);
 	smp_mb();	/* modes are set before the count is read; see afr_sock_begin_call() */
-	if (!reason && atomic_read(&as->tcp_calls))
+	/* @late_done: such a call has ended since prepare_offer() */
+	if (!reason && (atomic_read(&as->tcp_calls) || READ_ONCE(as->late_done)))
 		reason = AFR_REASON_CALL_RUNNING;
 	if (!reason && tcp_sk->sk_shutdown)
 		reason = AFR_REASON_SHUT_BEFORE;
@@ -543,7 +544,7 @@ static int afr_listen(struct socket *sock, int backlog)
 
 /*
  * An accepted connection falls back or is aborted at once, or hello_rx.c decides its modes later.
- * @consents: the listener consented to offers when the program called accept().
+ * @consents: the listener consented to offers when the program called accept(), or does so now.
  */
 static void accepted(struct sock *sk, bool consents)
 {
@@ -601,7 +602,7 @@ static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_AR
 	afr_tcp_settings_inherit(sk, listener);
 	WRITE_ONCE(sk->sk_state, TCP_ESTABLISHED);
 	newsock->state = SS_CONNECTED;
-	accepted(sk, consents);
+	accepted(sk, consents || afr_handshake_consents(afr_tcp(listener)->sk));
 	return 0;
 }
 

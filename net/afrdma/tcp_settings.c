@@ -201,7 +201,7 @@ void afr_tcp_settings_reset_late(struct sock *sk)
 		apply_recverr(as, 0);
 		WRITE_ONCE(tcp->sk->sk_peek_off, -1);
 		skb_queue_purge(&tcp->sk->sk_error_queue);
-		as->late_done = false;
+		WRITE_ONCE(as->late_done, false);
 		WRITE_ONCE(as->late, true);
 	}
 	release_sock(sk);
@@ -235,7 +235,7 @@ void afr_tcp_settings_apply_late(struct sock *sk)
 	if (plain) {
 		apply_timestamps(tcp, sk);
 		apply_recverr(as, as->recverr);
-		as->late_done = true;
+		WRITE_ONCE(as->late_done, true);
 	}
 	release_sock(sk);
 }
