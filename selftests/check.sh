@@ -54,7 +54,8 @@ what_is() {
 }
 kernel_of() { all_of_them | sed -n "s/^$1[[:space:]].*+\(.*\)/\1/p"; }
 
-# Each stage runs in its own process group, which is ended when this script ends.
+# Each stage has its own process group, and so has the build of kernels in the background. When
+# this script ends, it ends the groups that are left.
 groups=()
 workers=()
 end_group() {
@@ -91,11 +92,11 @@ last_word() {
 	tail -n 1 "$1" 2>/dev/null | tr -d '\r' | tr '\t' ' ' | cut -c 1-56
 }
 
-# Wait for process group $1 of stage $4, whose log is $2 and which takes at most $3 seconds on an
-# idle machine; returns its status, or 124 if it was ended. On a loaded machine a stage is slower,
-# but makes progress. So it is ended only if its log has not grown for a third of $3 (but at least
-# $patience), or if it has run for four times $3. Waiting for the guests of another run does not
-# count.
+# Wait for process $1, the leader of the process group of stage $4. The log of the stage is $2. On
+# an idle machine the stage takes at most $3 seconds. On a loaded machine it is slower, but makes
+# progress. So watch() ends the group only if the log has not grown for a third of $3 (but at least
+# $patience), or if the stage has run for four times $3. Waiting for the guests of another run does
+# not count. Returns the status of the stage, or 124 if watch() has ended it.
 patience=300		# seconds without output that are always allowed
 watch() {
 	local pid=$1 log=$2 limit=$(($3 * 4)) name=$4 start=$SECONDS now=$SECONDS every=60 next

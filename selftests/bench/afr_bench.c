@@ -9,7 +9,7 @@
  *	--conns=N	connections at once			--messages=N	instead of seconds
  *	--both		stream: in both directions		--beside	rtt: beside a stream
  *	--warm=0|1|2	bytes to send first: none; some; until on RDMA	--on=0|1	offloads
- *	--pause		after the first and the last connection: print a line and wait for input
+ *	--pause		when one and when all connections are open: print a line, wait for input
  *
  * All commands of a client except "offloads" print lines of JSON. "by_rdma" is the share of the
  * bytes carried by RDMA according to AFRDMA_INFO; only stream and rtt on AF_RDMA have it. The
@@ -81,7 +81,7 @@ static bool on_rdma(int fd)
 	return info.tx_path == AFRDMA_PATH_RDMA && info.rx_path == AFRDMA_PATH_RDMA;
 }
 
-/* Does the round trips of --warm, and stores the byte counters from before the measurement. */
+/* Does the round trips of --warm. On AF_RDMA, then stores the byte counters in @c->before. */
 static void warm_up(struct conn *c)
 {
 	struct request r = { .op = OP_WARM };

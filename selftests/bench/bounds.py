@@ -37,9 +37,9 @@ class Bound:
 
 
 # A message may cost one write. A measurement begins with a request, which is one more write: hence
-# 1.01, or 1.02 where 64 messages are counted. --quick has wider bounds (guard) for some counts
-# that depend on timing, which decides for example how many messages of 16 KiB share a write, and
-# how often a reader reports its cursor.
+# 1.01, or 1.02 where 64 messages are counted. Some counts depend on timing: when a ring is almost
+# full, a write carries only a part of a message; and a reader may report its cursor more often.
+# --quick has wider bounds (guard) for these counts.
 BOUNDS = [
     Bound("1 bulk, to verbs", BULK, (BULK, V), ">=", 0.95),
     Bound("1 bulk, to SMC-R", BULK, (BULK, S), ">=", 1.3),

@@ -96,7 +96,7 @@ def kernel_memory():
     with open("/proc/slabinfo") as file:
         slabs = sum(int(words[1]) * int(words[3]) for words in map(str.split, file)
                     if words[1].isdigit())
-    with open("/proc/zoneinfo") as file:        # free pages in per-CPU lists
+    with open("/proc/zoneinfo") as file:        # per-CPU lists of free pages, not in MemFree
         kept = sum(int(line.split()[1]) for line in file if line.split()[:1] == ["count:"])
     return slabs + 1024 * (kib["MemTotal"] - sum(kib[name] for name in ACCOUNTED)) - PAGE * kept
 

@@ -18,7 +18,8 @@ PAUSED_SECONDS = 240            # limit of afr_bench --pause, enough for a thous
 PACKET = 4096                   # maximum payload of a RoCE packet
 SMC_BUFFERS = 262144            # four times the default
 
-# For each column: its family, and the prefix of a command that makes a program use this family.
+# For each column: its family (verbs has none), and the words to put before a command so that its
+# program uses this family.
 COLUMNS = {
     "rdma": ("rdma", [SMCTL, "run", "--"]),
     "smc": ("smc", ["env", f"LD_PRELOAD={SMC_SO}"]),
@@ -48,8 +49,8 @@ class Lab:
         self.smc = run(["python3", f"{SRC}/selftests/programs/smc_eid.py"])["rc"] == 0
         for setting in SYSCTLS:
             run(["sysctl", "-qw", setting])
-        # 1,000 connections have 560 MiB of rings, and one peer may use three eighths of each limit:
-        # of the sysctl mem_max, which SYSCTLS raises, and of this module parameter.
+        # 1,000 connections have 560 MiB of rings, and one peer may use three eighths of mem_max.
+        # So both limits of this name are raised: the sysctl by SYSCTLS, the module parameter here.
         if os.path.exists(MEM_MAX):
             run(["sh", "-c", f"echo {1 << 20} >{MEM_MAX}"])
 

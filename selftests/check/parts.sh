@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# The parts of "make check-full" and PARTS=rotate, sourced by check.sh after stages.sh: all tests
-# that the stages leave out, in parts of at most about half an hour that can be run one by one.
+# The parts of "make check-full" and PARTS=rotate, sourced by check.sh after stages.sh: tests, most
+# of which the stages leave out, in parts of at most about half an hour that can be run one by one.
 #
-# A part is a slice of a kind, which is a line of the table below. The name of a kind is
-# FUNCTION_ARGUMENT...; that of a part adds _IofN if the kind has several slices. To run a part,
-# part_FUNCTION is called with these arguments and the slice I/N, which is 1/1 if there is but one.
+# Each line of the table below is a kind of tests, and each part is one slice of a kind. The name
+# of a kind is FUNCTION or FUNCTION_ARGUMENT. The name of a part is that of its kind, with _IofN at
+# the end if the kind has several slices. run_part_named() runs a part: it calls part_FUNCTION with
+# the argument, if there is one, and the slice I/N. A kind with a single slice has the slice 1/1.
 : "${src:?}" "${check:?}"	# from check.sh
 
 # Name, number of slices, seconds of each on two cores without KVM, period of "rotate" (N: the part
@@ -100,7 +101,7 @@ slots() {
 		}'
 }
 
-# The number of the commit in the history; in a clone without history, a number from its hash.
+# The number of HEAD in the history; in a shallow clone, a number made from the hash of HEAD.
 commit_number() {
 	if [ "$(git rev-parse --is-shallow-repository 2>/dev/null)" = false ]; then
 		git rev-list --count HEAD

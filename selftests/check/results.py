@@ -31,10 +31,11 @@ FILE = CACHE / "check-results.tsv"
 KEPT = SRC / "Documentation/test-results.tsv"
 FIELDS = ("date", "name", "commit", "dirty", "passed", "failed", "skipped", "seconds", "guests",
           "kernel", "seed")
-# Files and folders that only some stages and parts depend on, each with a pattern for these: it
-# matches the beginnings of their names, with blanks in place of "-" and "_"; "-" means none. lint
-# is in no pattern: it reads all files, see of_this_tree(). If a path is inside another one of this
-# table, a stage depends on it only if the patterns of both match.
+# PRIVATE: the files and folders that only some stages and parts depend on. The pattern of each is
+# a regular expression that matches the beginnings of the names of these stages and parts, after
+# "-" and "_" in the names were replaced by blanks. The pattern "-" matches no name. No pattern
+# matches lint, which reads all files: see of_this_tree(). If a path is inside another path of the
+# table, a stage or part depends on it only if the patterns of both paths match.
 GUESTS = "siw|uml|vm|table|byzantine|forged|rogue|scripts|mutations"    # run selftests/net
 SCRIPTS = "siw|uml back|uml debug|vm|scripts|mutations"
 BYZANTINE = "uml|byzantine|forged|mutations"

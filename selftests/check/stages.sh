@@ -152,7 +152,7 @@ in_guests() {
 	# --verbose, since the last line of the log is shown as progress.
 	"$lab/run" --guest "$guest" --rdma $rdma --build --verbose --timeout "$seconds" \
 		"${cpus[@]}" "${more[@]}" -- "$@" || rc=$?
-	# Status 4: the script has skipped and printed why.
+	# Status 4: the script has skipped its tests and printed why.
 	[ $rc -eq 0 ] || [ $rc -eq 4 ] || failures=1
 	[ $rc -ne 2 ] || echo "not ok - the lab failed to run $1"
 	return "$failures"
@@ -243,8 +243,8 @@ stage_vm_6.12() {
 	return "$failures"
 }
 
-# rogue is left out, since nearly all code that its rows run is the same on 6.1. The netlink code
-# is not: tools/guest.sh tests it.
+# Without rogue: nearly all code of the module that its rows run is the same on 6.1 and on 6.12.
+# With tools/guest.sh: it tests the netlink code, which differs between these kernels.
 stage_vm_6.1() {
 	programs || return
 	in_guests vm-6.1 1500 selftests/check/one-way.sh quick --no-rogue
@@ -253,8 +253,8 @@ stage_vm_6.1() {
 	return "$failures"
 }
 
-# Completes the kernels that the other stages need (all, if none needs one), and so waits for those
-# that are being built in the background.
+# Makes the kernels that the other stages of this run need, or all kernels if no stage needs any.
+# If a kernel is being built in the background, this stage waits for it.
 stage_kernels() {
 	local kernel
 	for kernel in ${kernels:-$("$lab/kernels.sh" list)}; do

@@ -3,8 +3,8 @@
 #
 # The part of "make demo" that runs in the guests, started by run.sh. Host b runs the servers, host
 # a the clients. Host a writes a report into a file, to which host b adds only its own failure;
-# run.sh prints the file as it grows. Figures are reported as they were measured; conclusions from
-# them are verified before they are reported.
+# run.sh prints the file as it grows. Host a reports figures as they were measured, and success
+# only after its checks.
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"

@@ -64,7 +64,7 @@ trap end_runner EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# progress START LINE: print the seconds since START and the current activity
+# progress START LINE: print the seconds since START, and LINE
 progress() { printf '      %3d s: %s\n' $((SECONDS - $1)) "$2"; }
 # last_line FILE WIDTH: print its last line that is not empty, cut to WIDTH
 last_line() { tail -c 2000 "$1" 2>/dev/null | tr -d '\r' | grep . | tail -n 1 | cut -c "1-$2"; }

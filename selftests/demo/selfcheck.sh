@@ -14,7 +14,8 @@ noise='lab: vm-6.12 (tcg), 2 guests, with afrdma.ko
 [   12.104611] afrdma: module verification failed: signature and/or required key missing - tainting kernel
 [   13.000000] 9pnet: error: harmless'
 
-# names CAUSE NAME LOG [STORY]: cause.awk must print CAUSE
+# names CAUSE NAME LOG [STORY]: with LOG as the log of a demo and STORY as the report of the
+# guests, cause.awk must print CAUSE. The KTAP line contains NAME.
 names() {
 	local want=$1 name="demo: cause of a failure: $2" got
 	printf '%s\n' "$3" >"$tmp/log"

@@ -61,7 +61,8 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
 done || { echo "no answer from {peer}"; ip addr; exit 1; }
 rdma link show rxe0/1 | grep 'state ACTIVE'
 """
-# SETTINGS changes and saves settings, and enables trace events, once for each boot of a guest.
+# SETTINGS sets link_timeout_ms, saves the module's settings and the values of SYSCTLS for RESTORE,
+# and enables trace events. It does this once for each boot of a guest.
 SETTINGS = """
 [ ! -e /run/afr/sysctls ] || exit 0
 cd /proc/sys/net/afrdma

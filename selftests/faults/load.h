@@ -54,7 +54,7 @@ struct load_options {
 
 extern struct load_options opt;
 extern struct conn *conns[SLOTS];
-/* The command "end" was read: begin no connections, and end those that have no --limit. */
+/* "end" was read: a client begins no more connections, and connections without --limit end. */
 extern bool ending;
 extern int begun;		/* connections begun so far */
 /*

@@ -84,7 +84,10 @@ bool pull(struct conn *c)
 		c->peer_ended = true;
 		c->rx.over = true;
 		if (c->head.limit && c->rx.flow.off != c->head.limit) {
-			/* too early: the peer's program ended or failed, or bytes are lost */
+			/*
+			 * Before the limit: the peer's program ended, or closed the socket after a
+			 * failed call, or bytes are lost.
+			 */
 			errno = ENODATA;
 			failed(c);
 		}
@@ -118,7 +121,7 @@ bool header_step(struct conn *c)
 			failed(c);
 		return false;
 	}
-	if (!done) {		/* the client ended before it sent the header */
+	if (!done) {		/* server: the stream ended before the whole header came */
 		errno = ENODATA;
 		failed(c);
 		return false;

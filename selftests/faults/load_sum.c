@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The statistics of afr_load, and the lines that report them. */
+/* The variables of load.h; the statistics of afr_load, and the lines that report them. */
 #define _GNU_SOURCE
 #include "load.h"
 #include "proto/reason.h"

@@ -26,13 +26,15 @@ class Row:
     undo: str = ""
     other: str = ""
     other_undo: str = ""
+    # stream.run() and each function in special.py use only some of the members below.
+    #
     # Seconds between fault and undo; stream.run() does not undo the fault of a row with errors. In
     # rows of handshake(): seconds from when all new connections exist until undo; 0: undo when
-    # they have ended. See also dead_host().
+    # they have ended. dead_host() boots the guest at once if hold is 0, else after the error.
     hold: float = 3
     # Longest pause that is allowed, in milliseconds; F20 adds hold to it, F34 twice hold.
     stall: int = NOTICED
-    back: float = 40            # seconds in which all streams must return to RDMA; 0: not checked
+    back: float = 40            # seconds in which all streams must return to RDMA
     # Errors with which streams may end. If the set is not empty, stream.run() and dead_host()
     # require that all streams end, at least one per guest with an error (not in a killed guest);
     # other functions do not require an error. If the set is empty, stream.run() requires that the
@@ -40,7 +42,7 @@ class Row:
     errors: frozenset = frozenset()
     within: int = 0             # maximum milliseconds from the fault to such an error
     load: tuple = ()            # more options for afr_load
-    moves: bool = False         # the fault must make the streams leave their link
+    moves: bool = False         # because of the fault, at least one stream must leave its link
     quick: bool = False         # part of "make check"
     how: str = ""               # function in special.py, for rows that stream.run() cannot run
     guest: str = "uml"          # the kind of guest, unless --guest selects another one

@@ -74,8 +74,8 @@ def one_knock(host, port, rng):
         try:
             sock.connect((host, port))
             phase = "send"
-            # Without data a client may wait for ever, with TCP as well: a server whose accept
-            # queue was full may have dropped this connection without sending a reset.
+            # A client that sent nothing could wait in recv() for ever, with TCP as well: a server
+            # whose accept queue was full may have dropped this connection without a reset.
             sock.sendall(bytes(rng.choice((1, 3000, 20000))))
             phase = "recv"
             while sock.recv(100):

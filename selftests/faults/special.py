@@ -176,7 +176,7 @@ def dead_host(ctx, row):
     left.tell("mark")
     if row.hold == 0:
         lab(f"boot {role}")
-    ctx.streams = None          # one of its two programs no longer exists
+    ctx.streams = None          # the bytes of @left are recorded below, not in faults.py
     try:
         expect_error(left, row)
     finally:

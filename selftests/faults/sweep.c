@@ -96,9 +96,10 @@ static bool is_scarcity(int err)
 }
 
 /*
- * Makes one call of a pass: step(arg), which returns -1 and sets errno if the call fails. For the
- * first call named sweep.call, the fault is armed at its point sweep.nth; if the call fails, it is
- * repeated without the fault.
+ * Makes one call of a pass: step(arg), which returns -1 and sets errno if the call fails. The
+ * first call named sweep.call is made with the fault armed at point sweep.nth; if it fails with an
+ * error of is_scarcity(), it is repeated without the fault. Any other failure ends the program,
+ * unless the variable workers is true.
  */
 static long call(const char *name, long (*step)(void *arg), void *arg)
 {
@@ -319,7 +320,10 @@ static void upgrade(struct life *l)
 		fail("never on RDMA");
 }
 
-/* The calls that open a connection; sets l->dead if they fail because of workers. */
+/*
+ * Makes the calls that open a connection. Once workers is true, these calls may fail; l->dead then
+ * tells that the connection was not opened.
+ */
 static void begin(struct life *l)
 {
 	*l = (struct life) { .listener = -1, .client = -1, .server = -1 };
@@ -339,8 +343,8 @@ static void begin(struct life *l)
 }
 
 /*
- * Returns the state of a TCP connection of this program in @path, or 0 if there is none. TIME-WAIT
- * does not count: it uses nothing of the module.
+ * Returns the state of a TCP socket in @path that has this program's port, or 0 if there is none.
+ * Sockets in TIME-WAIT do not count: they use nothing of the module.
  */
 static int tcp_state(const char *path)
 {
@@ -359,7 +363,7 @@ static int tcp_state(const char *path)
 	return found;
 }
 
-/* Waits until no TCP connection of this program is left. */
+/* Waits until tcp_state() finds no socket, up to GONE seconds. */
 static void wait_gone(void)
 {
 	double limit = now() + GONE;
@@ -376,8 +380,8 @@ static void wait_gone(void)
 }
 
 /*
- * Ends the stream of the client, unless the connection is dead. Then closes all sockets and waits
- * until their TCP connections are gone.
+ * If the connection is not dead, shuts down the client's stream and receives its end at the
+ * server. In any case, closes all sockets and then calls wait_gone().
  */
 static void end(struct life *l)
 {
@@ -462,7 +466,7 @@ static void sweep_call(const char *name)
 
 /* ---- workers ---- */
 
-/* Makes the nth point of failure of each kworker fail; 0: none. */
+/* Makes each existing kworker fail at its nth point of failure from now on; 0: at none. */
 static void set_workers(int nth)
 {
 	DIR *proc = opendir("/proc");

@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Process 1 of a guest: sets up the guest, runs the test, checks for objects that the test has not
-# released, writes the results into files, and powers off. A UML kernel starts this script directly,
-# a VM through its initramfs. The root file system is that of the host, read-only. Variables from
-# the kernel command line:
+# Process 1 of a guest: sets up the guest, runs the test, checks that the test has released its
+# objects and that the kernel has reported no bug, writes the results into files, and powers off. A
+# UML kernel starts this script directly, a VM through its initramfs. The root file system is that
+# of the host, read-only. Variables from the kernel command line:
 #   afr_run=DIR	  folder of this run, shared by the guests and the host; contains a busybox
 #   afr_role=a|b
-# All others are in DIR/ROLE/env, which "run" has written.
+# DIR/ROLE/env, which "run" has written, sets the AFR_* variables and those of --env, and makes the
+# test script and its arguments "$@".
 set -uo pipefail	# without -e: process 1 must not exit early
 
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -26,8 +27,8 @@ role=${afr_role:?}
 
 ### Verdict
 
-# Write verdict $1 to $AFR_OUT/exit and power off. The host counts the run as failed unless this
-# file appears and contains 0 or 4.
+# Write verdict $1 to $AFR_OUT/exit and power off. The host counts the run as failed if this file
+# is missing or contains a number other than 0 and 4.
 power_off() {
 	sync
 	echo "$1" >"$AFR_OUT/exit.tmp" && sync "$AFR_OUT/exit.tmp"
@@ -157,8 +158,10 @@ run_script() {
 	return $rc
 }
 
-# meet_other STEP: wait until the other guest has reached STEP, too, or has a verdict. Objects are
-# counted, and the module is unloaded, only when both guests are ready for that.
+# meet_other STEP: wait until the other guest has reached STEP, too, or has a verdict. Steps:
+#   ended	its script has ended, so that objects can be counted
+#   counted	it has compared the counts, so that the module can be unloaded
+#   ledger	it has made all checks, so that this guest can power off
 meet_other() {
 	[ "$AFR_GUESTS" = 2 ] || return 0
 	: >"$run/shared/$1.$role"

@@ -5,7 +5,7 @@
 #
 #	. "$AFR_LAB/guest-lib.sh"
 #
-# barrier NAME [SECONDS]	wait until the other guest is here, too; false if it ends
+# barrier NAME [SECONDS]	wait until the other guest is here, too; false if its script ends
 #				without having been here, or after SECONDS
 # wait_for SECONDS CMD...	true as soon as CMD succeeds; false after SECONDS
 # say WORDS			print a line on the console
@@ -13,7 +13,7 @@
 #				print one KTAP line; any not_ok fails the run
 # check NAME CMD...		ok if CMD succeeds, else not_ok
 # put KEY VALUE, get KEY [SECONDS]
-#				pass a small value to the other guest; print the one that it passed
+#				pass a small value to the other guest; wait for its value, print it
 # cut_network, mend_network	drop all packets of this guest; stop dropping them
 #
 # Scripts that must stop at a failure use "set -euo pipefail". A script needs a new NAME for each

@@ -59,9 +59,9 @@ progress() {
 	say "$what: done in $((SECONDS - start)) s"
 }
 
-# with_lock NAME COMMAND...: run COMMAND, which makes an entry, under lock NAME, so that only one
-# process makes it. COMMAND returns at once if the entry is complete: a process that had to wait
-# finds it so, unless the other one failed.
+# with_lock NAME COMMAND...: run COMMAND, which makes an entry (a folder of the cache), under lock
+# NAME, so that no two processes make it at once. COMMAND returns at once if the entry is complete,
+# for example because another process has made it while this one waited for the lock.
 with_lock() {
 	local lock=$cache/$1.lock
 	shift

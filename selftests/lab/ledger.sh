@@ -189,15 +189,15 @@ kmemleak=/sys/kernel/debug/kmemleak
 kmemleak_start() {
 	[ -e $kmemleak ] || return 0
 	echo scan=off >$kmemleak
-	# Find leaks of the boot, so that "clear" discards them. The scan does not report
-	# objects that are less than five seconds old.
+	# "clear" discards the leaks of the boot that this single scan reports. These are few, see
+	# kmemleak_scan().
 	echo scan >$kmemleak
 	echo clear >$kmemleak
 }
 
-# kmemleak reports only objects that are at least five seconds old. The first scan may miss a
-# pointer that is moved meanwhile. If the second scan finds the pointer, kmemleak does not report
-# the object.
+# A scan reports an unreferenced object only if the object is at least five seconds old and the
+# checksum of its contents is the one that kmemleak has stored, 0 at first; a scan that finds
+# another checksum stores it. So most leaks are reported by the second scan only.
 kmemleak_scan() {
 	[ -e $kmemleak ] || return 0
 	sleep 5.5

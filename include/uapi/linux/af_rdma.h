@@ -35,8 +35,9 @@
 /* Options of level SOL_AFRDMA. */
 #define AFRDMA_INFO		1	/* struct afrdma_info, read only */
 #define AFRDMA_RDMA		2	/* int: enum afrdma_rdma */
-#define AFRDMA_SNDRING		3	/* int: size of the send ring; set before connect, listen */
-#define AFRDMA_RCVRING		4	/* int: receive ring size; set before connect, listen */
+/* int: sizes of the rings in bytes. Set them before connect(), or on the listener. */
+#define AFRDMA_SNDRING		3
+#define AFRDMA_RCVRING		4
 #define AFRDMA_BUSY_POLL	5	/* int: microseconds that recv() polls before it sleeps */
 
 /* Values of the option AFRDMA_RDMA, which can be set at any time; accepted sockets inherit it. */
@@ -49,7 +50,7 @@ enum afrdma_rdma {
 
 /* Modes of a connection. */
 enum afrdma_mode {
-	AFRDMA_MODE_NONE,	/* not connected (yet), or listening */
+	AFRDMA_MODE_NONE,	/* neither connecting nor connected; also a listener */
 	AFRDMA_MODE_UNDECIDED,	/* the mode of at least one direction is not settled yet */
 	AFRDMA_MODE_PLAIN,	/* fallback to TCP: the socket behaves as a TCP socket */
 	AFRDMA_MODE_HALF,	/* one-way: one direction framed, one in fallback; stays on TCP */
@@ -60,7 +61,8 @@ enum afrdma_mode {
 enum afrdma_path {
 	AFRDMA_PATH_TCP,	/* the TCP connection */
 	AFRDMA_PATH_RDMA,	/* RDMA writes into the receiver's ring */
-	AFRDMA_PATH_WAIT,	/* tx_path only: left the link, waits for the peer's RESUME */
+	/* tx_path only: the direction has left the link, and waits for RESUME or FINACK. */
+	AFRDMA_PATH_WAIT,
 };
 
 struct afrdma_info {
@@ -73,7 +75,7 @@ struct afrdma_info {
 	__u64	rx_bytes_tcp;	/* application bytes received by TCP */
 	__u64	rx_bytes_rdma;	/* application bytes received by RDMA writes */
 	__u64	moves;		/* times that the send direction moved to a link or back to TCP */
-	__u64	link;		/* link id, 0 = none */
+	__u64	link;		/* id of the link on which this end may send, 0 = none */
 	__u32	tx_ring;	/* send ring size in bytes */
 	__u32	rx_ring;	/* receive ring size in bytes */
 	__u32	reason_peer;	/* 1: the peer sent the reason, which describes the peer's end */

@@ -5,7 +5,8 @@
  * It replaces entries of the device's ib_device_ops, so calls of all users of the
  * device fail, those of the kernel included. Parameters, in
  * /sys/module/verbfault/parameters/:
- *	verb	name of the operation that fails, "" for none
+ *	device	name of the device; set only at load, rxe0 by default
+ *	verb	name of the verb that fails, as in the calls of hit(); "" for none
  *	nth	the nth call from now on fails; counts down, 0 after the last failure
  *	times	number of consecutive calls that fail; counts down, too
  *	swallow	these calls return 0 without effect, e.g. a receive is never posted; but
@@ -20,7 +21,8 @@
  *
  * When a caller moves a queue pair to the error state, neither this call nor later posts to the
  * queue pair are made to fail: they may be part of ib_drain_qp(), which can only warn about
- * failures. The driver's req_notify_cq is never made to fail, since ib_core ignores its errors.
+ * failures. The driver's req_notify_cq is never made to fail: ib_core ignores its errors for
+ * completion queues of ib_alloc_cq_any(), which afrdma uses.
  */
 #include <linux/delay.h>
 #include <linux/list.h>
