@@ -58,6 +58,7 @@ kernel_of() { all_of_them | sed -n "s/^$1[[:space:]].*+\(.*\)/\1/p"; }
 # this script ends, it ends the groups that are left.
 groups=()
 workers=()
+kernel_build=	# its process, or empty
 end_group() {
 	kill -TERM -- "-$1" 2>/dev/null || return 0
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
@@ -72,6 +73,8 @@ clean_up() {
 	[ ${#workers[@]} -eq 0 ] ||
 		{ kill -TERM "${workers[@]}" 2>/dev/null; wait "${workers[@]}"; }
 	for group in "${groups[@]}"; do end_group "$group"; done
+	[[ -z $kernel_build || " $(jobs -pr | tr '\n' ' ')" != *" $kernel_build "* ]] ||
+		end_group "$kernel_build"
 	rm -f "$logs"/tmp.* "$skips"
 }
 
@@ -191,7 +194,7 @@ start_kernels() {
 	# shellcheck disable=SC2086 # a list of words
 	setsid nice -n 10 "$lab/kernels.sh" make $kernels >"$logs/kernels-build.log" 2>&1 \
 		</dev/null 8>&- &
-	groups+=("$!")
+	kernel_build=$!
 }
 
 # Run stages one after the other. Stop if "deps" fails.
@@ -232,6 +235,7 @@ run_at_once() {
 		workers+=("$!")
 	done
 	wait "${workers[@]}"
+	workers=()	# their numbers may soon be those of other processes
 	for ((job = 1; job <= jobs; job++)); do
 		# if there is no total, the worker has died
 		read -r p f s <"$logs/tmp.total.$job" || { failed=$((failed + 1)); continue; }

@@ -51,8 +51,8 @@ function bad(s) {
 #  - its vector network driver takes a lock both in softirqs and with softirqs enabled;
 #  - at power-off, after the test has ended, close_devices() takes a mutex under a spinlock.
 # One is about rdma_cm: if memory runs out while it sets up the id of a new connection, it destroys
-# this id under the mutex of the listening id. The mutexes of both ids have the same lock class, and
-# there is no nesting annotation.
+# this id under the mutex of the listening id. The mutexes of both ids have the same lock class,
+# and rdma_destroy_id() takes the second one without a nesting annotation.
 function foreign(from,    i, lockdep, destroys) {
 	lockdep = line[from] ~ /(possible |inconsistent lock state|suspicious RCU usage)/
 	for (i = from; i <= from + 45 && i <= NR; i++) {
@@ -80,7 +80,8 @@ END {
 				print line[j]
 			print ""
 		}
-		# A report may contain more lines that match: its next 30 lines are skipped.
+		# A report may contain more lines that match: skip the 30 lines after its
+		# headline, although another report may begin there.
 		i += 30
 	}
 	exit found > 0

@@ -103,7 +103,8 @@ def mentions(name, text):
         kept = sorted(inline | macro)
     own = {function.name for function in functions(text) if function.static}
     # In macros and inline functions of a header, skip the names that the header itself declares:
-    # the file that calls the macro or function uses them, not the header.
+    # the file that calls the macro or function uses them, not the header. uses() does not record
+    # these uses for that file either.
     if name.endswith(".h"):
         rest = "\n".join(line for number, line in enumerate(lines) if number not in set(kept))
         own |= set(re.findall(r"[A-Za-z_]\w+", rest))

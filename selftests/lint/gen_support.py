@@ -169,7 +169,7 @@ def check_man(_):
     text = MAN.read_text().replace("\\-", "-")
     for row in rows():
         # For pairs such as SO_RCVTIMEO_OLD and SO_RCVTIMEO_NEW, programs write SO_RCVTIMEO, and
-        # libc selects one of them.
+        # <asm/socket.h> selects one of them.
         name = re.sub(r"_(OLD|NEW)$", "", row.name)
         if row.kind != "CALL" and not re.search(rf"\b{name}\b", text):
             yield f"{MAN.name}: {name} is not named"

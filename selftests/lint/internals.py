@@ -81,11 +81,12 @@ def call_lists(text):
 
 
 def check_calls(code, text):
-    # Lines above that say how the function of the current line is reached, as (n, words). Each
-    # holds for lines that are indented by n or more. A line with a function says that it calls the
-    # functions below it that are indented further: n is its indentation + 1, words are those of
-    # its body. A line in brackets explains the functions at its own indentation as well: n is its
-    # indentation, words is None.
+    # Entries (n, words) for lines above. An entry applies to lines that are indented by n or more;
+    # of the entries that apply to a line, the last one counts. For a line with a function, n is
+    # its indentation + 1, and words are those of the function's body: the name of a function that
+    # is indented further must be among them. For a line in brackets, n is its indentation, and
+    # words is None: it explains how the functions below it are reached, also those at its own
+    # indentation.
     above = []
     for number, indent, line in call_lists(text):
         if indent is None:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Functions for the scripts of this folder and others: KTAP lines, and the scripts of the kernel.
-# Sets src, the source tree, and tmp, a folder that is deleted at exit.
+# Functions for scripts of this folder and of other folders, to print KTAP lines and to find
+# scripts of the kernel source. Sourcing this file prints "KTAP version 1", sets src to the source
+# tree, and sets tmp to a folder that is deleted at exit.
 #
 # ok NAME, not_ok NAME [FILE], skip NAME WHY	print one line, and below it the errors in FILE
 # judge NAME FILE	ok if FILE is empty, otherwise not_ok

@@ -26,8 +26,8 @@ else
 fi
 
 mapfile -t files < <(git ls-files -co --exclude-standard | while IFS= read -r file; do
-	[ -f "$file" ] && head -n 1 "$file" 2>/dev/null | tr -d '\0' |
-		grep -q '^#!.*python' && echo "$file"
+	[ -f "$file" ] || continue
+	head -n 1 "$file" | tr -d '\0' | grep -q '^#!.*python' && echo "$file"
 	case $file in *.py) echo "$file" ;; esac
 done | sort -u)
 [ ${#files[@]} -gt 0 ]

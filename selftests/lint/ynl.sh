@@ -4,8 +4,8 @@
 # Compare include/uapi/linux/af_rdma_netlink.h with the header that the kernel's generator makes
 # from the netlink specification.
 #
-#   ynl.sh            check: KTAP
-#   ynl.sh --write    write the header
+#   ynl.sh            compare, and print KTAP
+#   ynl.sh --write    the same, but replace the header first
 #
 # The generator is taken from $AFRDMA_KERNEL_SOURCE, or else from a kernel source that
 # selftests/lab/kernels.sh has unpacked, or else from a package such as linux-source-6.12.
@@ -36,7 +36,7 @@ find_kernel() {
 			echo "$tmp/kernel"
 			return
 		fi
-		rm -r "$tmp/kernel"	# older than 6.12
+		rm -r "$tmp/kernel"	# this kernel has no such generator
 	done
 	return 1
 }

@@ -99,7 +99,10 @@ static void link_local_server(void)
 	path_exchange(SYS(accept(fd, NULL, NULL)), LEN);
 }
 
-/* Without sin6_scope_id, connect() to a link-local address fails. */
+/*
+ * connect() to a link-local address fails without sin6_scope_id and succeeds with it. Then
+ * getpeername() and getsockname() return the same sin6_scope_id.
+ */
 static void link_local_client(void)
 {
 	struct sockaddr_in6 addr = { .sin6_family = AF_INET6 }, own;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* connect(AF_UNSPEC), connect() after a disconnect, listen() after or beside connect(). */
+/*
+ * connect(AF_UNSPEC), connect() and listen() after a disconnect, listen() after a reset,
+ * shutdown() before connect() or listen(), listen() beside connect().
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netinet/in.h>
@@ -98,8 +101,9 @@ static void *reads(void *arg)
 
 /*
  * While a thread is still in recv() on the former connection of the socket, the next connection
- * does not become framed, since that recv() would read frames. The disconnect wakes the thread.
- * Without real-time priority, the thread cannot run before the thread of this function sleeps.
+ * does not become framed, since that recv() would read frames. The disconnect wakes the reader,
+ * but the reader is still in recv() at the next connect(): both threads run on CPU 0, this one
+ * with real-time priority, and it does not sleep in between.
  */
 static void call_running(void)
 {
@@ -177,8 +181,8 @@ static void listen_again_client(void)
 /* ---- shutdown() before connect() and before listen() ---- */
 
 /*
- * Returns a socket whose send direction was shut down while it had no connection: shutdown() fails,
- * but stays in force for connections of the socket.
+ * Returns a socket on which shutdown(SHUT_WR) was called while it had no connection. The call
+ * fails, but still applies to a connection that the socket makes or accepts later.
  */
 static int shut_socket(void)
 {
@@ -188,7 +192,10 @@ static int shut_socket(void)
 	return fd;
 }
 
-/* Receives from the peer on @fd, a connection of shut_socket(); send() fails there. */
+/*
+ * @fd is a socket of shut_socket() that has connected, or a connection that such a socket has
+ * accepted. send() on @fd fails; bytes of the peer still arrive.
+ */
 static void only_receives(int fd)
 {
 	struct flow in = flow_in(0);

@@ -60,9 +60,10 @@ arrives() {
 no_link() { [ "$(smctl -j link)" = "[]" ]; }
 is_upgrading() { smctl conn mode framed role client reason UPGRADING >/dev/null 2>&1; }
 
-# port_down REASON: b drops all RoCE packets that arrive, and a's RDMA port goes down while a waits
-# for b's answer to the connect request of a link. The connection must then be on TCP for REASON (a
-# number), and move to RDMA after the port is up again.
+# port_down REASON: a connection from a to b is about to move to RDMA, but b drops all RoCE packets
+# that arrive. While a waits for b's answer to the connect request of a link, a's RDMA port goes
+# down. The connection must then be on TCP for REASON (a number), and move to RDMA after the port
+# is up again.
 port_down() {
 	port=$((port + 1))
 	check "no link is left" wait_for 20 no_link

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How connections end: half-close, shutdown() of both directions, close with bytes still to send,
+ * How connections end: shutdown() of one or both directions, close() with unsent or unread bytes,
  * linger, killed processes, client and server that close at the same time. Also streams in which
  * the client, the server, neither or both send first.
  */

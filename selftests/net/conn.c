@@ -69,9 +69,9 @@ int open_tcp_conn(void)
 }
 
 /*
- * Connects @fd to a TCP listener of this host, so that @fd falls back, calls recv(), and
- * disconnects @fd. Until an AF_RDMA socket has fallen back, it only stores some options, such as
- * IP_RECVERR; recv() then sets them on the TCP socket.
+ * Connects @fd to a TCP listener of this host, which makes @fd fall back. Then calls recv() on @fd
+ * and disconnects @fd. The recv() is for options such as IP_RECVERR: an AF_RDMA socket only stores
+ * them until it has fallen back, and a recv() after that sets them on its TCP socket.
  */
 void fall_back_once(int fd)
 {

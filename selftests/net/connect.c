@@ -483,7 +483,7 @@ static void connect_abandoned_server(void)
 	barrier("full");
 	barrier("seen");
 	SYS(close(SYS(accept(listener, NULL, NULL))));
-	/* Skip abandoned connections, if there are any: only the last one carries a byte. */
+	/* Skip any connections that the client has abandoned: they carry no byte. */
 	for (;;) {
 		char byte;
 

@@ -74,7 +74,10 @@ static bool ready(int fd, void (*corrupt)(char *buf, size_t len), size_t len)
 	return corrupt != mix || (other_fd >= 0 && other_fd != fd);
 }
 
-/* Corrupts one buffer per process, and saves bytes of the first connection for mix(). */
+/*
+ * Corrupts one buffer per process. For mix(), saves the first PIECE bytes of the first buffer
+ * that has as many.
+ */
 static void corrupt_once(int fd, char *buf, size_t len)
 {
 	const char *name = getenv("AFR_FAULT");

@@ -6,11 +6,12 @@
 #
 #	forged.sh [quick|full] [SEED]
 #
-# First, rogue makes malformed handshakes with victims, which are servers on host a and clients on
-# host b. Then the Byzantine peer sends forged cursors and immediates to the host with the
-# unmodified module. "full" makes 10,000 handshakes for each role and 100,000 injections; "quick",
-# the default, makes fewer and takes half a minute. Counters of both hosts must confirm these
-# numbers. Both hosts must release all resources afterwards.
+# First, each host runs rogue, which makes malformed handshakes with victims on the same host: with
+# servers on host a, with clients on host b. Then the Byzantine peer sends forged cursors and
+# immediates to the host with the unmodified module. "full" makes 10,000 handshakes for each role
+# and at least 100,000 injections; "quick", the default, makes fewer and takes half a minute.
+# Counters of both hosts must confirm these numbers. Both hosts must release all resources
+# afterwards.
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
 . "$AFR_LAB/guest-lib.sh"

@@ -29,16 +29,16 @@ from pace import BYE, ECHO, SINK, connected, counter, send_data, send_size, tran
 
 AFRDMA_RDMA, NEVER, ALWAYS = 2, 1, 2
 LINK_SHORT = 64
-# This file in sysfs contains the limit of work items that the kernel's workqueue "writeback"
-# executes at the same time. It is the default limit, 256 or more, which the workqueues of
-# net/afrdma have, too.
+# This file in sysfs contains how many work items the kernel's workqueue "writeback" executes at
+# the same time at most. This limit is the default, 256 or more, and the workqueues of net/afrdma
+# have the same limit. In "crowd", more connections than that wait for the silent device.
 MAX_ACTIVE = pathlib.Path("/sys/devices/virtual/workqueue/writeback/max_active")
 SILENT = """add table inet hole; add chain inet hole in { type filter hook input priority 0; }
             add rule inet hole in udp dport 4791 counter drop"""
 MIB = 1 << 20
 PAUSE = 0.5             # seconds: a MiB that takes longer counts as a stall
-# Seconds: limit of the sum of all stalls. A queue pair fails after four seconds without an
-# acknowledgment.
+# Seconds: limit of the sum of all stalls in "large". A queue pair fails after about four seconds
+# without an acknowledgment.
 STALLS = 7
 BRIEF = 4               # connections, each with a link of its own
 PATIENCE = 30           # seconds until an expected state must be reached

@@ -157,7 +157,7 @@ static void left_by_client(void)
 
 /*
  * On either path, send() accepts at most as many unread bytes as the send ring and the peer's
- * receive ring hold together.
+ * receive ring hold together, and at least a quarter as many.
  */
 static void full_is_two_rings(void)
 {

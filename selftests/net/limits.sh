@@ -100,8 +100,8 @@ no_orphans_anywhere() {
 	barrier "no orphans anywhere"
 }
 
-# Closed connections that have delivered all bytes do not use up the limit orphans_max of those that
-# still deliver, even while the peer keeps its ends open.
+# orphans_max limits closed connections that still deliver bytes. Closed connections that have
+# delivered all bytes do not count against this limit, even while the peer keeps its ends open.
 kept_open() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then
@@ -118,10 +118,11 @@ kept_open() {
 	[ "$AFR_ROLE" = b ] || echo 8192 >/proc/sys/net/afrdma/orphans_max
 }
 
-# User 1 closes connections to $port, where the server never accepts, so that nothing acknowledges
-# their ends. orphans_max is 10. A user may have at most four times as many orphans as the limit
-# leaves free, so user 1 gets 8 and leaves 2. User 2 closes a connection to $port + 1 after sending
-# one byte. The server accepts this connection only later, and must still receive the byte.
+# User 1 closes 30 connections to $port. The server never accepts them, so no FINACK comes. A user
+# may have at most four times as many orphans as orphans_max, which is 10 here, leaves free. So 8
+# connections stay as orphans, which leaves 2 free, and the other 22 are reset. Then user 2 sends
+# one byte on a connection to $port + 1 and closes it. The server accepts this connection only
+# later, and must still receive the byte.
 dropped() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then

@@ -470,8 +470,8 @@ static void closed_in_storm_client(void)
 /* ---- ports ---- */
 
 /*
- * While a socket listens on a port, no other AF_RDMA or TCP socket without SO_REUSEPORT can be
- * bound to the port.
+ * While a socket listens, bind() of another AF_RDMA or TCP socket to the same address and port
+ * fails, unless both sockets have SO_REUSEPORT.
  */
 static void port_in_use(void)
 {

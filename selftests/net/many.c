@@ -307,7 +307,7 @@ static void echo_client(void)
 
 /* ---- connections in succession ---- */
 
-/* Number of connections in succession. */
+/* Number of connections of row cycles. Each thread of row connect_storm opens a tenth as many. */
 static unsigned int cycles(void)
 {
 	return amount(run.variant == VAR_RDMA ? 200 : 1000, 50);
@@ -407,7 +407,7 @@ static void storm_server(void)
 		pthread_join(threads[i], NULL);
 }
 
-/* ---- fifty connections whose server does not read, and one that must still make progress ---- */
+/* ---- fifty connections that the server leaves unread, and one more that must progress ---- */
 
 #define STALLED		50
 #define WORD		100

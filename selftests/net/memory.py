@@ -97,9 +97,9 @@ def echo(port, reason, count):
     listener = listen(port, count)
     for number in range(count):
         conn, _ = listener.accept()
-        # memory.sh opens a second connection to an echo server only when no ring memory is left.
-        # The receive ring of that connection gets pages for 16 KiB only: when these are full,
-        # poll() must report POLLIN, although SO_RCVLOWAT is CHUNK.
+        # memory.sh opens a second connection to an echo server only when no memory for rings on
+        # TCP is left. The receive ring of that connection gets pages for 16 KiB only: when these
+        # pages are full, poll() must report POLLIN, although SO_RCVLOWAT is CHUNK.
         if number:
             conn.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, CHUNK)
         poll = select.poll()

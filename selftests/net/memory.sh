@@ -118,10 +118,11 @@ hold() {
 	check "$1: $5 of $4 on RDMA, the others on TCP for $6" is_ready "$1"
 }
 
-# RDMA may use 3072 pages of b, and each connection takes 128 of them. The first address gets half
-# of the pages, the second one half of the remaining pages. The third one gets less than half of
-# what then remains, since all three connect to the server of user 1, who reaches the limit of a
-# user, four fifths of the pages. The server of user 2 still gets memory.
+# RDMA may use 3072 pages of b, and each connection takes 128 of them. Guest a connects from three
+# addresses, each of which is a peer to b. The first peer gets half of the pages, and the second
+# peer gets half of the rest. The third peer gets less than half of what then remains: all three
+# connect to the server of user 1, and a user gets at most four fifths of the pages. The server of
+# user 2 still gets memory.
 shares() {
 	local over
 	if [ "$AFR_ROLE" = b ]; then
@@ -189,8 +190,9 @@ left() {
 
 # A connection that leaves RDMA with unread bytes keeps the pages of these bytes. Until the bytes
 # are read, the pages count towards the share of the peer, so a peer cannot get more memory in this
-# way. RDMA may use 3072 pages of b, so a peer can have 12 connections of 128 pages on RDMA. While
-# 12 connections that have left RDMA keep 25 pages each, the peer can have only 9 on RDMA.
+# way. RDMA may use 3072 pages of b, and a single peer may have half of them: 12 connections of 128
+# pages each. While 12 connections that have left RDMA keep 25 pages each, the peer can have only 9
+# connections on RDMA.
 unread_left() {
 	if [ "$AFR_ROLE" = b ]; then
 		echo 4096 >"$mem_max"

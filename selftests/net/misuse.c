@@ -10,8 +10,9 @@
 /* ---- misuse, compared with TCP ---- */
 
 /*
- * A call that is made on a TCP socket and on the socket under test, which new_socket() or
- * open_conn() has returned. Both must give the same result, so the tables list no results.
+ * A call that a row makes on a TCP socket and on the socket under test, which new_socket() or
+ * open_conn() has returned. The tables list no results: the results on the two sockets must be
+ * equal, except for the address family that getsockname() returns.
  */
 struct misuse {
 	const char *name;
@@ -407,7 +408,10 @@ static void close_at_once(void)
 
 static void close_at_once_server(void)
 {
-	/* A backlog for all clients: with a full backlog, TCP may drop a client that has closed. */
+	/*
+	 * The backlog has room for all connections. If it were full, TCP could lose a connection
+	 * that the client has already closed.
+	 */
 	int listener = open_listener(256);
 	char byte;
 

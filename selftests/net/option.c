@@ -146,7 +146,7 @@ static void so_error(void)
 	}
 }
 
-/* ---- options, compared with a TCP socket ---- */
+/* ---- options and ioctls, most of them compared with a TCP socket ---- */
 
 struct known {
 	const char *name;

@@ -118,7 +118,7 @@ static void peek_off_recv(void)
 	barrier("sent");
 	if (!has)
 		WANT_EQ(errno, EOPNOTSUPP);
-	WANT(has || old_kernel() || !speaks_rdma());	/* TCP has the option since 6.9 */
+	WANT(has || old_kernel() || !speaks_rdma());	/* TCP: since 6.10, on IPv6 since 6.12 */
 	EVENTUALLY(recv(fd, buf, 3, MSG_PEEK) == 3);
 	WANT(!memcmp(buf, "012", 3));
 	if (has) {

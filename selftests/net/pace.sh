@@ -62,7 +62,8 @@ check "rings: smaller when much is promised" timeout 60 python3 "$pace" many 4
 # peer gets at most half of the memory that rings on RDMA may have.
 echo 60000 | tee "$module" >"$space"
 barrier "rings seen"
-# A few connections share one link, and a link is closed as soon as its last connection leaves it.
+# From here on, connections share one link while they are few, and a link is closed as soon as its
+# last connection leaves it.
 echo 1 >/proc/sys/net/afrdma/links_per_group
 echo 0 >/proc/sys/net/afrdma/link_linger_ms
 if [ "$AFR_ROLE" = b ]; then

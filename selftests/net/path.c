@@ -13,7 +13,7 @@
 #define WARM_UP_SIZE	(4 * KIB)
 #define FD_MAX		4096
 
-/* The byte counters of each descriptor at the end of its warm-up, when the row itself begins. */
+/* For each descriptor: its byte counters at the end of path_warm_up(), without unread bytes. */
 static struct {
 	uint64_t tx_tcp, tx_rdma, rx_tcp, rx_rdma;
 } bases[FD_MAX];

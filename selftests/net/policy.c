@@ -60,7 +60,7 @@ static int attach_errno(int fd, int option)
 	return setsockopt(fd, SOL_SOCKET, option, &prog, sizeof(prog)) ? errno : 0;
 }
 
-/* The errno of attaching a filter to a socket with SO_LOCK_FILTER. */
+/* Sets SO_LOCK_FILTER on a new socket, then attaches a filter by @option; returns the errno. */
 static int locked_errno(bool rdma, int option)
 {
 	int fd = new_socket_of(rdma, false, 0), err;
@@ -123,7 +123,7 @@ static long icmp_unreachables(void)
 	return value;
 }
 
-/* Runs a shell command; @port is the argument of @format. */
+/* Runs a shell command; @port is the argument of @format, if that has one. */
 static void run_command(const char *format, int port)
 {
 	char line[256];
@@ -162,8 +162,8 @@ static void send_rejected(int fd, struct flow *out)
 }
 
 /*
- * With IP_RECVERR, TCP reports an ICMP error and keeps the connection. The error must not disturb
- * framed directions.
+ * The client sets IP_RECVERR. With this option, a TCP socket reports an ICMP error to the program
+ * and keeps its connection. On a framed connection no call may fail because of the error.
  */
 static void recverr_server(void)
 {
@@ -195,8 +195,8 @@ static void recverr_client(void)
 }
 
 /*
- * Before it listens, the socket is connected once and falls back, which sets IP_RECVERR on its TCP
- * socket. The TCP sockets of accepted connections must not inherit the option.
+ * Before the socket listens, fall_back_once() makes it set IP_RECVERR on its TCP socket. The TCP
+ * sockets of accepted connections must not inherit the option.
  */
 static void recverr_listener(void)
 {

@@ -203,8 +203,8 @@ static void run_situation(const struct situation *s, bool watcher)
 }
 
 /*
- * Variant cold runs each situation on TCP, to check the masks of situations[], and then on AF_RDMA.
- * Variant tcp runs each on TCP only.
+ * Runs each situation in the variant of the row. Variant cold runs each one on TCP first, to check
+ * the masks of situations[].
  */
 static void masks(bool watcher)
 {
@@ -382,7 +382,10 @@ static int edge(int ep, int ms)
 	return SYS(epoll_wait(ep, &ev, 1, ms)) ? ev.events : 0;
 }
 
-/* Every arrival of bytes causes an EPOLLIN edge, even while earlier bytes are unread. */
+/*
+ * Every arrival of bytes causes an EPOLLIN edge, even while earlier bytes are unread. The peer's
+ * shutdown(SHUT_WR) causes one, too; reading causes none.
+ */
 static void edge_each_arrival(void)
 {
 	int fd = open_conn(), ep = edge_watch(fd, EPOLLIN);
@@ -471,7 +474,7 @@ static void edge_sent_peer(void)
 	barrier("read");
 }
 
-/* EPOLL_CTL_ADD reports events that are already pending. */
+/* Events that are pending at EPOLL_CTL_ADD cause one edge; the peer's later end causes another. */
 static void edge_late(void)
 {
 	int fd = open_conn(), ep;

@@ -257,10 +257,11 @@ static void spin_until_received(int fd, uint64_t before)
 }
 
 /*
- * Bytes that TCP has received before shutdown(SHUT_RDWR) stay readable and do not reset the
- * connection, if it is detached and its worker is idle. With one CPU, the worker cannot read them
- * before shutdown() is called: take_cpu() has put this thread ahead of the worker, and this thread
- * does not sleep while the bytes arrive.
+ * shutdown(SHUT_RDWR) first runs the connection worker inline, if the connection is detached and
+ * no run of the worker is in progress. So bytes that TCP has received before stay readable and do
+ * not reset the connection. With one CPU, the worker cannot read them before shutdown() is called:
+ * take_cpu() puts this thread ahead of the worker, and this thread does not sleep while the bytes
+ * arrive.
  */
 static void shuts_before_worker(void)
 {
@@ -294,7 +295,7 @@ static void sends_before_shutdown(void)
 	WANT_EQ(get_int(fd, SOL_SOCKET, SO_ERROR), 0);
 }
 
-/* ---- a reset during an attach, while pacing keeps a frame of the attach in TCP ---- */
+/* ---- a reset during an attach, while TCP's pacing keeps a frame of the attach in TCP ---- */
 
 #define OTHERS	4
 
@@ -326,7 +327,10 @@ static unsigned int fill_until_paced(int fd, struct flow *out)
 	return unsent(fd);
 }
 
-/* Opens a connection that stays on TCP; if @paced, with a pacing rate of 1 byte/s at this end. */
+/*
+ * Opens a connection that stays on TCP. If @paced, this side sets SO_MAX_PACING_RATE to 1 byte/s.
+ * At the server, @end is the listener; at the client, it is the port of that listener.
+ */
 static int open_held(int end, bool paced)
 {
 	union addr addr;
@@ -336,7 +340,10 @@ static int open_held(int end, bool paced)
 	if (run.server) {
 		if (paced) {
 			set_int(end, SOL_SOCKET, SO_MAX_PACING_RATE, 1);
-			/* Linux 6.1: the next accept() passes the rate to the TCP socket */
+			/*
+			 * On Linux 6.1, accept() passes the rate to the TCP listener. This call
+			 * does so before the client connects.
+			 */
 			nonblocking(end, true);
 			SYS_ERRNO(accept(end, NULL, NULL), EAGAIN);
 			nonblocking(end, false);
@@ -364,14 +371,15 @@ static bool any_left(const int *other, const uint64_t *link)
 }
 
 /*
- * Pacing keeps a frame of an attach in the TCP socket of one end (@paced): ATTACH at the client,
- * or ATTACHED at the server. When the program of one end (@resets) then resets the connection, the
- * client cannot learn whether the server has attached. The paced end leaves the link after
- * detach_timeout_ms, or twice that if it deferred the reset, and the link must stay up for other
- * connections. The other end has not learned the paced end's channel id, so the paced end must not
- * retire this id: otherwise a program could use up the ids by such resets. With @leaves, the
- * server is first told to leave the link. It cannot do so before the client has read ATTACHED, and
- * the link must stay up meanwhile.
+ * TCP's pacing keeps a frame of an attach in the TCP socket of one end (@paced): ATTACH at the
+ * client, or ATTACHED at the server. When the program of one end (@resets) then closes the
+ * connection with SO_LINGER 0, the client cannot learn whether the server has attached. A server
+ * resets TCP at once; a client first waits detach_timeout_ms for ATTACHED. The paced end leaves
+ * the link within detach_timeout_ms of the reset, and the link must stay up for other connections.
+ * The other end has not learned the paced end's channel id, so the paced end must not retire this
+ * id: otherwise a program could use up the ids by such resets. With @leaves, the server is first
+ * told to leave the link. It cannot do so before the client has read ATTACHED, and the link must
+ * stay up meanwhile.
  */
 static void held(bool paced, bool resets, bool leaves)
 {

@@ -163,10 +163,7 @@ static void full_send(void)
 
 		control_send_number("FULL", fill(fd, &out, fill_chunks[i]));
 		barrier("one byte taken");
-		/*
-		 * Another byte may fit now or only later; in either case no error and no loss
-		 * occurs.
-		 */
+		/* The byte that the peer has read need not make room at once: @extra may be 0. */
 		extra = flow_send_full(fd, &out, 1);
 		control_send_number("EXTRA", extra);
 		barrier("all taken");
@@ -247,7 +244,7 @@ static void peek_full_recv(void)
 	free(buf);
 }
 
-/* The ends have different buffer sizes: a receive buffer limits the send window of the peer. */
+/* The server's buffers are larger than the client's, so the send windows of the ends differ. */
 static void uneven(void)
 {
 	static const struct sizes big = { .sndbuf = 512 * KIB, .rcvbuf = 512 * KIB };
@@ -268,7 +265,7 @@ static void uneven(void)
 
 #define RESIZES	20
 
-/* Buffer sizes change while bytes flow. */
+/* SO_SNDBUF and SO_RCVBUF change while bytes flow. A framed connection keeps its ring sizes. */
 static void resize_send(void)
 {
 	struct flow out = flow_out(0);

@@ -38,7 +38,7 @@ static const char usage[] =
 
 /* ---- timers ---- */
 
-/* Sets a timer and returns its previous value, or 0 if net.afrdma does not exist. */
+/* Sets a timer. Returns its previous value, or 0 if @path cannot be opened or read. */
 static int exchange_timer(const char *path, int value)
 {
 	FILE *file = fopen(path, "r+");

@@ -114,8 +114,8 @@ struct victim_report {
 	int listen_now;		/* a victim with @relistens waits for this, and then sets */
 	int listens_again;	/* this */
 	/*
-	 * errno of open_conn() or recv() or, if neither failed, of send(). No error of send() is
-	 * stored with @closes, and EPIPE of send() only with @lingers. 0 = nothing is stored.
+	 * errno of open_conn() or recv() or, if neither failed, of send(); 0 = none. With @closes,
+	 * no error of send() is stored. EPIPE of send() is stored only with @lingers.
 	 */
 	int err;
 	int err_again;		/* error that SO_ERROR reports after recv() has failed; 0 = none */
@@ -142,7 +142,8 @@ struct victim_plan {
 	bool oob_early;		/* the victim calls recv(MSG_OOB) when it is connected */
 	bool lingers;		/* the victim does not read; it sends and closes with SO_LINGER */
 	bool crosses;		/* in SYN-RECEIVED, the victim calls shutdown(SHUT_WR) */
-	bool stalls;		/* send() faults on memory that is missing until read_now is set */
+	/* with @sleepy and userfaultfd: after FIRST bytes, send() faults and waits for read_now */
+	bool stalls;
 	bool closes;		/* the victim closes after its last byte, and does not read */
 	bool lowat;		/* the victim sets SO_RCVLOWAT when it is connected */
 	bool relistens;		/* before accept(), the victim disconnects and listens again */
@@ -176,13 +177,14 @@ void rnd_start(u64 seed);
 /* ---- one case (rogue_peer.c) ---- */
 
 /*
- * The required outcome for a victim on AF_RDMA. With --family tcp, all but EXPECT_SURVIVE mean
- * EXPECT_PLAIN.
+ * The required outcome for a victim on AF_RDMA. With EXPECT_PLAIN, all bytes that the victim sends
+ * must also arrive unframed, unless rogue, as server, has accepted the victim's offer. With
+ * --family tcp, all but EXPECT_SURVIVE mean EXPECT_PLAIN.
  */
 enum expect {
 	EXPECT_PLAIN,		/* reads all bytes after the TCP handshake as data, then the end */
 	EXPECT_STREAM,		/* reads all payload of the valid DATA frames, then the end */
-	EXPECT_ERROR,		/* reads a prefix of this payload, then ECONNRESET or EPROTO */
+	EXPECT_ERROR,		/* reads a prefix of peer->stream, then ECONNRESET or EPROTO */
 	EXPECT_EITHER,		/* EXPECT_STREAM or EXPECT_ERROR */
 	/* reads all bytes of EXPECT_PLAIN, then the end; or a prefix, then ECONNRESET or EPROTO */
 	EXPECT_PLAIN_OR_ERROR,
@@ -202,7 +204,8 @@ enum expect {
 #define OOB_EARLY	0x800	/* the victim's recv(MSG_OOB) before HELLO must fail at once */
 #define URGENT_FIRST	0x200	/* the victim's first send() has MSG_OOB */
 #define CLOSES		0x1000	/* the victim closes after its last byte, and does not read */
-#define STALLS		0x8000	/* after FIRST bytes a page fault stalls send(), until read_now */
+/* with SLEEPY and userfaultfd: after FIRST bytes, send() faults and waits for read_now */
+#define STALLS		0x8000
 #define CROSSES		0x10000	/* in SYN-RECEIVED, the victim calls shutdown(SHUT_WR) */
 #define LOWAT		0x20000	/* the victim sets SO_RCVLOWAT after connect() or accept() */
 #define RELISTENS	0x40000	/* before accept(), the victim disconnects and listens again */
