@@ -103,8 +103,7 @@ def mentions(name, text):
         kept = sorted(inline | macro)
     own = {function.name for function in functions(text) if function.static}
     # In macros and inline functions of a header, skip the names that the header itself declares:
-    # the file that calls the macro or function uses them, not the header. uses() does not record
-    # these uses for that file either.
+    # the file that calls the macro or function uses them, not the header; see uses().
     if name.endswith(".h"):
         rest = "\n".join(line for number, line in enumerate(lines) if number not in set(kept))
         own |= set(re.findall(r"[A-Za-z_]\w+", rest))
@@ -115,6 +114,16 @@ def mentions(name, text):
                 yield number + 1, word
 
 
+def expansions(text):
+    """Return {macro or function in a header: the words in its definition}."""
+    found = {function.name: set(re.findall(r"(?<![.>\w])[A-Za-z_]\w+", "\n".join(function.body)))
+             for function in functions(text)}
+    for match in re.finditer(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\n]*\\\n)*[^\n]*)", quiet(text),
+                             re.M):
+        found[match.group(1)] = set(re.findall(r"(?<![.>\w])[A-Za-z_]\w+", match.group(2)))
+    return found
+
+
 def stem(name):
     return name.rsplit(".", 1)[0]
 
@@ -122,13 +131,25 @@ def stem(name):
 def uses(texts):
     """For texts, which is {file: text}, return {name: .c file that defines it} and
     {file: {other: (line, name)}}: the first place at which a file uses a name of another one. A
-    header may use names of the .c file that belongs to it."""
+    header may use names of the .c file that belongs to it. A .c file that mentions a macro or
+    function of a header also uses the names in its definition."""
     owner = {word: name for name, text in texts.items() if name.endswith(".c")
              for _, word in definitions(text) if word != "main"}
+    meaning = {}
+    for name, text in texts.items():
+        if name.endswith(".h"):
+            meaning.update(expansions(text))
     wanted = {name: {} for name in texts}
     for name, text in texts.items():
         for line, word in mentions(name, text):
-            other = owner.get(word)
-            if other and stem(other) != stem(name):
-                wanted[name].setdefault(other, (line, word))
+            words, todo = set(), [word]
+            while todo:
+                one = todo.pop()
+                if one not in words:
+                    words.add(one)
+                    todo += meaning.get(one, ()) if name.endswith(".c") else ()
+            for one in sorted(words):
+                other = owner.get(one)
+                if other and stem(other) != stem(name):
+                    wanted[name].setdefault(other, (line, one))
     return owner, wanted

@@ -46,6 +46,10 @@ FAULTS = (
     ("two files that use each other", "circles", "tools/smctl",
      {"print.c": "void planted_print(void)\n{\n\tplanted_nl();\n}\n",
       "nl.c": "void planted_nl(void)\n{\n\tplanted_print();\n}\n"}, "planted_print of print.c"),
+    ("two files, one of which uses the other by a macro", "circles", "tools/smctl",
+     {"print.h": "void planted_print(void);\n#define PLANTED() planted_print()\n",
+      "print.c": "void planted_print(void)\n{\n\tplanted_nl();\n}\n",
+      "nl.c": "void planted_nl(void)\n{\n\tPLANTED();\n}\n"}, "planted_print of print.c"),
     ("two headers that include each other", "circles", "tools/smctl",
      {"print.h": '#include "nl.h"\n', "nl.h": '#include "print.h"\n'}, '"print.h" of print.h'),
 )

@@ -183,7 +183,8 @@ void rnd_start(u64 seed);
  */
 enum expect {
 	EXPECT_PLAIN,		/* reads all bytes after the TCP handshake as data, then the end */
-	EXPECT_STREAM,		/* reads all payload of the valid DATA frames, then the end */
+	/* reads all payload of the valid DATA frames, then the end; see also wants_frames() */
+	EXPECT_STREAM,
 	EXPECT_ERROR,		/* reads a prefix of peer->stream, then ECONNRESET or EPROTO */
 	EXPECT_EITHER,		/* EXPECT_STREAM or EXPECT_ERROR */
 	/* reads all bytes of EXPECT_PLAIN, then the end; or a prefix, then ECONNRESET or EPROTO */

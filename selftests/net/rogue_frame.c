@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Frames with wrong lengths, flags or fields, frames of unknown types, frames cut short or split,
- * and a missing FIN. Valid frames follow each complete frame that the victim must refuse: if it
- * accepts a wrong flag or field or an unknown type, it reads to the end of the stream or ends with
- * another reason, and the row fails.
+ * Frames with wrong lengths, flags or fields, frames of unknown types, a known type with
+ * AFR_FRAME_OPTIONAL, frames cut short or split, and a missing FIN. Valid frames follow each
+ * complete frame that the victim must refuse: if it accepts a wrong flag or field or an unknown
+ * type, it reads to the end of the stream or ends with another reason, and the row fails.
  */
 #define _GNU_SOURCE
 #include <endian.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A wrong or missing TCP option: the connection falls back to TCP, and no byte is lost. Also SYNs
- * that are abandoned or cross, and a reset before rogue has sent a byte.
+ * A wrong or missing TCP option: the connection falls back to TCP, and no byte is lost. Also
+ * handshakes that rogue abandons, a simultaneous open, a client that ignores the acceptance of its
+ * offer, a victim that listens again during a handshake, and a reset before rogue has sent a byte.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -212,7 +213,7 @@ static void echoed(struct peer *p, unsigned int i)
 		send_unframed(p);
 }
 
-/* Answers as a server, but with the client's nonce, with 0, or with one wrong bit. */
+/* Answers with a wrong nonce: the client's own, 0, or the right one with one bit inverted. */
 static void wrong_nonce(struct peer *p, unsigned int i)
 {
 	struct afr_tcp_option opt = { .server = true };
@@ -295,7 +296,7 @@ static void half_open(struct peer *p, unsigned int i)
 	for (int n = 0; n < 300; n++) {
 		opt.nonce = rnd();
 		afr_tcp_option_write(options, &opt);
-		seg.sport = 10000 + n;	/* not a port of prepare() */
+		seg.sport = 10000 + n;	/* no tcb has this port, see prepare() */
 		seg.seq = rnd();
 		tun_send(tcb->tun, &seg);
 		/* tcp_turn() answers each SYN-ACK with RST, like a host that has sent no SYN */
@@ -309,7 +310,7 @@ static void half_open(struct peer *p, unsigned int i)
 	}
 }
 
-/* Sends unframed bytes after an offer, as if the acceptance in the SYN-ACK had been lost. */
+/* Sends unframed bytes after an offer, as if a middlebox had removed the SYN-ACK's option. */
 static void consent_lost(struct peer *p, unsigned int i)
 {
 	(void)i;

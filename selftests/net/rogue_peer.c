@@ -234,6 +234,21 @@ static bool victim_ended(struct peer *p)
 }
 
 /*
+ * In rows with EXPECT_STREAM, all bytes of the victim must arrive in frames, and then its FIN,
+ * unless they exceed the window in rogue's HELLO: rogue may send no CREDIT.
+ */
+static bool wants_frames(const struct peer *p)
+{
+	return rogue.rdma && p->row->expect == EXPECT_STREAM && !(p->row->flags & RAW_BACK) &&
+	       p->row->sends <= SAY_MAX;
+}
+
+static bool has_all_frames(const struct peer *p)
+{
+	return p->fin == p->row->sends && p->heard == p->fin;
+}
+
+/*
  * Sends FINACK for the victim's FIN, as the module does, so that the victim's connection ends at
  * once and sends nothing in the next case.
  */
@@ -254,6 +269,7 @@ void peer_settle(struct peer *p, double seconds)
 {
 	bool framed = !(p->row->flags & RAW_BACK) &&
 		      (p->row->expect == EXPECT_STREAM || p->row->expect == EXPECT_EITHER);
+	bool all = wants_frames(p);
 	/* with EXPECT_SURVIVE nothing that arrives now is checked, so short waits are enough */
 	int turn = p->row->expect == EXPECT_SURVIVE ? 1 : 5;
 	double end = now() + seconds;
@@ -268,7 +284,7 @@ void peer_settle(struct peer *p, double seconds)
 		}
 		if (p->tcb.peer_fin)
 			tcp_fin(&p->tcb);
-		quiet = came || !victim_ended(p) ? 0 : quiet + 1;
+		quiet = came || !victim_ended(p) || (all && !has_all_frames(p)) ? 0 : quiet + 1;
 	}
 }
 
@@ -409,7 +425,7 @@ static void want_all(struct peer *p, const u8 *bytes, size_t len, const char *wh
 
 /*
  * The victim must have read a prefix of @bytes and then got ECONNRESET or EPROTO, with the row's
- * reason if the row has one.
+ * reason if the row has one. SO_ERROR must not report an error after that.
  */
 static void want_error(struct peer *p, const u8 *bytes, size_t len)
 {
@@ -462,6 +478,9 @@ static void judge(struct peer *p)
 		break;
 	case EXPECT_STREAM:
 		want_all(p, p->stream, p->stream_len, "stream");
+		if (wants_frames(p) && !has_all_frames(p))
+			wrong(p, "of the victim's %u bytes %llu arrived, its FIN is at %lld",
+			      p->row->sends, (unsigned long long)p->heard, (long long)p->fin);
 		break;
 	case EXPECT_ERROR:
 		want_error(p, p->stream, p->stream_len);
@@ -518,8 +537,8 @@ static void await_reset(struct peer *p)
 }
 
 /*
- * Opens the connection and sends HELLO, unless the row's flags forbid it, and calls the row's
- * act(). Then lets a victim with SLEEPY read.
+ * Opens the connection unless the row has OPEN_SELF, sends HELLO unless the row has OPEN_SELF or
+ * NO_HELLO, and calls the row's act(). Then lets a victim with SLEEPY read.
  */
 static void act(struct peer *p, unsigned int i)
 {

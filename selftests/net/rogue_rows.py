@@ -24,8 +24,8 @@ FAULTS = {"abort": VIOLATIONS | set(ENDED.split()) |
           "down": {"LINK_PROTOCOL", "LINK_COMPLETION", "LINK_DISCONNECTED", "LINK_PEER_RESUME",
                    "LINK_DETACH_TIMEOUT", "LINK_IDLE", "CONNECT_FAILED", "CONNECT_TIMEOUT",
                    "PEER_NO_SERVICE"}}
-# Reasons of connections and links of earlier rows, which may end late. Always allowed, but in
-# a row with stays=True no link may be lost.
+# Reasons with which connections and links of earlier rows may end during a later row. Always
+# allowed, except that in a row with stays=True no link may be lost.
 LATE = {"abort": {"ORPHAN_TIMEOUT", "ORPHAN_DATA"},
         "down": {"LINK_DETACH_TIMEOUT", "LINK_IDLE"} | set(LOST.split())}
 
@@ -44,7 +44,7 @@ class Row:
     before: bool = False    # open and close a connection on the link first
     hurts: bool = False     # the bystander on RDMA to the Byzantine peer may have to reconnect
     roles: tuple = BOTH     # roles of the unmodified end with which the row runs
-    size: int = 4 * MIB     # bytes: enough for the injection to happen in the middle
+    size: int = 4 * MIB     # bytes each Exchange sends; most injections come before the last byte
     limit: float = 3        # seconds, times SLOW: an exchange not over by then has stalled
     detach_ms: int = 1500   # detach_timeout_ms of the unmodified end, in some rows times SLOW
     retry_ms: int = 20      # attach_retry_ms of the unmodified end
@@ -94,8 +94,10 @@ ROWS = [
     Row("imm_credits", "whole", "", "LINK_PROTOCOL", **QUICK),
     Row("imm_credits arg 0x4000", "whole", "", "LINK_PROTOCOL"),
     Row("imm_credits arg 0xffff", "whole stall", "*", "*"),
-    # A DETACH with bytes, or for an id that is not in use, is a violation. Any other is permitted,
-    # but a later write is a violation, or fails because the ring is no longer registered.
+    # A DETACH with bytes, or for an id that is not in use, is a violation. A DETACH without bytes
+    # for an id in use is permitted. But the next message for that id is then a violation, or a
+    # write into a ring that is no longer registered, unless the Byzantine peer first reads RESUME
+    # and takes the link down.
     Row("imm_detach after 3 count 1", "whole", "", "LINK_PROTOCOL " + LOST),
     Row("imm_detach arg 0 after 3 count 1", "whole", "", "LINK_PROTOCOL " + LOST, **QUICK),
     Row("imm_bytes after 3 count 1", "whole", "", "LINK_PROTOCOL", **QUICK),
@@ -125,8 +127,9 @@ ROWS = [
     # floods
     Row("flood_any after 3", "whole", "", "LINK_PROTOCOL", **QUICK),
     Row("flood_channel after 3", "whole", "", "LINK_PROTOCOL"),
-    # The Byzantine peer sends no DETACH. After the abort, the unmodified end ignores its messages
-    # for the channel id, so the link stays.
+    # The Byzantine peer sends no DETACH, since any message behind it would be a violation. After
+    # the abort, the unmodified end ignores the peer's messages for the channel id, so the link
+    # stays.
     Row("flood_cursor after 3 count 50000", "error", "CREDIT_BAD", detach_ms=30000,
         injections=50000, counts="detach_late", stays=True),
     Row("flood_cursor after 3 count 2000", "error", "CREDIT_BAD", detach_ms=4000,
@@ -209,9 +212,9 @@ ROWS = [
     Row("hello_features", "whole", "", "*", **EARLY),
     # additional frames
     Row("more_attach after 3 count 100", "error", ENDED + "ATTACH_BAD FRAME_BAD", **EARLY),
-    # An invented ATTACHED with a reason and the right epoch is a refusal, so the client frees its
-    # channel id. If the server has accepted the ATTACH and writes to this id, the write ends the
-    # link.
+    # While the client waits for ATTACHED, an invented one with a reason and the right epoch is a
+    # refusal, so the client frees its channel id. If the server has accepted the ATTACH and writes
+    # to this id, the write ends the link.
     Row("more_attached after 3 count 100", "error", ENDED + "ATTACH_BAD FRAME_BAD",
         may_down="LINK_PROTOCOL", **EARLY),
     Row("more_move after 3 count 100", "error", ENDED + "MOVE_BAD FRAME_BAD", **EARLY),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Well-formed frames, most of which the state of the connection does not permit. Also TCP's RST,
- * and TCP's FIN instead of FINACK.
+ * Well-formed frames, most of which the state of the connection does not permit; only
+ * attach_with_reason() sends a malformed one. Also TCP's RST, and TCP's FIN instead of FINACK.
  *
  * In a row with flag SLEEPY the victim reads only after the row has sent everything. Otherwise the
  * victim could make room in a window that the row fills, or read to the end of the stream before

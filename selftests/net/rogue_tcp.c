@@ -44,7 +44,10 @@ void tcp_init(struct tcb *tcb, struct tun *tun, u16 port, u16 peer_port)
 	tcb->snd_nxt = tcb->snd_una;
 }
 
-/* Answers a segment that belongs to no connection, or to an earlier one, with RST (RFC 9293). */
+/*
+ * Answers a segment that belongs to no connection, or to an earlier one, with RST, unless the
+ * segment is itself an RST (RFC 9293).
+ */
 static void refuse(struct tun *tun, const struct segment *got)
 {
 	struct segment seg = { .sport = got->dport, .dport = got->sport, .flags = TCP_RST };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Shared by all parts of rogue: the parameters of the run, time and random numbers. */
+/* For the other files of rogue: the parameters of the run, time and random numbers. */
 #include <time.h>
 
 #include "rogue.h"

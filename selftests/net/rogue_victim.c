@@ -138,8 +138,8 @@ struct sender {
 	unsigned int sends;
 	bool urgent;
 	/*
-	 * set for accepted sockets: sends the first FIRST bytes with MSG_DONTWAIT, one per call;
-	 * with @urgent, the first 50 of them in a single call, which has MSG_OOB, too
+	 * set for accepted sockets: send_stream() calls send() with MSG_DONTWAIT for each of the
+	 * first FIRST bytes. With @urgent, the first send() is for 50 bytes, and also has MSG_OOB.
 	 */
 	bool at_once;
 };
@@ -185,8 +185,8 @@ static u8 *stream_bytes(unsigned int from, unsigned int len)
 
 /*
  * Returns a buffer with the first FIRST bytes of the stream; the bytes behind them belong to a
- * page that is missing until end_stall(). Returns NULL if the kernel has no userfaultfd, such as
- * one built with lab/uml.config.
+ * page that is missing until end_stall(). Returns NULL if the kernel has no userfaultfd; kernels
+ * built with lab/uml.config have none.
  */
 static u8 *stalling_buffer(int *uffd)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Operations by which a program or administrator affects the TCP socket under an AF_RDMA socket,
- * or reads its state: options at any time, recv() during connect(), TCP Fast Open, dumps during
- * close(), calls that stall in user memory, the error queue, BPF, buffer sizes, TCP_INFO. Framed
- * connections must survive these operations, and no program may see a frame.
+ * or reads the state of the connection: options at any time, recv() during connect(), TCP Fast
+ * Open, dumps during close(), calls that stall in user memory, the error queue, BPF, buffer sizes,
+ * TCP_INFO. Framed connections must survive these operations, and no program may see a frame.
  */
 #define _GNU_SOURCE
 #include <linux/bpf.h>
@@ -40,7 +40,7 @@ static const struct option {
 #define TX_STAMPS	(SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE |	\
 			 SOF_TIMESTAMPING_TX_SCHED | SOF_TIMESTAMPING_TX_ACK)
 
-/* Values for options whose usual values also break plain TCP, are refused, or test little. */
+/* Values for some options: those in usual[] break even plain TCP, are refused, or test little. */
 static const struct {
 	int level, option;
 	int values[3];
@@ -72,7 +72,7 @@ static void set_option(int fd, const struct option *o, int round)
 {
 	int value = value_of(o, round);
 
-	/* this may fail, as some options do not take an int, but must not break the connection */
+	/* may fail, as some options take no int or refuse a value; the connection must survive */
 	setsockopt(fd, o->level, o->option, &value, sizeof(value));
 }
 
@@ -269,7 +269,7 @@ static void fast_server(void)
 
 	WANT_EQ(SYS(recv(fd, got, sizeof(got), MSG_WAITALL)), 5);
 	WANT(!memcmp(got, "hello", 5));
-	poll(NULL, 0, 100);	/* time for the client's call to block */
+	poll(NULL, 0, 100);	/* time for the client's recv() to block */
 	WANT_EQ(SYS(send(fd, "x", 1, MSG_NOSIGNAL)), 1);
 	SYS(close(fd));
 }
@@ -432,8 +432,8 @@ static uint64_t received(int fd)
 }
 
 /*
- * The kernel copies a socket filter (SO_ATTACH_FILTER) from user memory with the AF_RDMA socket
- * locked. Work that needs no call of the program must continue meanwhile, such as receiving.
+ * At the server, SO_ATTACH_FILTER stalls with the AF_RDMA socket locked. Meanwhile the module must
+ * still receive bytes into the receive ring, as this needs no call of the program.
  */
 static void stalled_filter(int fd, struct flow *out)
 {
@@ -452,9 +452,9 @@ static void stalled_filter(int fd, struct flow *out)
 }
 
 /*
- * Starts calls, each in a thread of its own; those that access the memory passed to them stall and
- * never return. The connection must keep working: the connection worker must not wait for these
- * calls.
+ * Starts setsockopt() and getsockopt() calls, each in a thread of its own. Those that access the
+ * memory passed to them stall and never return. The connection must keep working: neither the
+ * connection worker nor send() and recv() may wait for the stalled calls.
  */
 static void stalled_calls(void)
 {
@@ -632,8 +632,8 @@ static void sockmap_client(void)
 /* ---- SO_SNDBUF and SO_RCVBUF ---- */
 
 /*
- * On a framed connection, SO_SNDBUF and SO_RCVBUF return twice the size of their ring. An option
- * that the program has set returns twice the value set, connected or not, as with TCP.
+ * On a framed connection, SO_SNDBUF and SO_RCVBUF return twice the size of their ring, unless the
+ * program has set them. An option that was set returns twice the value set, as with TCP.
  */
 static void buffers_told(void)
 {

@@ -79,7 +79,7 @@ static void fork_both(void)
 	path_check(fd, 20 * HALF, 20 * HALF);
 }
 
-/* The stream ends at the last close() of the socket, not at the first. */
+/* The stream ends when the last descriptor of the socket is closed, not when the first is. */
 static void last_close(void)
 {
 	int fd = open_conn();

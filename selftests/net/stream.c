@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Long streams in one direction and in both, with every byte checked. */
+/*
+ * Streams in one direction, in both at once, and in turns, with small and large calls. Receivers
+ * check every byte.
+ */
 #define _GNU_SOURCE
 #include <sys/epoll.h>
 

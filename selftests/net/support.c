@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * For each socket option in net/afrdma/support.h, except those with rule OWN, checks that
- * setsockopt() and getsockopt() give the same results as with TCP or, with rule REFUSE, fail. Also
- * tests the effects of some options.
+ * Tests the options of AFR_SUPPORT_OPTIONS in net/afrdma/support.h, except those with rule OWN:
+ * setsockopt() and getsockopt() must give the same results as with TCP or, with rule REFUSE, fail.
+ * Also tests the effects of some options.
  */
 #define _GNU_SOURCE
 #include <linux/tcp.h>
@@ -142,7 +142,8 @@ static uint64_t cookie_of(int fd)
 /*
  * Options set before the client's HELLO has arrived must not delay frames. If SO_RCVLOWAT took
  * effect on the TCP socket, HELLO would go unnoticed until the timer of hello_timeout_ms expires.
- * accept() sets this timer to 600 s, which is longer than EVENTUALLY() waits.
+ * The row sets hello_timeout_ms to 600 s, and accept() starts the timer with that value.
+ * EVENTUALLY() fails long before the timer expires.
  */
 static void early_options_server(void)
 {

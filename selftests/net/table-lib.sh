@@ -7,7 +7,8 @@
 #	slow_table, slow_rogue	options for their time limits, which depend on this guest's kernel
 #	failures		0; run_part sets it to 1 if its program fails
 # Its function set_subset sets:
-#	subset, rogue_subset	slow_table or slow_rogue, and options that select rows
+#	subset, rogue_subset	options for afr_test and for rogue: slow_table or slow_rogue, and
+#				the options that set_subset's arguments ask for
 #	with_table, with_rogue	yes or no: whether to run the table, and rogue
 
 build="$AFR_SRC/build/net"

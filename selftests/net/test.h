@@ -69,7 +69,7 @@
 #define NEEDS_V6	0x10	/* needs an IPv6 address of the server */
 #define QUICK		0x20	/* belongs to the subset "quick", with its first variant only */
 #define QUICK_ALL	0x40	/* belongs to the subset "quick", with all of its variants */
-#define UNFRAMED	0x80	/* opens no connection, or at least one that need not be framed */
+#define UNFRAMED	0x80	/* its connections need not be framed; it may open none */
 
 enum variant { VAR_TCP, VAR_RDMA, VAR_COLD, VAR_TO_TCP, VAR_FROM_TCP, VAR_COUNT };
 
@@ -100,7 +100,7 @@ struct run {
 	enum variant variant;
 	bool server;
 	bool inet6;		/* data connections use IPv6 */
-	bool quick;		/* smaller amounts */
+	bool quick;		/* --quick: only quick rows; amount() returns the smaller amount */
 	uint64_t seed;
 	int control;
 	char host[INET6_ADDRSTRLEN];
@@ -123,7 +123,8 @@ struct progress {
 	const char *what;
 	int line;
 	unsigned long steps;
-	unsigned int timeout;	/* seconds; a row without progress for longer is killed */
+	/* seconds without progress after which the runner kills the row; on the server 3 more */
+	unsigned int timeout;
 	bool failing;
 	char text[512];		/* why the row failed or was skipped */
 };

@@ -3,8 +3,9 @@
 #
 # For the lab, in both guests: RDMA would bypass a tunnel, so a connection leaves RDMA when its
 # route leads into a tunnel, and returns to RDMA when the route no longer does. No byte is lost.
-# With IPv4, a route into the tunnel is added. With IPv6, such a route exists, and a more specific
-# one that leads past the tunnel is deleted.
+# enter4() leads the connection into the tunnel: it adds a route into the tunnel. prepare6() adds a
+# route into the tunnel and a more specific one past it; enter6() deletes the specific one.
+# leave4() and leave6() lead the connection past the tunnel again: they delete the route into it.
 # shellcheck disable=SC2317 # functions are called by "wait_for", or by names such as "enter$v"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh
@@ -28,9 +29,10 @@ prepare6() {
 enter6() { ip -6 route del "$AFR_PEER6/128" dev eth0; }
 leave6() { ip -6 route del "$AFR_PEER6/126" dev tun0; }
 
-# through VERSION PEER PORT CARRIER: test a connection by IP version VERSION to the address PEER.
-# The UDP packets of the tunnel go to CARRIER, the peer's address of the other IP version, so that
-# they are not routed into the tunnel themselves.
+# through VERSION PEER PORT CARRIER: test a connection by IP version VERSION, from guest a to PORT
+# of guest b. PEER is the other guest's address of this IP version. The UDP packets of the tunnel
+# go to CARRIER, the other guest's address of the other IP version, so that they are not routed
+# into the tunnel themselves.
 through() {
 	local v=$1 peer=$2 port=$3 carrier server client
 	rm -f "$work"/*

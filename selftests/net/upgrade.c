@@ -320,7 +320,7 @@ static void ends_in_upgrade_server(void)
 	WANT(moved);
 }
 
-/* The client ends its direction during the upgrade; both ends must receive all bytes. */
+/* The client ends its direction after ending() bytes; both ends must receive all bytes. */
 static void half_ends_in_upgrade(void)
 {
 	int port = server_port();
@@ -355,7 +355,7 @@ static void half_ends_in_upgrade_server(void)
 	}
 }
 
-/* The client resets connections during the upgrade; the server must read an intact prefix. */
+/* The client resets connections after ending() bytes; the server must read an intact prefix. */
 static void resets_in_upgrade(void)
 {
 	struct linger hard = { .l_onoff = 1 };

@@ -157,7 +157,7 @@ static char read_urgent(int fd)
 	return byte;
 }
 
-/* Reads leave out the urgent byte, even a read that already waits when the byte arrives. */
+/* Reads without MSG_OOB omit the urgent byte, even a read that waits when the byte arrives. */
 static void stream_recv(void)
 {
 	struct flow in = flow_in(0);
@@ -198,6 +198,8 @@ static void end_recv(void)
 	want_eof(fd);
 	barrier("read");
 }
+
+/* ---- SO_RCVLOWAT and an urgent byte ---- */
 
 /* Sends ten bytes, an urgent byte, and 1,000 more bytes. */
 static void lowat_send(void)

@@ -279,7 +279,7 @@ static void uring_large_recv(void)
 	free(buf);
 }
 
-/* A cancelled receive consumes no bytes; one that waits when the stream ends returns 0. */
+/* A cancelled receive consumes no bytes. A waiting receive returns 0 when the stream ends. */
 static void uring_cancel(void)
 {
 	struct uring r = ring_open();

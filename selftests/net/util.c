@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Failures, time, random numbers, and small wrappers of system calls. */
+/* Failed and skipped rows, time, random numbers, and helpers, most of them for system calls. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdarg.h>
@@ -66,9 +66,9 @@ void fail_at(const char *file, int line, const char *format, ...)
 }
 
 /*
- * Ends the row as skipped. The other side skips it as well if it reads the control channel within
- * GRACE_SECONDS (main.c); otherwise its runner fails the row. To be called before the row has
- * changed anything that would have to be restored.
+ * Ends the row as skipped. The other side skips the row too if that side reads the control channel
+ * within GRACE_SECONDS (main.c). Otherwise the runner of the other side reports a failure. To be
+ * called before the row has changed anything that would have to be restored.
  */
 void skip(const char *format, ...)
 {

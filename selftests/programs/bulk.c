@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Throughput of two typical ways to transfer bulk data, by size:
+ * Measures the throughput of two typical ways to transfer bulk data, for answers of several sizes:
  *
  *	bulk serve ADDRESS PORT		the server, one process per connection
  *	bulk rpc ADDRESS PORT MIB	small requests, four outstanding at a time,
@@ -8,10 +8,10 @@
  *	bulk fetch ADDRESS PORT MIB	the same with one request at a time, as from an
  *					object store
  *
- * For each SIZE from 256 bytes to 16 MiB, a client receives about MIB mebibytes, or less if SIZE
- * is small, but at least two answers, and prints a line: size, calls, MB/s. Every answer contains
- * the sum of its words, which have a different pattern in each answer, so that bytes that are
- * lost, repeated or misplaced are detected.
+ * SIZE is 256 bytes, then 1 KiB, 4 KiB and so on up to 16 MiB. For each SIZE, a client receives
+ * about MIB mebibytes, or less if SIZE is small, but at least two answers, and prints a line:
+ * size, calls, MB/s. Each word of an answer depends on the number of the answer and the position
+ * of the word. The client checks every word, so it detects lost, repeated and misplaced bytes.
  */
 #include <arpa/inet.h>
 #include <err.h>

@@ -69,7 +69,7 @@ static void pretend(union address *at)
 		at->v6.sin6_addr = in6addr_loopback;
 }
 
-/* Makes the system call @call, such as connect(), with go_home() applied to its address. */
+/* Applies go_home() to the address if @fd is a stream socket, then makes the system call @call. */
 static int to(long call, int fd, const struct sockaddr *sa, socklen_t len)
 {
 	union address at;
@@ -82,9 +82,9 @@ static int to(long call, int fd, const struct sockaddr *sa, socklen_t len)
 }
 
 /*
- * Makes the system call @call, such as getsockname(), and replaces the host's address in the result
- * by the loopback address. An address that the kernel had to truncate, because the program's buffer
- * is too small, stays as it is.
+ * Makes the system call @call, such as getsockname(). If @fd is a stream socket, replaces the
+ * host's address in the result by the loopback address. An address that the kernel had to
+ * truncate, because the program's buffer is too small, stays as it is.
  */
 static int from(long call, int fd, struct sockaddr *sa, socklen_t *len, int flags)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sends a token of each size, 1 byte to 4 MiB, round a ring of ranks, and then combines a vector of
- * that size in an all-reduce. Results are verified; rank 0 prints a line for each size. The
- * operation is MPI_BXOR, because in some versions of Open MPI sums of bytes do not wrap.
+ * For each power of 4 from 1 byte to 4 MiB, sends a token of that size round a ring of ranks, and
+ * then combines vectors of that size, one of each rank, in an all-reduce. Each rank verifies the
+ * results; rank 0 prints a line for each size. The all-reduce uses MPI_BXOR, because in some
+ * versions of Open MPI sums of bytes do not wrap.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -28,8 +29,8 @@ static int wrong(const uint8_t *token, size_t size)
 }
 
 /*
- * Passes the token from rank to rank, from rank 0 on until it is back there. Returns 1 if this rank
- * has received a wrong one, else 0.
+ * Every rank calls this function. The token goes from rank 0 through all other ranks and back to
+ * rank 0. Returns 1 if this rank has received a wrong token, else 0.
  */
 static int ring(uint8_t *token, size_t size)
 {

@@ -42,9 +42,9 @@ show() {
 
 build() { make -s tools && make -s -C selftests/programs; }
 
-# Columns: tests that pass on TCP, and how many of these pass on the other families; framed
-# connections and MiB received by RDMA on AF_RDMA; RDMA packets received while the suite ran on
-# AF_SMC.
+# Columns: the suite; tests that pass on TCP; how many of these pass on AF_RDMA and on AF_SMC (of
+# all tests, if the suite did not run on TCP); framed connections, and MiB received by RDMA, while
+# the suite ran on AF_RDMA; RDMA packets received while it ran on AF_SMC.
 parity() {
 	in_guests "$@"
 	printf '\n%-10s %7s %7s %7s %10s %8s %11s\n' suite TCP AF_RDMA AF_SMC framed MiB \

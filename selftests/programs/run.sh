@@ -120,7 +120,8 @@ limited() {
 
 listens_or_gone() { listens "$port" || ! kill -0 "$server" 2>/dev/null; }
 
-# serve ROW SECONDS: in guest a, run the server until the client has ended
+# serve ROW SECONDS: in guest a, run the server until the client has ended; SECONDS is the time
+# limit of the client
 serve() {
 	local row=$1 seconds=$2
 	("${row}_server") >"$log" 2>&1 &
@@ -132,7 +133,8 @@ serve() {
 	end_group "$server"
 }
 
-# ask ROW SECONDS: in guest b, run the client; sets $verdict and $took
+# ask ROW SECONDS: in guest b, run the client for at most SECONDS; set $verdict and $took (in
+# milliseconds)
 ask() {
 	local row=$1 seconds=$2 rc=0 from
 	barrier "$key.up" 120
@@ -172,7 +174,7 @@ one() {
 	if [ "$AFR_ROLE" = a ]; then serve "$row" "$seconds"; else ask "$row" "$seconds"; fi
 	bytes=$(($(rdma_bytes "$family") - before))
 	wire=$(($(roce_bytes) - wire))
-	# Bytes that the module counts are not taken for RDMA unless they came in RoCE packets.
+	# Take the smaller count: the packet filter must confirm what the module counts.
 	put "$key" $((bytes < wire ? bytes : wire))
 	cd / && rm -rf "/tmp/work/$key"
 	[ "$AFR_ROLE" = a ] || judge "$row" "$family"

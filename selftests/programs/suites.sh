@@ -42,12 +42,13 @@ verdict() {
 
 ### The suites: each runs in a folder of its own, with "${under[@]}" in front of its programs
 
-needs_redis() { [ -e "$sources/redis/.built" ] && command -v redis-server tclsh; }
+needs_redis() { [ -e "$sources/redis/.built" ] && command -v redis-server && command -v tclsh; }
 redis_units="unit/type/string unit/type/hash unit/protocol unit/pubsub unit/querybuf
 	unit/networking unit/multi unit/quit unit/replybufsize integration/replication-4
 	integration/block-repl integration/redis-cli integration/redis-benchmark"
 # The name of a test is its unit and its description. A unit without progress for a minute is
-# ended; the rest of its tests have no result, which compare.awk reports as "not run".
+# ended; the rest of its tests have no result. compare.awk reports those of them that pass on TCP
+# as "not run".
 suite_redis() {
 	local program unit
 	cp -r "$sources/redis/tests" . && mkdir src || return
@@ -147,8 +148,8 @@ vsock_end() {
 		/tmp/bin/vsock.so "./$program" --mode="$mode" --peer-cid=1 --peer-port="$port" \
 		--control-host=127.0.0.1 --control-port="$((port + 2))" "$@" </dev/null
 }
-# vsock_pair PROGRAM WORD...: run PROGRAM as server and as client, on new ports because of
-# TIME_WAIT; return the worse status
+# vsock_pair PROGRAM WORD...: run PROGRAM as server and as client; return the worse status. Each
+# pair has new ports, since connections of the previous pair may be in TIME_WAIT.
 vsock_pair() {
 	local client=0 server=0
 	port=$((port + 3))
@@ -184,10 +185,11 @@ suite_vsock() {
 }
 
 needs_socat() { [ -e "$sources/socat/.built" ] && command -v socat; }
-# Tests of TCP and protocols on it, selected by keywords and test names of the suite; the keyword
-# "listen" also selects some of UNIX sockets and UDP. For TLS the suite would search for a prime
-# number of 2048 bits, which takes minutes: a known one is used. The output goes to a file, since
-# processes that a test leaves behind would keep a pipe open.
+# Keywords and names that select tests of the suite, most of them of TCP and of protocols on it.
+# The keyword "listen" also selects tests of UNIX sockets and UDP, and "openssl" tests of DTLS. For
+# TLS the suite would search for a prime number of 2048 bits, which takes minutes: suite_socat()
+# provides a known one. socat_run() writes the output of the suite to a file: a pipe to awk would
+# stay open as long as processes run that a test has left behind.
 socat_tests="tcp tcp4 tcp6 openssl socks proxy listen TCP4NOFORK TOTALTIMEOUT
 	SOCKET_CONNECT_TCP4 SOCKET_LISTEN HOSTNAMEOVFL FDLEAK PROXY_ADDR_OVFL"
 # socat 1.7.4.4 calls exit() within exit() if its child is ended by a signal, and frees its TLS
@@ -212,7 +214,8 @@ socat_run() {
 	}
 	END { for (name in verdict) print name, verdict[name] }' "$results.out" >"$results"
 }
-# Failed tests are repeated once with a longer timeout, on every family: they depend on timing.
+# On every family, the failed tests run a second time with a longer timeout: a test may fail only
+# because of its timing.
 suite_socat() {
 	local failed
 	cp "$sources"/socat/*.sh . || return

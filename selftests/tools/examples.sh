@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Run by selftests/lab/run: the programs of tools/examples, between the two guests. Each prints how
-# many of its bytes were carried by RDMA; with a single client, the counter of the module in that
-# client's guest must agree.
+# many bytes it has sent and received by RDMA. If a client runs alone, the module in its guest must
+# have counted the same number of sent bytes.
 # shellcheck disable=SC2317 # "check" calls functions
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh

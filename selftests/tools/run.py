@@ -8,6 +8,7 @@ supervisor. That the rules decide how bytes are carried is tested in guests: run
 
 import os
 import pathlib
+import pty
 import select
 import shutil
 import signal
@@ -255,6 +256,25 @@ def signals_of_supervised(_):
         assert it.wait(30) == 5
 
 
+def hangup_of_supervised(_):
+    """supervisor: when the terminal hangs up, SIGHUP ends the program"""
+    reader, writer = os.pipe()
+    pid, terminal = pty.fork()
+    if not pid:     # the leader of the session of the terminal
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        os.set_inheritable(writer, True)
+        os.execv(SMCTL, [str(word) for word in SECCOMP] +
+                 ["sh", "-c", f"echo ready >&{writer}; exec sleep 60"])
+    os.close(writer)
+    assert os.read(reader, 10) == b"ready\n"
+    os.close(terminal)
+    ended = select.select([reader], [], [], 20)[0]
+    if not ended:
+        os.kill(pid, signal.SIGTERM)
+    assert os.WTERMSIG(os.waitpid(pid, 0)[1]) == signal.SIGHUP and ended
+    os.close(reader)
+
+
 def alarm_of_supervised(_):
     """supervisor: an alarm that the caller has set ends the program"""
     alarm = "import os, signal, sys; signal.alarm(1); os.execvp(sys.argv[1], sys.argv[1:])"
@@ -404,9 +424,10 @@ def many_groups(folder):
 
 CASES = [no_rules, first_match, prefixes, by_process, bad_rules, too_many_rules,
          rules_are_passed_on, means_by_kind, means_by_path, oddities, status_of_supervised,
-         signals_of_supervised, alarm_of_supervised, mask_of_supervised, what_is_left_behind,
-         output_ends, supervised_answers, supervised_go, privileges, one_supervisor,
-         children_before, rules_of_supervisor, odd_library, prints_tcp, many_groups]
+         signals_of_supervised, hangup_of_supervised, alarm_of_supervised, mask_of_supervised,
+         what_is_left_behind, output_ends, supervised_answers, supervised_go, privileges,
+         one_supervisor, children_before, rules_of_supervisor, odd_library, prints_tcp,
+         many_groups]
 
 
 if __name__ == "__main__":

@@ -51,8 +51,8 @@ goes() {
 	say "$name: $framed framed, $moved moved, $bytes bytes received by RDMA"
 }
 
-# Open a FIFO whose only writer is this script: programs that read from it end when "release" closes
-# it.
+# Open a FIFO. Programs that read from it end when "release" closes it. They are started with 5>&-,
+# since no reader sees end of file while any process has the FIFO open for writing.
 hold() {
 	[ -p /tmp/hold ] || mkfifo /tmp/hold
 	exec 5<>/tmp/hold

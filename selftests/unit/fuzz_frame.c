@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Fuzzer of a framed stream: HELLO, then frames. Each stream is read twice, in pieces of random
- * sizes; the result must not depend on the sizes, which the first byte of the input seeds. As in
- * the module, the parser of frames tells how many bytes of a frame to read.
+ * sizes; the result must not depend on the sizes. They are computed from the first byte of the
+ * input. As in the module, the parser of frames tells how many bytes of a frame to read.
  */
 #include "fuzz.h"
 #include "../../net/afrdma/proto/frame.h"
@@ -37,8 +37,8 @@ static void check_frame(const u8 *head, int used, const struct afr_frame *f)
 }
 
 /*
- * Parses header and fixed body of a frame from the bytes in r->head; sets r->need if the parser
- * needs more bytes.
+ * Parses header and fixed body of a frame from the bytes in r->head. Sets r->need to the number of
+ * bytes that r->head must contain at the next call.
  */
 static void take_frame(struct reader *r)
 {

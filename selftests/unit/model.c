@@ -84,7 +84,7 @@ static bool advance(void)
 	u32 delayed = U32_MAX;
 	u32 at, n;
 
-	/* Adverse steps are rare, or no link would stay up long enough to carry bytes. */
+	/* Adverse steps are rare, so that links carry bytes before they fail or are left. */
 	if (pick(100) < world.adversity && adverse[pick(COUNT(adverse))](&world.end[pick(2)], true))
 		return true;
 

@@ -184,7 +184,8 @@ struct end {
 	u16			channel, peer_id;	/* channel ids of this end and the peer */
 	bool			unanswered;	/* client: ATTACH has no answer yet */
 	bool			ready;		/* peer_id is known */
-	bool			leaving;	/* this end may post only DETACH in this epoch */
+	/* this end posts nothing more in this epoch, except perhaps DETACH */
+	bool			leaving;
 	bool			detach_wanted, detach_posted, detach_done;
 	bool			refused;
 	bool			resume_sent, resume_came;

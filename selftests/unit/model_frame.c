@@ -21,8 +21,9 @@ static bool wants_credit(const struct end *e)
 	if (end_by_imm(e))
 		return false;
 	/*
-	 * RESUME goes first: until the peer has read RESUME, it decodes cursors in immediates, and
-	 * one that is earlier than the cursor in CREDIT would look like a huge advance.
+	 * RESUME goes before CREDIT. Until the peer has read RESUME, it may still decode cursors
+	 * in immediates, and a cursor earlier than the one in CREDIT would look like a huge
+	 * advance.
 	 */
 	if (e->resume_pending && mutation != MUT_REORDER)
 		return false;

@@ -180,7 +180,10 @@ static void completed(struct end *sender, const struct message *m)
 		sender->tx.una = max(sender->tx.una, m->offset + m->len);
 }
 
-/* The next message in flight to this end lands, and this end gets a completion. */
+/*
+ * On a random link, the next message in flight to this end lands. This end gets a receive
+ * completion. The peer polls its send completion at once, if the peer's queue pair works.
+ */
 bool step_land(struct end *e, bool go)
 {
 	struct link *link = some_link(e, lands);
@@ -268,8 +271,8 @@ static void write_polled(struct end *e, const struct link_end *self, const struc
 }
 
 /*
- * Polls the oldest completion of this end and handles the message. Reposts the receive that the
- * message used, unless the queue pair of this end does not work any more.
+ * Polls the oldest receive completion of @link at this end and handles the message. Reposts the
+ * receive that the message used, unless the queue pair of this end does not work any more.
  */
 static void poll_one(struct end *e, struct link *link)
 {
@@ -352,8 +355,9 @@ bool step_drain(struct end *e, bool go)
 	if (mutation != MUT_B05)
 		self->up = false;
 	/*
-	 * Receive completions that are left here are polled after the epoch is closed, and do no
-	 * harm: those of the peer's writes are ignored, and the peer sends the bytes again.
+	 * The loop may leave receive completions, which are then polled after the epoch is
+	 * closed. They do no harm: completions of the peer's writes are ignored, and the peer
+	 * sends the bytes again.
 	 */
 	while (self->cq.count && mutation != MUT_B07 && !chance(30))
 		poll_one(e, link);

@@ -14,8 +14,8 @@ TEST(cursor_unit__never_more_than_2_to_14_units)
 	for (ring = AFR_RING_MIN; ring <= AFR_RING_MAX; ring *= 2)
 		EXPECT_EQ(ring / afr_cursor_unit(ring), 1 << 14);
 	/*
-	 * The largest unit must be small: if the peer's send ring has AFR_RING_MIN bytes,
-	 * afr_rx_lowat_max() subtracts this unit, less one byte, from two thirds of them.
+	 * The largest unit must be small: afr_rx_lowat_max() subtracts it (less one byte) from two
+	 * thirds of the peer's send ring, which may have only AFR_RING_MIN bytes.
 	 */
 	EXPECT(afr_cursor_unit(AFR_RING_MAX) <= AFR_RING_MIN / 4);
 }

@@ -60,8 +60,8 @@ static void look_program(struct who *who, const char *proc)
 }
 
 /*
- * Reads lines from @fd into @text, which has @size bytes, until one begins with "0::". @text is then
- * the rest of that line; "" if there is no such line, or a line is too long.
+ * Reads lines from @fd into @text, which has @size bytes, until one begins with "0::". @text is
+ * then the rest of that line; "" if there is no such line, or a line is too long.
  */
 static void read_unified(int fd, char *text, size_t size)
 {
@@ -217,7 +217,7 @@ static bool look_where(struct where *where, const struct sockaddr *addr, socklen
 	return true;
 }
 
-/* As rules_apply() if rules->where is set, but may change errno. */
+/* Does the work of rules_apply(), which has checked that rules->where is set. May change errno. */
 static void apply(const struct rules *rules, const char *proc, int fd,
 		  const struct sockaddr *addr, socklen_t len)
 {

@@ -58,9 +58,10 @@ const char *rules_add(struct rules *rules, const char *line);
 bool rules_want(const struct rules *rules, const char *proc, int domain, int type, int protocol);
 
 /*
- * Applies the rules before the process @proc connects the socket @fd to @addr, or listens on it
- * (@addr is NULL): if the decisive rule is "use tcp", RDMA is denied on the socket. Does nothing
- * if no rule depends on listen, connect, address or port: then rules_want() alone decides.
+ * Applies the rules to the socket @fd before the process @proc connects it to @addr or, if @addr
+ * is NULL, calls listen(): denies RDMA on the socket if the first rule that matches is "use tcp".
+ * Does nothing if no rule depends on listen, connect, address or port: then rules_want() alone
+ * decides.
  */
 void rules_apply(const struct rules *rules, const char *proc, int fd,
 		 const struct sockaddr *addr, socklen_t len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Functions of the examples. Only report() is specific to AF_RDMA; all else is as with TCP. */
+/* Functions that the examples share. Only report() makes a call that TCP sockets reject. */
 #ifndef EXAMPLE_H
 #define EXAMPLE_H
 

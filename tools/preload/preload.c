@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A library for LD_PRELOAD: creates AF_RDMA sockets instead of TCP sockets, as the rules say. If
- * AF_RDMA is not available, the program gets a TCP socket. For an AF_RDMA socket, getsockopt()
- * answers SO_DOMAIN and SO_PROTOCOL as for a TCP socket.
+ * AF_RDMA is not available, the program gets a TCP socket. connect() and listen() first call
+ * rules_apply(). For an AF_RDMA socket, getsockopt() answers SO_DOMAIN and SO_PROTOCOL as for a
+ * TCP socket.
  *
  * A program may call socket() in a signal handler, between fork() and exec(), or in many threads.
  * So nothing here but init() locks or allocates, and the only state is the rules, the addresses of
@@ -30,8 +31,8 @@ static int (*next_listen)(int fd, int backlog);
 static struct rules rules;
 
 /*
- * smctl has checked the rules, so errors are not reported. A line that is too long is ignored, and
- * so are all lines behind it.
+ * smctl has checked the rules, so errors are not reported. A line too long for line[] is ignored,
+ * and so are all lines behind it.
  */
 static void read_rules(const char *text)
 {

@@ -177,8 +177,9 @@ static int pass_message(const struct nlmsghdr *nlh, void *arg)
 }
 
 /*
- * Sends the request @cmd (AFRDMA_CMD_*_GET): for a dump of all objects if @dump, else for a single
- * object. Calls @fn with @arg for each object. Returns 0 or a negative errno.
+ * Sends the request @cmd (AFRDMA_CMD_*_GET), and calls @fn with @arg for each object in the
+ * answer. @dump must be false for AFRDMA_CMD_INFO_GET, whose answer is one object, and true for
+ * the other requests, which are dumps. Returns 0 or a negative errno.
  */
 int nl_get(struct nl *nl, uint8_t cmd, bool dump, nl_message_fn *fn, void *arg)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* smctl run: starts a program whose TCP sockets become AF_RDMA sockets. */
+/* smctl run: starts a program. Rules decide which of its TCP sockets become AF_RDMA sockets. */
 #include <errno.h>
 #include <getopt.h>
 #include <libgen.h>
@@ -22,7 +22,10 @@ struct run {
 	enum via		via;
 };
 
-/* Finds the library: in the folder of smctl (a build tree), or where it was installed. */
+/*
+ * Returns the path of the preload library: in the folder of smctl if the library is there, as in
+ * a build tree, else in LIBDIR, where "make install" puts it.
+ */
 static const char *find_library(void)
 {
 	static char path[PATH_MAX + sizeof("/" LIBRARY)];
@@ -55,8 +58,8 @@ static int preload(const char *library)
 }
 
 /*
- * Removes the library from LD_PRELOAD, where a "smctl run" around this one may have put it: in the
- * program, the library would create AF_RDMA sockets itself, against the rules of the supervisor.
+ * Removes the library from LD_PRELOAD, where a "smctl run" around this one may have put it. In the
+ * program, the library would create AF_RDMA sockets even where the rules of this smctl select TCP.
  */
 static int unpreload(void)
 {
@@ -106,7 +109,7 @@ static int run_preloaded(const struct run *run, char **argv)
 	return cannot_run(argv[0], errno);
 }
 
-/* Chooses between preload library and supervisor by the kind of @program. */
+/* Returns VIA_PRELOAD or VIA_SECCOMP, by the kind of @program. May print a warning. */
 static enum via choose(const char *program)
 {
 	static const struct {
@@ -120,7 +123,7 @@ static enum via choose(const char *program)
 			"is for another kind of machine than smctl: its sockets stay TCP sockets" },
 		[PROGRAM_UNKNOWN]	= { VIA_PRELOAD,
 			"is neither an ELF file nor a script: assumed to use the C library" },
-		[PROGRAM_MISSING]	= { VIA_PRELOAD, NULL },	/* execvp() tells why */
+		[PROGRAM_MISSING]	= { VIA_PRELOAD, NULL },	/* execvp() may tell why */
 	};
 	enum program_kind kind = program_kind(program);
 
@@ -160,7 +163,10 @@ void run_help(FILE *out)
 	      "  --preload PATH  path of " LIBRARY "\n", out);
 }
 
-/* Applies one option, whose argument is @word. Returns 0, or -1 after an error message. */
+/*
+ * Applies one option, whose argument is @word. For --help, ends smctl; else returns 0, or -1 after
+ * an error message.
+ */
 static int take(struct run *run, int option, const char *word)
 {
 	switch (option) {
@@ -205,7 +211,10 @@ static int options(struct run *run, int argc, char **argv)
 	return run->rules.from_file ? 0 : run_rules_file(&run->rules, RULES_FILE, false);
 }
 
-/* Handles "smctl run [OPTIONS] [--] PROGRAM [ARGS]". Returns the status for exit(). */
+/*
+ * Handles "smctl run [OPTIONS] [--] PROGRAM [ARGS]". Returns the status for exit(), unless
+ * execvp() replaces smctl by the program.
+ */
 int run_program(int argc, char **argv)
 {
 	static struct run run;

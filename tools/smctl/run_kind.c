@@ -113,7 +113,7 @@ static enum program_kind elf_kind(const struct elf *elf)
 	return has_interpreter(elf) ? PROGRAM_DYNAMIC : PROGRAM_STATIC;
 }
 
-/* Copies the interpreter of "#!INTERPRETER [ARGUMENT]" to @path; false if there is no such line. */
+/* If the file begins with "#!INTERPRETER", copies INTERPRETER to @path; else returns false. */
 static bool read_interpreter(int fd, char path[static PATH_MAX])
 {
 	char line[256] = "";
@@ -128,8 +128,8 @@ static bool read_interpreter(int fd, char path[static PATH_MAX])
 }
 
 /*
- * Returns the kind of the file @path. For a script, sets *@script, and @path becomes the path of
- * its interpreter, whose kind the caller must find out.
+ * Returns the kind of the file @path. For a script, sets *@script, replaces @path by the path of
+ * its interpreter, and returns PROGRAM_UNKNOWN; the caller must then call again with that path.
  */
 static enum program_kind file_kind(char path[static PATH_MAX], bool *script)
 {

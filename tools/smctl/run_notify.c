@@ -142,7 +142,10 @@ static void report_tcp_once(void)
 	done = true;
 }
 
-/* socket(): creates an AF_RDMA socket for the caller, if the rules may want one. */
+/*
+ * socket(): creates an AF_RDMA socket for the caller, if the rules select RDMA or may still select
+ * it at connect() or listen().
+ */
 static bool answer_socket(const struct call *call)
 {
 	const __u64 *args = call->notif->data.args;
@@ -312,7 +315,7 @@ void notify_answer(int listener, const struct rules *rules)
 {
 	union {
 		struct seccomp_notif	notif;
-		char			room[1024];	/* a newer kernel may report more */
+		char			room[1024];	/* notif may be larger in a newer kernel */
 	} report = { .room = "" };
 	struct seccomp_notif_resp response = { .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
 	struct call call = { .notif = &report.notif, .rules = rules, .listener = listener };

@@ -22,8 +22,8 @@ int run_rules_line(struct run_rules *to, const char *source, unsigned int number
 
 	if (!wrong) {
 		/*
-		 * to->lines has room for @line: to->rules.text has the same size and already holds
-		 * the same lines, a NUL after each.
+		 * to->lines has room for @line: to->rules.text has the same size, and there
+		 * rules_add() has stored all lines up to @line, with a NUL after each.
 		 */
 		snprintf(to->lines + used, sizeof(to->lines) - used, "%s%s",
 			 used ? "\n" : "", line);

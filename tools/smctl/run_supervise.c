@@ -103,8 +103,8 @@ static int become_program(char **argv, int to, bool where, const struct inherite
 }
 
 /*
- * Reaps children that have ended: the program, descendants of it that were reparented to this
- * process, and children that this process had before it executed smctl. Returns false if no child
+ * Reaps children that have ended: the program, children that this process had before it executed
+ * smctl, and descendants of these that were reparented to this process. Returns false if no child
  * is left.
  */
 static bool reap(struct supervised *it)
@@ -123,26 +123,30 @@ static bool reap(struct supervised *it)
 
 /*
  * Handles a signal. If it is SIGCHLD, reaps children, and returns false if no child is left. While
- * the program runs, passes any other signal on to it, unless the kernel sent the signal: a signal
- * of the terminal has also reached the program, which is in the same process group, and other
- * signals of the kernel concern only smctl.
+ * the program runs, passes on other signals, except those that the kernel sends: the terminal
+ * signals the whole process group, so also the program, and the others concern only smctl. But
+ * when the terminal hangs up, only the session leader gets SIGHUP: if that is smctl, the program
+ * needs it.
  */
 static bool handle_signal(struct supervised *it, int signals)
 {
 	struct signalfd_siginfo info;
+	bool hangup;
 
 	if (read(signals, &info, sizeof(info)) != sizeof(info))
 		return true;
 	if (info.ssi_signo == SIGCHLD)
 		return reap(it);
-	if (!it->ended && info.ssi_code <= 0)
+	hangup = info.ssi_signo == SIGHUP && getsid(0) == getpid();
+	if (!it->ended && (hangup || info.ssi_code <= 0))
 		kill(it->program, info.ssi_signo);
 	return true;
 }
 
 /*
  * Answers calls and handles signals until the program has ended and the listener reports that no
- * process with the filter is left. If @listener is -1, waits for the program only.
+ * process with the filter is left, or until smctl has no child left. If @listener is -1, waits for
+ * the program only.
  */
 static void serve(struct supervised *it, int listener, int signals, const struct rules *rules)
 {
@@ -232,8 +236,8 @@ static int block_signals_fd(sigset_t *before)
 }
 
 /*
- * Starts the program @argv and supervises it. Returns the status for exit() when the program and all
- * processes that inherited its filter have ended.
+ * Starts the program @argv and supervises it until the program and all processes with the filter
+ * that become_program() installed have ended. Returns the status for exit().
  */
 int supervise(char **argv, const struct rules *rules)
 {
@@ -248,8 +252,8 @@ int supervise(char **argv, const struct rules *rules)
 	setitimer(ITIMER_REAL, &off, &before.alarm);
 	unsetenv(RULES_VARIABLE);
 	/*
-	 * Orphans of the program become children of smctl, so that it can reap them, and read
-	 * their memory where Yama allows that only for descendants.
+	 * Makes orphaned descendants of the program children of smctl. Otherwise serve() could
+	 * end before them, and Yama could deny smctl access to their memory and descriptors.
 	 */
 	if (signals < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {

@@ -72,7 +72,10 @@ static const struct object *find_object(const char *name)
 	return NULL;
 }
 
-/* Requests all objects of the kind @object and prints them. Returns 0 or a negative errno. */
+/*
+ * Requests all objects of the kind @object and calls @object->show() for each. Returns 0 or a
+ * negative errno.
+ */
 static int show(struct smctl *smctl, const struct object *object)
 {
 	int err;
