@@ -258,8 +258,8 @@ static bool build_pending(struct afr_conn *conn, struct afr_frame *frame)
  * afr_frame_tx_attach_step() - how far has ATTACH or ATTACHED of the current attach come?
  * @conn: connection
  *
- * Besides detach_overdue(), next_frame() calls this before it builds a frame, so that TCP's
- * sequence numbers are compared before they can wrap.
+ * detach_overdue() of move.c uses the result. next_frame() calls this as well, before it builds a
+ * frame, so that TCP's sequence numbers are compared before they can wrap.
  *
  * Context: process.
  * Return: enum afr_frame_step.

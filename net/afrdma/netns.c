@@ -213,7 +213,7 @@ bool afr_netns_charge(struct afr_net *an, atomic_t *count, int most)
 	return false;
 }
 
-/* Returns the element of orphan_shares that counts the connections of user @uid in @count. */
+/* Returns the element of orphan_shares that holds how much of @count belongs to user @uid. */
 static atomic_t *share_of(const atomic_t *count, kuid_t uid)
 {
 	static u32 seed __read_mostly;

@@ -18,7 +18,8 @@ struct afr_sock {
 	struct sock		sk;	/* first */
 	struct afr_conn		*conn;	/* holds a reference; NULL only if alloc_sock() fails */
 	struct afr_handshake	offer;	/* client: in use while connecting */
-	bool			listened;	/* since the latest connect(); under lock_sock() */
+	/* listen() was called since lock_client() last cleared this; under lock_sock() */
+	bool			listened;
 	atomic_t		tcp_calls;	/* see afr_sock_begin_call() */
 	bool			blocking_connect;	/* connect() waits and reports the error */
 	u8			nodelay, cork;	/* options as set by the program */

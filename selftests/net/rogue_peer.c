@@ -261,9 +261,9 @@ static void answer_fin(struct peer *p)
 }
 
 /*
- * Receives until the victim has ended and nothing more arrives, for at most @seconds. Answers TCP
- * FIN by TCP FIN. In rows with EXPECT_STREAM or EXPECT_EITHER and without RAW_BACK, also answers
- * the victim's FIN frame by FINACK.
+ * Receives until the victim has ended, all its frames have come if wants_frames(), and nothing
+ * more arrives, but for at most @seconds. Answers TCP FIN by TCP FIN. In rows with EXPECT_STREAM
+ * or EXPECT_EITHER and without RAW_BACK, also answers the victim's FIN frame by FINACK.
  */
 void peer_settle(struct peer *p, double seconds)
 {
