@@ -205,7 +205,7 @@ void afr_attach_end(struct afr_conn *conn)
  * Registers both rings. This waits for earlier posts on the queue pair, and so for the peer;
  * meanwhile worker.mutex is released, so that other runs of the worker can read frames from TCP.
  * Those runs do not change the state of the attach, AFR_JOINING or AFR_REQUESTED: no frame changes
- * it, and a run that finds the connection not detached leaves all steps to link_work, which is
+ * it, and a run that finds the connection not detached leaves all steps to attach_work, which is
  * waiting here.
  */
 static int register_rings(struct afr_conn *conn)
@@ -214,7 +214,7 @@ static int register_rings(struct afr_conn *conn)
 	int err;
 
 	lockdep_assert_held(&conn->worker.mutex);
-	AFR_CHECK(afr_conn_in_link_work(conn) && conn->attach.state != AFR_DETACHED);
+	AFR_CHECK(afr_conn_in_attach_work(conn) && conn->attach.state != AFR_DETACHED);
 	rcv = afr_mr_map(conn->attach.channel.link, &conn->rx.mem, true);
 	if (IS_ERR(rcv))
 		return PTR_ERR(rcv);
@@ -303,8 +303,8 @@ static void joined(struct afr_join *join, struct afr_link *link, enum afr_reason
 	conn->attach.link_reason = reason;
 	smp_mb__before_atomic();	/* link and reason are visible before the flag */
 	set_bit(AFR_F_JOINED, &conn->flags);
-	/* the next step can wait for the device, which only link_work may do */
-	afr_conn_schedule_link(conn);
+	/* the next step can wait for the device, which only attach_work may do */
+	afr_conn_schedule_attach(conn);
 	afr_conn_put(conn);
 }
 
@@ -333,7 +333,7 @@ void afr_attach_start(struct afr_conn *conn)
 	if (conn->tx.seq.where != AFR_ON_TCP || test_bit(AFR_FRAME_RESUME, &conn->out.pending) ||
 	    (conn->tx.seq.epoch && !test_bit(AFR_F_PEER_LEFT, &conn->flags)))
 		return;
-	/* an inline run starts no attach: run_link_work() relies on that */
+	/* an inline run starts no attach: run_attach_work() relies on that */
 	if (!afr_conn_in_work_item(conn)) {
 		set_bit(AFR_F_RESCHEDULE, &conn->flags);
 		return;

@@ -17,7 +17,7 @@
 #include "trace.h"
 
 static struct kmem_cache *cache;
-static struct workqueue_struct *queue, *link_queue, *fallback_queue;
+static struct workqueue_struct *queue, *attach_queue, *fallback_queue;
 static atomic64_t last_id;
 static void (*worker_fn)(struct afr_conn *conn);
 
@@ -69,7 +69,7 @@ static bool try_lock_run(struct afr_conn *conn)
  * own queue only. The work items of the third queue (afrdma) read what connections receive over
  * TCP, and must wait for neither peer nor program.
  *
- * run_link_work() may hold worker.mutex for long, and so may a thread of a program that runs
+ * run_attach_work() may hold worker.mutex for long, and so may a thread of a program that runs
  * the worker inline and gets no processor time. So run_work() only tries to lock the mutex. If
  * that fails, the holder queues the work item again when it unlocks the mutex.
  */
@@ -90,11 +90,11 @@ static void run_work(struct work_struct *work)
  * returned.
  *
  * Nor does an inline run begin between the tests and mutex_lock(): the state becomes AFR_DETACHED
- * again only in link_work, or in a run that also aborts and finishes the connection.
+ * again only in attach_work, or in a run that also aborts and finishes the connection.
  */
-static void run_link_work(struct work_struct *work)
+static void run_attach_work(struct work_struct *work)
 {
-	struct afr_conn *conn = container_of(work, struct afr_conn, worker.link_work);
+	struct afr_conn *conn = container_of(work, struct afr_conn, worker.attach_work);
 	bool locked = true;
 
 	/* the state first: an inline run that changes it has set the flag before */
@@ -105,7 +105,7 @@ static void run_link_work(struct work_struct *work)
 		locked = try_lock_run(conn);
 	if (locked)
 		run_locked(conn);
-	afr_conn_put(conn);	/* taken by afr_conn_schedule_link() */
+	afr_conn_put(conn);	/* taken by afr_conn_schedule_attach() */
 }
 
 static void timer_fired(struct timer_list *timer)
@@ -138,7 +138,7 @@ struct afr_conn *afr_conn_alloc(struct afr_net *an, struct sock *sk,
 	conn->an = an;
 	conn->sock_ops = ops;
 	INIT_WORK(&conn->worker.work, run_work);
-	INIT_WORK(&conn->worker.link_work, run_link_work);
+	INIT_WORK(&conn->worker.attach_work, run_attach_work);
 	timer_setup(&conn->worker.timer, timer_fired, 0);
 	spin_lock_init(&conn->tx.lock);
 	spin_lock_init(&conn->rx.lock);
@@ -300,17 +300,17 @@ void afr_conn_schedule(struct afr_conn *conn)
 }
 
 /**
- * afr_conn_schedule_link() - schedule the worker on queue afrdma_attached, where it may wait
+ * afr_conn_schedule_attach() - schedule the worker on queue afrdma_attached, where it may wait
  * @conn: connection
  *
  * Context: any.
  */
-void afr_conn_schedule_link(struct afr_conn *conn)
+void afr_conn_schedule_attach(struct afr_conn *conn)
 {
 	if (!test_bit(AFR_F_ACTIVE, &conn->flags))
 		return;
 	afr_conn_get(conn);
-	if (!queue_work(link_queue, &conn->worker.link_work))
+	if (!queue_work(attach_queue, &conn->worker.attach_work))
 		afr_conn_put(conn);
 }
 
@@ -337,7 +337,7 @@ void afr_conn_run(struct afr_conn *conn)
 		return;
 	}
 	set_bit(AFR_F_INLINE, &conn->flags);
-	smp_mb__after_atomic();	/* set before the state changes; pairs with run_link_work() */
+	smp_mb__after_atomic();	/* set before the state changes; pairs with run_attach_work() */
 	if (test_bit(AFR_F_ACTIVE, &conn->flags))
 		worker_fn(conn);
 	clear_bit(AFR_F_INLINE, &conn->flags);
@@ -620,7 +620,7 @@ struct afr_conn *afr_conn_next(struct afr_net *an, unsigned long id)
 
 static void destroy_queues(void)
 {
-	struct workqueue_struct *all[] = { queue, link_queue, fallback_queue };
+	struct workqueue_struct *all[] = { queue, attach_queue, fallback_queue };
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(all); i++)
@@ -641,9 +641,9 @@ int afr_conn_init(void)
 	if (!cache)
 		return -ENOMEM;
 	queue = alloc_workqueue("afrdma", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	link_queue = alloc_workqueue("afrdma_attached", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	attach_queue = alloc_workqueue("afrdma_attached", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	fallback_queue = alloc_workqueue("afrdma_fallback", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (queue && link_queue && fallback_queue)
+	if (queue && attach_queue && fallback_queue)
 		return 0;
 	destroy_queues();
 	kmem_cache_destroy(cache);

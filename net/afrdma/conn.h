@@ -118,8 +118,8 @@ enum afr_conn_flag {
 	 * taken, or an inline run must not do the work (afr_conn_run(), afr_attach_start())
 	 */
 	AFR_F_RESCHEDULE,
-	/* a run of the worker has left steps to worker.link_work: schedule it */
-	AFR_F_RESCHEDULE_LINK,
+	/* a run of the worker has left steps to worker.attach_work: schedule it */
+	AFR_F_RESCHEDULE_ATTACH,
 	AFR_F_INLINE,		/* afr_conn_run() runs the worker, in a thread of a program */
 	AFR_F_RUN_INLINE,	/* a call counted in worker.readers has to run the worker */
 	AFR_F_NO_PAGES,		/* senders wait: there was no page for the send ring */
@@ -176,7 +176,7 @@ struct afr_conn_worker {
 	struct mutex		mutex;		/* held by the worker; guards the worker's data */
 	struct work_struct	work;		/* on queue afrdma or afrdma_fallback */
 	/* on queue afrdma_attached: may wait for the device and the peer */
-	struct work_struct	link_work;
+	struct work_struct	attach_work;
 	struct timer_list	timer;		/* expires at the earliest of @due, or before */
 	/* jiffies, 0 = off; under @mutex, except in the caller of afr_conn_start() */
 	unsigned long		due[AFR_TIMERS];
@@ -382,12 +382,12 @@ void afr_conn_start(struct afr_conn *conn, bool server, u32 nonce, u32 sndbuf, u
 void afr_conn_schedule(struct afr_conn *conn);
 void afr_conn_incoming(struct afr_conn *conn);
 void afr_conn_run(struct afr_conn *conn);
-void afr_conn_schedule_link(struct afr_conn *conn);
+void afr_conn_schedule_attach(struct afr_conn *conn);
 void afr_conn_run_wait(struct afr_conn *conn);
 
 /*
  * Connection worker: releases worker.mutex, and then schedules worker.work if AFR_F_RESCHEDULE is
- * set, and worker.link_work if AFR_F_RESCHEDULE_LINK is set.
+ * set, and worker.attach_work if AFR_F_RESCHEDULE_ATTACH is set.
  */
 static inline void afr_conn_worker_unlock(struct afr_conn *conn)
 {
@@ -396,9 +396,9 @@ static inline void afr_conn_worker_unlock(struct afr_conn *conn)
 	if (test_bit(AFR_F_RESCHEDULE, &conn->flags) &&
 	    test_and_clear_bit(AFR_F_RESCHEDULE, &conn->flags))
 		afr_conn_schedule(conn);
-	if (test_bit(AFR_F_RESCHEDULE_LINK, &conn->flags) &&
-	    test_and_clear_bit(AFR_F_RESCHEDULE_LINK, &conn->flags))
-		afr_conn_schedule_link(conn);
+	if (test_bit(AFR_F_RESCHEDULE_ATTACH, &conn->flags) &&
+	    test_and_clear_bit(AFR_F_RESCHEDULE_ATTACH, &conn->flags))
+		afr_conn_schedule_attach(conn);
 }
 
 /*
@@ -414,15 +414,15 @@ static inline void afr_conn_wait_begin(struct afr_conn *conn)
 void afr_conn_wait_end(struct afr_conn *conn);
 
 /* Connection worker: may this invocation wait for the device? */
-static inline bool afr_conn_in_link_work(const struct afr_conn *conn)
+static inline bool afr_conn_in_attach_work(const struct afr_conn *conn)
 {
-	return current_work() == &conn->worker.link_work;
+	return current_work() == &conn->worker.attach_work;
 }
 
 /* Connection worker: is this a work item? Only that may create sockets, see hello_rx.c. */
 static inline bool afr_conn_in_work_item(const struct afr_conn *conn)
 {
-	return current_work() == &conn->worker.work || afr_conn_in_link_work(conn);
+	return current_work() == &conn->worker.work || afr_conn_in_attach_work(conn);
 }
 
 /* Must a call that waits for bytes or for HELLO wake up and run the worker? */

@@ -88,7 +88,7 @@ static bool build_attach(struct afr_conn *conn, struct afr_frame *frame)
 		return false;
 	if (conn->tx.seq.fin != AFR_NO_FIN) {
 		set_bit(AFR_FRAME_ATTACH, &conn->out.pending);
-		afr_conn_schedule_link(conn);
+		afr_conn_schedule_attach(conn);
 		return false;
 	}
 	frame->type = AFR_FRAME_ATTACH;

@@ -13,7 +13,7 @@
  * - workqueue afrdma_attached: takes the steps of attach, move and close while the connection is
  *   not detached. These may wait for the device and the peer. In any other context, a run for
  *   such a connection reads frames and sends, but leaves the steps to this workqueue
- *   (AFR_F_RESCHEDULE_LINK).
+ *   (AFR_F_RESCHEDULE_ATTACH).
  * - inline in a call of the program, only while the connection is detached:
  *   - in a call that waits to read or for HELLO, when TCP has bytes or changes its state. This
  *     saves the switch to a work item and back (afr_conn_incoming(), afr_conn_wait_end()).
@@ -61,9 +61,9 @@ static void run(struct afr_conn *conn)
 		if (!more && ended && !test_bit(AFR_F_TCP_EOF, &conn->flags))
 			afr_close_blocked_sender(conn);
 	}
-	steps = conn->attach.state == AFR_DETACHED || afr_conn_in_link_work(conn);
+	steps = conn->attach.state == AFR_DETACHED || afr_conn_in_attach_work(conn);
 	if (!steps) {
-		set_bit(AFR_F_RESCHEDULE_LINK, &conn->flags);	/* steps may wait for the peer */
+		set_bit(AFR_F_RESCHEDULE_ATTACH, &conn->flags);	/* steps may wait for the peer */
 	} else if (afr_conn_negotiated(conn)) {
 		afr_move_check_upgrade(conn);
 		afr_move_run(conn);
