@@ -4,6 +4,7 @@
 /*
  * Counters per network namespace, each with a description. The enum, the names in netlink and
  * smctl, and the documentation are generated from this list. New counters are appended at the end.
+ * The list stands before the include guard, so that tests can include it without kernel headers.
  */
 #define AFR_STATS \
 	AFR_STAT(SOCK_CREATED, "sockets created by socket() or accept()") \
