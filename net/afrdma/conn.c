@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The connection object: its lifetime, the table of all connections, upcalls to the socket, and the
- * work items, timers and inline runs of the connection worker.
+ * workqueues and timers of the connection worker.
  */
 #include "conn.h"
 
@@ -17,9 +17,17 @@
 #include "trace.h"
 
 static struct kmem_cache *cache;
-static struct workqueue_struct *queue, *attach_queue, *fallback_queue;
 static atomic64_t last_id;
-static void (*worker_fn)(struct afr_conn *conn);
+
+/*
+ * There are three workqueues, because two kinds of work wait for a peer or program, which may be
+ * hostile: steps to and from a link wait for acknowledgements of the peer (afrdma_attached), and
+ * work items of connections with a direction in fallback mode, or about to be, wait for calls that
+ * hold lock_sock() of the TCP socket (afrdma_fallback). Each kind can exhaust the workers of its
+ * own queue only. The work items of the third queue (afrdma) read what connections receive over
+ * TCP, and must wait for neither peer nor program.
+ */
+static struct workqueue_struct *queue, *attach_queue, *fallback_queue;
 
 /*
  * Connections by id, from afr_conn_create() on. Lookups take a reference under xa_lock, and find
@@ -38,74 +46,6 @@ static void upcall(struct afr_conn *conn, void (*event)(struct sock *sk))
 	if (sk)
 		event(sk);
 	rcu_read_unlock();
-}
-
-/* Runs the worker once, if it may still run, and unlocks worker.mutex, which the caller locked. */
-static void run_locked(struct afr_conn *conn)
-{
-	if (test_bit(AFR_F_ACTIVE, &conn->flags))
-		worker_fn(conn);
-	afr_conn_worker_unlock(conn);
-}
-
-/*
- * Tries to lock worker.mutex. If that fails, its holder may have missed the event for which the
- * caller wants to run, so the holder will schedule the worker when it unlocks the mutex.
- */
-static bool try_lock_run(struct afr_conn *conn)
-{
-	if (mutex_trylock(&conn->worker.mutex))
-		return true;
-	set_bit(AFR_F_RESCHEDULE, &conn->flags);
-	smp_mb__after_atomic();	/* set before trying again; pairs with afr_conn_worker_unlock() */
-	return mutex_trylock(&conn->worker.mutex);
-}
-
-/*
- * There are three workqueues, because two kinds of work wait for a peer or program, which may be
- * hostile: steps to and from a link wait for acknowledgements of the peer (afrdma_attached), and
- * work items of connections with a direction in fallback mode, or about to be, wait for calls that
- * hold lock_sock() of the TCP socket (afrdma_fallback). Each kind can exhaust the workers of its
- * own queue only. The work items of the third queue (afrdma) read what connections receive over
- * TCP, and must wait for neither peer nor program.
- *
- * run_attach_work() may hold worker.mutex for long, and so may a thread of a program that runs
- * the worker inline and gets no processor time. So run_work() only tries to lock the mutex. If
- * that fails, the holder queues the work item again when it unlocks the mutex.
- */
-static void run_work(struct work_struct *work)
-{
-	struct afr_conn *conn = container_of(work, struct afr_conn, worker.work);
-
-	if (try_lock_run(conn))
-		run_locked(conn);
-	afr_conn_put(conn);	/* taken by afr_conn_schedule() */
-}
-
-/*
- * Does not wait for a thread of a program that runs the worker inline; two tests exclude that. Such
- * a run begins only while the connection is detached (afr_conn_run()), and starts no attach
- * (afr_attach_start()), so at a client the state stays AFR_DETACHED until the run ends. At a
- * server, the run may read ATTACH and change the state, but AFR_F_INLINE is set until it has
- * returned.
- *
- * Nor does an inline run begin between the tests and mutex_lock(): the state becomes AFR_DETACHED
- * again only in attach_work, or in a run that also aborts and finishes the connection.
- */
-static void run_attach_work(struct work_struct *work)
-{
-	struct afr_conn *conn = container_of(work, struct afr_conn, worker.attach_work);
-	bool locked = true;
-
-	/* the state first: an inline run that changes it has set the flag before */
-	if (smp_load_acquire(&conn->attach.state) != AFR_DETACHED &&
-	    !test_bit(AFR_F_INLINE, &conn->flags))
-		mutex_lock(&conn->worker.mutex);
-	else
-		locked = try_lock_run(conn);
-	if (locked)
-		run_locked(conn);
-	afr_conn_put(conn);	/* taken by afr_conn_schedule_attach() */
 }
 
 static void timer_fired(struct timer_list *timer)
@@ -137,8 +77,6 @@ struct afr_conn *afr_conn_alloc(struct afr_net *an, struct sock *sk,
 	conn->id = atomic64_inc_return(&last_id);
 	conn->an = an;
 	conn->sock_ops = ops;
-	INIT_WORK(&conn->worker.work, run_work);
-	INIT_WORK(&conn->worker.attach_work, run_attach_work);
 	timer_setup(&conn->worker.timer, timer_fired, 0);
 	spin_lock_init(&conn->tx.lock);
 	spin_lock_init(&conn->rx.lock);
@@ -230,17 +168,6 @@ void afr_conn_put_closed(struct afr_conn *conn)
 }
 
 /**
- * afr_conn_set_worker() - set the function that work items and inline runs call
- * @run: the connection worker of worker.c
- *
- * Context: module load.
- */
-void afr_conn_set_worker(void (*run)(struct afr_conn *conn))
-{
-	worker_fn = run;
-}
-
-/**
  * afr_conn_start() - prepare a connection for frames, after a handshake that agreed on them
  * @conn: connection, not started before
  * @server: this end accepted the connection
@@ -315,50 +242,6 @@ void afr_conn_schedule_attach(struct afr_conn *conn)
 }
 
 /**
- * afr_conn_run() - run the worker inline, unless it already runs or the connection is not detached
- * @conn: connection, the caller holds a reference
- *
- * In both cases a work item is scheduled instead. The reason for the second case: a thread of a
- * program may get no processor time while it holds worker.mutex, and then nothing could answer a
- * peer that leaves the link.
- *
- * Context: process, without any lock.
- */
-void afr_conn_run(struct afr_conn *conn)
-{
-	if (READ_ONCE(conn->attach.state) != AFR_DETACHED ||
-	    !mutex_trylock(&conn->worker.mutex)) {
-		afr_conn_schedule(conn);
-		return;
-	}
-	if (conn->attach.state != AFR_DETACHED) {
-		set_bit(AFR_F_RESCHEDULE, &conn->flags);
-		afr_conn_worker_unlock(conn);
-		return;
-	}
-	set_bit(AFR_F_INLINE, &conn->flags);
-	smp_mb__after_atomic();	/* set before the state changes; pairs with run_attach_work() */
-	if (test_bit(AFR_F_ACTIVE, &conn->flags))
-		worker_fn(conn);
-	clear_bit(AFR_F_INLINE, &conn->flags);
-	afr_conn_worker_unlock(conn);
-}
-
-/**
- * afr_conn_run_wait() - wait until no run of the worker is in progress, then run it inline
- * @conn: connection that falls back or is one-way; as it has no link, its worker does not wait for
- *	the peer
- *
- * Context: process, without any lock.
- */
-void afr_conn_run_wait(struct afr_conn *conn)
-{
-	mutex_lock(&conn->worker.mutex);
-	AFR_CHECK(conn->attach.state == AFR_DETACHED);
-	run_locked(conn);
-}
-
-/**
  * afr_conn_incoming() - handle bytes or a state change of the TCP socket
  * @conn: connection
  *
@@ -379,23 +262,6 @@ void afr_conn_incoming(struct afr_conn *conn)
 		}
 	}
 	afr_conn_schedule(conn);
-}
-
-/**
- * afr_conn_wait_end() - end a wait to read or for HELLO, and run the worker inline if requested
- * @conn: connection, afr_conn_wait_begin() was called
- *
- * Context: process, without any lock.
- */
-void afr_conn_wait_end(struct afr_conn *conn)
-{
-	/* this call still counts in readers, so events during this run need no work item */
-	if (test_and_clear_bit(AFR_F_RUN_INLINE, &conn->flags))
-		afr_conn_run(conn);
-	atomic_dec(&conn->worker.readers);
-	smp_mb__after_atomic();	/* decrement before testing; pairs with afr_conn_incoming() */
-	if (test_and_clear_bit(AFR_F_RUN_INLINE, &conn->flags))
-		afr_conn_run(conn);
 }
 
 /**
@@ -504,8 +370,8 @@ void afr_conn_finish(struct afr_conn *conn)
 }
 
 /**
- * afr_conn_orphan() - stop upcalls to the AF_RDMA socket, which is closed, and run the worker
- * @conn: connection
+ * afr_conn_orphan() - stop upcalls to the AF_RDMA socket, which is closed
+ * @conn: connection; the caller runs the worker afterwards
  *
  * Context: process, without any lock. The AF_RDMA socket must stay valid for one more RCU grace
  * period.
@@ -514,7 +380,6 @@ void afr_conn_orphan(struct afr_conn *conn)
 {
 	rcu_assign_pointer(conn->sk, NULL);
 	set_bit(AFR_F_ORPHAN, &conn->flags);
-	afr_conn_run(conn);
 }
 
 /**

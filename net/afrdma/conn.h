@@ -115,12 +115,12 @@ enum afr_conn_flag {
 	AFR_F_TCP_FULL,		/* a frame waits for sk_write_space */
 	/*
 	 * the unlock of worker.mutex has to schedule worker.work: a work item found the mutex
-	 * taken, or an inline run must not do the work (afr_conn_run(), afr_attach_start())
+	 * taken, or an inline run must not do the work (afr_worker_run(), afr_attach_start())
 	 */
 	AFR_F_RESCHEDULE,
 	/* a run of the worker has left steps to worker.attach_work: schedule it */
 	AFR_F_RESCHEDULE_ATTACH,
-	AFR_F_INLINE,		/* afr_conn_run() runs the worker, in a thread of a program */
+	AFR_F_INLINE,		/* afr_worker_run() runs the worker, in a thread of a program */
 	AFR_F_RUN_INLINE,	/* a call counted in worker.readers has to run the worker */
 	AFR_F_NO_PAGES,		/* senders wait: there was no page for the send ring */
 	AFR_F_NO_MEMORY,	/* with NO_PAGES: allocation failed, retry at tx.retry_at */
@@ -381,9 +381,7 @@ void afr_conn_start(struct afr_conn *conn, bool server, u32 nonce, u32 sndbuf, u
 
 void afr_conn_schedule(struct afr_conn *conn);
 void afr_conn_incoming(struct afr_conn *conn);
-void afr_conn_run(struct afr_conn *conn);
 void afr_conn_schedule_attach(struct afr_conn *conn);
-void afr_conn_run_wait(struct afr_conn *conn);
 
 /*
  * Connection worker: releases worker.mutex, and then schedules worker.work if AFR_F_RESCHEDULE is
@@ -400,18 +398,6 @@ static inline void afr_conn_worker_unlock(struct afr_conn *conn)
 	    test_and_clear_bit(AFR_F_RESCHEDULE_ATTACH, &conn->flags))
 		afr_conn_schedule_attach(conn);
 }
-
-/*
- * Process context. Called before a wait for bytes or for the decision of a mode. The caller also
- * has to end the wait when afr_conn_must_run_inline() becomes true. After the wait, it has to call
- * afr_conn_wait_end().
- */
-static inline void afr_conn_wait_begin(struct afr_conn *conn)
-{
-	atomic_inc(&conn->worker.readers);
-}
-
-void afr_conn_wait_end(struct afr_conn *conn);
 
 /* Connection worker: may this invocation wait for the device? */
 static inline bool afr_conn_in_attach_work(const struct afr_conn *conn)
@@ -432,7 +418,6 @@ static inline bool afr_conn_must_run_inline(const struct afr_conn *conn)
 }
 
 void afr_conn_schedule_delayed(struct afr_conn *conn, unsigned long delay);
-void afr_conn_set_worker(void (*run)(struct afr_conn *conn));
 void afr_conn_timer(struct afr_conn *conn, enum afr_timer which, unsigned int ms);
 bool afr_conn_timer_due(struct afr_conn *conn, enum afr_timer which);
 

@@ -18,7 +18,6 @@
 #include "sock.h"
 #include "sysctl.h"
 #include "test/byzantine.h"
-#include "worker.h"
 
 static int __init afrdma_init(void)
 {
@@ -38,7 +37,6 @@ static int __init afrdma_init(void)
 	err = afr_conn_init();
 	if (err)
 		goto group;
-	afr_worker_init();
 	err = afr_arrival_init(afr_move_device_added);
 	if (err)
 		goto conn;

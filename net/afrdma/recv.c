@@ -114,7 +114,7 @@ void afr_recv_consume(struct afr_conn *conn, size_t len)
  *
  * Bytes in the receive ring stay readable. Bytes that come into the ring later reset the
  * connection. Unlike with TCP, these can include bytes that TCP has received already. Before this
- * call, afr_shutdown() calls afr_conn_run(), so that the worker reads such bytes. But that does
+ * call, afr_shutdown() calls afr_worker_run(), so that the worker reads such bytes. But that does
  * not run the worker if the worker already runs or the connection is not detached. And a run may
  * leave bytes in TCP, for example those for which the ring has no space or no page.
  *

@@ -25,6 +25,7 @@
 #include "tcp_sock.h"
 #include "urgent.h"
 #include "wait.h"
+#include "worker.h"
 
 /**
  * afr_recvmsg_target() - how many bytes a read or a poll has to wait for
@@ -455,11 +456,12 @@ static int recv_fallback(struct sock *sk, struct msghdr *msg, int flags)
 	 * TCP has ended without FIN. A send by the module may have consumed the error. If so, the
 	 * module requests an abort before it unlocks out.mutex, or stores the error again before
 	 * it unlocks worker.mutex. So wait for both: afr_frame_tx_idle() takes out.mutex, and
-	 * afr_conn_run_wait() takes worker.mutex and runs the worker, which carries out the abort.
+	 * afr_worker_run_wait() takes worker.mutex and runs the worker, which carries out the
+	 * abort.
 	 */
 	if (!ret && shared && !shut && !empty && !sock_flag(tcp->sk, SOCK_DONE)) {
 		afr_frame_tx_idle(conn);
-		afr_conn_run_wait(conn);
+		afr_worker_run_wait(conn);
 		afr_tcp_sock_take_error(conn, sk);
 		afr_wait_report_abort(sk);
 	}

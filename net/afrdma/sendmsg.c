@@ -20,6 +20,7 @@
 #include "tcp_sock.h"
 #include "tx_policy.h"
 #include "wait.h"
+#include "worker.h"
 
 static int send_error(struct sock *sk, int flags)
 {
@@ -96,7 +97,7 @@ static int wait_to_send(struct sock *sk, int *mode, long *timeo)
 		return 0;
 	/* a fallback has begun: complete it now, which works if TCP can take the early bytes */
 	if (!*timeo && !afr_send_early_allowed(conn))
-		afr_conn_run_wait(conn);
+		afr_worker_run_wait(conn);
 	err = afr_wait_frames(sk, timeo, afr_conn_tx_mode(conn) != AFR_MODE_UNDECIDED ||
 			      afr_conn_aborted(conn) || send_is_shut(sk) || has_early_space(conn));
 	*mode = afr_conn_tx_mode(conn);

@@ -14,6 +14,7 @@
 #include "send.h"
 #include "sock.h"
 #include "wait.h"
+#include "worker.h"
 
 /* Passes shutdown() to TCP, which also handles a socket without connection. */
 static int shut_tcp(struct sock *sk, int how)
@@ -131,7 +132,7 @@ static int shut(struct sock *sk, int how)
 		return -ENOTCONN;
 	/* bytes that TCP has received stay readable, if the worker can run now and reads them */
 	if (((how + 1) | READ_ONCE(sk->sk_shutdown)) & RCV_SHUTDOWN)
-		afr_conn_run(conn);
+		afr_worker_run(conn);
 
 	lock_sock(sk);
 	lock_sock_nested(tcp_sk, SINGLE_DEPTH_NESTING);	/* keeps connect() out */

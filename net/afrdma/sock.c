@@ -21,6 +21,7 @@
 #include "tcp_sock.h"
 #include "trace.h"
 #include "wait.h"
+#include "worker.h"
 
 static unsigned int family = AF_RDMA;
 module_param(family, uint, 0444);
@@ -72,6 +73,7 @@ static struct sock *alloc_sock(struct net *net, struct socket *sock, int protoco
 		free_sock(sock, sk);
 		return NULL;
 	}
+	afr_worker_init(afr_sk(sk)->conn);
 	sock->ops = &afr_ops;
 	set_bit(SOCK_CUSTOM_SOCKOPT, &sock->flags);
 	/* io_uring needs it for zerocopy sends; the module copies them, unless conn falls back */
@@ -249,6 +251,7 @@ static int afr_release(struct socket *sock)
 	release_connection(sk);
 	afr_tcp_sock_ungraft(conn->tcp);
 	afr_conn_orphan(conn);
+	afr_worker_run(conn);
 	sock_orphan(sk);
 	sock->sk = NULL;
 	afr_conn_put_closed(conn);

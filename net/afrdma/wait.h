@@ -9,6 +9,7 @@
 #include <linux/wait.h>
 
 #include "sock.h"
+#include "worker.h"
 
 int afr_wait_result(long *timeo, long left);
 
@@ -36,10 +37,10 @@ int afr_wait_result(long *timeo, long left);
 	int __err;									\
 											\
 	do {										\
-		afr_conn_wait_begin(__conn);						\
+		afr_worker_wait_begin(__conn);						\
 		__err = afr_wait_event(__sk, timeo, (__there = (condition)) ||		\
 				    afr_conn_must_run_inline(__conn));				\
-		afr_conn_wait_end(__conn);						\
+		afr_worker_wait_end(__conn);						\
 	} while (!__err && !__there);							\
 	__err;										\
 })

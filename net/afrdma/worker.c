@@ -5,7 +5,7 @@
  * each other by worker.mutex. The exception is register_rings(), which releases the mutex while it
  * waits, so that other runs can read frames and send.
  *
- * conn.c runs it, until afr_conn_finish(), in these contexts:
+ * It runs, until afr_conn_finish(), in these contexts:
  * - workqueue afrdma: the usual place. afr_conn_schedule() queues it when TCP reports an event, a
  *   timer expires, or other code has work for the worker, for which that code usually sets a flag.
  * - workqueue afrdma_fallback: used instead while a direction is in fallback mode, or about to be.
@@ -16,11 +16,11 @@
  *   (AFR_F_RESCHEDULE_ATTACH).
  * - inline in a call of the program, only while the connection is detached:
  *   - in a call that waits to read or for HELLO, when TCP has bytes or changes its state. This
- *     saves the switch to a work item and back (afr_conn_incoming(), afr_conn_wait_end()).
+ *     saves the switch to a work item and back (afr_conn_incoming(), afr_worker_wait_end()).
  *   - in a shutdown() that shuts down the receive direction, or comes after one that did
- *     (afr_shutdown()), and in close() (afr_conn_orphan()).
+ *     (afr_shutdown()), and in close() (afr_release()).
  *   - in a non-blocking send while the send direction falls back, and in a receive in fallback
- *     mode that finds that TCP has ended without FIN (afr_conn_run_wait()).
+ *     mode that finds that TCP has ended without FIN (afr_worker_run_wait()).
  *   An inline run must not create sockets, see afr_conn_in_work_item().
  */
 #include "close.h"
@@ -33,7 +33,7 @@
 #include "tcp_sock.h"
 #include "worker.h"
 
-/* Runs the worker once; conn.c holds worker.mutex. */
+/* Runs the worker once. The caller holds worker.mutex. */
 static void run(struct afr_conn *conn)
 {
 	bool more = false, may = afr_frame_rx_may_read(conn), steps;
@@ -86,12 +86,136 @@ static void run(struct afr_conn *conn)
 		afr_conn_schedule(conn);
 }
 
-/**
- * afr_worker_init() - pass the worker to conn.c, which cannot call it by name
- *
- * Context: module load.
- */
-void afr_worker_init(void)
+/* Runs the worker once, if it may still run, and unlocks worker.mutex, which the caller locked. */
+static void run_locked(struct afr_conn *conn)
 {
-	afr_conn_set_worker(run);
+	if (test_bit(AFR_F_ACTIVE, &conn->flags))
+		run(conn);
+	afr_conn_worker_unlock(conn);
+}
+
+/*
+ * Tries to lock worker.mutex. If that fails, its holder may have missed the event for which the
+ * caller wants to run, so the holder will schedule the worker when it unlocks the mutex.
+ */
+static bool try_lock_run(struct afr_conn *conn)
+{
+	if (mutex_trylock(&conn->worker.mutex))
+		return true;
+	set_bit(AFR_F_RESCHEDULE, &conn->flags);
+	smp_mb__after_atomic();	/* set before trying again; pairs with afr_conn_worker_unlock() */
+	return mutex_trylock(&conn->worker.mutex);
+}
+
+/*
+ * run_attach_work() may hold worker.mutex for long, and so may a thread of a program that runs
+ * the worker inline and gets no processor time. So run_work() only tries to lock the mutex. If
+ * that fails, the holder queues the work item again when it unlocks the mutex.
+ */
+static void run_work(struct work_struct *work)
+{
+	struct afr_conn *conn = container_of(work, struct afr_conn, worker.work);
+
+	if (try_lock_run(conn))
+		run_locked(conn);
+	afr_conn_put(conn);	/* taken by afr_conn_schedule() */
+}
+
+/*
+ * Does not wait for a thread of a program that runs the worker inline; two tests exclude that. Such
+ * a run begins only while the connection is detached (afr_worker_run()), and starts no attach
+ * (afr_attach_start()), so at a client the state stays AFR_DETACHED until the run ends. At a
+ * server, the run may read ATTACH and change the state, but AFR_F_INLINE is set until it has
+ * returned.
+ *
+ * Nor does an inline run begin between the tests and mutex_lock(): the state becomes AFR_DETACHED
+ * again only in attach_work, or in a run that also aborts and finishes the connection.
+ */
+static void run_attach_work(struct work_struct *work)
+{
+	struct afr_conn *conn = container_of(work, struct afr_conn, worker.attach_work);
+	bool locked = true;
+
+	/* the state first: an inline run that changes it has set the flag before */
+	if (smp_load_acquire(&conn->attach.state) != AFR_DETACHED &&
+	    !test_bit(AFR_F_INLINE, &conn->flags))
+		mutex_lock(&conn->worker.mutex);
+	else
+		locked = try_lock_run(conn);
+	if (locked)
+		run_locked(conn);
+	afr_conn_put(conn);	/* taken by afr_conn_schedule_attach() */
+}
+
+/**
+ * afr_worker_init() - initialise the work items of a new connection
+ * @conn: from afr_conn_alloc()
+ *
+ * Context: process.
+ */
+void afr_worker_init(struct afr_conn *conn)
+{
+	INIT_WORK(&conn->worker.work, run_work);
+	INIT_WORK(&conn->worker.attach_work, run_attach_work);
+}
+
+/**
+ * afr_worker_run() - run the worker inline, if it does not run and the connection is detached
+ * @conn: connection, the caller holds a reference
+ *
+ * Otherwise schedules a work item. If the connection is not detached, the reason is that a thread
+ * of a program may get no processor time while it holds worker.mutex, and then nothing could answer
+ * a peer that leaves the link.
+ *
+ * Context: process, without any lock.
+ */
+void afr_worker_run(struct afr_conn *conn)
+{
+	if (READ_ONCE(conn->attach.state) != AFR_DETACHED ||
+	    !mutex_trylock(&conn->worker.mutex)) {
+		afr_conn_schedule(conn);
+		return;
+	}
+	if (conn->attach.state != AFR_DETACHED) {
+		set_bit(AFR_F_RESCHEDULE, &conn->flags);
+		afr_conn_worker_unlock(conn);
+		return;
+	}
+	set_bit(AFR_F_INLINE, &conn->flags);
+	smp_mb__after_atomic();	/* set before the state changes; pairs with run_attach_work() */
+	if (test_bit(AFR_F_ACTIVE, &conn->flags))
+		run(conn);
+	clear_bit(AFR_F_INLINE, &conn->flags);
+	afr_conn_worker_unlock(conn);
+}
+
+/**
+ * afr_worker_run_wait() - wait until no run of the worker is in progress, then run it inline
+ * @conn: connection that falls back or is one-way; as it has no link, its worker does not wait for
+ *	the peer
+ *
+ * Context: process, without any lock.
+ */
+void afr_worker_run_wait(struct afr_conn *conn)
+{
+	mutex_lock(&conn->worker.mutex);
+	AFR_CHECK(conn->attach.state == AFR_DETACHED);
+	run_locked(conn);
+}
+
+/**
+ * afr_worker_wait_end() - end a wait to read or for HELLO, and run the worker inline if requested
+ * @conn: connection, afr_worker_wait_begin() was called
+ *
+ * Context: process, without any lock.
+ */
+void afr_worker_wait_end(struct afr_conn *conn)
+{
+	/* this call still counts in readers, so events during this run need no work item */
+	if (test_and_clear_bit(AFR_F_RUN_INLINE, &conn->flags))
+		afr_worker_run(conn);
+	atomic_dec(&conn->worker.readers);
+	smp_mb__after_atomic();	/* decrement before testing; pairs with afr_conn_incoming() */
+	if (test_and_clear_bit(AFR_F_RUN_INLINE, &conn->flags))
+		afr_worker_run(conn);
 }

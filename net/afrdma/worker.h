@@ -1,8 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The connection worker, which conn.c runs. */
+/* The connection worker. */
 #ifndef AFR_WORKER_H
 #define AFR_WORKER_H
 
-void afr_worker_init(void);
+#include "conn.h"
+
+void afr_worker_init(struct afr_conn *conn);
+void afr_worker_run(struct afr_conn *conn);
+void afr_worker_run_wait(struct afr_conn *conn);
+
+/*
+ * Process context. Called before a wait for bytes or for the decision of a mode. The caller also
+ * has to end the wait when afr_conn_must_run_inline() becomes true. After the wait, it has to call
+ * afr_worker_wait_end().
+ */
+static inline void afr_worker_wait_begin(struct afr_conn *conn)
+{
+	atomic_inc(&conn->worker.readers);
+}
+
+void afr_worker_wait_end(struct afr_conn *conn);
 
 #endif /* AFR_WORKER_H */

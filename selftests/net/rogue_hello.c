@@ -303,7 +303,7 @@ static void late_and_plain(struct peer *p, unsigned int i)
 
 #define TRACING	"/sys/kernel/tracing/instances/rogue_stall"
 
-/* Counts how often run_work() of conn.c is called, for any connection, within @seconds. */
+/* Counts how often run_work() of worker.c is called, for any connection, within @seconds. */
 static unsigned int worker_runs(struct peer *p, double seconds)
 {
 	double end = now() + seconds;
