@@ -60,7 +60,8 @@ static void timer_fired(struct timer_list *timer)
  * @ops: upcalls to @sk
  *
  * Everything that can fail is done here: accept() calls this before it takes a connection from
- * TCP's queue, so no error can lose that connection.
+ * TCP's queue, so no error can lose that connection. The caller calls afr_worker_init() before
+ * afr_conn_start().
  *
  * Context: process.
  * Return: the connection with one reference, or NULL without memory.
@@ -371,10 +372,11 @@ void afr_conn_finish(struct afr_conn *conn)
 
 /**
  * afr_conn_orphan() - stop upcalls to the AF_RDMA socket, which is closed
- * @conn: connection; the caller runs the worker afterwards
+ * @conn: connection
  *
- * Context: process, without any lock. The AF_RDMA socket must stay valid for one more RCU grace
- * period.
+ * The caller calls afr_worker_run() afterwards, so that the worker sees AFR_F_ORPHAN.
+ *
+ * Context: any. The AF_RDMA socket must stay valid for one more RCU grace period.
  */
 void afr_conn_orphan(struct afr_conn *conn)
 {

@@ -5,7 +5,7 @@
  * each other by worker.mutex. The exception is register_rings(), which releases the mutex while it
  * waits, so that other runs can read frames and send.
  *
- * It runs, until afr_conn_finish(), in these contexts:
+ * The worker runs, until afr_conn_finish(), in these contexts:
  * - workqueue afrdma: the usual place. afr_conn_schedule() queues it when TCP reports an event, a
  *   timer expires, or other code has work for the worker, for which that code usually sets a flag.
  * - workqueue afrdma_fallback: used instead while a direction is in fallback mode, or about to be.
@@ -109,8 +109,9 @@ static bool try_lock_run(struct afr_conn *conn)
 
 /*
  * run_attach_work() may hold worker.mutex for long, and so may a thread of a program that runs
- * the worker inline and gets no processor time. So run_work() only tries to lock the mutex. If
- * that fails, the holder queues the work item again when it unlocks the mutex.
+ * the worker inline and gets no processor time. A work item of queue afrdma must wait for neither,
+ * see the queues in conn.c. So run_work() only tries to lock the mutex. If that fails, the holder
+ * queues the work item again when it unlocks the mutex.
  */
 static void run_work(struct work_struct *work)
 {
@@ -163,9 +164,9 @@ void afr_worker_init(struct afr_conn *conn)
  * afr_worker_run() - run the worker inline, if it does not run and the connection is detached
  * @conn: connection, the caller holds a reference
  *
- * Otherwise schedules a work item. If the connection is not detached, the reason is that a thread
- * of a program may get no processor time while it holds worker.mutex, and then nothing could answer
- * a peer that leaves the link.
+ * Otherwise schedules a work item: the caller does not wait for a run in progress, and a thread of
+ * a program must not hold worker.mutex of a connection that is not detached, since it may get no
+ * processor time, and then nothing could answer a peer that leaves the link.
  *
  * Context: process, without any lock.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The connection worker. */
+/* The connection worker: its work items, and inline runs by calls of the program. */
 #ifndef AFR_WORKER_H
 #define AFR_WORKER_H
 
