@@ -42,6 +42,7 @@ from dataclasses import dataclass
 SRC = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(SRC / "selftests/lint"))
 import csource      # pylint: disable=wrong-import-position
+import ktap         # pylint: disable=wrong-import-position
 
 LAB = SRC / "selftests/lab"
 BUGS = SRC / "selftests/mutations"
@@ -265,17 +266,13 @@ def try_all(todo, byzantine):
             yield try_one(number, one, module.result(), byzantine)
 
 
-def check(todo):
-    """Does each bug fit the code? Prints KTAP."""
-    print("KTAP version 1\n1..1")
-    wrong = []
+def misfits(todo):
+    """Yield a line for each bug that does not fit the code."""
     for one in todo:
         try:
             mutated_source(one)
         except Misfit as why:
-            wrong.append(f"# {one.name}: {why}")
-    print("\n".join([f"{'not ok' if wrong else 'ok'} 1 mutations: all {len(todo)} fit", *wrong]))
-    return 1 if wrong else 0
+            yield f"{one.name}: {why}"
 
 
 def main():
@@ -296,7 +293,7 @@ def main():
     WORK /= args.slice.replace("/", "of")
     WORK.mkdir(parents=True, exist_ok=True)
     if args.check:
-        return check(todo)
+        return ktap.run([(f"mutations: all {len(todo)} fit", misfits)], todo)
     subprocess.run(["make", "-s", "-C", SRC / "selftests/net"], check=True)
     subprocess.run(["make", "-s", "-C", SRC, "tools"], check=True)
     byzantine = build(SRC, "byzantine", "CONFIG_AFRDMA_BYZANTINE=y")

@@ -287,7 +287,8 @@ u64 afr_attach_close_epoch(struct afr_conn *conn, bool resume)
 	afr_tx_leave(&conn->tx.seq);
 	spin_lock(&conn->rx.lock);
 	received = conn->rx.seq.open ? afr_rx_close(&conn->rx.seq) : conn->rx.seq.visible;
-	conn->rx.credit_imm = conn->rx.credit_imm && resume;
+	if (!resume)
+		afr_conn_set_credit_imm(conn, false);
 	spin_unlock(&conn->rx.lock);
 	spin_unlock_bh(&conn->tx.lock);
 	return received;

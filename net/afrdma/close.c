@@ -99,7 +99,7 @@ static void do_abort(struct afr_conn *conn)
 	enum afr_reason reason = conn->abort_reason;
 
 	if (conn->attach.state == AFR_REQUESTED) {
-		afr_move_detach(conn);		/* requests a refusal for the waiting client */
+		afr_move_detach(conn);		/* refuses the waiting client by ATTACHED */
 		afr_frame_tx_push(conn);
 	}
 	if (is_violation(reason)) {

@@ -202,7 +202,7 @@ static int try_listen(struct afr_cm_listener *s)
 	 */
 	AFR_CHECK(current->flags & PF_WQ_WORKER);
 	if (!s->wq)
-		s->wq = alloc_workqueue("afrdma_service", WQ_UNBOUND, 0);
+		s->wq = alloc_workqueue("afrdma_cm", WQ_UNBOUND, 0);
 	if (!s->wq)
 		return -ENOMEM;
 	id = listen(s, (struct sockaddr *)&any4);

@@ -21,7 +21,7 @@
  *
  * For the lock order see Documentation/networking/afrdma-internals.rst. Callbacks of the TCP socket
  * may run under its lock and in softirq. Those that tcp_sock.c installs schedule the worker, wake
- * calls, or call the stock callbacks.
+ * sleeping calls of the program, or call the stock callbacks.
  */
 #ifndef AFR_CONN_H
 #define AFR_CONN_H

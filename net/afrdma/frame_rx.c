@@ -310,6 +310,7 @@ bool afr_frame_rx_run(struct afr_conn *conn)
 {
 	int budget = BUDGET, ret;
 
+	lockdep_assert_held(&conn->worker.mutex);	/* protects conn->in */
 	while (budget > 0 && afr_frame_rx_may_read(conn)) {
 		if (afr_tcp_sock_idle(conn))
 			return false;

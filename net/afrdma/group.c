@@ -103,7 +103,7 @@ static void note_link_loss(struct afr_group *g, const struct afr_link *link)
 	remember(g, 8 * retry);
 }
 
-/* Must no link be connected for joins for now, because several links were short-lived? */
+/* Is it too early to connect a link for joins, since several in a row were short-lived? */
 static bool connect_suppressed(const struct afr_group *g)
 {
 	return g->short_lives > 1 && time_before(jiffies, g->not_before);

@@ -267,6 +267,7 @@ void afr_hello_rx_step(struct afr_conn *conn)
 	struct afr_hello hello;
 	int seen, err = 0;
 
+	lockdep_assert_held(&conn->worker.mutex);
 	seen = peek_tcp(conn, buf, sizeof(buf));
 	if (seen < 0 && seen != -EAGAIN) {
 		err = seen;

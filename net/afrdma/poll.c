@@ -127,18 +127,18 @@ __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_stru
 static int ioctl_rings(struct sock *sk, unsigned int cmd, int __user *arg)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
-	bool tx_raw = afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK;
-	bool rx_raw = afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK;
+	bool tx_fallback = afr_conn_tx_mode(conn) == AFR_MODE_FALLBACK;
+	bool rx_fallback = afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK;
 	u64 queued, unsent;
 
 	queued = afr_send_queued(conn, &unsent);
-	if (cmd == SIOCINQ && !rx_raw)
+	if (cmd == SIOCINQ && !rx_fallback)
 		return put_user((int)afr_recvmsg_readable(sk, false), arg);
-	if (cmd == SIOCOUTQ && !tx_raw)
+	if (cmd == SIOCOUTQ && !tx_fallback)
 		return put_user((int)queued, arg);
-	if (cmd == SIOCOUTQNSD && !tx_raw)
+	if (cmd == SIOCOUTQNSD && !tx_fallback)
 		return put_user((int)unsent, arg);
-	if (cmd == SIOCATMARK && !rx_raw)
+	if (cmd == SIOCATMARK && !rx_fallback)
 		return put_user(afr_urgent_offset(conn) == READ_ONCE(conn->rx.seq.consumed), arg);
 	return -ENOIOCTLCMD;
 }

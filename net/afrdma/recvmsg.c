@@ -248,7 +248,7 @@ static void read_advance(struct framed_read *r, size_t n, bool skip)
 static ssize_t read_next(struct framed_read *r, bool *over)
 {
 	struct afr_conn *conn = afr_sk(r->sk)->conn;
-	/* sampled before the urgent offset: a byte that arrives later may be an urgent one */
+	/* sampled before bytes_to_urgent() reads the urgent offset: a later byte may be urgent */
 	u32 there = afr_recv_readable(conn);
 	bool skip;
 	u64 most = bytes_to_urgent(r->sk, r->seen, r->done, &skip);

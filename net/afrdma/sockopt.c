@@ -40,7 +40,7 @@
 #define VALUE_MAX	4096	/* bytes used of a value; an IPsec policy is the longest */
 
 /* Rules for an option, described in support.h. */
-enum what { PASS, STORE, LATE, SHARE, REFUSE, CORE, OWN, UNKNOWN };
+enum what { PASS, STORE, LATE, SHARE, REFUSE, CORE, FAMILY, UNKNOWN };
 
 static const struct rule {
 	int level, name;
@@ -468,7 +468,7 @@ int afr_sockopt_set(struct socket *sock, int level, int name, sockptr_t value, u
 	else
 		value = KERNEL_SOCKPTR(copy);
 	if (level == IPPROTO_IP && name == IP_TOS)
-		/* give TCP an earlier SO_PRIORITY first, else the copy below could undo it */
+		/* give TCP an earlier SO_PRIORITY first: its sk_priority is copied back below */
 		afr_tcp_settings_sync(sock->sk);
 	err = set(sock, level, name, value, len, what);
 	if (!err && level == IPPROTO_IP && name == IP_TOS)	/* sets the priority as well */

@@ -16,7 +16,7 @@
  * SHARE	set on the AF_RDMA socket, and the TCP socket uses the same object
  * REFUSE	EOPNOTSUPP: it would let the program interfere with the module's use of TCP
  * CORE		handled by the socket core, as for TCP
- * OWN		getsockopt() returns the value of this family
+ * FAMILY	getsockopt() returns the value of this family
  *
  * An option without a row is CORE if its level is SOL_SOCKET, else unknown: ENOPROTOOPT, but
  * EOPNOTSUPP from getsockopt() with a level other than SOL_AFRDMA and those of TCP, IP and IPv6.
@@ -117,9 +117,9 @@
 	AFR_OPTION(SOL_SOCKET, SO_ERROR, CORE, "yes", "yes", "yes", "so_error", \
 		"in fallback: once a call or poll() has noticed the error") \
 	AFR_OPTION(SOL_SOCKET, SO_TYPE, CORE, "yes", "yes", "yes", "family", "") \
-	AFR_OPTION(SOL_SOCKET, SO_DOMAIN, OWN, "27", "27", "27", "family", \
+	AFR_OPTION(SOL_SOCKET, SO_DOMAIN, FAMILY, "27", "27", "27", "family", \
 		"the number of the family; under smctl run that of TCP's addresses") \
-	AFR_OPTION(SOL_SOCKET, SO_PROTOCOL, OWN, "0 or 1", "0 or 1", "0 or 1", "family", \
+	AFR_OPTION(SOL_SOCKET, SO_PROTOCOL, FAMILY, "0 or 1", "0 or 1", "0 or 1", "family", \
 		"AFRDMA_PROTO_INET or AFRDMA_PROTO_INET6; under smctl run IPPROTO_TCP") \
 	AFR_OPTION(SOL_SOCKET, SO_ACCEPTCONN, CORE, "yes", "yes", "yes", "family", "") \
 	AFR_OPTION(SOL_SOCKET, SO_COOKIE, CORE, "yes", "yes", "yes", "cookie", \
@@ -251,13 +251,13 @@
 	AFR_OPTION(IPPROTO_IPV6, IPV6_ADDRFORM, REFUSE, "no", "no", "no", "option_table", \
 		"the socket stays IPv6")
 
-#define AFR_SUPPORT_OWN \
-	AFR_OWN(AFRDMA_INFO, "yes", "yes", "yes", "info_calls", "struct afrdma_info, read only") \
-	AFR_OWN(AFRDMA_RDMA, "yes", "yes", "yes", "rdma_option", "auto, never or always") \
-	AFR_OWN(AFRDMA_SNDRING, "read", "read", "before", "ring_option", \
+#define AFR_SUPPORT_AFRDMA \
+	AFR_AFRDMA(AFRDMA_INFO, "yes", "yes", "yes", "info_calls", "struct afrdma_info, read only") \
+	AFR_AFRDMA(AFRDMA_RDMA, "yes", "yes", "yes", "rdma_option", "auto, never or always") \
+	AFR_AFRDMA(AFRDMA_SNDRING, "read", "read", "before", "ring_option", \
 		"bytes, a power of two; to be set before connect() or listen()") \
-	AFR_OWN(AFRDMA_RCVRING, "read", "read", "before", "ring_option", "the same") \
-	AFR_OWN(AFRDMA_BUSY_POLL, "recv() only", "recv() only", "no", "busy_poll", \
+	AFR_AFRDMA(AFRDMA_RCVRING, "read", "read", "before", "ring_option", "the same") \
+	AFR_AFRDMA(AFRDMA_BUSY_POLL, "recv() only", "recv() only", "no", "busy_poll", \
 		"microseconds; more than 1000 need CAP_NET_ADMIN")
 
 #define AFR_SUPPORT_FLAGS \

@@ -223,16 +223,16 @@ void afr_tcp_settings_apply_late(struct sock *sk)
 	struct afr_sock *as = afr_sk(sk);
 	struct socket *tcp = as->conn->tcp;
 	struct sock *tcp_sk = tcp->sk;
-	bool plain = afr_conn_tx_mode(as->conn) == AFR_MODE_FALLBACK;
+	bool fallback = afr_conn_tx_mode(as->conn) == AFR_MODE_FALLBACK;
 
 	lock_sock(sk);		/* serialises calls: the last one applies the latest values */
-	if (plain)
+	if (fallback)
 		WRITE_ONCE(as->late, false);
 	WRITE_ONCE(tcp_sk->sk_peek_off, READ_ONCE(sk->sk_peek_off));
 #ifdef CONFIG_NET_RX_BUSY_POLL
 	WRITE_ONCE(tcp_sk->sk_ll_usec, READ_ONCE(sk->sk_ll_usec));
 #endif
-	if (plain) {
+	if (fallback) {
 		apply_timestamps(tcp, sk);
 		apply_recverr(as, as->recverr);
 		WRITE_ONCE(as->late_done, true);

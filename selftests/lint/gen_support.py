@@ -21,7 +21,7 @@ DOC = ROOT / "Documentation/networking/afrdma-support.rst"
 MAN = ROOT / "Documentation/man/afrdma.7"
 TESTS = ROOT / "selftests/net"
 
-RULES = ("PASS", "STORE", "LATE", "SHARE", "REFUSE", "CORE", "OWN")
+RULES = ("PASS", "STORE", "LATE", "SHARE", "REFUSE", "CORE", "FAMILY")
 CELLS = ("rdma", "framed", "fallback")
 CELL_WORDS = 5
 ITEM = re.compile(r'/\* (?P<group>[^*]*) \*/|AFR_(?P<kind>\w+)\((?P<row>(?:"[^"]*"|[^")])*)\)')
@@ -51,10 +51,10 @@ SOL_SOCKET on both sockets. STORE: the AF_RDMA socket stores it, and unless the 
 framed it is set on the TCP socket, too. LATE: the AF_RDMA socket stores it, and it is set on the
 TCP socket when the connection has fallen back to TCP. SHARE: both sockets use the same object.
 REFUSE: EOPNOTSUPP, for getsockopt() as well except at SOL_SOCKET. CORE: the AF_RDMA socket has
-it, as a TCP socket would. OWN: getsockopt() returns a value of this family. Options that are not
-in this table are CORE at SOL_SOCKET, and unknown (ENOPROTOOPT) at other levels.
+it, as a TCP socket would. FAMILY: getsockopt() returns a value of this family. Options not in
+this table are CORE at SOL_SOCKET, and unknown (ENOPROTOOPT) at other levels.
 """),
-    "OWN": ("Options of level SOL_AFRDMA", ""),
+    "AFRDMA": ("Options of level SOL_AFRDMA", ""),
     "FLAG": ("Message flags", ""),
     "IOCTL": ("Ioctls", ""),
     "CALL": ("Calls", ""),

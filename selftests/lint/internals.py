@@ -17,13 +17,13 @@ import re
 import sys
 
 import csource
+import ktap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SOURCES = ROOT / "net/afrdma"
 DOCUMENT = ROOT / "Documentation/networking/afrdma-internals.rst"
-COMMENTED = ("net/afrdma/**/*.[ch]", "include/**/*.h", "selftests/net/*.[ch]",
-             "selftests/unit/*.c",
-             "Documentation/networking/*.rst")
+COMMENTED = ("net/afrdma/**/*.[ch]", "include/**/*.h", "selftests/**/*.c", "selftests/**/*.py",
+             "selftests/**/*.sh", "tools/**/*.[ch]", "Documentation/**/*.rst", "README.md")
 # Functions that convert between objects need not be named after their file.
 SHORT_NAMES = {"afr_net", "afr_sk", "afr_tcp"}
 UNCHECKED = {"compat.h"}
@@ -164,14 +164,7 @@ def main():
               ("each rule label is defined", check_labels(text)),
               ("all upcalls are listed", check_routes(code, text)),
               ("functions are named after their file", check_names(code)))
-    print(f"KTAP version 1\n1..{len(checks)}")
-    failed = False
-    for number, (title, wrong) in enumerate(checks, 1):
-        wrong = list(wrong)
-        failed |= bool(wrong)
-        print(f"{'not ok' if wrong else 'ok'} {number} internals: {title}")
-        print("".join(f"# {line}\n" for line in wrong), end="")
-    return failed
+    return ktap.results([(f"internals: {title}", wrong) for title, wrong in checks])
 
 
 sys.exit(main())

@@ -27,7 +27,7 @@
                                  with mem_max 0, connect to "flood" and send without reading until
                                  send() blocks; this send() must fail when "flood" resets the
                                  connection, or return soon after mem_max is restored
-    death.py deaf PORT           accept a connection and read nothing until poll() reports an
+    death.py noread PORT          accept a connection and read nothing until poll() reports an
                                  error; recv() must then fail with ECONNRESET
     death.py stuffed HOST PORT   send to a peer that does not read until EAGAIN, and close
     death.py keep PORT COUNT     read COUNT connections to their ends, one by one, and close none
@@ -328,7 +328,7 @@ def unread(host, port, then):
         pass
 
 
-def deaf(port):
+def noread(port):
     listener = rdma_socket()
     listener.bind(("", port))
     listener.listen(1)
@@ -443,8 +443,8 @@ if __name__ == "__main__":
         flood(int(args[0]), args[1])
     elif what == "unread":
         unread(args[0], int(args[1]), args[2])
-    elif what == "deaf":
-        deaf(int(args[0]))
+    elif what == "noread":
+        noread(int(args[0]))
     elif what == "stuffed":
         stuffed(args[0], int(args[1]))
     elif what == "lazy":

@@ -65,7 +65,7 @@ no_orphans() {
 	local before
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then
-		start_server deaf
+		start_server noread
 		barrier "closed $port"
 		check "orphans_max: the peer sees a reset" wait "$server"
 		sed 's/^/# /' "$work/serve.$port"
@@ -91,10 +91,10 @@ no_orphans_anywhere() {
 		echo 0 >$most
 		check "orphans_max of the machine: a reset in a new namespace" \
 			unshare --net bash -c "ip link set lo up
-				timeout 60 python3 $death deaf 7299 >$work/deaf 2>&1 & server=\$!
-				until grep -q listening $work/deaf; do sleep 0.1; done
+				timeout 60 python3 $death noread 7299 >$work/noread 2>&1 & server=\$!
+				until grep -q listening $work/noread; do sleep 0.1; done
 				timeout 60 python3 $death stuffed 127.0.0.1 7299 && wait \$server"
-		sed 's/^/# /' "$work/deaf"
+		sed 's/^/# /' "$work/noread"
 		echo "$old" >$most
 	fi
 	barrier "no orphans anywhere"

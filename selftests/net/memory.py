@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """One end of the connections of memory.sh. UID is the user who owns the sockets.
 
-    memory.py deaf PORT UID COUNT
+    memory.py noread PORT UID COUNT
                         accept COUNT connections and read nothing until a line comes on stdin
     memory.py stuff HOST PORT UID COUNT
                         fill COUNT connections that use AF_RDMA but stay on TCP, and keep them open
@@ -63,7 +63,7 @@ def wait(conns):
         conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-def deaf(port, count):
+def noread(port, count):
     listener = listen(port, count)
     kept = [listener.accept()[0] for _ in range(count)]
     wait(kept)
@@ -189,7 +189,7 @@ def hold(host, port, local, count, rdma, reason, size):
 
 def main():
     what, *args = sys.argv[1:] or ["help"]
-    calls = {"deaf": deaf, "stuff": stuff, "echo": echo, "stream": stream, "keep": keep,
+    calls = {"noread": noread, "stuff": stuff, "echo": echo, "stream": stream, "keep": keep,
              "hold": hold}
     if what not in calls:
         sys.exit(__doc__)

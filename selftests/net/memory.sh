@@ -77,13 +77,14 @@ unread() {
 	local server
 	if [ "$AFR_ROLE" = b ]; then
 		echo 2000 >"$mem_max"
-		begin deaf deaf 7300 1 50
-		wait_for 20 printed deaf listening
+		begin noread noread 7300 1 50
+		wait_for 20 printed noread listening
 		echo_at 7301 NONE 1
 		barrier "unread: listens"
 		barrier "unread: full" 240
 		check "unread: the memory for TCP is full" more_than pages 499
 		check "unread: no connection of user 1 is on RDMA" none on_rdma
+		barrier "unread: checked"
 		barrier "unread: on RDMA"
 		echoed 7301 NONE
 		echo 160 >"$mem_max"
@@ -91,7 +92,7 @@ unread() {
 		barrier "unread: no memory"
 		barrier "unread: streamed"
 		echoed 7302 RING_LIMIT
-		end deaf
+		end noread
 		check "unread: all pages are freed" wait_for 10 none pages
 		echo "$before" >"$mem_max"
 	else
@@ -99,6 +100,7 @@ unread() {
 		begin stuff stuff "$AFR_PEER" 7300 1 50
 		check "unread: all buffers are full" is_ready stuff
 		barrier "unread: full" 240
+		barrier "unread: checked"
 		stream_to 7301 NONE "on RDMA"
 		barrier "unread: on RDMA"
 		barrier "unread: no memory"

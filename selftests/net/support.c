@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests the options of AFR_SUPPORT_OPTIONS in net/afrdma/support.h, except those with rule OWN:
+ * Tests the options of AFR_SUPPORT_OPTIONS in net/afrdma/support.h, except those with rule FAMILY:
  * setsockopt() and getsockopt() must give the same results as with TCP or, with rule REFUSE, fail.
  * Also tests the effects of some options.
  */
@@ -14,7 +14,7 @@
 
 /* ---- the whole table ---- */
 
-enum rule { PASS, STORE, LATE, SHARE, REFUSE, CORE, OWN };
+enum rule { PASS, STORE, LATE, SHARE, REFUSE, CORE, FAMILY };
 
 static const struct option {
 	const char *name;
@@ -70,7 +70,7 @@ static void refused(const struct option *o, struct answer own)
 		     strerror(own.get));
 }
 
-/* Sets each option of the table, unless its rule is OWN, on a new socket and reads it. */
+/* Sets each option of the table, unless its rule is FAMILY, on a new socket and reads it. */
 static void option_table(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
@@ -82,7 +82,7 @@ static void option_table(void)
 		at(__FILE__, __LINE__, o->name);
 		if (o->rule == REFUSE && speaks_rdma())
 			refused(o, ask(own, o));
-		else if (o->rule != OWN)
+		else if (o->rule != FAMILY)
 			compare(o, ask(own, o), ask(tcp, o));
 		SYS(close(own));
 		SYS(close(tcp));

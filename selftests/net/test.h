@@ -88,9 +88,9 @@ struct row {
 extern const struct row connect_rows[], listen_rows[], message_rows[], option_rows[];
 extern const struct row stream_rows[], close_rows[], poll_rows[], ring_rows[];
 extern const struct row many_rows[], share_rows[], upgrade_rows[], hostile_rows[];
-extern const struct row urgent_rows[], own_rows[], info_rows[];
+extern const struct row urgent_rows[], sol_afrdma_rows[], info_rows[];
 extern const struct row uring_rows[], address_rows[], support_rows[];
-extern const struct row seam_rows[], policy_rows[], misuse_rows[], flags_rows[], reset_rows[];
+extern const struct row tcp_socket_rows[], policy_rows[], misuse_rows[], flags_rows[], reset_rows[];
 extern const struct row again_rows[];
 
 /* The row that this process runs, and its parameters. */

@@ -42,7 +42,7 @@ static void help(FILE *out)
 	const struct object *object;
 
 	fputs("Usage: smctl [-j|-p] OBJECT [show] [FIELD VALUE]...\n", out);
-	act_help(out);
+	action_help(out);
 	fputs("       smctl run [OPTIONS] -- PROGRAM [ARGS]\n"
 	      "       smctl help\n\n"
 	      "Objects:\n", out);

@@ -36,7 +36,7 @@ int run_program(int argc, char **argv);
 void run_help(FILE *out);
 
 bool act_on(const char *object, char **words, int n, int *status);
-void act_help(FILE *out);
+void action_help(FILE *out);
 
 int kernel_error(int err);
 

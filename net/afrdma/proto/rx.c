@@ -115,7 +115,7 @@ void afr_rx_open(struct afr_rx *rx, u32 epoch)
 /**
  * afr_rx_write_received() - account for a write of the peer into the ring
  * @rx: receive sequence state
- * @epoch: epoch whose ATTACH or ATTACHED told the peer the channel id that the immediate names
+ * @epoch: epoch whose ATTACH or ATTACHED gave the peer the channel id that the immediate names
  * @len: bytes of the write; 0 if it carries only a cursor
  *
  * A write arrives with its length but without its offset. The offset follows from S and from the

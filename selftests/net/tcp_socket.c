@@ -25,7 +25,7 @@
 
 /* ---- options, before and after the TCP handshake ---- */
 
-enum rule { PASS, STORE, LATE, SHARE, REFUSE, CORE, OWN };
+enum rule { PASS, STORE, LATE, SHARE, REFUSE, CORE, FAMILY };
 
 static const struct option {
 	const char *name;
@@ -682,7 +682,7 @@ static void state_server(void)
 	WANT(state == TCP_LAST_ACK || state == TCP_CLOSE);
 }
 
-const struct row seam_rows[] = {
+const struct row tcp_socket_rows[] = {
 	{ "option_hazards", option_hazards, option_hazards, ON_RDMA | ON_COLD | QUICK_ALL },
 	{ "option_hazards6", option_hazards6, option_hazards6, ON_COLD | NEEDS_V6 | QUICK },
 	{ "option_unlisted", option_unlisted, option_unlisted,

@@ -46,7 +46,7 @@ static int report_error(const struct action *action, int err)
 }
 
 /* Sends the request for a change. Returns the status for exit(). */
-static int act(const struct action *action, uint64_t id, unsigned int word)
+static int take_action(const struct action *action, uint64_t id, unsigned int word)
 {
 	const struct nl_value values[] = {
 		{ action->id, true, id },
@@ -85,7 +85,7 @@ static int parse(const struct action *action, char **words, int n)
 	while (action->to && strcmp(words[1], action->words[word]))
 		if (++word == ARRAY_SIZE(action->words))
 			return usage_error(action);
-	return act(action, id, word);
+	return take_action(action, id, word);
 }
 
 /*
@@ -105,7 +105,7 @@ bool act_on(const char *object, char **words, int n, int *status)
 	return false;
 }
 
-void act_help(FILE *out)
+void action_help(FILE *out)
 {
 	const struct action *action;
 

@@ -414,7 +414,7 @@ static void busy_poll(void)
 	path_check(fd, out.off, in.off);
 }
 
-const struct row own_rows[] = {
+const struct row sol_afrdma_rows[] = {
 	{ "errqueue", errqueue, errqueue, ON_ALL | QUICK },
 	{ "zerocopy", zerocopy_send, zerocopy_recv, ON_ALL | QUICK_ALL },
 	{ "zerocopy_back", zerocopy_recv, zerocopy_send, ON_ALL },
