@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Reports RDMA devices that are added. The ib_client of this file is registered after the
  * ib_clients of device.c and rdma_cm, so both know a new device before arrival_came() is called.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* Notification of added RDMA devices. */
 #ifndef AFR_ARRIVAL_H
 #define AFR_ARRIVAL_H

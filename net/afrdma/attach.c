@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Attaches connections to links: the steps of client and server, and the release of everything that
  * belongs to an attach.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Attaching a connection to a link: find or make a link, join it, register the rings, and exchange
  * ATTACH and ATTACHED, which contain the addresses to write to. The state is an enum

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Joins connections to a link, posts their writes and DETACH, and removes them from the link.
  *

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * A channel is the membership of one connection in a link, and is embedded in the connection. When
  * the channel joins the link, it gets an id, which no other channel of this end of the link has.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Ends connections, in one of two ways:
  * - Orderly: when both FINs are acknowledged, both ends leave the link, by DETACH after the last

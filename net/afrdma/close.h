@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* The end of connections, orphans included: orderly or by abort. */
 #ifndef AFR_CLOSE_H
 #define AFR_CLOSE_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* The cm listener: the rdma_cm listeners of a namespace, through which peers connect links. */
 #ifndef AFR_CM_LISTENER_H
 #define AFR_CM_LISTENER_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Differences between kernel versions. The rest of the module is written for 6.12, except that it
  * uses AFR_HAVE_SPLICE_EOF (sock.c, sendmsg.c) and AFR_HAVE_CUSTOM_SOCKOPT, and has code whose

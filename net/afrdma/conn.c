@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * The connection object: its lifetime, the table of all connections, upcalls to the socket, and the
  * workqueues and timers of the connection worker.

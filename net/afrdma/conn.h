@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * A connection: the TCP socket, the sequence state and ring of each direction, and the attach to a
  * link. It may outlive its AF_RDMA socket (an orphan), to deliver bytes and end both directions.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Collects information about connections, without waiting for lock_sock() of their sockets, which a
  * program can hold for long.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Information about connections: for netlink dumps (smctl) and AFRDMA_INFO; also the addresses that
  * hello_rx.c stores when the peer's HELLO arrives, and the path MTU for an attach.

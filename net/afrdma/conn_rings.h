@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Pages of the rings of a connection. While no device uses the rings, pages are allocated as
  * needed. Before the rings are registered for an attach, all pages are allocated and pinned; they

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * An object for each RDMA device, which counts the users of the device and knows whether it is
  * being removed. Removal waits until the last reference is dropped (B12).

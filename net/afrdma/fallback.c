@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Why a connection is on TCP: what denies RDMA, which step failed, what the peer reported. Also
  * makes a connection that was not started fall back to TCP.

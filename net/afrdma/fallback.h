@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Why a connection is on TCP; and the fallback of a connection that was not started. The reason is
  * kept in conn->reason, with AFR_REASON_PEER if the peer reported it.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Receives frames from TCP: reads header and fixed body of each frame, passes the frame to its
  * handler, and reads the bytes of DATA into the receive ring. Bytes for which the ring has no

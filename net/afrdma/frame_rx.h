@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* Receives frames from TCP. */
 #ifndef AFR_FRAME_RX_H
 #define AFR_FRAME_RX_H

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Sends on TCP: HELLO, control frames, and DATA, which is the TCP path; also early bytes, see
  * next_early(). Frames are built one at a time into conn->out and written to the TCP socket

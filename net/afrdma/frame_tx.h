@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Outgoing frames. Every type of control frame has a bit in conn->out.pending. A frame is built
  * from the state of the connection when it is written, so frames do not queue up, and the worker,

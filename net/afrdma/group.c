@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Link groups: connect links to a peer, accept them from it, and distribute connections over them.
  *

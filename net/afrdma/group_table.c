@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * The table of all link groups, hashed by peer instance. Every group in the table has a non-zero
  * reference count; dropping the last reference removes the group.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* The structure of a link group and the table of all groups: only for group.c, group_table.c. */
 #ifndef AFR_GROUP_TABLE_H
 #define AFR_GROUP_TABLE_H

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Agreement on AF_RDMA in the TCP handshake. TCP offers modules no way to add options.
  *

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Agreement on AF_RDMA in the TCP handshake: a client offers it with a TCP option in its SYN, and
  * the server consents with one in its SYN-ACK.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* Registers the netfilter hooks of a network namespace on first use, and unregisters them. */
 #include <linux/init.h>
 #include <linux/netfilter.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Receives HELLO. The first bytes of the peer decide whether the receive direction is framed or in
  * fallback mode. The receive direction also falls back if the peer ends its stream without sending

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* Receives HELLO, and decides the modes that are still undecided. */
 #ifndef AFR_HELLO_RX_H
 #define AFR_HELLO_RX_H

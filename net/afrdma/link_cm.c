@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Creates and destroys the queue pair of a link, and does the rdma_cm handshake.
  *

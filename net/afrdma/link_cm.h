@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * The queue pair of a link and its rdma_cm handshake. Only the link worker calls these functions,
  * with two exceptions: afr_link_accept() calls afr_link_cm_take(), and request_work() of

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Keepalive: finds out that the peer's device is gone, repairs the loss of a last packet, and
  * starts the idle time after which link.c takes a link down.

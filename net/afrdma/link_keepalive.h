@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* Keepalive of a link, probes for the loss of its last message, and its idle time. */
 #ifndef AFR_LINK_KEEPALIVE_H
 #define AFR_LINK_KEEPALIVE_H

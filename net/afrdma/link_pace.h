@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* Pacing: bulk leaves space on its link for latency-sensitive messages. */
 #ifndef AFR_LINK_PACE_H
 #define AFR_LINK_PACE_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * The private definition of a link, and its queues: posting, completions and credits. This file is
  * included by channel.c, link.c, link_cm.c, link_keepalive.[ch], link_pace.[ch], link_queue.c, the

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* Builds the work requests of messages, and manages receives, with and without immediates. */
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * A message of a link as work requests. Normally it is one RDMA WRITE WITH IMMEDIATE, which
  * completes a receive of the peer. iWARP has no immediates: there it is a write, if there is data,

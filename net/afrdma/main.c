@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* Module load and exit: what others use comes first, the address family last; exit in reverse. */
 #include <linux/init.h>
 #include <linux/module.h>

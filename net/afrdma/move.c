@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Moves connections onto a link and off it again: handles MOVE and RESUME, requests RESUME, has
  * rdma_tx.c post DETACH, and takes the next step of an attach or a move after a flag was set or a

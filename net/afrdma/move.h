@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Moving a connection onto its link and off it again; the send direction enters the link in
  * frame_tx.c. afr_move_run() also calls the steps of an attach (attach.h).

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * A memory region: the registration (FRWR) of one ring for one attach. A receive ring is registered
  * for remote writes, which require the permission for local writes as well, and a send ring for

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * The generic netlink family "afrdma". Its messages are specified in
  * Documentation/netlink/specs/afrdma.yaml, from which the uapi header is generated.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * The state of network namespaces: its creation with default settings, its destruction, counters,
  * limits on the number of objects, and secrets for links.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * poll(), SO_RCVLOWAT, and the ioctls that report queued bytes and whether the next byte is the
  * urgent one.

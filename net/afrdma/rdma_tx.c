@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * The RDMA path: posts the writes and the DETACH of a connection on its channel, and handles the
  * upcalls of the channel: writes of the peer that landed, the peer's DETACH, completions, space to

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * The RDMA path sends the bytes of the local send ring straight into the peer's receive ring, by
  * RDMA WRITE_WITH_IMM (on iWARP by a write and a SEND). The immediate or the SEND contains the

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Receiving. Both paths place bytes in the receive ring; here the program reads them. The space
  * that this frees is reported to the peer by an immediate or a CREDIT frame.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* Receiving: hands bytes of the receive ring to the program and returns credit to the peer. */
 #ifndef AFR_RECV_H
 #define AFR_RECV_H

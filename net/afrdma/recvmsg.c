@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * recvmsg(). Except with MSG_ERRQUEUE, what it does depends on the mode of the receive direction.
  * Not connected: it returns what TCP would. Undecided: it waits for the decision, but not with

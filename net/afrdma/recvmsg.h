@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* What poll.c needs of recvmsg(): how much can be read, and how much makes a socket readable. */
 #ifndef AFR_RECVMSG_H
 #define AFR_RECVMSG_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Ring memory: a ring of bytes, a power of two in size, made of single pages. A page is allocated
  * when a byte needs it, or when the ring is pinned; it comes zeroed, and is charged to the memory

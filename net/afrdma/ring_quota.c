@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Quotas for the memory of rings on RDMA. They are accounted for the whole host, because only one
  * namespace uses RDMA.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Quotas for the memory of rings on RDMA. These rings keep their pages while they are attached, so
  * neither one peer nor one local user may have all of the memory.

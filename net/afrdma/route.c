@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Decides whether the route of a TCP connection permits RDMA. Each TCP packet is subject to routes
  * and IPsec policies; the packets of a link may bypass them. So the route is looked up when a

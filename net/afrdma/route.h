@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* Checks the routes and IPsec policies of the TCP connection, which RDMA would bypass (B5). */
 #ifndef AFR_ROUTE_H
 #define AFR_ROUTE_H

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Sending. The program's bytes are copied into the send ring, from where the RDMA path or the TCP
  * path takes them. Also here: BLOCKED, FIN, whether senders may continue, and how much is queued.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* Sending: from the program to the send ring and its path, BLOCKED, FIN, space, queued bytes. */
 #ifndef AFR_SEND_H
 #define AFR_SEND_H

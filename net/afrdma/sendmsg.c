@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * sendmsg(). What it does depends on the mode of the send direction. Undecided: a client, and any
  * caller with MSG_ZEROCOPY, waits for the decision; a server copies bytes to the send ring.

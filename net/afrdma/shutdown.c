@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * shutdown(). On a fallback connection, or without a connection, the TCP socket handles the call.
  * If any other connection has ended, the call fails. In SYN-SENT, the call cancels connect().

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * The AF_RDMA socket, which socket(AF_RDMA, ...) or accept() creates. It is never replaced by
  * another: calls use a ring or the TCP socket, depending on the mode of the direction.

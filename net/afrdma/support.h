@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * What is supported, and how: one row for each socket option, message flag, ioctl and call that
  * programs rely on. The rules of sockopt.c, tests and Documentation/networking/afrdma-support.rst

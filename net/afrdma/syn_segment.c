@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Recognises outgoing SYNs and SYN-ACKs, inserts the AF_RDMA option into them, and returns the
  * options of segments. Reads the SYN that TCP has saved on a server, and stores the server's

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Segments of the TCP handshake: outgoing SYNs and SYN-ACKs, into which the AF_RDMA option is
  * inserted; the SYN-ACK that a client has received; and the SYN that TCP has saved on the server.

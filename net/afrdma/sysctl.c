@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * The sysctls net.afrdma.*: a table with a row per setting, its bounds, and the text for
  * administrators. The defaults are in netns.c.

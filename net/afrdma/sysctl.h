@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* The sysctls net.afrdma.*: the settings of each network namespace (struct afr_settings). */
 #ifndef AFR_SYSCTL_H
 #define AFR_SYSCTL_H

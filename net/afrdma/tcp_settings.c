@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Sets options on the TCP socket: single ones, as sockopt.c requests; socket filters, which both
  * sockets share; options that wait for fallback mode (rule LATE of support.h); and SOL_SOCKET

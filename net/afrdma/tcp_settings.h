@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* Sets options on the TCP socket, and copies a listener's options to accepted sockets. */
 #ifndef AFR_TCP_SETTINGS_H
 #define AFR_TCP_SETTINGS_H

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * The TCP socket of a connection. socket() creates it with the credentials of the program; for
  * accept(), TCP creates it. Until close() it uses the wait queue of the AF_RDMA socket. This file

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* The TCP socket of a connection. */
 #ifndef AFR_TCP_SOCK_H
 #define AFR_TCP_SOCK_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Tracepoints afrdma:*. All arguments are integers, so that every layer above can use them.
  * X_create and X_destroy both record the id of the object: test runs match the ids to check that

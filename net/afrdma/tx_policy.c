@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Send policy: into which pieces a message is cut, which bytes wait for more, and which writes are
  * latency-sensitive or bulk. link_pace.c decides how much of a link bulk may use.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Send policy: the length of pieces and writes, when a few bytes wait for more bytes or for a
  * completion, and which writes are latency-sensitive or bulk.

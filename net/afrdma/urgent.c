@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Urgent data: handles URGENT and URGENTACK, tells where a read has to stop and whether an urgent
  * byte can be read, and reads that byte for recv(MSG_OOB).

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Urgent data: one byte of the stream. In a framed direction, an URGENT frame announces its offset
  * before the byte can arrive. If the program writes the byte while the direction is not on a link,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Sleeping in calls of the program, and upcalls of the connection to its AF_RDMA socket: they wake
  * calls and pollers, send signals, report aborts, and complete the fallback.

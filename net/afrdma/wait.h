@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Sleeping in sendmsg() and recvmsg(), without holding a lock; and upcalls of the connection to
  * its AF_RDMA socket.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * The connection worker: reads HELLO and frames, takes steps of attach, move and close, handles
  * timers, and then sends the frames and bytes that are due. Its runs for one connection exclude

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* The connection worker: its work items, and inline runs by calls of the program. */
 #ifndef AFR_WORKER_H
 #define AFR_WORKER_H

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Measures streams, round trips and connections between two hosts, on TCP, AF_SMC or AF_RDMA:
  *

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* Shared by client and server of afr_bench, which are one program. */
 #ifndef AFR_BENCH_H
 #define AFR_BENCH_H

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * The server. One thread serves a connection. While a stream goes both ways, a second thread
  * sends. When the client has ended the connection, the first thread accepts another one.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * The load of fault rows: many connections with a stream each way. The value of a byte depends on
  * its position (flow.c), and each byte is checked when it is read.

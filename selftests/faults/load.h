@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* The interfaces between the files of afr_load. */
 #ifndef AFR_LOAD_H
 #define AFR_LOAD_H

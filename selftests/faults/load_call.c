@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* What afr_load does by send(), recv() and shutdown(): a function makes one such call at most. */
 #define _GNU_SOURCE
 #include "load.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* The variables of load.h; the statistics of afr_load, and the lines that report them. */
 #define _GNU_SOURCE
 #include "load.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Fails every allocation and every user copy of every call, one at a time.
  *

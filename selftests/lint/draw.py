@@ -35,7 +35,8 @@ def comments(name, text):
     pattern = C_COMMENT if name.endswith((".c", ".h")) else SCRIPT_COMMENT
     for match in pattern.finditer(text):
         words = match.group()
-        if words.startswith('"') or "SPDX" in words or len(re.findall(r"\w+", words)) < WORDS:
+        if words.startswith('"') or re.search("SPDX|Copyright", words) or \
+                len(re.findall(r"\w+", words)) < WORDS:
             continue
         begin = text.rfind("\n", 0, match.start()) + 1
         end = text.find("\n", match.end())

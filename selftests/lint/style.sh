@@ -92,17 +92,19 @@ git grep -nE "^[[:space:]]+${type}[[:space:]]+\w+[[:space:]]*:[[:space:]]*[0-9]"
 judge "style: no bit-fields" "$tmp/bit-fields"
 
 # Files with these names have a comment syntax, and must name their license in the first three
-# lines.
+# lines; C files also need a copyright line there, unless they are generated.
 git ls-files -co --exclude-standard | while IFS= read -r file; do
 	case $file in
 	*.[chS] | *.py | *.sh | *.rst | *.yaml | *.yml | *.config | *.pml | */Makefile | \
 	*/Kconfig | */Kbuild | Makefile | Kbuild)
 		[ -e "$file" ] || continue
 		head -n 3 "$file" | grep -q 'SPDX-License-Identifier: ' ||
-			echo "$file:1: no SPDX line" ;;
+			echo "$file:1: no SPDX line"
+		[[ $file != *.[ch] ]] || head -n 5 "$file" | grep -q 'Copyright (C)\|YNL-GEN' ||
+			echo "$file:1: no copyright line" ;;
 	esac
 done >"$tmp/spdx"
-judge "style: SPDX lines" "$tmp/spdx"
+judge "style: SPDX and copyright lines" "$tmp/spdx"
 
 # The words below have a letter in brackets, as in TO[D]O, so that grep does not find them in this
 # file.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* A socket connected to itself, link-local addresses, binding to an interface, getaddrinfo(). */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

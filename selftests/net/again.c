@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * connect(AF_UNSPEC), connect() and listen() after a disconnect, listen() after a reset,
  * shutdown() before connect() or listen(), listen() beside connect().

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * How connections end: shutdown() of one or both directions, close() with unsent or unread bytes,
  * linger, killed processes, client and server that close at the same time. Also streams in which

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Opens connections for rows, and moves them to RDMA in variant rdma. Also makes a socket fall
  * back once and disconnects it, so that the row can use it again.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Connecting: addresses, waiting for connect(), a full backlog, shutdown() before accept(),
  * refusals, connect() after a connection has ended. Also properties of the socket family.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * The control channel: lines of text on TCP connections, one for the session and one for each row.
  * It does not use AF_RDMA, so that a defect of AF_RDMA cannot disturb the control of the test.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Preloaded into afr_test by selfcheck.sh: corrupts the buffer of one recv() in the way that the
  * environment variable AFR_FAULT names. The tests must detect the corruption.

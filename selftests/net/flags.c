@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* Calls with files, pipes, MSG_* flags and bad pointers; TCP_CORK; ioctls for queue lengths. */
 #define _GNU_SOURCE
 #include <netinet/tcp.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Position-coded streams. Every byte is a function of seed, row, variant, connection,
  * direction and offset. A lost, repeated, reordered or foreign byte is detected at once.

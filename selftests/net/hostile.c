@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Unusual programs: random calls, connections ended in random ways, descriptors closed while in
  * use, options set beside transfers. (rogue tests hostile peers.)

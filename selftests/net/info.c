@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* What AFRDMA_INFO reports: role, byte counts, ring sizes, and why a connection is not on RDMA. */
 #define _GNU_SOURCE
 #include "proto/reason.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * The runner: selects rows and variants, runs each in a process of its own on both
  * sides, kills rows that stall, and prints KTAP.

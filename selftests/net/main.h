@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* Exit codes and control-channel lines shared by the runner and the processes that run rows. */
 #ifndef AFR_NET_MAIN_H
 #define AFR_NET_MAIN_H

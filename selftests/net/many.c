@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* Many connections at the same time, and many in succession. */
 #define _GNU_SOURCE
 #include <sys/epoll.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* Misuse, compared with TCP. close() right after connect() or accept(); bytes before accept(). */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* Socket options and ioctls: they work or fail as with TCP, but some options may be refused. */
 #define _GNU_SOURCE
 #include <netinet/tcp.h>

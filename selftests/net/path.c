@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Moves connections to RDMA, and checks by AFRDMA_INFO which path carried the bytes of a row.
  * Without this check, rows would also pass while all bytes stay on TCP. Also reads and writes the

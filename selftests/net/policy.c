@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* Socket filters, ICMP errors, policies that deny RDMA, sockets in unprivileged namespaces. */
 #define _GNU_SOURCE
 #include <linux/filter.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* The masks of poll() and epoll in many situations; wake-ups, edges, SIGIO, EPOLLEXCLUSIVE. */
 #define _GNU_SOURCE
 #include <sys/epoll.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * shutdown() and resets: while threads sleep in calls, with bytes unread or in flight, after FIN,
  * and during an attach.

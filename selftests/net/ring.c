@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Small, unequal and changing buffers: frequent wraps, buffers full or with one byte free, slow
  * readers and writers.

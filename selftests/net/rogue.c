@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Main program of rogue: runs the selected rows in the selected roles, checks the bystander
  * connection after each case that did not fail, and prints KTAP. Needs CAP_NET_ADMIN for the TUN

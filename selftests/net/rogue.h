@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * rogue: a hostile peer in user space, without RDMA. It owns a TUN device and has a small TCP of
  * its own, so that it can send TCP options, bytes and frames that the module never sends. The

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Frames with wrong lengths, flags or fields, frames of unknown types, a known type with
  * AFR_FRAME_OPTIONAL, frames cut short or split, and a missing FIN. Valid frames follow each

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* HELLO: valid, split or longer; with wrong fields; truncated, late, repeated or missing. */
 #define _GNU_SOURCE
 #include <endian.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * A wrong or missing TCP option: the connection falls back to TCP, and no byte is lost. Also
  * handshakes that rogue abandons, a simultaneous open, a client that ignores the acceptance of its

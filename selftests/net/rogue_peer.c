@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Runs one case: starts the victim, opens the connection unless the row does so, calls the row's
  * act() and judges the result. Also contains functions with which rows open connections, send and

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Well-formed frames, most of which the state of the connection does not permit; only
  * attach_with_reason() sends a malformed one. Also TCP's RST, and TCP's FIN instead of FINACK.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * The TCP of rogue (RFC 9293). It sends one segment at a time, drops segments that arrive out of
  * order and has no congestion control. That is enough: the TUN device neither loses nor reorders

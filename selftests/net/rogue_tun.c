@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* The TUN device, and the IP and TCP headers of its packets. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

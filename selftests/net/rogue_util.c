@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* For the other files of rogue: the parameters of the run, time and random numbers. */
 #include <time.h>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* The victim: a program on an AF_RDMA or TCP socket, which reports how its connection ended. */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* One socket shared by several processes, threads and file descriptors. */
 #define _GNU_SOURCE
 #include <sys/wait.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Decides whether this side uses TCP or AF_RDMA in the current variant of the row. Creates
  * sockets, listeners and connections; makes and formats addresses.

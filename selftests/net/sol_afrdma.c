@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* SOL_AFRDMA options, the error queue, MSG_ZEROCOPY, SO_PEEK_OFF, TCP_INQ and SO_TIMESTAMP. */
 #include <time.h>	/* <linux/errqueue.h> needs it */
 #include <linux/errqueue.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* Counters and connections of this network namespace, read by netlink as smctl does. */
 #define _GNU_SOURCE
 #include <linux/genetlink.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Streams in one direction, in both at once, and in turns, with small and large calls. Receivers
  * check every byte.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Tests the options of AFR_SUPPORT_OPTIONS in net/afrdma/support.h, except those with rule FAMILY:
  * setsockopt() and getsockopt() must give the same results as with TCP or, with rule REFUSE, fail.

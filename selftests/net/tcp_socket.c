@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
- * Operations by which a program or administrator affects the TCP socket under an AF_RDMA socket,
- * or reads the state of the connection: options at any time, recv() during connect(), TCP Fast
- * Open, dumps during close(), calls that stall in user memory, the error queue, BPF, buffer sizes,
- * TCP_INFO. Framed connections must survive these operations, and no program may see a frame.
+ * Operations by which a program or administrator affects or reads the TCP socket under an AF_RDMA
+ * socket: options at any time, recv() during connect(), TCP Fast Open, dumps, calls that stall in
+ * user memory, BPF. Framed connections must survive them, and no program may see a frame.
  */
 #define _GNU_SOURCE
 #include <linux/bpf.h>

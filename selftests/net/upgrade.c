@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * The upgrade from TCP to RDMA: when it happens, when not, and that it disturbs no traffic. Also
  * AFRDMA_INFO itself, ring sizes, and keepalive frames.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Rows that use io_uring, by system calls instead of liburing. The kernel first tries a request
  * without blocking, unless IOSQE_ASYNC is set. If the request would block, the kernel waits for a

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* Failed and skipped rows, time, random numbers, and helpers, most of them for system calls. */
 #define _GNU_SOURCE
 #include <sched.h>

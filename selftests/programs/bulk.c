@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Measures the throughput of two typical ways to transfer bulk data, for answers of several sizes:
  *

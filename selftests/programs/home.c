@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * LD_PRELOAD library for test suites that use 127.0.0.1 and ::1, which no RDMA device has. Their
  * stream sockets use the host's address instead, from HOME_V4 and HOME_V6 in the environment, but

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * For each power of 4 from 1 byte to 4 MiB, sends a token of that size round a ring of ranks, and
  * then combines vectors of that size, one of each rank, in an all-reduce. Each rank verifies the

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * LD_PRELOAD library that creates AF_SMC sockets in place of TCP sockets, for comparison. SMC
  * itself falls back to TCP if it cannot use RDMA.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * LD_PRELOAD library that creates TCP sockets in place of AF_VSOCK stream sockets, for the kernel's
  * tests of that family. Every address but the wildcard becomes 127.0.0.1, which home.so replaces.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Replaces nl_open(), nl_close() and nl_get() of smctl (ld --wrap). The answers describe a
  * connection with one direction on RDMA, a fallback connection, a listener, a dead link, an

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * For run.py: evaluates the rules in its arguments for the queries on standard input:
  *

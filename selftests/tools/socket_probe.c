@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * A test program for run.py and run.sh, linked statically and dynamically. It prints its seccomp
  * mode, and checks that getsockopt() reports TCP for its sockets.

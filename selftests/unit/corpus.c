@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * "corpus DIRECTORY" writes the seeds of the fuzzers: files in the existing folders
  * DIRECTORY/{option,hello,frame}, most of them encoded by the functions of net/afrdma/proto.

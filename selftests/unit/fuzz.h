@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* Shared by the fuzzers. A property that does not hold ends the run with a crash. */
 #ifndef FUZZ_H
 #define FUZZ_H

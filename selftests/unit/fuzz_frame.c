@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Fuzzer of a framed stream: HELLO, then frames. Each stream is read twice, in pieces of random
  * sizes; the result must not depend on the sizes. They are computed from the first byte of the

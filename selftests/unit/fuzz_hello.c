@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Fuzzer of the first bytes of a direction, parsed at every length. If the first byte of the input
  * is odd, the other bytes are combined with a valid HELLO by exclusive or, since a fuzzer cannot

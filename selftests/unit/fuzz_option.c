@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* Fuzzer of the options of a TCP header. */
 #include "fuzz.h"
 #include "../../net/afrdma/proto/tcp_option.h"

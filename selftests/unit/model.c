@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Random model check of files in net/afrdma/proto: tx.c, rx.c, cursor.h, link_credit.c, hello.c and
  * frame.c.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * What the files of the model share: mutations, situations to reach, the two ends of the
  * connection, its TCP connection, its links, and functions. See model.c.

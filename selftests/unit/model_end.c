@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Model: the application at one end of the connection, the epochs of this end, and how the
  * connection ends.

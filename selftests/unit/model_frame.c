@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Model: the frames that one end writes to TCP and reads from it. HELLO is written first, then
  * pending frames in random order, but CREDIT waits for a pending RESUME, and RESUME waits for a

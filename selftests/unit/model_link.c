@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Model: links. A write takes its bytes from the sender's ring only when it lands, as if it were
  * retransmitted; bytes that the sender has released too early, and then overwritten, therefore

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * The state of the model, and functions that its other files use: failure of a run, trace, random
  * numbers, bytes of the streams, new links. See model.c.

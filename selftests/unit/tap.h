@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * TEST(function__case) { EXPECT(...); } defines a test case. Each test_NAME.c is a test program,
  * for NAME.c or NAME.h of the proto layer. This header contains its main(), which runs the cases

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 #include "../../net/afrdma/proto/cursor.h"
 #include "../../net/afrdma/proto/wire.h"
 #include "tap.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 #include "../../net/afrdma/proto/portable.h"
 #include "../../net/afrdma/proto/reason.h"
 #include "tap.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Decides by the rules whether a program's socket uses RDMA. The first rule that matches decides;
  * if no rule matches, the decision is RDMA.

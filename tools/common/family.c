@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * The number of the AF_RDMA family on this host, its protocols, and the answers of getsockopt() by
  * which AF_RDMA sockets look like TCP sockets.

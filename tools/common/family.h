@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * The AF_RDMA family on this host. As in rules.h, nothing locks or allocates, or is a cancellation
  * point.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* Parses rules: "use ACTION", and the conditions that a socket must meet. */
 #include <arpa/inet.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * The rules of smctl run: which TCP sockets become AF_RDMA sockets. The preload library and the
  * supervisor both use them. Nothing here locks or allocates, or is a cancellation point.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * client ADDRESS PORT BLOCKS: sends blocks to an echo server and checks that each comes back.
  *

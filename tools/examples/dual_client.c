@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * dual_client HOST PORT BLOCKS: like client.c, for a name or an address, IPv4 or IPv6.
  *

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * dual_server PORT: like server.c, but one listening socket serves both IPv4 and IPv6 clients.
  *

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * epoll_server PORT: like server.c, for many clients at the same time in one thread. Each
  * connection waits either for bytes to receive, or for space to send the received ones back.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* Functions that the examples share. Only report() makes a call that TCP sockets reject. */
 #ifndef EXAMPLE_H
 #define EXAMPLE_H

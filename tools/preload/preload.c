@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * A library for LD_PRELOAD: creates AF_RDMA sockets instead of TCP sockets, as the rules say. If
  * AF_RDMA is not available, the program gets a TCP socket. connect() and listen() first call

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* smctl conn move and smctl link drain: changes that an administrator can make. */
 #include <errno.h>
 #include <stdio.h>

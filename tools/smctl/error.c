@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* Error messages that several files of smctl print. */
 #include <errno.h>
 #include <stdio.h>

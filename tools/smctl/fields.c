@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* Fields that several objects have. */
 #include <arpa/inet.h>
 #include <net/if.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* smctl info: facts about the module and this network namespace, and the settings (sysctls). */
 #include <dirent.h>
 #include <fcntl.h>

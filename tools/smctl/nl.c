@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* Generic netlink: one socket, and requests to the family "afrdma". */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* Generic netlink requests to the family "afrdma". Errors are negative errno. */
 #ifndef SMCTL_NL_H
 #define SMCTL_NL_H

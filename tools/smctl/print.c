@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* Prints the fields of objects as text or JSON, and applies the filters. */
 #include <inttypes.h>
 #include <stdlib.h>

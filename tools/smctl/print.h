@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Prints objects as text or as JSON. The caller prints each field of an object by one call. A
  * filter consists of the key of a field, or another name that key_matches() accepts for it, and a

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Implements "smctl reasons", and prints the name and sentence of a reason in other objects, where
  * the kernel sends only the number of the reason.

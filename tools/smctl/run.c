@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* smctl run: starts a program. Rules decide which of its TCP sockets become AF_RDMA sockets. */
 #include <errno.h>
 #include <getopt.h>

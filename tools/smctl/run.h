@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* Declarations that the files of "smctl run" share. */
 #ifndef SMCTL_RUN_H
 #define SMCTL_RUN_H

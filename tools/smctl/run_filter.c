@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* The seccomp filter of a supervised program: which system calls are reported to smctl. */
 #include <errno.h>
 #include <linux/audit.h>

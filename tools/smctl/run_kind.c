@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* Finds out what kind of program a file is: does it create sockets through the C library? */
 #include <elf.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Handles the system calls of supervised programs that seccomp reports. A call that is not answered
  * here is continued by the kernel: a socket() then creates a TCP socket.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Reads rules from options and files, and adds them to struct run_rules. run.c calls these
  * functions in the order of the options and then, if there is no --rules, for RULES_FILE.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * "smctl run --via seccomp": the program is a child of smctl with a seccomp filter. smctl answers
  * the socket calls of the program and of the program's descendants until all of them have ended.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * smctl: shows AF_RDMA connections, links, devices, counters, reasons and settings; moves
  * connections and drains links; and runs programs. This file parses the command and shows objects.

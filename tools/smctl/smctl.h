@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* Declarations that the files of smctl share. */
 #ifndef SMCTL_H
 #define SMCTL_H

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* smctl stats: counters */
 #include <linux/af_rdma_netlink.h>
 

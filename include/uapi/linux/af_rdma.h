@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * AF_RDMA: a socket family with the socket calls of TCP. Every connection begins on TCP. RDMA can
  * take over its bytes if both ends use AF_RDMA and a path for RDMA exists.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Parses and writes frames, driven by a table of the frame types. Each call of the parser copies
  * header and fixed body out of the buffer once and checks the copies, so it reads no byte twice.

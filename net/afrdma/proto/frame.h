@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* Frames. After HELLO, a framed direction of the TCP connection consists of frames only. */
 #ifndef AFR_PROTO_FRAME_H
 #define AFR_PROTO_FRAME_H

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Parses and writes HELLO. No length from the peer is used before it has been checked. Each time
  * that afr_hello_parse() is called, it reads the fields behind the proof at most once.

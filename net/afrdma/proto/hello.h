@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* HELLO: the first bytes of each framed direction. */
 #ifndef AFR_PROTO_HELLO_H
 #define AFR_PROTO_HELLO_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * The 32-bit immediate of a write: the receiver's channel id in the high half, and the writer's
  * consumer cursor in the low half (cursor.h). For announcements and DETACH see AFR_CHANNEL_* in

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Receive credits of one end of a link (PC8). Every message uses a receive of the peer, so each end
  * counts the receives that the peer has posted, and announces those that it has posted itself.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * All that the files in proto/ may use from outside: fixed-size types, byte order, errno, memcmp()
  * and the like. These files are compiled into the module, into test programs such as rogue and,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* Converts the number of a reason to its name and its sentence; the list is in reason.h. */
 #include "portable.h"
 #include "reason.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * The reasons why connections are not on RDMA or were aborted, why links ended, and why devices
  * cannot be used: each has a number, a name and a sentence. smctl, the tracepoints, the wire

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* Computes ring sizes, the unused pages of a ring, and shares of ring memory. */
 #include "ring.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Arithmetic for rings: positions in a power-of-two ring addressed by absolute offsets, ring
  * sizes, the unused pages of a ring, and shares of the memory that all rings have in common.

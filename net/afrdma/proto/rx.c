@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Updates the receive sequence state, struct afr_rx of sequence.h, when HELLO, a frame or a write
  * of the peer arrives, when the program reads bytes, when the consumer cursor is reported to the

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Sequence state of a stream: struct afr_tx for the send direction of a connection, struct afr_rx
  * for its receive direction. It records what was written, sent, received and consumed, and on which

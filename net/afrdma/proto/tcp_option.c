@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Finds, writes and answers the AF_RDMA option in TCP headers, and checks whether a header may get
  * it. Headers may come from an untrusted peer: each length is checked before it is used, and

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* The TCP option by which two hosts agree on AF_RDMA (RFC 9293 section 3.2, RFC 6994). */
 #ifndef AFR_PROTO_TCP_OPTION_H
 #define AFR_PROTO_TCP_OPTION_H

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Updates the send sequence state, struct afr_tx of sequence.h, on writes of the program,
  * transmissions, moves between TCP and a link, and reports of the peer. Tells what may be sent.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * The layouts and constants of the wire format, and nothing else. Fields are big-endian. Offsets
  * and cursors are absolute 64-bit byte counts of one direction; an immediate has room for 16 bits

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * A Byzantine peer: the functions that the module calls where messages leave the host, and the
  * module parameter "rogue", which selects an injection:

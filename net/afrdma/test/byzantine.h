@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Fault injection: turns this host into a Byzantine peer, to test what a hostile peer can do to a
  * host with the unmodified module. All functions but afr_byzantine_init() are called where

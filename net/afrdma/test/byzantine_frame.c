@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* Injections that alter, add or omit frames, HELLO and the private data of rdma_cm. */
 #include "../proto/wire.h"
 #include "inject.h"

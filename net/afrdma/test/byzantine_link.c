@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Injections on the link: false immediates, addresses, keys, lengths and operations, messages that
  * are not posted, floods.

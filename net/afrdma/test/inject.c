@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /* Helpers of the injections: when to inject, random and false values, messages sent before. */
 #include "inject.h"
 

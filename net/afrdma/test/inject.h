@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* Copyright (C) 2026 AF_RDMA maintainers */
 /* Injections and their state, private to test/. The lock of byzantine.c protects the state. */
 #ifndef AFR_TEST_INJECT_H
 #define AFR_TEST_INJECT_H

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// Copyright (C) 2026 AF_RDMA maintainers
 /*
  * A replacement for afrdma.ko that misbehaves on request, to test that the lab detects it. The name
  * of a fault is written to /sys/module/afrdma/parameters/fault.
