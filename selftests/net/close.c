@@ -445,6 +445,8 @@ static void writes_to_killed(void)
 
 	flow_send(fd, &out, 3 * MIB, 64 * KIB);
 	barrier("stopped reading");
+	/* blocking: if earlier bytes still fill the send buffer, flow_send_full() sends nothing */
+	flow_send(fd, &out, 64 * KIB, 64 * KIB);
 	flow_send_full(fd, &out, 64 * KIB);
 	barrier("full");
 	await(fd, POLLERR | POLLHUP);
