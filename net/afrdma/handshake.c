@@ -532,13 +532,8 @@ int afr_handshake_listen(struct sock *sk, bool consents)
  */
 void afr_handshake_unlisten(struct sock *sk)
 {
-	const struct inet_connection_sock_af_ops *ops = inet_csk(sk)->icsk_af_ops;
-	struct afr_listen_override *override;
-
 	sock_owned_by_me(sk);
-	override = ops_find(ops);
-	if (override && (ops == &override->listener || ops == &override->silent))
-		WRITE_ONCE(inet_csk(sk)->icsk_af_ops, override->orig);
+	ops_restore(sk);
 }
 
 /*
