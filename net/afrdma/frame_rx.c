@@ -123,6 +123,8 @@ static int (*const handlers[])(struct afr_conn *conn, const struct afr_frame *fr
 	[AFR_FRAME_SERVICE]	= afr_move_rx_service,
 };
 
+static_assert(ARRAY_SIZE(handlers) == AFR_FRAME_NEXT, "a handler for each type");
+
 /*
  * Handles a frame whose header and fixed body were read. Returns 0, or the AFR_REASON_* for an
  * abort.

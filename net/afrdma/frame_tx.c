@@ -23,7 +23,7 @@
 #include "trace.h"
 #include "tx_policy.h"
 
-#define DATA_MAX	(AFR_FRAME_BODY_MAX - sizeof(struct afr_wire_data))
+#define DATA_MAX	(AFR_FRAME_BODY_MAX - sizeof(struct afr_wire_offset))
 #define DATA_SEGMENTS	(DATA_MAX / PAGE_SIZE + 1)
 
 /*
@@ -239,6 +239,8 @@ static const struct frame_kind {
 	{ AFR_FRAME_URGENTACK, build_urgentack },
 	{ AFR_FRAME_SERVICE, build_service },
 };
+
+static_assert(ARRAY_SIZE(kinds) == AFR_FRAME_NEXT - 2, "a row for each type but 0 and DATA");
 
 static bool build_pending(struct afr_conn *conn, struct afr_frame *frame)
 {

@@ -27,6 +27,9 @@ excused() {
 	netns.c | reason.c)
 			echo BRACKET_SPACE COMPLEX_MACRO MACRO_WITH_FLOW_CONTROL \
 				TRAILING_SEMICOLON ;;
+	# The list of frame types, a macro for one row that expands to an enumerator, and another that
+	# expands to a member of a union.
+	frame.h)	echo COMPLEX_MACRO TRAILING_SEMICOLON ;;
 	# Two macros begin with a comma: they add a parameter or an argument if the kernel has it.
 	compat.h)	echo COMPLEX_MACRO SPACING ;;
 	# checkpatch mistakes a function with for_each_ in its name for a loop.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Generate the tables and byte diagrams of afrdma-wire.rst from wire.h.
+"""Generate the tables and byte diagrams of afrdma-wire.rst from wire.h and frame.h.
 
     wire_doc.py             check that they are up to date, KTAP
     wire_doc.py --write     write them into the document
@@ -12,7 +12,8 @@ A line in the document marks the place of each of them:
     .. wire: constants AFR_OPT_KIND AFR_OPT_LEN
 
 The text between such a line and a line ".. wire: end" is generated: sizes and offsets are computed,
-meanings are the comments of the header. Every definition of the header must be in the document.
+meanings are the comments of the headers, and the list of frame types. Every definition of the
+headers must be in the document.
 """
 
 import pathlib
@@ -22,7 +23,7 @@ import sys
 import ktap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-HEADER = ROOT / "net/afrdma/proto/wire.h"
+HEADERS = [ROOT / "net/afrdma/proto/wire.h", ROOT / "net/afrdma/proto/frame.h"]
 REASONS = ROOT / "net/afrdma/proto/reason.h"
 DOC = ROOT / "Documentation/networking/afrdma-wire.rst"
 
@@ -30,12 +31,13 @@ SIZES = {"u8": 1, "__be16": 2, "__be32": 4, "__be64": 8}
 NAMES = {1: "u8", 2: "be16", 4: "be32", 8: "be64"}
 ROW = 4                 # bytes in a row of a diagram
 
-STRUCT = re.compile(r"^struct (\w+) \{\n(.*?)^\} __packed;\n"
+STRUCT = re.compile(r"^struct (afr_wire_\w+) \{\n(.*?)^\} __packed;\n"
                     r"static_assert\(sizeof\(struct \1\) == (\w+),", re.M | re.S)
 FIELD = re.compile(r"^\t(\w+)\s+(\w+)(?:\[(\w+)\])?;(?:\s*/\* (.*?) \*/)?$", re.M | re.S)
 ENUM = re.compile(r"^enum (\w+) \{\n(.*?)^\};", re.M | re.S)
 ENTRY = re.compile(r"^\t(\w+)\s*= (\w+),(?:\s*/\* (.*?) \*/)?$", re.M | re.S)
-DEFINE = re.compile(r"^#define (AFR_\w+)[ \t]+(\S.*?)(?:[ \t]*/\* (.*?) \*/)?$", re.M)
+FRAME = re.compile(r'AFR_FRAME\((\d+), (\w+), \w+, "(.*?)"\)')
+DEFINE = re.compile(r"^#define (AFR_\w+)[ \t]+(\(?[\d\"].*?)(?:[ \t]*/\* (.*?) \*/)?$", re.M)
 BLOCK = re.compile(r"^\.\. wire: (struct|enum|constants) ([\w ]+)\n(.*?)^\.\. wire: end$",
                    re.M | re.S)
 
@@ -50,7 +52,7 @@ class Field:
 
 
 class Header:
-    """The definitions of wire.h, and errors found in them."""
+    """The definitions of the headers, and errors found in them."""
 
     def __init__(self, text):
         self.constants = {name: (value, words(comment))
@@ -58,11 +60,13 @@ class Header:
         self.enums = {name: [(entry, int(value, 0), words(comment))
                              for entry, value, comment in ENTRY.findall(body)]
                       for name, body in ENUM.findall(text)}
+        self.enums["afr_frame_type"] = [(f"AFR_FRAME_{name}", int(number), meaning)
+                                        for number, name, meaning in FRAME.findall(text)]
         self.structs = {}
         self.wrong = []
         for name, body, size in STRUCT.findall(text):
             self.structs[name] = self.fields(name, body, self.number(size))
-        declared = set(re.findall(r"^struct (\w+) \{", text, re.M))
+        declared = set(re.findall(r"^struct (afr_wire_\w+) \{", text, re.M))
         self.wrong += [f"struct {name}: not packed, or its size is not asserted"
                        for name in sorted(declared - set(self.structs))]
 
@@ -197,7 +201,7 @@ def check_same(header, document):
         try:
             want = render(header, kind, what)
         except KeyError as missing:
-            yield f"{kind} {what}: {missing} is not in {HEADER.name}"
+            yield f"{kind} {what}: {missing} is not in the headers"
             continue
         if there != want:
             for a, b in zip((there + "\n" * 99).split("\n"), want.split("\n")):
@@ -212,7 +216,7 @@ def check_complete(header, document):
     every = {**header.structs, **header.enums, **header.constants}
     for name in every:
         if name not in there:
-            yield f"{name} is in {HEADER.name}, but not in the document"
+            yield f"{name} is in the headers, but not in the document"
 
 
 def check_frames(header, document):
@@ -234,16 +238,16 @@ def check_names(header, document):
 
 
 CHECKS = [
-    ("structures of wire.h are packed, and their sizes asserted", check_header),
+    ("structures of wire.h and frame.h are packed, and their sizes asserted", check_header),
     ("tables and diagrams of the document are up to date", check_same),
-    ("everything in wire.h is in the document", check_complete),
+    ("everything in wire.h and frame.h is in the document", check_complete),
     ("every frame has a section", check_frames),
     ("names in the document exist", check_names),
 ]
 
 
 def main():
-    header = Header(HEADER.read_text())
+    header = Header("".join(path.read_text() for path in HEADERS))
     if sys.argv[1:] == ["--write"]:
         DOC.write_text(fill(header, DOC.read_text()))
     document = DOC.read_text()

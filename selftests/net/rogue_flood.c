@@ -101,7 +101,7 @@ static void biggest_data(struct peer *p, unsigned int i)
 {
 	(void)i;
 	for (int n = 0; n < 3; n++)
-		peer_data(p, AFR_FRAME_BODY_MAX - sizeof(struct afr_wire_data));
+		peer_data(p, AFR_FRAME_BODY_MAX - sizeof(struct afr_wire_offset));
 	peer_fin(p);
 }
 
@@ -135,7 +135,8 @@ static u64 random_field(void)
  */
 static struct afr_frame random_frame(void)
 {
-	struct afr_frame f = { .type = 1 + rnd() % AFR_FRAME_SERVICE, .flags = rnd() % 8 ? 0 : 1 };
+	struct afr_frame f = { .type = 1 + rnd() % (AFR_FRAME_NEXT - 1),
+			       .flags = rnd() % 8 ? 0 : 1 };
 
 	switch (f.type) {
 	case AFR_FRAME_ATTACH:

@@ -9,45 +9,27 @@
 #define _GNU_SOURCE
 #include <endian.h>
 
+#include "../unit/frame_samples.h"
 #include "rogue.h"
 
 #define BYTES	1000
-#define TYPES	13	/* AFR_FRAME_DATA .. AFR_FRAME_SERVICE */
+#define TYPES	(AFR_FRAME_NEXT - 1)
 
-/* A well-formed frame of @type. */
+/* A well-formed frame of @type. DATA, MOVE and FIN are at the next offset. */
 static struct afr_frame model(const struct peer *p, u8 type)
 {
-	struct afr_frame f = { .type = type };
+	struct afr_frame f = frame_samples[type];
 
 	switch (type) {
 	case AFR_FRAME_DATA:
-		f.offset = p->offset;
-		f.length = 10;
-		break;
-	case AFR_FRAME_ATTACH:
-	case AFR_FRAME_ATTACHED:
-		f.attach.epoch = 1;
-		f.attach.link = 0x1234;
-		f.attach.addr = 0x7f0000000000;
-		f.attach.rkey = 0x1234;
-		f.attach.ring = f.attach.span = 256 * 1024;
-		f.attach.flags = type == AFR_FRAME_ATTACH ? AFR_ATTACH_ACTIVE : 0;
-		break;
-	case AFR_FRAME_MOVE:
-		f.move.epoch = 1;
-		f.move.start = p->offset;
-		break;
-	case AFR_FRAME_RESUME:
-		f.resume.epoch = 1;
-		break;
 	case AFR_FRAME_FIN:
 		f.offset = p->offset;
 		break;
-	case AFR_FRAME_ERROR:
-		f.reason = AFR_REASON_FRAME_BAD;
+	case AFR_FRAME_ATTACHED:
+		f.attach.flags = 0;
 		break;
-	case AFR_FRAME_SERVICE:
-		f.port = 1;
+	case AFR_FRAME_MOVE:
+		f.move.start = p->offset;
 		break;
 	}
 	return f;
@@ -127,7 +109,7 @@ static void false_flags(struct peer *p, unsigned int i)
 	send_rest(p);
 }
 
-static const u8 unknown_types[] = { 0, 14, 15, 64, 127, 128, 254, 255 };
+static const u8 unknown_types[] = { 0, AFR_FRAME_NEXT, AFR_FRAME_NEXT + 1, 64, 127, 128, 254, 255 };
 
 /* An unknown type without AFR_FRAME_OPTIONAL ends the connection. */
 static void unknown_critical(struct peer *p, unsigned int i)

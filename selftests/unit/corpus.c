@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../net/afrdma/proto/frame.h"
 #include "../../net/afrdma/proto/hello.h"
 #include "../../net/afrdma/proto/tcp_option.h"
+#include "frame_samples.h"
 
 static const char *directory;
 
@@ -68,39 +68,29 @@ static void save_hellos(void)
 
 static void save_frames(void)
 {
-	static const struct afr_frame frames[] = {
-		{ .type = AFR_FRAME_DATA, .length = 5, .offset = 77 },
-		{ .type = AFR_FRAME_CREDIT, .offset = 3 },
-		{ .type = AFR_FRAME_ATTACH, .attach = { .epoch = 1, .ring = AFR_RING_MIN,
-			.span = AFR_RING_MIN, .channel = 4, .flags = 1 } },
+	static const struct afr_frame more[] = {
 		{ .type = AFR_FRAME_ATTACHED, .attach = { .epoch = 1, .ring = 2 * AFR_RING_MIN,
 			.span = 4 * AFR_RING_MIN } },
 		{ .type = AFR_FRAME_ATTACHED, .attach = { .epoch = 1, .reason = 31 } },
-		{ .type = AFR_FRAME_BLOCKED, .offset = 5 },
-		{ .type = AFR_FRAME_MOVE, .move = { .epoch = 3, .start = 9 } },
-		{ .type = AFR_FRAME_RESUME, .resume = { .epoch = 3, .reason = 50 } },
-		{ .type = AFR_FRAME_FIN, .offset = 82 },
-		{ .type = AFR_FRAME_FINACK, .offset = 82 },
-		{ .type = AFR_FRAME_URGENT, .offset = 6 },
-		{ .type = AFR_FRAME_URGENTACK, .offset = 6 },
-		{ .type = AFR_FRAME_ERROR, .reason = 7 },
 		{ .type = AFR_FRAME_SERVICE, .flags = AFR_FRAME_OPTIONAL, .port = 4321 },
 		{ .type = 200, .flags = AFR_FRAME_OPTIONAL, .length = 3 },
 	};
-	u8 one[1 + AFR_FRAME_HEAD_MAX + 8], all[512] = { 0 };
+	u8 one[1 + AFR_FRAME_HEAD_MAX + 10], all[2048] = { 0 };
 	size_t at = 1;
 	int i;
 
-	for (i = 0; i < (int)(sizeof(frames) / sizeof(frames[0])); i++) {
+	for (i = 1; i < AFR_FRAME_NEXT + (int)(sizeof(more) / sizeof(more[0])); i++) {
+		const struct afr_frame *frame = i < AFR_FRAME_NEXT ? &frame_samples[i] :
+						&more[i - AFR_FRAME_NEXT];
 		size_t len;
 
 		memset(one, 0, sizeof(one));
-		len = afr_frame_write(one + 1, &frames[i]) + frames[i].length;
+		len = afr_frame_write(one + 1, frame) + frame->length;
 		save("frame", i, one, 1 + len);
 		memcpy(all + at, one + 1, len);
 		at += len;
 	}
-	save("frame", i, all, at);
+	save("frame", 0, all, at);
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 // Copyright (C) 2026 AF_RDMA maintainers
-#include "../../net/afrdma/proto/frame.h"
+#include "frame_samples.h"
 #include "tap.h"
 
 /* Parses exactly @len bytes on the heap, so that ASan detects reads beyond them. */
@@ -15,7 +15,7 @@ static int parse(const void *bytes, unsigned int len, struct afr_frame *out, uns
 	return got;
 }
 
-/* Valid frames of every type. */
+/* Valid frames with remarkable values, and the sample of every type. */
 static const struct afr_frame good[] = {
 	{ .type = AFR_FRAME_DATA, .length = 1, .offset = 77 },
 	{ .type = AFR_FRAME_DATA, .length = 64 * 1024, .offset = 1ull << 62 },
@@ -36,6 +36,10 @@ static const struct afr_frame good[] = {
 	{ .type = AFR_FRAME_URGENTACK, .offset = 7 },
 	{ .type = AFR_FRAME_ERROR, .reason = U32_MAX },
 	{ .type = AFR_FRAME_SERVICE, .flags = AFR_FRAME_OPTIONAL, .port = 0xfffe },
+#define AFR_FRAME(number, name, layout, meaning) \
+	{ .type = number, SAMPLE_##layout, .length = number == AFR_FRAME_DATA },
+	AFR_FRAMES
+#undef AFR_FRAME
 };
 
 #define GOOD (sizeof(good) / sizeof(good[0]))
@@ -109,11 +113,11 @@ TEST(frame_parse__longest_body)
 
 TEST(frame_parse__unknown_types)
 {
-	u8 bytes[16] = { 14, AFR_FRAME_OPTIONAL, 0, 0, 0, 0, 0, 5 };
+	u8 bytes[16] = { AFR_FRAME_NEXT, AFR_FRAME_OPTIONAL, 0, 0, 0, 0, 0, 5 };
 	struct afr_frame out;
 	unsigned int need, type;
 
-	for (type = 14; type < 257; type++) {
+	for (type = AFR_FRAME_NEXT; type < 257; type++) {
 		bytes[0] = type;
 		bytes[1] = AFR_FRAME_OPTIONAL;
 		EXPECT_EQ(parse(bytes, 8, &out, &need), 8);
@@ -303,6 +307,6 @@ TEST(frame_name__table)
 	EXPECT(!strcmp(afr_frame_name(AFR_FRAME_DATA), "DATA"));
 	EXPECT(!strcmp(afr_frame_name(AFR_FRAME_ERROR), "ERROR"));
 	EXPECT(!strcmp(afr_frame_name(0), "unknown"));
-	EXPECT(!strcmp(afr_frame_name(14), "unknown"));
+	EXPECT(!strcmp(afr_frame_name(AFR_FRAME_NEXT), "unknown"));
 	EXPECT(!strcmp(afr_frame_name(255), "unknown"));
 }

@@ -9,49 +9,6 @@
 
 #define OFFSET_MAX	(1ull << 62)	/* the sum of two offsets never overflows */
 
-/* Layouts of bodies. */
-enum body_kind {
-	BODY_OFFSET,
-	BODY_DATA,
-	BODY_ATTACH,
-	BODY_MOVE,
-	BODY_RESUME,
-	BODY_ERROR,
-	BODY_SERVICE,
-};
-
-struct frame_type_info {
-	const char	*name;
-	u8		body;	/* bytes of the fixed body */
-	u8		kind;	/* enum body_kind */
-};
-
-#define FACT(type, wire, body_kind) \
-	[AFR_FRAME_##type] = { #type, sizeof(struct afr_wire_##wire), BODY_##body_kind }
-
-static const struct frame_type_info frame_types[] = {
-	FACT(DATA, data, DATA),
-	FACT(CREDIT, offset, OFFSET),
-	FACT(ATTACH, attach, ATTACH),
-	FACT(ATTACHED, attach, ATTACH),
-	FACT(BLOCKED, offset, OFFSET),
-	FACT(MOVE, move, MOVE),
-	FACT(RESUME, resume, RESUME),
-	FACT(FIN, offset, OFFSET),
-	FACT(FINACK, offset, OFFSET),
-	FACT(URGENT, offset, OFFSET),
-	FACT(ERROR, error, ERROR),
-	FACT(URGENTACK, offset, OFFSET),
-	FACT(SERVICE, service, SERVICE),
-};
-
-static const struct frame_type_info *type_info(u8 type)
-{
-	if (type >= sizeof(frame_types) / sizeof(frame_types[0]))
-		return NULL;
-	return frame_types[type].name ? &frame_types[type] : NULL;
-}
-
 static bool get_offset(const u8 *body, struct afr_frame *out)
 {
 	struct afr_wire_offset wire;
@@ -136,88 +93,6 @@ static bool get_service(const u8 *body, struct afr_frame *out)
 	return out->port && !wire.reserved;
 }
 
-static bool get_body(const u8 *body, u8 kind, struct afr_frame *out)
-{
-	switch (kind) {
-	case BODY_OFFSET:
-	case BODY_DATA:
-		return get_offset(body, out);
-	case BODY_ATTACH:
-		return get_attach(body, out);
-	case BODY_MOVE:
-		return get_move(body, out);
-	case BODY_RESUME:
-		return get_resume(body, out);
-	case BODY_ERROR:
-		return get_error(body, out);
-	case BODY_SERVICE:
-		return get_service(body, out);
-	}
-	return false;
-}
-
-/* DATA has at least one byte of the stream behind its fixed body; other frames have none. */
-static bool length_ok(const struct frame_type_info *fact, u32 length)
-{
-	if (fact->kind == BODY_DATA)
-		return length > fact->body;
-	return length == fact->body;
-}
-
-/**
- * afr_frame_parse() - parse header and fixed body of one frame
- * @buf: bytes of the TCP stream from the beginning of the frame on
- * @len: bytes in @buf
- * @out: filled if the result is positive, undefined otherwise
- * @need: set if the result is 0: number of bytes, more than @len, that @buf must have for the next
- *	call
- *
- * Refused are: a length that does not fit the type, or is above AFR_FRAME_BODY_MAX; a reserved
- * field that is not 0; an unknown flag; an unknown type without AFR_FRAME_OPTIONAL; DATA without
- * bytes; and fields that can never be valid, such as offsets above 2^62, epoch 0, a ring size that
- * is no power of two or out of bounds, a span that is neither ring nor 2 * ring, or a channel id
- * above AFR_CHANNEL_MAX. An ATTACHED with a reason describes no ring: its ring size, span and
- * channel id are not checked.
- *
- * Context: any.
- * Return: size of header and fixed body, behind which @out->length more bytes follow: those of
- * DATA, or the body of an unknown optional frame; 0 if more bytes are needed; -EPROTO if the frame
- * is refused.
- */
-int afr_frame_parse(const u8 *buf, unsigned int len, struct afr_frame *out,
-		    unsigned int *need)
-{
-	const struct frame_type_info *fact;
-	struct afr_wire_frame head;
-
-	if (len < sizeof(head)) {
-		*need = sizeof(head);
-		return 0;
-	}
-	memcpy(&head, buf, sizeof(head));
-	memset(out, 0, sizeof(*out));
-	out->type = head.type;
-	out->flags = head.flags;
-	out->length = be32_to_cpu(head.length);
-	if (head.reserved || (head.flags & ~AFR_FRAME_OPTIONAL) ||
-	    out->length > AFR_FRAME_BODY_MAX)
-		return -EPROTO;
-
-	fact = type_info(head.type);
-	if (!fact)
-		return head.flags & AFR_FRAME_OPTIONAL ? (int)sizeof(head) : -EPROTO;
-	if (!length_ok(fact, out->length))
-		return -EPROTO;
-	if (len < sizeof(head) + fact->body) {
-		*need = sizeof(head) + fact->body;
-		return 0;
-	}
-	if (!get_body(buf + sizeof(head), fact->kind, out))
-		return -EPROTO;
-	out->length -= fact->body;
-	return sizeof(head) + fact->body;
-}
-
 static void put_offset(u8 *body, const struct afr_frame *f)
 {
 	struct afr_wire_offset wire = { .offset = cpu_to_be64(f->offset) };
@@ -279,29 +154,84 @@ static void put_service(u8 *body, const struct afr_frame *f)
 	memcpy(body, &wire, sizeof(wire));
 }
 
-static void put_body(u8 *body, u8 kind, const struct afr_frame *f)
+static const struct frame_type_info {
+	const char	*name;
+	u8		body;	/* bytes of the fixed body */
+	/* Reads the fixed body. Returns false if a field can never be valid. */
+	bool		(*get)(const u8 *body, struct afr_frame *out);
+	void		(*put)(u8 *body, const struct afr_frame *f);
+} frame_types[AFR_FRAME_NEXT] = {
+#define AFR_FRAME(number, name, layout, meaning) \
+	[number] = { #name, sizeof(struct afr_wire_##layout), get_##layout, put_##layout },
+	AFR_FRAMES
+#undef AFR_FRAME
+};
+
+static const struct frame_type_info *type_info(u8 type)
 {
-	switch (kind) {
-	case BODY_OFFSET:
-	case BODY_DATA:
-		put_offset(body, f);
-		break;
-	case BODY_ATTACH:
-		put_attach(body, f);
-		break;
-	case BODY_MOVE:
-		put_move(body, f);
-		break;
-	case BODY_RESUME:
-		put_resume(body, f);
-		break;
-	case BODY_ERROR:
-		put_error(body, f);
-		break;
-	case BODY_SERVICE:
-		put_service(body, f);
-		break;
+	return type < AFR_FRAME_NEXT && frame_types[type].name ? &frame_types[type] : NULL;
+}
+
+/* DATA has at least one byte of the stream behind its fixed body; other frames have none. */
+static bool length_ok(u8 type, u32 length)
+{
+	u8 body = frame_types[type].body;
+
+	return type == AFR_FRAME_DATA ? length > body : length == body;
+}
+
+/**
+ * afr_frame_parse() - parse header and fixed body of one frame
+ * @buf: bytes of the TCP stream from the beginning of the frame on
+ * @len: bytes in @buf
+ * @out: filled if the result is positive, undefined otherwise
+ * @need: set if the result is 0: number of bytes, more than @len, that @buf must have for the next
+ *	call
+ *
+ * Refused are: a length that does not fit the type, or is above AFR_FRAME_BODY_MAX; a reserved
+ * field that is not 0; an unknown flag; an unknown type without AFR_FRAME_OPTIONAL; DATA without
+ * bytes; and fields that can never be valid, such as offsets above 2^62, epoch 0, a ring size that
+ * is no power of two or out of bounds, a span that is neither ring nor 2 * ring, or a channel id
+ * above AFR_CHANNEL_MAX. An ATTACHED with a reason describes no ring: its ring size, span and
+ * channel id are not checked.
+ *
+ * Context: any.
+ * Return: size of header and fixed body, behind which @out->length more bytes follow: those of
+ * DATA, or the body of an unknown optional frame; 0 if more bytes are needed; -EPROTO if the frame
+ * is refused.
+ */
+int afr_frame_parse(const u8 *buf, unsigned int len, struct afr_frame *out,
+		    unsigned int *need)
+{
+	const struct frame_type_info *fact;
+	struct afr_wire_frame head;
+
+	if (len < sizeof(head)) {
+		*need = sizeof(head);
+		return 0;
 	}
+	memcpy(&head, buf, sizeof(head));
+	memset(out, 0, sizeof(*out));
+	out->type = head.type;
+	out->flags = head.flags;
+	out->length = be32_to_cpu(head.length);
+	if (head.reserved || (head.flags & ~AFR_FRAME_OPTIONAL) ||
+	    out->length > AFR_FRAME_BODY_MAX)
+		return -EPROTO;
+
+	fact = type_info(head.type);
+	if (!fact)
+		return head.flags & AFR_FRAME_OPTIONAL ? (int)sizeof(head) : -EPROTO;
+	if (!length_ok(head.type, out->length))
+		return -EPROTO;
+	if (len < sizeof(head) + fact->body) {
+		*need = sizeof(head) + fact->body;
+		return 0;
+	}
+	if (!fact->get(buf + sizeof(head), out))
+		return -EPROTO;
+	out->length -= fact->body;
+	return sizeof(head) + fact->body;
 }
 
 /**
@@ -323,12 +253,12 @@ unsigned int afr_frame_write(u8 *to, const struct afr_frame *frame)
 	u32 length = frame->length;
 
 	if (fact)
-		length = fact->body + (fact->kind == BODY_DATA ? length : 0);
+		length = fact->body + (frame->type == AFR_FRAME_DATA ? length : 0);
 	head.length = cpu_to_be32(length);
 	memcpy(to, &head, sizeof(head));
 	if (!fact)
 		return sizeof(head);
-	put_body(to + sizeof(head), fact->kind, frame);
+	fact->put(to + sizeof(head), frame);
 	return sizeof(head) + fact->body;
 }
 

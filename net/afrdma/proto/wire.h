@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Copyright (C) 2026 AF_RDMA maintainers */
 /*
- * The layouts and constants of the wire format, and nothing else. Fields are big-endian. Offsets
- * and cursors are absolute 64-bit byte counts of one direction; an immediate has room for 16 bits
- * of a cursor only (cursor.h). In the comments on fields, the sender is the end that sends the
- * structure. Documentation/networking/afrdma-wire.rst shows these structures, and repeats the
- * comments on fields and constants; selftests/lint/wire_doc.py compares the two.
+ * The layouts and constants of the wire format, except those of frames (frame.h). Fields are
+ * big-endian. Offsets and cursors are absolute 64-bit byte counts of one direction; an immediate
+ * has room for 16 bits of a cursor only (cursor.h). In the comments on fields, the sender is the
+ * end that sends the structure. Documentation/networking/afrdma-wire.rst shows the structures of
+ * both headers, and repeats the comments on fields and constants; selftests/lint/wire_doc.py
+ * compares them.
  */
 #ifndef AFR_PROTO_WIRE_H
 #define AFR_PROTO_WIRE_H
@@ -60,89 +61,6 @@ struct afr_wire_hello {
 	__be16	reserved;
 } __packed;
 static_assert(sizeof(struct afr_wire_hello) == 64, "HELLO size");
-
-/* Types of the frames that follow HELLO. */
-enum afr_frame_type {
-	AFR_FRAME_DATA		= 1,	/* bytes of the stream */
-	AFR_FRAME_CREDIT	= 2,	/* the end that sends it has consumed up to this offset */
-	AFR_FRAME_ATTACH	= 3,	/* client: offers its receive ring on a link */
-	AFR_FRAME_ATTACHED	= 4,	/* server: offers its receive ring, or refuses ATTACH */
-	AFR_FRAME_BLOCKED	= 5,	/* the sender lacks window, or space in its send ring */
-	AFR_FRAME_MOVE		= 6,	/* from this offset on, the direction uses the link */
-	AFR_FRAME_RESUME	= 7,	/* an end has left the link and reports what it received */
-	AFR_FRAME_FIN		= 8,	/* the stream ends here */
-	AFR_FRAME_FINACK	= 9,	/* the whole stream was received */
-	AFR_FRAME_URGENT	= 10,	/* urgent byte at this offset */
-	AFR_FRAME_ERROR		= 11,	/* an end aborts the connection, for this reason */
-	AFR_FRAME_URGENTACK	= 12,	/* acknowledges URGENT at this offset */
-	AFR_FRAME_SERVICE	= 13,	/* server: port of its cm listener (AFR_FRAME_OPTIONAL) */
-};
-
-#define AFR_FRAME_OPTIONAL	0x01	/* flags: skip the frame if its type is unknown */
-#define AFR_FRAME_BODY_MAX	(64 * 1024 + 8)	/* body of any frame */
-
-struct afr_wire_frame {
-	u8	type;		/* enum afr_frame_type */
-	u8	flags;		/* AFR_FRAME_* */
-	__be16	reserved;	/* 0 */
-	__be32	length;		/* of the body that follows */
-} __packed;
-static_assert(sizeof(struct afr_wire_frame) == 8, "frame header size");
-
-/* DATA: the bytes of the stream follow. */
-struct afr_wire_data {
-	__be64	offset;
-} __packed;
-static_assert(sizeof(struct afr_wire_data) == 8, "DATA size");
-
-/* CREDIT, BLOCKED, FIN, FINACK, URGENT, URGENTACK. */
-struct afr_wire_offset {
-	__be64	offset;
-} __packed;
-static_assert(sizeof(struct afr_wire_offset) == 8, "offset size");
-
-/* ATTACH and ATTACHED. In a refusal, only epoch, link and reason have a meaning. */
-#define AFR_ATTACH_ACTIVE	0x1	/* flags: the sender is the end that connected the link */
-
-struct afr_wire_attach {
-	__be32	epoch;		/* counts attaches of this connection, from 1 */
-	__be32	reason;		/* ATTACHED: reason of a refusal, 0 = attached; ATTACH: 0 */
-	__be64	link;		/* link id, chosen by the end that connected the link */
-	__be64	addr;		/* address of the sender's receive ring for RDMA writes */
-	__be32	rkey;		/* key of this ring for RDMA writes */
-	__be32	ring;		/* size of this ring, as in HELLO */
-	__be16	channel;	/* channel id for the immediates of writes to this ring */
-	__be16	flags;		/* AFR_ATTACH_* */
-	__be32	span;		/* bytes writable at addr: ring, or 2 * ring if mirrored */
-	__be64	consumed;	/* consumer cursor; cursors in immediates continue from it */
-} __packed;
-static_assert(sizeof(struct afr_wire_attach) == 48, "ATTACH size");
-
-struct afr_wire_move {
-	__be32	epoch;
-	__be32	reserved;
-	__be64	start;		/* S: first offset that is carried by the link */
-} __packed;
-static_assert(sizeof(struct afr_wire_move) == 16, "MOVE size");
-
-struct afr_wire_resume {
-	__be32	epoch;
-	__be32	reason;		/* why the sender left the link */
-	__be64	received;	/* RCV.NXT: contiguous bytes received, consumed ones included */
-	__be64	consumed;	/* consumer cursor */
-} __packed;
-static_assert(sizeof(struct afr_wire_resume) == 24, "RESUME size");
-
-struct afr_wire_error {
-	__be32	reason;
-} __packed;
-static_assert(sizeof(struct afr_wire_error) == 4, "ERROR size");
-
-struct afr_wire_service {
-	__be16	port;		/* rdma_cm service port of the server's cm listener, never 0 */
-	__be16	reserved;
-} __packed;
-static_assert(sizeof(struct afr_wire_service) == 4, "SERVICE size");
 
 /*
  * The 32-bit immediate of a message on a link. A write to a channel has the channel id in the high
