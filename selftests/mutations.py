@@ -252,7 +252,7 @@ def try_one(number, one, module, byzantine):
     if failure == NO_CAUSE:
         failure = None
     splat, row = failure or ("", "not caught, or the lab failed: see its log")
-    print(f"{'ok' if failure else 'not ok'} {number} {one.name}: {one.here}")
+    print(ktap.result(failure, number, f"{one.name}: {one.here}"))
     failed_by = "; ".join(filter(None, (splat, row)))
     print(f"#   {failed_by}; {time.monotonic() - start:.0f} s", flush=True)
     return bool(failure), (one.name, one.rows, failed_by)
@@ -298,7 +298,7 @@ def main():
     subprocess.run(["make", "-s", "-C", SRC, "tools"], check=True)
     byzantine = build(SRC, "byzantine", "CONFIG_AFRDMA_BYZANTINE=y")
     unmodified = build(SRC, "unmodified")
-    print(f"KTAP version 1\n1..{len(todo)}", flush=True)
+    ktap.begin(len(todo))
     for why in () if args.no_baseline else baseline(todo, unmodified, byzantine):
         print(f"Bail out! without a bug: {why}")
         return 2

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from statistics import median
 
+import ktap
 from bounds import BOUNDS, GUARDS
 from plot import svg_of
 
@@ -128,12 +129,11 @@ def bounds_table(figures):
     return lines if len(lines) > 2 else []
 
 
-def ktap(result):
+def verdicts(result):
     """Yield a KTAP line for each bound."""
     for bound, value in judged(Figures(result), BOUNDS + GUARDS):
-        word = "ok" if bound.met(value, bound.guard) else "not ok"
-        yield f"{word} - bench: {bound.text} # {value} {bound.relation} " \
-              f"{bound.guard or bound.limit}"
+        yield ktap.result(bound.met(value, bound.guard), "-", f"bench: {bound.text}",
+                          f"{value} {bound.relation} {bound.guard or bound.limit}")
 
 
 def done(result):

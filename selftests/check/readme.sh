@@ -9,6 +9,8 @@
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=selftests/ktap.sh
+. selftests/ktap.sh
 begin='<!-- packages: made by selftests/check/readme.sh -->'
 end='<!-- packages end -->'
 
@@ -38,10 +40,11 @@ if [ "${1:-}" = --write ]; then
 fi
 
 failed=0
+name="README: the list of packages is that of packages.txt"
 if diff -u README.md "$tmp/README.md" >"$tmp/diff"; then
-	echo "ok 1 README: the list of packages is that of packages.txt"
+	ktap_result ok 1 "$name"
 else
-	echo "not ok 1 README: the list of packages is that of packages.txt"
+	ktap_result "not ok" 1 "$name"
 	sed 's/^/# /' "$tmp/diff"
 	failed=1
 fi
@@ -67,11 +70,12 @@ selftests/check.sh list >"$tmp/stages"
 			known "$target" || echo "make $target"
 		done
 } >"$tmp/wrong"
+name="README: all paths and make targets exist"
 if [ -s "$tmp/wrong" ]; then
-	echo "not ok 2 README: all paths and make targets exist"
+	ktap_result "not ok" 2 "$name"
 	sed 's/^/# /' "$tmp/wrong"
 	failed=1
 else
-	echo "ok 2 README: all paths and make targets exist"
+	ktap_result ok 2 "$name"
 fi
 exit $failed

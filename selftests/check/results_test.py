@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 SRC = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(SRC / "selftests/lint"))
+sys.path.insert(0, str(SRC / "selftests"))
 import ktap  # pylint: disable=wrong-import-position
 
 # Name, file, what is replaced there, replacement, stage, whether its result holds afterwards

@@ -6,6 +6,8 @@
 # "not ok" line, its exit status counts. It runs in a process of its own, in the source tree,
 # without a terminal.
 : "${src:?}" "${lab:?}" "${check:?}" "${logs:?}"	# from check.sh
+# shellcheck source=../ktap.sh
+. "$src/selftests/ktap.sh"
 
 # Name, maximum duration in seconds on an idle machine (see watch() in check.sh), description; "+"
 # and the guest kernel that it needs. Kernels are built in the background once "deps" has passed.
@@ -63,9 +65,9 @@ stage_unit() {
 	unit_tests
 	# Fuzzers print no KTAP; they pass if they find nothing.
 	if make -C selftests/unit fuzz; then
-		echo "ok - fuzzers"
+		ktap_result ok - fuzzers
 	else
-		echo "not ok - fuzzers"
+		ktap_result "not ok" - fuzzers
 	fi
 	return "$failures"
 }
@@ -77,13 +79,13 @@ verdict() {
 	shift
 	out=$(mktemp "$logs/tmp.XXXXXX")
 	if ! "$@" >"$out" 2>&1; then
-		echo "not ok - $name"
+		ktap_result "not ok" - "$name"
 		grep -E 'error|ERROR|\*\*\*' "$out" | head -n 8 | sed "s|$src/||g;s/^/# /"
 	elif grep -qE 'warning:|WARNING' "$out"; then
-		echo "not ok - $name"
+		ktap_result "not ok" - "$name"
 		grep -E 'warning:|WARNING' "$out" | head -n 12 | sed "s|$src/||g;s/^/# /"
 	else
-		echo "ok - $name"
+		ktap_result ok - "$name"
 	fi
 	rm -f "$out"
 }
@@ -154,7 +156,7 @@ in_guests() {
 		"${cpus[@]}" "${more[@]}" -- "$@" || rc=$?
 	# Status 4: the script has skipped its tests and printed why.
 	[ $rc -eq 0 ] || [ $rc -eq 4 ] || failures=1
-	[ $rc -ne 2 ] || echo "not ok - the lab failed to run $1"
+	[ $rc -ne 2 ] || ktap_result "not ok" - "the lab failed to run $1"
 	return "$failures"
 }
 
@@ -259,9 +261,9 @@ stage_kernels() {
 	local kernel
 	for kernel in ${kernels:-$("$lab/kernels.sh" list)}; do
 		if "$lab/kernels.sh" make "$kernel"; then
-			echo "ok - kernel of $kernel"
+			ktap_result ok - "kernel of $kernel"
 		else
-			echo "not ok - kernel of $kernel"
+			ktap_result "not ok" - "kernel of $kernel"
 		fi
 	done
 }

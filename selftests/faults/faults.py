@@ -18,6 +18,7 @@ import time
 import traceback
 
 import hosts
+import ktap
 import rows
 import special
 import stream
@@ -175,7 +176,7 @@ def write(line):
         file.write(json.dumps(line) + "\n")
 
 
-def ktap(line):
+def report(line):
     print(line, flush=True)
     with open(OUT / "ktap", "a", encoding="utf-8") as file:
         file.write(line + "\n")
@@ -218,10 +219,8 @@ def one(both, row, role, seed):
         outcome = "FAIL"
     write({**line, "outcome": outcome, "stall": ctx.stall, "bytes": ctx.bytes,
            "note": ctx.note, "seconds": round(time.monotonic() - start, 1)})
-    if outcome == "pass":
-        ktap(f"ok - {what}")
-    else:
-        ktap(f"not ok - {what} # seed {seed}: {ctx.note}")
+    good = outcome == "pass"
+    report(ktap.result(good, "-", what, "" if good else f"seed {seed}: {ctx.note}"))
     return usable
 
 

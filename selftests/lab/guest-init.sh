@@ -43,7 +43,7 @@ power_off() {
 
 give_up() {
 	echo "lab: $*"
-	echo "not ok - guest set-up # $*" >>"$AFR_OUT/ktap"
+	ktap_result "not ok" - "guest set-up" "$*" >>"$AFR_OUT/ktap"
 	dmesg >"$AFR_OUT/dmesg"
 	power_off 99
 }

@@ -22,14 +22,16 @@
 
 say() { echo "# $AFR_ROLE: $*"; }
 
+# shellcheck source=../ktap.sh
+. "$AFR_SRC/selftests/ktap.sh"
 afr_ktap() {
-	echo "$*"
-	echo "$*" >>"$AFR_OUT/ktap"
+	ktap_result "$@"
+	ktap_result "$@" >>"$AFR_OUT/ktap"
 }
 
-ok() { afr_ktap "ok - $1"; }
-not_ok() { afr_ktap "not ok - $1 # ${2:-}"; }
-skip() { afr_ktap "ok - $1 # SKIP $2"; }
+ok() { afr_ktap ok - "$1"; }
+not_ok() { afr_ktap "not ok" - "$1" "${2:-}"; }
+skip() { afr_ktap ok - "$1" "SKIP $2"; }
 
 check() {
 	local name=$1

@@ -13,9 +13,12 @@
 ledger_dir=/run/afr
 ledger_patience=20	# seconds for deferred work to finish
 
-ledger_ok() { echo "ok - ledger: $1" | tee -a "$AFR_OUT/ktap"; }
-ledger_not_ok() { echo "not ok - ledger: $1 # $2" | tee -a "$AFR_OUT/ktap"; }
-ledger_skip() { echo "ok - ledger: $1 # SKIP $2" | tee -a "$AFR_OUT/ktap"; }
+# shellcheck source=../ktap.sh
+. "$AFR_SRC/selftests/ktap.sh"
+ledger_ktap() { ktap_result "$@" | tee -a "$AFR_OUT/ktap"; }
+ledger_ok() { ledger_ktap ok - "ledger: $1"; }
+ledger_not_ok() { ledger_ktap "not ok" - "ledger: $1" "$2"; }
+ledger_skip() { ledger_ktap ok - "ledger: $1" "SKIP $2"; }
 
 # Print one line per device and type of RDMA object, such as "rdma:rxe0.qp 1".
 rdma_counts() {

@@ -8,6 +8,8 @@ set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=$(cd "$here/../.." && pwd)
+# shellcheck source=../ktap.sh
+. "$here/../ktap.sh"
 guest=${1:?usage: selfcheck.sh GUEST [CASE...]}
 shift
 log=$(mktemp)
@@ -55,10 +57,10 @@ while IFS='|' read -r name want text; do
 	"$here/run" "${options[@]}" -- "$here/selfcheck/case.sh" "$name" >"$log" 2>&1 </dev/null ||
 		rc=$?
 	if [ $rc -eq "$want" ] && grep -qF -- "$text" "$log"; then
-		echo "ok - $guest $name"
+		ktap_result ok - "$guest $name"
 		passed=$((passed + 1))
 	else
-		echo "not ok - $guest $name # exit code $rc (not $want), or without '$text'"
+		ktap_result "not ok" - "$guest $name" "exit code $rc (not $want), or without '$text'"
 		sed 's/^/    /' "$log"
 		failed=$((failed + 1))
 	fi

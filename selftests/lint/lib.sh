@@ -18,23 +18,25 @@ lint_failed=0
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-echo "KTAP version 1"
+# shellcheck source=../ktap.sh
+. "$src/selftests/ktap.sh"
+ktap_version
 
 ok() {
 	lint_count=$((lint_count + 1))
-	echo "ok $lint_count $1"
+	ktap_result ok $lint_count "$1"
 }
 
 not_ok() {
 	lint_count=$((lint_count + 1))
 	lint_failed=$((lint_failed + 1))
-	echo "not ok $lint_count $1"
+	ktap_result "not ok" $lint_count "$1"
 	[ $# -lt 2 ] || sed 's/^/# /' "$2"
 }
 
 skip() {
 	lint_count=$((lint_count + 1))
-	echo "ok $lint_count $1 # SKIP $2"
+	ktap_result ok $lint_count "$1" "SKIP $2"
 }
 
 judge() {
@@ -49,7 +51,7 @@ run() {
 }
 
 finish() {
-	echo "1..$lint_count"
+	ktap_plan $lint_count
 	[ $lint_failed -eq 0 ]
 }
 

@@ -14,8 +14,10 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 [ $# -gt 0 ] || set -- layers planted circles style shell ynl symbols sparse \
 	docs wire_doc gen_reference gen_support doc_names internals mutations
 
-echo "KTAP version 1"
-echo "1..$#"
+# shellcheck source=../ktap.sh
+. "$here/../ktap.sh"
+ktap_version
+ktap_plan $#
 count=0
 failed=0
 for name; do
@@ -24,9 +26,9 @@ for name; do
 	[ -e "$script" ] || script=$here/$name.py
 	"$script" 2>&1 | sed 's/^/    /'
 	if [ "${PIPESTATUS[0]}" -eq 0 ]; then
-		echo "ok $count $name"
+		ktap_result ok $count "$name"
 	else
-		echo "not ok $count $name"
+		ktap_result "not ok" $count "$name"
 		failed=1
 	fi
 done

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "../ktap.h"
 #include "main.h"
 #include "test.h"
 
@@ -257,16 +258,15 @@ static void report(bool good, bool skip_row, double seconds)
 	const char *name = run.row->name, *variant = variant_names[run.variant];
 
 	number++;
-	if (skip_row) {
-		skipped++;
-		printf("ok %d %s.%s # SKIP %s\n", number, name, variant, progress->text);
-	} else if (good) {
-		printf("ok %d %s.%s\n", number, name, variant);
-	} else {
-		failed++;
-		printf("not ok %d %s.%s\n# %s.%s: %s\n", number, name, variant, name, variant,
-		       progress->text);
-	}
+	skipped += skip_row;
+	failed += !skip_row && !good;
+	if (skip_row)
+		ktap_result(true, number, "%s.%s # SKIP %s", name, variant, progress->text);
+	else if (good)
+		ktap_result(true, number, "%s.%s", name, variant);
+	else
+		ktap_result(false, number, "%s.%s\n# %s.%s: %s", name, variant, name, variant,
+			    progress->text);
 	printf("# %s.%s took %.2f s\n", name, variant, seconds);
 	fflush(stdout);
 }
@@ -383,7 +383,8 @@ static int summary(void)
 
 static void plan(int count)
 {
-	printf("KTAP version 1\n1..%d\n# seed %llu\n", count, (unsigned long long)run.seed);
+	ktap_begin(count);
+	printf("# seed %llu\n", (unsigned long long)run.seed);
 	fflush(stdout);
 }
 

@@ -22,6 +22,7 @@ import sys
 import threading
 import time
 
+import ktap
 import rogue_rows as rows
 import rogue_stream as rs
 
@@ -195,7 +196,7 @@ def received():
     return int(pathlib.Path(port, "rcvd_pkts").read_text())
 
 
-class Ktap:
+class Verdicts:
     def __init__(self):
         self.file = open(os.path.join(os.environ.get("AFR_OUT", "/tmp"), "ktap"), "a",
                          encoding="ascii")
@@ -207,7 +208,7 @@ class Ktap:
 
     def verdict(self, name, why, note):
         self.failed += bool(why)
-        self.line(f"not ok - {name} # {why}; {note}" if why else f"ok - {name}")
+        self.line(ktap.result(not why, "-", name, why and f"{why}; {note}"))
         if not why:
             print(f"# {note}", flush=True)
 
@@ -465,7 +466,7 @@ def sliced(args):
 
 
 def run_unmodified(args):
-    ktap = Ktap()
+    verdicts = Verdicts()
     with socket.create_server(("", CONTROL)) as server:
         server.settimeout(120)
         sock, _ = server.accept()
@@ -475,18 +476,18 @@ def run_unmodified(args):
     print(f"# seed {args.seed}", flush=True)
     packets = received()
     known = {row.injection.split()[0] for row in rows.ROWS}
-    ktap.verdict("every injection has a row",
+    verdicts.verdict("every injection has a row",
                  " ".join(sorted(set(control.ask("names")) ^ known)), "")
     for role, row in sliced(args) * args.repeat:
         start = time.monotonic()
         why, note = end.run(role, row)
-        ktap.verdict(f"{row.name}.{role}", why, f"{note}; {time.monotonic() - start:.1f} s")
-    ktap.verdict(f"injections: {end.injections}",
+        verdicts.verdict(f"{row.name}.{role}", why, f"{note}; {time.monotonic() - start:.1f} s")
+    verdicts.verdict(f"injections: {end.injections}",
                  end.injections < args.injections and f"not {args.injections}",
                  f"{received() - packets} packets were received")
     end.close()
     control.write({"do": "bye"})
-    return 1 if ktap.failed else 0
+    return 1 if verdicts.failed else 0
 
 
 def run_byzantine():

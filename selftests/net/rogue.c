@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "../ktap.h"
 #include "rogue.h"
 
 #define SYSCTL		"/proc/sys/net/afrdma/"
@@ -181,7 +182,7 @@ static void run_row(const struct rogue_row *row, bool as_client)
 	why = run_timed(row, as_client);
 	number++;
 	failed += !!why;
-	printf("%sok %d %s\n", why ? "not " : "", number, name);
+	ktap_result(!why, number, "%s", name);
 	if (why)
 		printf("# %s: %s\n", name, why);
 	printf("# %s took %.2f s for %u cases\n", name, now() - start, cases_run);
@@ -265,8 +266,8 @@ int main(int argc, char **argv)
 	rnd_start(rogue.seed);
 	signal(SIGPIPE, SIG_IGN);
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	printf("KTAP version 1\n1..%d\n# seed %llu\n", for_each(NULL),
-	       (unsigned long long)rogue.seed);
+	ktap_begin(for_each(NULL));
+	printf("# seed %llu\n", (unsigned long long)rogue.seed);
 	tun_open(&rogue.tun, v6);
 	bystander_open(host);
 	for_each(run_row);

@@ -10,6 +10,8 @@
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=../ktap.sh
+. "$here/../ktap.sh"
 build=$(cd "${1:-$here/../../build/net}" && pwd) || exit 2
 
 if [ -z "${AFR_SELFCHECK_INSIDE:-}" ]; then
@@ -22,10 +24,10 @@ number=0 rc=0
 verdict() {
 	number=$((number + 1))
 	if grep -q "$2" "$build/selfcheck.out"; then
-		echo "ok $number $1"
+		ktap_result ok $number "$1"
 	else
 		rc=1
-		echo "not ok $number $1"
+		ktap_result "not ok" $number "$1"
 		grep '^#' "$build/selfcheck.out" | grep -v took
 	fi
 }
@@ -41,8 +43,8 @@ fault() {
 	verdict "fault $1" "$3"
 }
 
-echo "KTAP version 1"
-echo "1..8"
+ktap_version
+ktap_plan 8
 fault none stream_to_server '^ok 1 stream_to_server'
 fault lose stream_to_server 'of this stream (+8)'
 fault repeat stream_to_server 'of this stream (-64)'

@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 
+import ktap
+
 HERE = pathlib.Path(__file__).resolve().parent
 SRC = HERE.parent.parent
 SMCTL = SRC / "build/tools/smctl"
@@ -289,19 +291,21 @@ def main(cases, build):
     if made.returncode:
         sys.exit(f"Bail out! the tools do not build:\n{made.stderr}")
     bad = 0
-    print(f"TAP version 13\n1..{len(cases)}")
+    ktap.begin(len(cases))
     with tempfile.TemporaryDirectory() as folder:
         built = build(pathlib.Path(folder))
         for number, case in enumerate(cases, 1):
-            verdict = f"ok {number} {case.__doc__}"
+            note, wrong = "", None
             try:
                 case(built)
             except Skip as why:
-                verdict += f" # SKIP {why}"
+                note = f"SKIP {why}"
             except Exception as error:  # pylint: disable=broad-exception-caught
                 bad += 1
-                verdict = f"not {verdict}\n# {type(error).__name__}: {error}".replace("\\n", "\n# ")
-            print(verdict, flush=True)
+                wrong = f"# {type(error).__name__}: {error}".replace("\\n", "\n# ")
+            print(ktap.result(not wrong, number, case.__doc__, note), flush=True)
+            if wrong:
+                print(wrong, flush=True)
     return 1 if bad else 0
 
 

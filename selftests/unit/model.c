@@ -14,6 +14,7 @@
  */
 #include <time.h>
 
+#include "../ktap.h"
 #include "model.h"
 
 #define STEPS_MAX	400000u
@@ -280,12 +281,12 @@ static int test_honest(int number, u64 first, u64 count)
 	mutation = MUT_NONE;
 	bad = search(first, count);
 	if (bad != U64_MAX) {
-		printf("not ok %d model__honest\n# seed %llu: %s\n", number, L(bad), why);
+		ktap_result(false, number, "model__honest\n# seed %llu: %s", L(bad), why);
 		printf("# replay: model --seed %llu --verbose\n", L(bad));
 		return 1;
 	}
-	printf("ok %d model__honest\n# %llu schedules, %llu steps, %.1f s\n", number,
-	       L(count), L(steps_done), seconds() - start);
+	ktap_result(true, number, "model__honest\n# %llu schedules, %llu steps, %.1f s",
+		    L(count), L(steps_done), seconds() - start);
 	return 0;
 }
 
@@ -297,7 +298,7 @@ static int test_reached(int number)
 
 	for (i = 0; i < REACH_COUNT; i++)
 		missing += !reached[i];
-	printf("%s %d model__reaches\n", missing ? "not ok" : "ok", number);
+	ktap_result(!missing, number, "model__reaches");
 	for (i = 0; i < REACH_COUNT; i++)
 		printf("# %10llu  %s\n", L(reached[i]), reach_text[i]);
 	return missing ? 1 : 0;
@@ -311,12 +312,12 @@ static int test_mutation(int number, enum mutation which, u64 first, u64 count)
 	mutation = which;
 	bad = search(first, count);
 	if (bad == U64_MAX) {
-		printf("not ok %d model__catches_%s\n# %s: not caught in %llu schedules\n", number,
-		       mutations[which].name, mutations[which].text, L(count));
+		ktap_result(false, number, "model__catches_%s\n# %s: not caught in %llu schedules",
+			    mutations[which].name, mutations[which].text, L(count));
 		return 1;
 	}
-	printf("ok %d model__catches_%s\n# %s: seed %llu: %s\n", number, mutations[which].name,
-	       mutations[which].text, L(bad), why);
+	ktap_result(true, number, "model__catches_%s\n# %s: seed %llu: %s", mutations[which].name,
+		    mutations[which].text, L(bad), why);
 	return 0;
 }
 
@@ -324,7 +325,7 @@ static int test_all(u64 first, u64 count, u64 mutation_count)
 {
 	int bad, i;
 
-	printf("TAP version 14\n1..%d\n", MUT_COUNT + 1);
+	ktap_begin(MUT_COUNT + 1);
 	bad = test_honest(1, first, count);
 	bad += test_reached(2);
 	for (i = 1; i < MUT_COUNT; i++)

@@ -3,13 +3,14 @@
 /*
  * TEST(function__case) { EXPECT(...); } defines a test case. Each test_NAME.c is a test program,
  * for NAME.c or NAME.h of the proto layer. This header contains its main(), which runs the cases
- * in order and writes TAP.
+ * in order and writes KTAP.
  */
 #ifndef TAP_H
 #define TAP_H
 
-#include <stdio.h>
 #include <stdlib.h>
+
+#include "../ktap.h"
 
 #define TAP_CASES 128
 
@@ -47,12 +48,12 @@ int main(void)
 {
 	int failed = 0, i;
 
-	printf("TAP version 14\n1..%d\n", tap_count);
+	ktap_begin(tap_count);
 	for (i = 0; i < tap_count; i++) {
 		tap_failed = 0;
 		tap_cases[i].run();
 		failed += tap_failed;
-		printf("%sok %d %s\n", tap_failed ? "not " : "", i + 1, tap_cases[i].name);
+		ktap_result(!tap_failed, i + 1, "%s", tap_cases[i].name);
 	}
 	return failed ? 1 : 0;
 }
