@@ -5,11 +5,14 @@
 - call lists: each function is in the file that the list names, and is called by the function above
   it, unless a line in brackets explains how it is reached
 - rule labels (PM3, B10, I7 ...): every label that a comment or a document uses is defined there
-- upcalls: each struct with function pointers, each function pointer that is set at run time, and
-  the function of each work item and timer that net/afrdma initialises at run time is named in the
-  section "Upcalls"
+- upcalls: the section "Upcalls" names each struct with function pointers, each pointer, array of
+  pointers and argument that points to a function, each function that is stored in a member, and
+  the function of each work item and timer. The row of a struct of the module names all its function
+  pointers; the names in the first column are in the code
 - names: functions that are not static or are in a header begin with afr_ and the name of their
   file, or of the header that declares them
+
+With an argument, a copy of net/afrdma is checked instead: planted.py plants faults in it.
 """
 
 import pathlib
@@ -20,9 +23,9 @@ import csource
 import ktap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-SOURCES = ROOT / "net/afrdma"
+SOURCES = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "net/afrdma"
 DOCUMENT = ROOT / "Documentation/networking/afrdma-internals.rst"
-COMMENTED = ("net/afrdma/**/*.[ch]", "include/**/*.h", "selftests/**/*.c", "selftests/**/*.py",
+COMMENTED = ("include/**/*.h", "selftests/**/*.c", "selftests/**/*.py",
              "selftests/**/*.sh", "tools/**/*.[ch]", "Documentation/**/*.rst", "README.md")
 # Functions that convert between objects need not be named after their file.
 SHORT_NAMES = {"afr_net", "afr_sk", "afr_tcp"}
@@ -121,32 +124,61 @@ def labels_in(text):
 def check_labels(text):
     defined = set(re.findall(r"^((?:PA|PM|PC|PE|[BTROE])\d+) ", section(text, "Rules", "="), re.M))
     defined |= set(re.findall(r"^   \* - (I\d+)$", text, re.M))
-    for pattern in COMMENTED:
-        for path in sorted(ROOT.glob(pattern)):
+    paths = [path for pattern in COMMENTED for path in sorted(ROOT.glob(pattern))]
+    for path in sorted(SOURCES.rglob("*.[ch]")) + paths:
+        if not path.name.endswith(".mod.c"):
             for label in sorted(set(labels_in(path.read_text())) - defined):
-                yield f"{path.relative_to(ROOT)}: {label} is not defined in {DOCUMENT.name}"
+                yield f"{path}: {label} is not defined in {DOCUMENT.name}"
+
+
+def pointer_structs(code):
+    """Return {struct: (file, names of its members that point to functions)}."""
+    found = {}
+    for file, text in code.texts.items():
+        for struct in re.finditer(r"struct (\w+) \{\n(.*?)\n\}", csource.quiet(text), re.S):
+            members = re.findall(r"\(\*(\w+)\)\(", struct[2])
+            if members:
+                found[struct[1]] = file, members
+    return found
 
 
 def routes(code):
-    """Yield (file, name) of each struct with function pointers, function pointer, and function of a
-    work item or timer: ways by which code is called other than by name."""
+    """Yield (file, name) of each way by which code is called other than by name, but structs."""
+    functions = {name for _, name in code.functions}
     for file, text in code.texts.items():
         quiet = csource.quiet(text)
-        for struct in re.finditer(r"struct (\w+) \{\n(.*?)\n\}", quiet, re.S):
-            if re.search(r"\(\*\w+\)\(", struct[2]):
-                yield file, struct[1]
-        for one in re.findall(r"^static \w+ \(\*(\w+)\)\(", quiet, re.M):
+        for one in re.findall(r"^static \w+ \(\*(?:const )?(\w+)(?:\[\w*\])?\)\(", quiet, re.M):
             yield file, one
         for kind in ("INIT_WORK", "timer_setup", "INIT_DELAYED_WORK"):
             for one in re.findall(rf"\b{kind}\([^,]+, (\w+)", quiet):
+                yield file, one
+        for one in re.findall(r"^[a-z][\w \t*]*?\b(\w+)\([^;{}]*?\(\*\w+\)\([^;{}]*\)\n\{", quiet,
+                              re.M):
+            yield file, one
+        for one in re.findall(r"(?:->|\.)\w+ = (\w+);", quiet):
+            variable = re.search(rf"\b(?:bool|int|long|size_t|u8|u16|u32|u64) \*?{one}\b", quiet)
+            if one in functions and not variable:
                 yield file, one
 
 
 def check_routes(code, text):
     upcalls = section(text, "Upcalls", "-")
-    for file, name in routes(code):
+    structs = pointer_structs(code)
+    for file, name in [*routes(code), *((file, name) for name, (file, _) in structs.items())]:
         if not re.search(rf"\b{name}\b", upcalls):
             yield f"{file}: {name} is not in the section Upcalls of {DOCUMENT.name}"
+    everything = "\n".join(code.texts.values())
+    for row in re.findall(r"^   \* - (.*?)(?=^   \* - |^\S|\Z)", upcalls, re.M | re.S):
+        first = re.split(r"^     - ", row, flags=re.M)[0]
+        for name in re.findall(r"^``struct (\w+)``", first):
+            if name not in structs and f"struct {name} {{" in everything:
+                yield f"{DOCUMENT.name}: Upcalls: struct {name} has no function pointers"
+            for member in structs.get(name, ("", ()))[1]:
+                if not re.search(rf"\b{member}\b", row):
+                    yield f"{DOCUMENT.name}: Upcalls: {member} of struct {name} is missing"
+        for word in re.findall(r"\w+", " ".join(re.findall(r"``([^`]*)``", first))):
+            if not re.search(rf"\b{word}\b", everything):
+                yield f"{DOCUMENT.name}: Upcalls: {word} is not in the code"
 
 
 def check_names(code):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Test of layers.py and circles.py: they must detect violations that are added to the code.
+"""Test of layers.py, circles.py and internals.py: they must detect faults in the code.
 
     planted.py
 
-Each of the faults below is added to a copy of a folder; the check must then fail and report that
+Each of the faults below is planted in a copy of a folder; the check must then fail and report that
 fault. Without a fault the check must pass. Prints KTAP.
 """
 
@@ -18,10 +18,11 @@ import ktap
 
 LINT = pathlib.Path(__file__).resolve().parent
 SRC = LINT.parent.parent
+LABEL = "PM" "99"       # in two parts: internals.py also searches this file for labels
 FUNCTION = "static void planted(struct afr_conn *conn)\n{{\n\t{}\n}}\n"
 
-# For each fault: description, check, folder, {file: text to append}, and a part of the error that
-# the check must print.
+# For each fault: description, check, folder, {file: text to append, or text and its replacement},
+# and a part of the error that the check must print.
 FAULTS = (
     ("a call of a file that stands below", "layers", "net/afrdma",
      {"link.c": FUNCTION.format("afr_conn_schedule(conn);")}, "uses afr_conn_schedule of conn.c"),
@@ -52,6 +53,28 @@ FAULTS = (
       "nl.c": "void planted_nl(void)\n{\n\tPLANTED();\n}\n"}, "planted_print of print.c"),
     ("two headers that include each other", "circles", "tools/smctl",
      {"print.h": '#include "nl.h"\n', "nl.h": '#include "print.h"\n'}, '"print.h" of print.h'),
+    ("a call list names a function that is gone", "internals", "net/afrdma",
+     {"sock.c": ("lock_client(", "lock_planted(")}, "sock.c has no lock_client()"),
+    ("a call list names a call that is gone", "internals", "net/afrdma",
+     {"sock.c": ("\tlock_client(", "\tplanted_lock(")},
+     "lock_client() is not called by the function above it"),
+    ("a rule label without a definition", "internals", "net/afrdma",
+     {"link.c": f"/* as in {LABEL} */\n"}, f"{LABEL} is not defined"),
+    ("a struct with a function pointer", "internals", "net/afrdma",
+     {"link.h": "struct afr_planted {\n\tvoid (*run)(void);\n};\n"}, "afr_planted is not in"),
+    ("an array of function pointers", "internals", "net/afrdma",
+     {"link.c": "static int (*const planted[])(void) = { };\n"}, "planted is not in"),
+    ("an argument that points to a function", "internals", "net/afrdma",
+     {"link.c": "static void planted(void (*run)(void))\n{\n}\n"}, "planted is not in"),
+    ("a function that is stored in a member", "internals", "net/afrdma",
+     {"link.c": FUNCTION.format("conn->fn = planted;")}, "planted is not in"),
+    ("a member that the document does not name", "internals", "net/afrdma",
+     {"device.h": ("\tvoid (*lost)(", "\tvoid (*planted)(void);\n\tvoid (*lost)(")},
+     "planted of struct afr_device_ops is missing"),
+    ("an upcall that is gone", "internals", "net/afrdma",
+     {"arrival.c": ("arrival_came", "arrival_went")}, "arrival_came is not in the code"),
+    ("a function that is not named after its file", "internals", "net/afrdma",
+     {"link.c": "void afr_planted(void)\n{\n}\n"}, "afr_planted() does not begin with afr_link_"),
 )
 
 
@@ -62,20 +85,23 @@ def run(check, folder):
 
 
 def planted(check, folder, texts):
-    """The exit status and output of the check for a copy of the folder with the texts appended."""
+    """The exit status and output of the check for a copy of the folder with the changes @texts."""
     with tempfile.TemporaryDirectory() as work:
         copy = pathlib.Path(work) / "copy"
         shutil.copytree(SRC / folder, copy, ignore=shutil.ignore_patterns("*.o", "*.cmd", "*.ko"))
         for name, text in texts.items():
-            with open(copy / name, "a", encoding="utf-8") as file:
-                file.write(text)
+            old = (copy / name).read_text() if (copy / name).exists() else ""
+            new = old + text if isinstance(text, str) else old.replace(*text)
+            assert new != old, f"{name} has no {text[0]}"
+            (copy / name).write_text(new)
         return run(check, copy)
 
 
 def main():
     checks = []
     clean = (("nothing", check, folder, {}, "") for check, folder in
-             (("layers", "net/afrdma"), ("circles", "tools/smctl")))
+             (("layers", "net/afrdma"), ("circles", "tools/smctl"),
+              ("internals", "net/afrdma")))
     for what, check, folder, texts, part in (*clean, *FAULTS):
         status, text = planted(check, folder, texts)
         good = part in text and "Traceback" not in text and (status == 1 if part else not status)
