@@ -13,13 +13,20 @@ static inline void ktap_begin(unsigned int count)
 	printf("KTAP version 1\n1..%u\n", count);
 }
 
-/* Prints the result of test @number, whose name @format and its arguments make. */
+/*
+ * Prints the result of test @number, whose name @format and its arguments make. If @number is 0,
+ * "-" is printed instead: the test has no number.
+ */
 __attribute__((format(printf, 3, 4)))
 static inline void ktap_result(bool good, unsigned int number, const char *format, ...)
 {
 	va_list args;
 
-	printf("%sok %u ", good ? "" : "not ", number);
+	printf("%sok ", good ? "" : "not ");
+	if (number)
+		printf("%u ", number);
+	else
+		printf("- ");
 	va_start(args, format);
 	vprintf(format, args);
 	va_end(args);

@@ -8,6 +8,7 @@
 #include <linux/bvec.h>
 #include <linux/mm.h>
 #include <linux/net.h>
+#include <linux/nospec.h>
 #include <linux/uio.h>
 
 #include "attach.h"
@@ -123,7 +124,7 @@ static int (*const handlers[])(struct afr_conn *conn, const struct afr_frame *fr
 	[AFR_FRAME_SERVICE]	= afr_move_rx_service,
 };
 
-static_assert(ARRAY_SIZE(handlers) == AFR_FRAME_NEXT, "a handler for each type");
+static_assert(ARRAY_SIZE(handlers) == AFR_FRAME_NEXT, "a handler for the last type");
 
 /*
  * Handles a frame whose header and fixed body were read. Returns 0, or the AFR_REASON_* for an
@@ -131,9 +132,14 @@ static_assert(ARRAY_SIZE(handlers) == AFR_FRAME_NEXT, "a handler for each type")
  */
 static int on_frame(struct afr_conn *conn, const struct afr_frame *frame)
 {
+	u8 type;
+
 	afr_netns_count(conn->an->net, AFR_STAT_FRAMES_RECEIVED);
-	if (frame->type < ARRAY_SIZE(handlers) && handlers[frame->type])
-		return handlers[frame->type](conn, frame);
+	if (frame->type < AFR_FRAME_NEXT) {
+		type = array_index_nospec(frame->type, AFR_FRAME_NEXT);
+		if (handlers[type])
+			return handlers[type](conn, frame);
+	}
 	/* an unknown optional frame: the parser has refused all other unknown frames */
 	conn->in.skip = frame->length;
 	return 0;

@@ -587,7 +587,7 @@ static enum afr_reason accepted(struct sock *sk, u32 *nonce)
 		return AFR_REASON_SYN_TAKEN;
 	}
 	*nonce = opt.nonce;
-	/* consent_mark stays until afr_tcp_sock_install() replaces it. */
+	/* sk_user_data points to consent_mark until afr_tcp_sock_install() replaces the pointer */
 	return AFR_REASON_NONE;
 }
 

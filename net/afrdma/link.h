@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Copyright (C) 2026 AF_RDMA maintainers */
 /*
- * A link: one end of one RC queue pair, shared by many connections.
+ * A link: one end of an RC connection, that is, one queue pair, shared by many connections.
  *
  * The active end connects a link, the passive end accepts it. For the states see link.c. No lock
  * of a link is held while waiting for the peer.

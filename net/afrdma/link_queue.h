@@ -137,7 +137,8 @@ struct afr_link_keepalive {
 	/* at that start: tail probes tried since the last post that was not a tail probe */
 	unsigned int tail_probes;
 	unsigned long idle_end;		/* jiffies: when to take down a link without channels */
-	unsigned int silent_checks;	/* in use: checks since the peer last showed activity */
+	/* checks since the peer last showed activity, counted while the link has channels */
+	unsigned int silent_checks;
 	u32 last_sq_tail;		/* sq.tail at the last check */
 	u64 last_rx_writes;		/* rx.writes at the last check */
 };

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Copyright (C) 2026 AF_RDMA maintainers */
-/* Sending: from the program to the send ring and its path, BLOCKED, FIN, space, queued bytes. */
+/*
+ * Sending: copies bytes from the program to the send ring and starts their way to TCP or the link;
+ * sends BLOCKED and FIN; reports the space in the ring and the bytes that are queued.
+ */
 #ifndef AFR_SEND_H
 #define AFR_SEND_H
 

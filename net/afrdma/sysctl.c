@@ -119,17 +119,17 @@ static const struct ctl_table afr_settings_table[] = {
 	 */
 	SETTING_INT(link_linger_ms, 0, DAY_MS),
 	/*
-	 * Number of links between one pair of addresses; connections are distributed over them.
-	 * With many connections, it grows to 1 plus one link per 4 * link_depth connections, but
-	 * not above 16.
+	 * Number of links between one pair of addresses while connections are few; connections are
+	 * distributed over them. With many connections, there are up to 1 plus one link per
+	 * 4 * link_depth connections, but not more than 16.
 	 */
 	SETTING_INT(links_per_group, 1, 16),
 	/* Maximum number of connections on one link. Others use another link or stay on TCP. */
 	SETTING_INT(conns_per_link, 1, 65520),
 	/*
-	 * Maximum number of link groups, one for each pair of a local and a peer address. After the
-	 * peer has loaded its module again, there are two for a while. Connections that need
-	 * another one stay on TCP.
+	 * Maximum number of link groups. Each pair of a local and a peer address has one; for a
+	 * while after the peer has loaded its module again, it has two. At the maximum,
+	 * connections that need a new group stay on TCP.
 	 */
 	SETTING_INT(groups_max, 0, 65536),
 	/*

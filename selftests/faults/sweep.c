@@ -30,6 +30,7 @@
 #include <getopt.h>
 #include <netinet/tcp.h>
 
+#include "../ktap.h"
 #include "test.h"
 
 #define NTH_MAX		2000
@@ -461,7 +462,7 @@ static void sweep_call(const char *name)
 			note_error(errors, sizeof(errors), sweep.err);
 		}
 	}
-	printf("ok - %s: %d points, %d made it fail:%s\n", name, nth - 1, failed, errors);
+	ktap_result(true, 0, "%s: %d points, %d made it fail:%s", name, nth - 1, failed, errors);
 	fflush(stdout);
 }
 
@@ -535,8 +536,8 @@ static void sweep_workers(int steps, bool at_end)
 		dead += !workers_life(1 + i, at_end);
 	if (!upgraded)
 		fail("workers: not one connection came onto RDMA");
-	printf("ok - workers%s: %d points, %d connections on RDMA, %d ended by an error\n",
-	       at_end ? " at the end" : "", steps, upgraded, dead);
+	ktap_result(true, 0, "workers%s: %d points, %d connections on RDMA, %d ended by an error",
+		    at_end ? " at the end" : "", steps, upgraded, dead);
 	fflush(stdout);
 }
 
@@ -587,7 +588,7 @@ int main(int argc, char **argv)
 	address.in.sin_port = htons(port);	/* at the same offset as sin6_port */
 	fail_nth_fd = open("/proc/thread-self/fail-nth", O_RDWR);
 	if (fail_nth_fd < 0) {
-		printf("ok - sweep # SKIP this kernel has no fault injection\n");
+		ktap_result(true, 0, "sweep # SKIP this kernel has no fault injection");
 		return 4;
 	}
 	on_signal(SIGALRM, 0);

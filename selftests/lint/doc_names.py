@@ -130,11 +130,14 @@ def check_complete(sources, docs):
             yield f"enum {enum} does not exist"
 
 
-def check_columns(_, docs):
-    for name, text in docs.items():
-        for number, line in enumerate(text.split("\n"), 1):
+def check_columns(*_):
+    """All documents but those with generated tables."""
+    for path in sorted((ROOT / "Documentation/networking").glob("*.rst")):
+        if path.name in ("afrdma-support.rst", "afrdma-wire.rst"):
+            continue
+        for number, line in enumerate(path.read_text().split("\n"), 1):
             if len(line) > COLUMNS:
-                yield f"{name}:{number}: {len(line)} columns"
+                yield f"{path.name}:{number}: {len(line)} columns"
 
 
 CHECKS = [

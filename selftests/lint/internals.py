@@ -25,8 +25,9 @@ import ktap
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SOURCES = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "net/afrdma"
 DOCUMENT = ROOT / "Documentation/networking/afrdma-internals.rst"
-COMMENTED = ("include/**/*.h", "selftests/**/*.c", "selftests/**/*.py",
-             "selftests/**/*.sh", "tools/**/*.[ch]", "Documentation/**/*.rst", "README.md")
+COMMENTED = ("include/**/*.h", "selftests/**/*.[ch]", "selftests/**/*.py", "selftests/**/*.sh",
+             "selftests/**/*.rst", "selftests/mutations/*.mutation", "tools/**/*.[ch]",
+             "Documentation/**/*.rst", "Documentation/man/*", "README.md", "SECURITY.md")
 # Functions that convert between objects need not be named after their file.
 SHORT_NAMES = {"afr_net", "afr_sk", "afr_tcp"}
 UNCHECKED = {"compat.h"}

@@ -23,7 +23,8 @@ import sys
 import ktap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-HEADERS = [ROOT / "net/afrdma/proto/wire.h", ROOT / "net/afrdma/proto/frame.h"]
+MODULE = ROOT / "net/afrdma"
+HEADERS = [MODULE / "proto/wire.h", MODULE / "proto/frame.h"]
 REASONS = ROOT / "net/afrdma/proto/reason.h"
 DOC = ROOT / "Documentation/networking/afrdma-wire.rst"
 
@@ -31,13 +32,15 @@ SIZES = {"u8": 1, "__be16": 2, "__be32": 4, "__be64": 8}
 NAMES = {1: "u8", 2: "be16", 4: "be32", 8: "be64"}
 ROW = 4                 # bytes in a row of a diagram
 
-STRUCT = re.compile(r"^struct (afr_wire_\w+) \{\n(.*?)^\} __packed;\n"
+STRUCT = re.compile(r"^struct (\w+) \{\n(.*?)^\} __packed;\n"
                     r"static_assert\(sizeof\(struct \1\) == (\w+),", re.M | re.S)
 FIELD = re.compile(r"^\t(\w+)\s+(\w+)(?:\[(\w+)\])?;(?:\s*/\* (.*?) \*/)?$", re.M | re.S)
 ENUM = re.compile(r"^enum (\w+) \{\n(.*?)^\};", re.M | re.S)
 ENTRY = re.compile(r"^\t(\w+)\s*= (\w+),(?:\s*/\* (.*?) \*/)?$", re.M | re.S)
-FRAME = re.compile(r'AFR_FRAME\((\d+), (\w+), \w+, "(.*?)"\)')
-DEFINE = re.compile(r"^#define (AFR_\w+)[ \t]+(\(?[\d\"].*?)(?:[ \t]*/\* (.*?) \*/)?$", re.M)
+FRAME = re.compile(r'^\tAFR_FRAME\((\d+), (\w+), (\w+), "(.*?)"\)', re.M)
+DEFINE = re.compile(r"^#define (AFR_\w+)[ \t]+(\S.*?)(?:[ \t]*/\* (.*?) \*/)?$", re.M)
+# Names in the headers that are not part of the wire format.
+INTERNAL = {"AFR_FRAMES", "AFR_FRAME_HEAD_MAX", "afr_frame"}
 BLOCK = re.compile(r"^\.\. wire: (struct|enum|constants) ([\w ]+)\n(.*?)^\.\. wire: end$",
                    re.M | re.S)
 
@@ -56,17 +59,21 @@ class Header:
 
     def __init__(self, text):
         self.constants = {name: (value, words(comment))
-                          for name, value, comment in DEFINE.findall(text)}
+                          for name, value, comment in DEFINE.findall(text)
+                          if name not in INTERNAL}
         self.enums = {name: [(entry, int(value, 0), words(comment))
                              for entry, value, comment in ENTRY.findall(body)]
                       for name, body in ENUM.findall(text)}
+        self.frames = FRAME.findall(text)
         self.enums["afr_frame_type"] = [(f"AFR_FRAME_{name}", int(number), meaning)
-                                        for number, name, meaning in FRAME.findall(text)]
+                                        for number, name, _, meaning in self.frames]
         self.structs = {}
         self.wrong = []
+        if len(self.frames) != len(re.findall(r"^\tAFR_FRAME\(", text, re.M)):
+            self.wrong.append("a row of AFR_FRAMES has an unknown format")
         for name, body, size in STRUCT.findall(text):
             self.structs[name] = self.fields(name, body, self.number(size))
-        declared = set(re.findall(r"^struct (afr_wire_\w+) \{", text, re.M))
+        declared = set(re.findall(r"^struct (\w+) \{", text, re.M)) - INTERNAL
         self.wrong += [f"struct {name}: not packed, or its size is not asserted"
                        for name in sorted(declared - set(self.structs))]
 
@@ -168,6 +175,10 @@ def show_struct(header, name):
 
 
 def show_enum(header, name):
+    if name == "afr_frame_type":
+        return table(["Value", "Name", "Layout", "Meaning"],
+                     [[number, f"AFR_FRAME_{frame}", layout, meaning]
+                      for number, frame, layout, meaning in header.frames])
     rows = [[str(value), entry, text] for entry, value, text in header.enums[name]]
     return table(["Value", "Name", "Meaning"], rows)
 
@@ -220,10 +231,20 @@ def check_complete(header, document):
 
 
 def check_frames(header, document):
-    for entry, _, _ in header.enums["afr_frame_type"]:
-        name = entry.removeprefix("AFR_FRAME_")
+    """A frame has a section, and what contributing.rst demands: see "A frame type" there."""
+    receive, send = ((MODULE / f"frame_{way}.c").read_text() for way in ("rx", "tx"))
+    pending = (DOC.parent / "afrdma-internals.rst").read_text()
+    for _, name, _, _ in header.frames:
         if not re.search(rf"^{name}\n-+$", document, re.M):
             yield f"frame {name} has no section"
+        if f"[AFR_FRAME_{name}]" not in receive:
+            yield f"frame {name} has no row in handlers of frame_rx.c"
+        if name == "DATA":      # is not a pending frame: build_data() builds it
+            continue
+        if f"{{ AFR_FRAME_{name}, " not in send:
+            yield f"frame {name} has no row in kinds of frame_tx.c"
+        if not re.search(rf"^``AFR_FRAME_{name}``", pending, re.M):
+            yield f'frame {name} has no row in the table "Pending frames" of afrdma-internals.rst'
 
 
 def check_names(header, document):
@@ -241,7 +262,7 @@ CHECKS = [
     ("structures of wire.h and frame.h are packed, and their sizes asserted", check_header),
     ("tables and diagrams of the document are up to date", check_same),
     ("everything in wire.h and frame.h is in the document", check_complete),
-    ("every frame has a section", check_frames),
+    ("every frame has a section, a handler, and who builds it", check_frames),
     ("names in the document exist", check_names),
 ]
 

@@ -477,14 +477,14 @@ def run_unmodified(args):
     packets = received()
     known = {row.injection.split()[0] for row in rows.ROWS}
     verdicts.verdict("every injection has a row",
-                 " ".join(sorted(set(control.ask("names")) ^ known)), "")
+                     " ".join(sorted(set(control.ask("names")) ^ known)), "")
     for role, row in sliced(args) * args.repeat:
         start = time.monotonic()
         why, note = end.run(role, row)
         verdicts.verdict(f"{row.name}.{role}", why, f"{note}; {time.monotonic() - start:.1f} s")
     verdicts.verdict(f"injections: {end.injections}",
-                 end.injections < args.injections and f"not {args.injections}",
-                 f"{received() - packets} packets were received")
+                     end.injections < args.injections and f"not {args.injections}",
+                     f"{received() - packets} packets were received")
     end.close()
     control.write({"do": "bye"})
     return 1 if verdicts.failed else 0

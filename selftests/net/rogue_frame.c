@@ -152,11 +152,10 @@ static void unknown_too_long(struct peer *p, unsigned int i)
 /* ---- incomplete and split frames, and a missing FIN ---- */
 
 /*
- * Number of cases of cut() per frame type: the length of ATTACH, the longest frame of
- * model_bytes(). Case n sends the first n bytes of the frame, or all but its last byte if the frame
- * is not longer than n bytes.
+ * Number of cases of cut() per frame type: the longest header and fixed body. Case n sends the first
+ * n bytes of the frame, or all but its last byte if the frame is not longer than n bytes.
  */
-#define CUTS	(sizeof(struct afr_wire_frame) + sizeof(struct afr_wire_attach))
+#define CUTS	AFR_FRAME_HEAD_MAX
 
 static void cut(struct peer *p, unsigned int i)
 {
@@ -218,7 +217,8 @@ static void dribble(struct peer *p, unsigned int i)
 static void far_offset(struct peer *p, unsigned int i)
 {
 	static const u8 types[] = { AFR_FRAME_DATA, AFR_FRAME_CREDIT, AFR_FRAME_BLOCKED,
-				    AFR_FRAME_FIN, AFR_FRAME_FINACK, AFR_FRAME_URGENT };
+				    AFR_FRAME_FIN, AFR_FRAME_FINACK, AFR_FRAME_URGENT,
+				    AFR_FRAME_URGENTACK };
 	struct afr_frame f = model(p, types[i / 2]);
 
 	f.offset = i % 2 ? U64_MAX : FAR;
@@ -316,7 +316,7 @@ const struct rogue_row frame_rows[] = {
 	  AFR_REASON_TCP_EOF, 0 },
 	{ "frame_unknown_cut", AS_BOTH, unknown_cut, 4, EXPECT_ERROR, AFR_REASON_TCP_EOF, 0 },
 	{ "frame_dribble", AS_BOTH, dribble, 1, EXPECT_STREAM, 0, 500 },
-	{ "frame_far_offset", AS_BOTH, far_offset, 12, BAD, 0 },
+	{ "frame_far_offset", AS_BOTH, far_offset, 14, BAD, 0 },
 	{ "frame_attach", AS_BOTH, false_attach, 2 * ATTACH_BENDS, BAD, 0 },
 	{ "frame_move", AS_BOTH, false_move, 3, BAD, 0 },
 	{ "frame_resume", AS_BOTH, false_resume, 3, BAD, 0 },

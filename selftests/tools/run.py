@@ -128,8 +128,8 @@ def bad_rules(folder):
     for rule, sentence in {
             "take rdma": "begins with use, not with: take", "use": "followed by rdma or tcp",
             "use sdp": "not by: sdp", "use tcp to 1": "not: to", "use tcp port": "nothing follows",
-            "use tcp listen connect": "said twice: connect",
-            "use tcp port 1 port 2": "said twice: port",
+            "use tcp listen connect": "given twice: connect",
+            "use tcp port 1 port 2": "given twice: port",
             "use rdma port foo listen": "7000-7100: foo", "use tcp port 0": "no port", "use tcp port 65536": "no port",
             "use tcp port 9-8": "no port", "use tcp port 1,": "no port",
             "use tcp port -1": "no port", "use tcp port 1-2-3": "no port",

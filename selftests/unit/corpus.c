@@ -72,6 +72,8 @@ static void save_frames(void)
 		{ .type = AFR_FRAME_ATTACHED, .attach = { .epoch = 1, .ring = 2 * AFR_RING_MIN,
 			.span = 4 * AFR_RING_MIN } },
 		{ .type = AFR_FRAME_ATTACHED, .attach = { .epoch = 1, .reason = 31 } },
+		{ .type = AFR_FRAME_MOVE, .move = { .epoch = 3, .start = 9 } },
+		{ .type = AFR_FRAME_BLOCKED },
 		{ .type = AFR_FRAME_SERVICE, .flags = AFR_FRAME_OPTIONAL, .port = 4321 },
 		{ .type = 200, .flags = AFR_FRAME_OPTIONAL, .length = 3 },
 	};

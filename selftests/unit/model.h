@@ -39,26 +39,26 @@ void model_check(bool holds, const char *expression);
  */
 #define MUTATIONS \
 	M(NONE, "none", "the correct rules") \
-	M(B03, "b03", "the sender frees its ring at its own completion") \
-	M(B05, "b05", "no fence before RESUME") \
-	M(B07, "b07", "completions polled after RESUME are counted") \
-	M(B09, "b09", "continue at X, not at max(X, S)") \
-	M(B11, "b11", "MOVE without an epoch") \
-	M(B18, "b18", "an end with nothing outstanding does not report a lost link") \
-	M(C04, "c04", "CREDIT frames in addition to immediates") \
-	M(C06, "c06", "immediates of a link are decoded after its RESUME") \
-	M(C07, "c07", "credit only at half a ring, without BLOCKED") \
-	M(C08, "c08", "BLOCKED is not remembered") \
+	M(FREE, "free-at-completion", "the sender frees its ring at its own completion") \
+	M(NOFENCE, "no-fence", "no fence before RESUME") \
+	M(STRAY, "completions-after-resume", "completions polled after RESUME are counted") \
+	M(BACK, "continue-at-x", "continue at X, not at max(X, S)") \
+	M(NOEPOCH, "move-without-epoch", "MOVE without an epoch") \
+	M(SILENT, "lost-link-unreported", "an end with nothing outstanding does not report a lost link") \
+	M(DOUBLE, "credit-twice", "CREDIT frames in addition to immediates") \
+	M(STALE, "decode-after-resume", "immediates of a link are decoded after its RESUME") \
+	M(HALF, "credit-at-half-only", "credit only at half a ring, without BLOCKED") \
+	M(FORGET, "blocked-forgotten", "BLOCKED is not remembered") \
 	M(SPACE, "space-not-blocked", "BLOCKED for the window only, not for a full send ring") \
 	M(CRUMBS, "crumbs-not-blocked", "BLOCKED only for a full ring, writers wait for a third") \
 	M(ONCE, "blocked-once", "BLOCKED is not repeated after a cursor that frees too little") \
-	M(C10, "c10", "RESUME without the consumer cursor") \
-	M(C20, "c20", "DATA on TCP ignores the window") \
-	M(D02, "d02", "the ring is released at the peer's RESUME, not at its DETACH") \
-	M(D12, "d12", "the reader sees the end of the stream when FIN arrives") \
-	M(D17, "d17", "TCP is shut down when the own FIN is acknowledged") \
-	M(D34, "d34", "TCP is shut down when DETACH is posted") \
-	M(PE4, "pe4", "TCP is shut down before the peer's DETACH has come") \
+	M(NOCURSOR, "resume-without-cursor", "RESUME without the consumer cursor") \
+	M(NOWINDOW, "window-ignored", "DATA on TCP ignores the window") \
+	M(RELEASE, "release-at-resume", "the ring is released at the peer's RESUME, not at its DETACH") \
+	M(EARLYEOF, "end-at-fin", "the reader sees the end of the stream when FIN arrives") \
+	M(SHUTOWN, "shut-at-own-finack", "TCP is shut down when the own FIN is acknowledged") \
+	M(SHUTPOST, "shut-at-detach-posted", "TCP is shut down when DETACH is posted") \
+	M(SHUTEARLY, "shut-before-detach", "TCP is shut down before the peer's DETACH has come") \
 	M(REORDER, "credit-before-resume", "CREDIT overtakes RESUME in the send queue") \
 	M(FROZEN, "resume-frozen", "RESUME reports what was received when the epoch was closed") \
 	M(ORDER, "resume-before-attach", "RESUME overtakes the ATTACH of its epoch") \
@@ -68,7 +68,7 @@ void model_check(bool holds, const char *expression);
 	M(GREEDY, "detach-reserve", "DETACH uses the credit reserved for announcements") \
 	M(NORESERVE, "no-reserve", "data uses every credit") \
 	M(LATE, "attached-late", "ATTACHED samples its cursor when it is written") \
-	M(LOWAT, "c11", "the reader may wait for a whole ring of coarse units")
+	M(LOWAT, "lowat-whole-ring", "the reader may wait for a whole ring of coarse units")
 
 /* Situations, each of which must occur in at least one schedule without mutation. */
 #define REACHES \

@@ -18,7 +18,7 @@ void end_init(struct end *e, int id, u32 send_ring, u32 receive_ring)
 	afr_rx_init(&e->rx, receive_ring);
 	e->blocked_at = U64_MAX;
 	e->hello_pending = true;
-	if (mutation == MUT_C20)
+	if (mutation == MUT_NOWINDOW)
 		e->tx.window = 1 << 30;
 }
 
@@ -103,7 +103,7 @@ bool step_app_read(struct end *e, bool go)
 
 	if (e->writes_first && e->tx.fin == AFR_NO_FIN)
 		return false;
-	if (mutation == MUT_D12 && e->rx.fin != AFR_NO_FIN && !len && !afr_rx_eof(&e->rx))
+	if (mutation == MUT_EARLYEOF && e->rx.fin != AFR_NO_FIN && !len && !afr_rx_eof(&e->rx))
 		fail("%d: the reader takes an incomplete stream for complete", e->id);
 	if (!len || (len < e->want && e->rx.visible != e->rx.fin))
 		return false;
@@ -211,7 +211,7 @@ void end_close(struct end *e, u32 reason)
 		return;
 	if (e->rx.open)
 		afr_rx_close(&e->rx);
-	if (e->shut || (mutation == MUT_B18 && reason && !outstanding))
+	if (e->shut || (mutation == MUT_SILENT && reason && !outstanding))
 		return;
 
 	trace("%d: closes epoch %u, has received %llu", e->id, e->rx.epoch,
@@ -382,13 +382,13 @@ bool step_move(struct end *e, bool go)
 {
 	if (!e->link || !may_post(e) || !afr_tx_may_move(&e->tx) || e->out_at < e->out_len)
 		return false;
-	if (mutation == MUT_C20 &&
+	if (mutation == MUT_NOWINDOW &&
 	    e->tx.sent - e->tx.consumed > peer_of(e)->rx.ring)
 		return false;
 	if (!go)
 		return true;
 
-	if (mutation == MUT_C20)
+	if (mutation == MUT_NOWINDOW)
 		e->tx.window = peer_of(e)->rx.ring;
 	e->move = (struct afr_frame){ .type = AFR_FRAME_MOVE };
 	e->move.move.epoch = e->tx.epoch;
@@ -433,9 +433,9 @@ static bool has_left(const struct end *e)
 {
 	if (!e->tx.epoch || e->refused || link_of(e)->drained)
 		return true;
-	if (mutation == MUT_D34)
+	if (mutation == MUT_SHUTPOST)
 		return e->detach_posted;
-	return e->detach_done && (!channel_held(e) || mutation == MUT_PE4);
+	return e->detach_done && (!channel_held(e) || mutation == MUT_SHUTEARLY);
 }
 
 /* Shuts down TCP, once both streams are complete and this end has left the link. */
@@ -443,7 +443,7 @@ bool step_tcp_shut(struct end *e, bool go)
 {
 	bool may = e->tx.finacked && e->rx.finack_requested && has_left(e);
 
-	if (mutation == MUT_D17)
+	if (mutation == MUT_SHUTOWN)
 		may = e->tx.finacked;
 	if (e->shut || !may || e->resume_pending || e->finack_pending || e->attached_pending ||
 	    e->out_at < e->out_len || e->out_data)

@@ -16,7 +16,7 @@ enum candidate {
 
 static bool wants_credit(const struct end *e)
 {
-	if (mutation == MUT_C04)
+	if (mutation == MUT_DOUBLE)
 		return !e->resume_pending && e->rx.consumed > e->rx.reported &&
 		       (e->rx.blocked || e->rx.consumed - e->rx.reported >= e->rx.ring / 2);
 	if (end_by_imm(e))
@@ -35,7 +35,7 @@ static bool wants_credit(const struct end *e)
 
 static bool wants_blocked(const struct end *e)
 {
-	if (mutation == MUT_C07 || (mutation == MUT_SPACE && e->tx.written == e->tx.sent) ||
+	if (mutation == MUT_HALF || (mutation == MUT_SPACE && e->tx.written == e->tx.sent) ||
 	    (mutation == MUT_CRUMBS && e->tx.written == e->tx.sent && afr_tx_space(&e->tx)))
 		return false;
 	return afr_tx_blocked(&e->tx) && !(mutation == MUT_ONCE && e->blocked_sent) &&
@@ -80,7 +80,7 @@ static struct afr_frame data_frame(struct end *e)
 	struct afr_frame f = { .type = AFR_FRAME_DATA, .offset = e->tx.sent };
 	u32 most = afr_tx_ready(&e->tx);
 
-	if (mutation == MUT_C20)
+	if (mutation == MUT_NOWINDOW)
 		most = min(most, peer_of(e)->rx.ring);
 	f.length = 1 + pick(min(most, 60000u));
 	e->out_data = f.length;
@@ -232,20 +232,20 @@ static void resume_came(struct end *e, const struct afr_frame *f)
 	u64 consumed = f->resume.consumed;
 
 	resume_reached(e, f);
-	if (mutation == MUT_C10)
+	if (mutation == MUT_NOCURSOR)
 		consumed = 0;
-	if (mutation == MUT_B09)
+	if (mutation == MUT_BACK)
 		e->tx.start = 0;
 	end_check(e, afr_tx_resume(&e->tx, f->resume.epoch, f->resume.received, consumed),
 		  "RESUME");
-	if (mutation == MUT_C20)
+	if (mutation == MUT_NOWINDOW)
 		e->tx.window = 1 << 30;
 	if (f->resume.epoch != e->tx.epoch || !e->link)
 		return;
 	e->resume_came = true;
 	if (f->resume.reason)
 		link_of(e)->reported_lost = true;
-	if (mutation == MUT_D02)
+	if (mutation == MUT_RELEASE)
 		end_channel_free(e);
 }
 
@@ -255,7 +255,7 @@ static void move_came(struct end *e, const struct afr_frame *f)
 
 	if (!e->rx.open || epoch != e->rx.epoch)
 		reached[REACH_STALE_MOVE]++;
-	if (mutation == MUT_B11 && e->rx.open)
+	if (mutation == MUT_NOEPOCH && e->rx.open)
 		epoch = e->rx.epoch;
 	end_check(e, afr_rx_move(&e->rx, epoch, f->move.start), "MOVE");
 }
@@ -263,7 +263,7 @@ static void move_came(struct end *e, const struct afr_frame *f)
 static void blocked_came(struct end *e)
 {
 	afr_rx_blocked(&e->rx);
-	if (mutation == MUT_C08 && !afr_rx_credit_due(&e->rx, end_by_imm(e)))
+	if (mutation == MUT_FORGET && !afr_rx_credit_due(&e->rx, end_by_imm(e)))
 		e->rx.blocked = false;
 }
 
@@ -272,7 +272,7 @@ static void frame_came(struct end *e, const struct afr_frame *f)
 	trace("%d: gets %s", e->id, afr_frame_name(f->type));
 	switch (f->type) {
 	case AFR_FRAME_DATA:
-		if (mutation != MUT_C20)
+		if (mutation != MUT_NOWINDOW)
 			end_check(e, afr_rx_data(&e->rx, f->offset, f->length), "DATA");
 		e->in_data = f->length;
 		if (e->rx.fin != AFR_NO_FIN && e->rx.epoch && !e->rx.open)
@@ -321,7 +321,7 @@ static void hello_byte(struct end *e)
 	case AFR_HELLO_YES:
 		e->hello_in = true;
 		e->in_len = 0;
-		if (mutation != MUT_C20)
+		if (mutation != MUT_NOWINDOW)
 			afr_tx_set_window(&e->tx, hello.ring >> world.scale);
 		return;
 	default:
@@ -362,7 +362,7 @@ static void data_bytes(struct end *e, struct tcp *t, u32 len)
 /* Mutation c20: DATA that exceeds the ring stays in TCP, and so do the frames behind it. */
 static bool parser_stuck(const struct end *e)
 {
-	return mutation == MUT_C20 && e->in_data &&
+	return mutation == MUT_NOWINDOW && e->in_data &&
 	       e->rx.visible - e->rx.consumed == e->rx.ring;
 }
 
@@ -402,7 +402,7 @@ bool step_tcp_read(struct end *e, bool go)
 		} else if (e->in_data) {
 			u32 len = min(n, e->in_data);
 
-			if (mutation == MUT_C20)
+			if (mutation == MUT_NOWINDOW)
 				len = min(len, (u32)(e->rx.ring -
 						     (e->rx.visible - e->rx.consumed)));
 			data_bytes(e, t, len);

@@ -161,9 +161,9 @@ static void land_bytes(struct end *e, const struct link_end *self, const struct 
 	u16 channel = afr_imm_channel(m->imm);
 	u32 i;
 
-	if (mutation != MUT_B05 && (channel >= CHANNELS || !self->channel_epoch[channel]))
+	if (mutation != MUT_NOFENCE && (channel >= CHANNELS || !self->channel_epoch[channel]))
 		fail("%d: a write with an invalid key, which breaks the whole link", e->id);
-	if (self->channel_epoch[channel] != m->epoch && mutation != MUT_B05)
+	if (self->channel_epoch[channel] != m->epoch && mutation != MUT_NOFENCE)
 		fail("%d: a write lands in the ring of another epoch", e->id);
 	for (i = 0; i < m->len; i++)
 		e->receive_ring[afr_ring_pos(m->offset + i, e->rx.ring)] =
@@ -177,7 +177,7 @@ static void completed(struct end *sender, const struct message *m)
 		return;
 	if (afr_imm_channel(m->imm) == AFR_CHANNEL_DETACH)
 		sender->detach_done = true;
-	if (mutation == MUT_B03 && m->len && sender->tx.where == AFR_ON_LINK)
+	if (mutation == MUT_FREE && m->len && sender->tx.where == AFR_ON_LINK)
 		sender->tx.una = max(sender->tx.una, m->offset + m->len);
 }
 
@@ -242,9 +242,9 @@ static void cursor_came(struct end *e, const struct message *m)
 		reached[REACH_CURSOR_WRAP]++;
 	if (e->tx.open && peer_of(e)->rx.consumed % afr_cursor_unit(peer_of(e)->rx.ring))
 		reached[REACH_COARSE]++;
-	if (mutation == MUT_C20 && !e->tx.open)
+	if (mutation == MUT_NOWINDOW && !e->tx.open)
 		return;
-	if (mutation == MUT_C06 || mutation == MUT_C20)
+	if (mutation == MUT_STALE || mutation == MUT_NOWINDOW)
 		bad = afr_tx_credit(&e->tx, afr_cursor_decode(e->tx.consumed, cursor,
 							     peer_of(e)->rx.ring));
 	else
@@ -259,9 +259,9 @@ static void write_polled(struct end *e, const struct link_end *self, const struc
 	u16 channel = afr_imm_channel(m->imm);
 	int bad;
 
-	if (!self->drained && self->channel_epoch[channel] != m->epoch && mutation != MUT_D02)
+	if (!self->drained && self->channel_epoch[channel] != m->epoch && mutation != MUT_RELEASE)
 		fail("%d: a completion for another epoch of channel %u", e->id, channel);
-	if (mutation == MUT_B07 && !e->rx.open && m->epoch == e->rx.epoch)
+	if (mutation == MUT_STRAY && !e->rx.open && m->epoch == e->rx.epoch)
 		e->rx.visible += m->len;
 	if (m->epoch != e->rx.epoch || !e->rx.open)
 		reached[REACH_LATE]++;
@@ -353,14 +353,14 @@ bool step_drain(struct end *e, bool go)
 	if (!link || !go)
 		return link;
 	self = &link->end[e->id];
-	if (mutation != MUT_B05)
+	if (mutation != MUT_NOFENCE)
 		self->up = false;
 	/*
 	 * The loop may leave receive completions, which are then polled after the epoch is
 	 * closed. They do no harm: completions of the peer's writes are ignored, and the peer
 	 * sends the bytes again.
 	 */
-	while (self->cq.count && mutation != MUT_B07 && !chance(30))
+	while (self->cq.count && mutation != MUT_STRAY && !chance(30))
 		poll_one(e, link);
 	self->drained = true;
 	trace("%d: link %d is fenced and drained", e->id, (int)(link - world.link));

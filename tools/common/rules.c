@@ -115,7 +115,7 @@ static const char *read_conditions(struct rules *rules, struct rule *rule, char 
 		if (!condition)
 			return "a rule knows program, cgroup, listen, connect, address, port, not";
 		if (seen & condition->kind)
-			return "said twice";
+			return "given twice";
 		seen |= condition->kind;
 		if (condition->value) {
 			word = strtok_r(NULL, BLANKS, rest);

@@ -169,15 +169,15 @@ static const struct frame_type_info {
 
 static const struct frame_type_info *type_info(u8 type)
 {
-	return type < AFR_FRAME_NEXT && frame_types[type].name ? &frame_types[type] : NULL;
+	if (!type || type >= AFR_FRAME_NEXT)
+		return NULL;
+	return &frame_types[array_index_nospec(type, AFR_FRAME_NEXT)];
 }
 
 /* DATA has at least one byte of the stream behind its fixed body; other frames have none. */
-static bool length_ok(u8 type, u32 length)
+static bool length_ok(const struct frame_type_info *fact, u8 type, u32 length)
 {
-	u8 body = frame_types[type].body;
-
-	return type == AFR_FRAME_DATA ? length > body : length == body;
+	return type == AFR_FRAME_DATA ? length > fact->body : length == fact->body;
 }
 
 /**
@@ -222,7 +222,7 @@ int afr_frame_parse(const u8 *buf, unsigned int len, struct afr_frame *out,
 	fact = type_info(head.type);
 	if (!fact)
 		return head.flags & AFR_FRAME_OPTIONAL ? (int)sizeof(head) : -EPROTO;
-	if (!length_ok(head.type, out->length))
+	if (!length_ok(fact, head.type, out->length))
 		return -EPROTO;
 	if (len < sizeof(head) + fact->body) {
 		*need = sizeof(head) + fact->body;

@@ -36,6 +36,10 @@ enum afr_frame_type {
 	AFR_FRAME_NEXT		/* the first number that is not in use */
 };
 
+#define AFR_FRAME(number, name, layout, meaning) + 1
+static_assert(0 AFR_FRAMES == AFR_FRAME_NEXT - 1, "frame types are numbered from 1 without gaps");
+#undef AFR_FRAME
+
 #define AFR_FRAME_OPTIONAL	0x01	/* flags: skip the frame if its type is unknown */
 #define AFR_FRAME_BODY_MAX	(64 * 1024 + 8)	/* body of any frame */
 

@@ -14,6 +14,7 @@
 #include <linux/errno.h>
 #include <linux/limits.h>
 #include <linux/minmax.h>
+#include <linux/nospec.h>
 #include <linux/string.h>
 #include <linux/types.h>
 #include <asm/byteorder.h>
@@ -46,6 +47,7 @@ typedef uint64_t u64;
 #endif
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define max(a, b) ((a) > (b) ? (a) : (b))
+#define array_index_nospec(index, size) (index)
 
 static inline __be16 cpu_to_be16(u16 v) { return htobe16(v); }
 static inline __be32 cpu_to_be32(u32 v) { return htobe32(v); }
