@@ -401,8 +401,8 @@ void afr_move_run(struct afr_conn *conn)
  * afr_move_check_upgrade() - client: start an attach once enough data was transferred
  * @conn: connection
  *
- * Called after sends and receives, and in each run of the worker that takes steps, so it returns
- * early once the decision was made. With AFRDMA_RDMA_ALWAYS no data is needed.
+ * Called often: after sends and receives, and before each afr_move_run(). So it returns early once
+ * the attach was decided. With AFRDMA_RDMA_ALWAYS no data is needed.
  *
  * Context: any.
  */

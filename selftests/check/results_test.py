@@ -26,6 +26,8 @@ CASES = (
     ("a # that begins no comment", "selftests/lab/guest-lib.sh", "# $", "# new $", "uml", False),
     ("a script without a suffix", "selftests/lab/run", "    # Not in", "    # not in", "uml", True),
     ("code of other stages", "selftests/faults/load.c", "return", "return 0; return", "uml", True),
+    ("a header of several programs", "selftests/frame_samples.h", "FRAME_BAD", "HELLO_BAD", "rogue",
+     False),
     ("code of its own", "selftests/faults/load.c", "return", "return 0; return", "faults", False),
 )
 

@@ -148,7 +148,7 @@ def routes(code):
     functions = {name for _, name in code.functions}
     for file, text in code.texts.items():
         quiet = csource.quiet(text)
-        for one in re.findall(r"^static \w+ \(\*(?:const )?(\w+)(?:\[\w*\])?\)\(", quiet, re.M):
+        for one in re.findall(r"^static [\w \t*]+?\(\*(?:const )?(\w+)(?:\[\w*\])?\)\(", quiet, re.M):
             yield file, one
         for kind in ("INIT_WORK", "timer_setup", "INIT_DELAYED_WORK"):
             for one in re.findall(rf"\b{kind}\([^,]+, (\w+)", quiet):
@@ -157,7 +157,7 @@ def routes(code):
                               re.M):
             yield file, one
         for one in re.findall(r"(?:->|\.)\w+ = (\w+);", quiet):
-            variable = re.search(rf"\b(?:bool|int|long|size_t|u8|u16|u32|u64) \*?{one}\b", quiet)
+            variable = re.search(rf"\b(?:bool|int|long|size_t|u8|u16|u32|u64) \*?{one}\b(?!\()", quiet)
             if one in functions and not variable:
                 yield file, one
 

@@ -71,6 +71,8 @@ class Header:
         self.wrong = []
         if len(self.frames) != len(re.findall(r"^\tAFR_FRAME\(", text, re.M)):
             self.wrong.append("a row of AFR_FRAMES has an unknown format")
+        if [int(row[0]) for row in self.frames] != list(range(1, len(self.frames) + 1)):
+            self.wrong.append("AFR_FRAMES: the numbers are not 1, 2, 3 and so on")
         for name, body, size in STRUCT.findall(text):
             self.structs[name] = self.fields(name, body, self.number(size))
         declared = set(re.findall(r"^struct (\w+) \{", text, re.M)) - INTERNAL

@@ -232,8 +232,9 @@ def talk(host, port, smctl):
 
     time.sleep(QUIET)
     before = paced()
-    # The first size is latency-sensitive, a later one only if no bulk was posted for BULK_HOLDOFF.
-    # No size paces its own connection.
+    # transfer() sends the size as a short message, then the data, which is bulk. The first such
+    # message is latency-sensitive; a later one is if its connection has posted no bulk for
+    # BULK_HOLDOFF. None of them holds back the bulk of its own connection.
     for i in range(BODIES):
         transfer(bulk, (1 << 20) + i)
     expect("sizes and data of one connection", before, False)

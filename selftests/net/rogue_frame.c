@@ -9,7 +9,7 @@
 #define _GNU_SOURCE
 #include <endian.h>
 
-#include "../unit/frame_samples.h"
+#include "../frame_samples.h"
 #include "rogue.h"
 
 #define BYTES	1000

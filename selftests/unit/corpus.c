@@ -9,7 +9,7 @@
 
 #include "../../net/afrdma/proto/hello.h"
 #include "../../net/afrdma/proto/tcp_option.h"
-#include "frame_samples.h"
+#include "../frame_samples.h"
 
 static const char *directory;
 

@@ -129,8 +129,8 @@ static void world_init(u64 seed)
 
 	/*
 	 * Most runs have rings of 8 to 64 bytes, which wrap often. The others (big) have rings of
-	 * 16 to 128 KiB; above 16 KiB the cursor unit is larger than one byte. With mutation c11,
-	 * which concerns such units, about half of the runs are big.
+	 * 16 to 128 KiB; above 16 KiB the cursor unit is larger than one byte. With mutation
+	 * lowat-whole-ring, which concerns such units, about half of the runs are big.
 	 */
 	big = pick(64) == 0 || (mutation == MUT_LOWAT && chance(50));
 	world.scale = big ? 0 : 11;

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 
 /*
- * A violated invariant of the sequence state ends the run, not the program. With mutation c20, it
- * is ignored.
+ * A violated invariant of the sequence state ends the run, not the program. With mutation
+ * window-ignored, it is ignored.
  */
 void model_check(bool holds, const char *expression);
 #define AFR_CHECK(ok)	model_check(ok, #ok)

@@ -82,7 +82,7 @@ bool step_app_fin(struct end *e, bool go)
 /*
  * Returns the largest number of bytes that the reader waits for (SO_RCVLOWAT, MSG_PEEK). In a run
  * with large rings this is afr_rx_lowat_max(), with tiny rings the same limit scaled down. With
- * mutation c11 it is the whole ring.
+ * mutation lowat-whole-ring it is the whole ring.
  */
 static u32 want_max(const struct end *e)
 {

@@ -359,7 +359,9 @@ static void data_bytes(struct end *e, struct tcp *t, u32 len)
 	end_rx_changed(e);
 }
 
-/* Mutation c20: DATA that exceeds the ring stays in TCP, and so do the frames behind it. */
+/*
+ * Mutation window-ignored: DATA that exceeds the ring stays in TCP, and so do the frames behind it.
+ */
 static bool parser_stuck(const struct end *e)
 {
 	return mutation == MUT_NOWINDOW && e->in_data &&

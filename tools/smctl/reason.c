@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 // Copyright (C) 2026 AF_RDMA maintainers
 /*
- * Implements "smctl reasons", and prints the name and sentence of a reason in other objects, where
- * the kernel sends only the number of the reason.
+ * Implements "smctl reasons". Also prints the reason of a connection, link or device: the kernel
+ * sends only its number, and this file adds its name and sentence.
  */
 #include <errno.h>
 #include <stdlib.h>

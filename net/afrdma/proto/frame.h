@@ -37,7 +37,7 @@ enum afr_frame_type {
 };
 
 #define AFR_FRAME(number, name, layout, meaning) + 1
-static_assert(0 AFR_FRAMES == AFR_FRAME_NEXT - 1, "frame types are numbered from 1 without gaps");
+static_assert(0 AFR_FRAMES == AFR_FRAME_NEXT - 1, "as many frame types as the last number");
 #undef AFR_FRAME
 
 #define AFR_FRAME_OPTIONAL	0x01	/* flags: skip the frame if its type is unknown */

@@ -8,11 +8,11 @@
 #ifndef AFR_TEST_FRAME_SAMPLES_H
 #define AFR_TEST_FRAME_SAMPLES_H
 
-#include "../../net/afrdma/proto/frame.h"
-#include "../../net/afrdma/proto/reason.h"
+#include "../net/afrdma/proto/frame.h"
+#include "../net/afrdma/proto/reason.h"
 
 #define SAMPLE_offset	.offset = 77
-#define SAMPLE_attach	.attach = { .epoch = 1, .link = 0x1234, .addr = 0x7f0000000000,		\
+#define SAMPLE_attach	.attach = { .epoch = 2, .link = 0x1234, .addr = 0x7f0000000000,		\
 				    .rkey = 0x5678, .ring = 256 * 1024, .span = 512 * 1024,	\
 				    .channel = 4, .flags = AFR_ATTACH_ACTIVE, .consumed = 78 }
 #define SAMPLE_move	.move = { .epoch = 1, .start = 79 }
