@@ -7,7 +7,7 @@
 #include "link_wr.h"
 
 #define NOTE_SIZE	sizeof(struct afr_wire_note)
-#define SIW_SHORT	64	/* bytes: siw copies no larger write into its header buffer */
+#define SIW_SHORT	64	/* bytes: siw copies only writes up to this size into its header */
 
 /*
  * siw may corrupt a write of at most SIW_SHORT bytes that crosses a page boundary, unless the part

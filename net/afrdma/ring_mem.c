@@ -433,8 +433,8 @@ void afr_ring_mem_trim(struct afr_ring_mem *mem, u64 from, u64 end)
 }
 
 /*
- * Returns the page that contains @offset. Sets @start to the offset within that page, and @bytes to
- * how many of @left bytes from there on are in it.
+ * Returns the page that contains @offset. Sets @start to the position of @offset in that page, and
+ * @bytes to the number of bytes from @start to the end of the page, but to at most @left.
  */
 static struct page *step(const struct afr_ring_mem *mem, u64 offset, size_t left,
 			 size_t *start, size_t *bytes)

@@ -127,9 +127,10 @@ static const struct ctl_table afr_settings_table[] = {
 	/* Maximum number of connections on one link. Others use another link or stay on TCP. */
 	SETTING_INT(conns_per_link, 1, 65520),
 	/*
-	 * Maximum number of link groups. Each pair of a local and a peer address has one; for a
-	 * while after the peer has loaded its module again, it has two. At the maximum,
-	 * connections that need a new group stay on TCP.
+	 * Maximum number of link groups. Each pair of a local and a peer address has one, and for a
+	 * while another one after each reload of the peer's module, but at most 8. Connections that
+	 * need a new group stay on TCP at the maximum, or if the peer's IPv6 /64 has its share,
+	 * which is as many groups as can still be created.
 	 */
 	SETTING_INT(groups_max, 0, 65536),
 	/*

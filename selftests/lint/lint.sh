@@ -24,7 +24,8 @@ for name; do
 	count=$((count + 1))
 	script=$here/$name.sh
 	[ -e "$script" ] || script=$here/$name.py
-	"$script" 2>&1 | sed 's/^/    /'
+	# Each line is written at once: check.sh ends a stage that writes nothing for five minutes.
+	PYTHONUNBUFFERED=1 "$script" 2>&1 | sed -u 's/^/    /'
 	if [ "${PIPESTATUS[0]}" -eq 0 ]; then
 		ktap_result ok $count "$name"
 	else

@@ -491,7 +491,7 @@ TEST(tx_finack__frees_everything)
 }
 
 /* A suspended direction does not need RESUME after FINACK (PE2). */
-TEST(tx_finack__ends_a_hold)
+TEST(tx_finack__ends_a_suspension)
 {
 	struct afr_tx tx = tx_on_link();
 
