@@ -219,6 +219,8 @@ static void adopt(int slot, int fd, bool is_new)
 	c->fd = fd;
 	if (!run.server)
 		c->head = (struct header) { MAGIC, begun, opt.limit };
+	if (opt.greet)
+		greet(c);
 	begun++;
 	pthread_mutex_lock(&lock);
 	conns[slot] = c;
@@ -422,6 +424,7 @@ static const struct setting {
 	{ "tcp", .on = &opt.tcp },
 	{ "blocking", .on = &opt.blocking },
 	{ "half", .on = &opt.half },
+	{ "greet", .on = &opt.greet },
 };
 
 static void read_options(int argc, char **argv)

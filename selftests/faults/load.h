@@ -37,10 +37,13 @@ struct conn {
 	double begin;
 	struct header head;
 	size_t head_done;
+	size_t greeting_left;	/* client with --greet: bytes of the greeting not yet received */
 	struct dir tx, rx;
 	/* errno of the first failure; but a later one replaces EPIPE, see failed() */
 	int err;
 };
+
+#define GREETING	"220 afr_load\r\n"
 
 struct load_options {
 	const char *host, *seed;
@@ -51,6 +54,7 @@ struct load_options {
 	int chunk;		/* maximum bytes per call */
 	bool tcp, blocking;
 	bool half;		/* keep sending after the peer's end of stream */
+	bool greet;		/* the server sends GREETING before it receives the header */
 };
 
 extern struct load_options opt;
@@ -80,5 +84,6 @@ bool tx_at_end(const struct conn *c);
 bool push(struct conn *c);
 bool pull(struct conn *c);
 bool header_step(struct conn *c);
+void greet(struct conn *c);
 
 #endif /* AFR_LOAD_H */

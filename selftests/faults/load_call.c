@@ -74,7 +74,8 @@ bool push(struct conn *c)
 bool pull(struct conn *c)
 {
 	static __thread uint8_t buf[CHUNK_MAX];
-	ssize_t got = recv(c->fd, buf, rnd_between(1, opt.chunk), 0);
+	size_t most = c->greeting_left ? c->greeting_left : rnd_between(1, opt.chunk);
+	ssize_t got = recv(c->fd, buf, most, 0);
 
 	if (got < 0) {
 		if (errno != EAGAIN)
@@ -94,6 +95,12 @@ bool pull(struct conn *c)
 		}
 		return false;
 	}
+	if (c->greeting_left) {
+		if (memcmp(buf, GREETING + strlen(GREETING) - c->greeting_left, got))
+			fail("wrong bytes in the greeting");
+		c->greeting_left -= got;
+		return true;
+	}
 	flow_look(&c->rx.flow, buf, got);
 	moved(&c->rx, got);
 	return true;
@@ -107,6 +114,15 @@ static void start(struct conn *c)
 	c->begin = now();
 	c->rx.last = c->begin;
 	c->started = true;
+}
+
+/* The begin of a connection with --greet. A new connection has space for the greeting. */
+void greet(struct conn *c)
+{
+	if (!run.server)
+		c->greeting_left = strlen(GREETING);
+	else if (send(c->fd, GREETING, strlen(GREETING), MSG_NOSIGNAL) < 0)
+		failed(c);
 }
 
 /* Sends or receives the header, or a part of it. Returns true when it is complete. */

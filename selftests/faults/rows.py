@@ -140,7 +140,8 @@ HANDSHAKES = [
     handshake("F36.3", "the first bytes come late",
               arrivals("tcp flags & psh == psh tcp dport 7301 drop\n"
                        "\t\ttcp flags & psh == psh tcp sport 7301 drop"), NO_DROP,
-              ("rdma", "half"), ((None, None), ("HALF_FRAMED", "HALF_FRAMED")), hold=4.5),
+              ("rdma", "half"), ((None, None), ("HALF_FRAMED", "HALF_FRAMED")), hold=4.5,
+              load=("--greet",)),
     handshake("F36.4", "upgrade denied", set_to("upgrade", 0), set_to("upgrade", 1), FRAMED,
               (("UPGRADE_OFF", None), ("UPGRADE_OFF", None))),
     handshake("F36.5", "no device", LINK_DEL, LINK_ADD, FRAMED,
@@ -154,6 +155,10 @@ HANDSHAKES = [
               "cd /proc/sys/net/afrdma; echo $((4 * 128 + 100)) >mem_max",
               "echo 1000000 >/proc/sys/net/afrdma/mem_max", FRAMED,
               (("RING_LIMIT", None), ("RING_LIMIT", None)), conns=1),
+    # Nothing waits at the server to be sent, so its send direction stays undecided.
+    handshake("F36.9", "the first bytes come late, and the server only receives",
+              arrivals("tcp flags & psh == psh tcp dport 7301 drop"), NO_DROP,
+              ("rdma", "rdma"), ((None, None), (None, None)), hold=4.5, roles="b"),
 ]
 
 # rxe0 on eth0 would also have the addresses of mv0 in its GID table, so rdma_cm might choose rxe0
