@@ -245,7 +245,10 @@ static enum afr_reason offer_check_answer(const struct afr_handshake *offer,
 	return AFR_REASON_NONE;
 }
 
-/* Replaces sk_rx_dst_set() of a client; TCP calls it with the SYN-ACK @skb that it has accepted. */
+/*
+ * Replaces sk_rx_dst_set() of a client. TCP calls it with the SYN-ACK @skb that it has accepted,
+ * and with later segments if the socket has no cached route.
+ */
 static void offer_synack(struct sock *sk, const struct sk_buff *skb)
 {
 	const struct inet_connection_sock_af_ops *ops = inet_csk(sk)->icsk_af_ops;

@@ -148,10 +148,10 @@ static void link_left(struct afr_conn *conn)
 }
 
 /*
- * Has this end sent its last byte and received the peer's last byte? Then it answers a DETACH of
- * the peer at the end of the connection (run_framed()), not by a return to TCP. It is not enough
- * that both ends have sent FIN: bytes of this end may still wait for the peer's window, and if the
- * peer returns to TCP, this end has to send them there.
+ * Has this end sent its last byte and received the peer's last byte? Then a DETACH of the peer does
+ * not make this end return to TCP: run_framed() sends the DETACH of this end when both directions
+ * are complete. It is not enough that both ends have sent FIN: bytes of this end may still wait for
+ * the peer's window, and if the peer returns to TCP, this end has to send them there.
  */
 static bool ending(struct afr_conn *conn)
 {

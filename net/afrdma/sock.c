@@ -537,8 +537,9 @@ static int afr_listen(struct socket *sock, int backlog)
 	as->listened = true;
 	err = afr_handshake_listen(tcp->sk, consents) ?: kernel_listen(tcp, backlog);
 	if (!err) {
+		/* shutdown() or "ss -K" may have ended the listening of the TCP socket already */
 		lock_sock(tcp->sk);
-		afr_sock_update_listening(sk);	/* it may have ended already */
+		afr_sock_update_listening(sk);
 		release_sock(tcp->sk);
 		sk->sk_max_ack_backlog = backlog;
 	}

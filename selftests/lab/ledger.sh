@@ -53,7 +53,7 @@ module_counts() {
 	[ ! -e $refs ] || echo "module:afrdma.refcnt $(cat $refs)"
 }
 
-# Print all counts that are not 0, those of the module itself only for "test".
+# Print all counts that are not 0, those of the module itself only if $1 is "test".
 ledger_counts() {
 	{
 		rdma_counts

@@ -152,8 +152,9 @@ static void unknown_too_long(struct peer *p, unsigned int i)
 /* ---- incomplete and split frames, and a missing FIN ---- */
 
 /*
- * Number of cases of cut() per frame type: the longest header and fixed body. Case n sends the first
- * n bytes of the frame, or all but its last byte if the frame is not longer than n bytes.
+ * Number of cases of cut() per frame type: as many as the longest header with fixed body has bytes.
+ * Case n sends the first n bytes of the frame, or all but its last byte if the frame is not longer
+ * than n bytes.
  */
 #define CUTS	AFR_FRAME_HEAD_MAX
 

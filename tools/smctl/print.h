@@ -2,8 +2,8 @@
 /* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Prints objects as text or as JSON. The caller prints each field of an object by one call. A
- * filter consists of the key of a field, or another name that key_matches() accepts for it, and a
- * value. An object that does not match all filters is not printed.
+ * filter consists of a name and a value; the name is the key of a field, or another name that
+ * key_matches() accepts for that key. An object that does not match all filters is not printed.
  */
 #ifndef SMCTL_PRINT_H
 #define SMCTL_PRINT_H

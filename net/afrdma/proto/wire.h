@@ -42,7 +42,7 @@ static_assert(sizeof(struct afr_wire_option) == AFR_OPT_LEN, "option size");
 #define AFR_HELLO_MAGIC		"\xf7" "AFRDMA" "\x01"
 #define AFR_HELLO_MAGIC_LEN	8
 #define AFR_HELLO_MAX		512	/* longest HELLO a reader accepts */
-#define AFR_WINDOW_INITIAL	16384	/* a client's window until the server's HELLO comes */
+#define AFR_WINDOW_INITIAL	16384	/* a client's send window before the server's HELLO */
 #define AFR_RING_MIN		16384	/* smallest ring; ring sizes are powers of two */
 #define AFR_RING_MAX		(1u << 26)	/* largest ring; its cursor unit is 4096 bytes */
 

@@ -44,9 +44,9 @@ static unsigned int attaches_count;
 static struct afr_link *flooding;
 
 /*
- * Is a message to channel @id of the peer exempt? With "new" or "newest" it is, if its connection
- * is older than those to which the injection is limited, or is not known. A message that belongs
- * to no channel (@id above AFR_CHANNEL_MAX) is never exempt.
+ * Is a message to channel @id of the peer exempt? "new" and "newest" exempt messages of connections
+ * that are older than those to which the injection is limited, and of unknown connections. A
+ * message that belongs to no channel (@id above AFR_CHANNEL_MAX) is never exempt.
  */
 static bool spared(struct afr_link *link, u16 id)
 {
