@@ -395,7 +395,8 @@ void afr_attach_joined(struct afr_conn *conn)
 		return;
 	}
 	err = attach_begin(conn, link);
-	if (err || no_new_attach(conn)) {	/* may have changed during the registration */
+	/* again: the program may have called shutdown() or close() since */
+	if (err || no_new_attach(conn)) {
 		afr_attach_end(conn);
 		attach_failed(conn, err ? reason_of(conn, err) : AFR_REASON_CLOSING);
 		return;

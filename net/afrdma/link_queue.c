@@ -277,10 +277,10 @@ bool afr_link_queue_probe(struct afr_link *link)
  * afr_link_queue_space() - count the messages that channels may post now
  * @link: link
  *
- * Reserved slots and credits are not counted. Slots come back when requests complete, so without
- * their reserve (AFR_SQ_RESERVE) announcements and registrations would only wait longer. But if
- * channels used the reserved credit, too, both ends could be unable to announce receives, and
- * would wait for each other.
+ * Does not count the slots that are reserved for announcements and registrations (AFR_SQ_RESERVE),
+ * nor the credit that is reserved for announcements. Without such slots, announcements and
+ * registrations would only wait longer, until requests complete. Without such a credit, both ends
+ * could be unable to announce receives, and would wait for each other.
  *
  * Context: process or softirq, link->lock held.
  * Return: messages.

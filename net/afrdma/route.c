@@ -28,7 +28,10 @@ static void look(struct work_struct *work);
 static DECLARE_DELAYED_WORK(looks, look);
 static atomic_t attached = ATOMIC_INIT(0);	/* connections on links */
 
-/* Counts IPsec policies: rt_genid changes when one is added, but not when one is removed. */
+/*
+ * Counts IPsec policies. A changed count shows that one was removed; rt_genid changes only when one
+ * is added.
+ */
 static u32 policies(const struct net *net)
 {
 	u32 count = 0;
@@ -41,7 +44,10 @@ static u32 policies(const struct net *net)
 	return count;
 }
 
-/* Counts IPv6 routes: rt_genid_ipv6() changes when one is added, but not when one is removed. */
+/*
+ * Counts IPv6 routes. A changed count shows that one was removed; rt_genid_ipv6() changes only when
+ * one is added.
+ */
 static u32 routes_inet6(const struct net *net)
 {
 #if IS_ENABLED(CONFIG_IPV6)
