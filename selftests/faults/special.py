@@ -62,6 +62,8 @@ def handshake(ctx, row):
         wait(f"at {load.host.role} new connections are {mode} for {reason}", 30 * SLOW,
              lambda: load.status()[mode] == new.conns and says(load, reason))
     time.sleep(1)
+    if row.hold and new.client.status()["stall_ms"] < row.hold * 1000:
+        raise RowFailed("the fault did not delay the first bytes")
     if any(load.status()["rdma"] for load in new.both) != (mode == "rdma"):
         raise RowFailed("on RDMA, or not on RDMA, against what the row forces")
     new.end()
