@@ -395,7 +395,7 @@ void afr_attach_joined(struct afr_conn *conn)
 		return;
 	}
 	err = attach_begin(conn, link);
-	/* again: the program may have called shutdown() or close() since */
+	/* again: shutdown() or close() may have been called during the registration */
 	if (err || no_new_attach(conn)) {
 		afr_attach_end(conn);
 		attach_failed(conn, err ? reason_of(conn, err) : AFR_REASON_CLOSING);

@@ -29,8 +29,7 @@ static DECLARE_DELAYED_WORK(looks, look);
 static atomic_t attached = ATOMIC_INIT(0);	/* connections on links */
 
 /*
- * Counts IPsec policies. A changed count shows that one was removed; rt_genid changes only when one
- * is added.
+ * Counts IPsec policies, to notice that one was removed: rt_genid changes only when one is added.
  */
 static u32 policies(const struct net *net)
 {
@@ -45,8 +44,8 @@ static u32 policies(const struct net *net)
 }
 
 /*
- * Counts IPv6 routes. A changed count shows that one was removed; rt_genid_ipv6() changes only when
- * one is added.
+ * Counts IPv6 routes, to notice that one was removed: rt_genid_ipv6() changes only when one is
+ * added.
  */
 static u32 routes_inet6(const struct net *net)
 {

@@ -116,7 +116,10 @@ static void start(struct conn *c)
 	c->started = true;
 }
 
-/* The begin of a connection with --greet. A new connection has space for the greeting. */
+/*
+ * With --greet, at the beginning of a connection: the server sends the greeting, for which a new
+ * connection has space, and the client expects it.
+ */
 void greet(struct conn *c)
 {
 	if (!run.server)
