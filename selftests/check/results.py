@@ -74,6 +74,7 @@ PRIVATE = {
     "selftests/net/pace.py": SCRIPTS,
     "selftests/net/pace.sh": SCRIPTS,
     "selftests/net/prefix.py": SCRIPTS,
+    "selftests/net/stream.c": f"unit|build|oracle|table|uml|{SCRIPTS}",
     "selftests/net/tail.py": SCRIPTS,
     "selftests/net/tail.sh": SCRIPTS,
     "selftests/net/tunnel.py": SCRIPTS,

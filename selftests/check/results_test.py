@@ -28,6 +28,10 @@ CASES = (
     ("code of other stages", "selftests/faults/load.c", "return", "return 0; return", "uml", True),
     ("a header of several programs", "selftests/frame_samples.h", "FRAME_BAD", "HELLO_BAD", "rogue",
      False),
+    ("rows of the socket table", "selftests/net/stream.c", "return", "return 0; return",
+     "rogue_uml", True),
+    ("rows of the socket table, and a stage that runs them", "selftests/net/stream.c", "return",
+     "return 0; return", "table_uml_1of2", False),
     ("code of its own", "selftests/faults/load.c", "return", "return 0; return", "faults", False),
 )
 

@@ -251,11 +251,11 @@ static void ladder(void)
 
 /* ---- edge-triggered epoll on both ends ---- */
 
-/* Reads until the call would block; false at the end of the stream. */
-static bool drain(int fd, struct flow *in, uint8_t *buf, size_t size)
+/* Reads until recv() would block; false at the end of the stream. @buf has CHUNK bytes. */
+static bool drain(int fd, struct flow *in, uint8_t *buf)
 {
 	for (;;) {
-		ssize_t got = recv(fd, buf, size, 0);
+		ssize_t got = recv(fd, buf, rnd_between(1, CHUNK), 0);
 
 		if (got < 0 && errno == EAGAIN)
 			return true;
@@ -265,11 +265,11 @@ static bool drain(int fd, struct flow *in, uint8_t *buf, size_t size)
 	}
 }
 
-/* Sends until send() would block or the offset reaches @len. */
-static void pour(int fd, struct flow *out, uint8_t *buf, size_t size, size_t len)
+/* Sends until send() would block or the offset reaches @len. @buf has CHUNK bytes. */
+static void pour(int fd, struct flow *out, uint8_t *buf, size_t len)
 {
 	while (out->off < len) {
-		size_t want = len - out->off < size ? len - out->off : size;
+		size_t want = rnd_between(1, len - out->off < CHUNK ? len - out->off : CHUNK);
 		struct flow next = *out;
 		ssize_t done;
 
@@ -295,12 +295,12 @@ static void both_edge(void)
 	SYS(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
 	while (open || !ended) {
 		WANT_EQ(SYS(epoll_wait(ep, &ev, 1, -1)), 1);
-		pour(fd, &out, buf, rnd_between(1, CHUNK), length());
+		pour(fd, &out, buf, length());
 		if (!ended && out.off == length()) {
 			SYS(shutdown(fd, SHUT_WR));
 			ended = true;
 		}
-		open = open && drain(fd, &in, buf, rnd_between(1, CHUNK));
+		open = open && drain(fd, &in, buf);
 	}
 	WANT_EQ(in.off, length());
 	free(buf);
