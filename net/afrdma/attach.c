@@ -271,10 +271,10 @@ static void epoch_open(struct afr_conn *conn)
 /**
  * afr_attach_close_epoch() - close the epoch in both directions
  * @conn: connection
- * @resume: true: the caller requests RESUME, unless the connection was aborted; if the cursor was
- *	reported by immediates, CREDIT is sent again only after RESUME (PC3). false: no RESUME has
- *	to follow, because the peer never used the epoch, both streams are complete, or the
- *	connection was aborted or has to be aborted
+ * @resume: true: the caller requests RESUME next, or would if the connection were not aborted. If
+ *	immediates reported the cursor, no CREDIT may be sent before RESUME (PC3). false: no RESUME
+ *	follows, and CREDIT may be sent from now on: the peer never used the epoch, both streams
+ *	are complete, or the connection was or will be aborted
  *
  * Context: connection worker.
  * Return: X, the received offset that a RESUME sent now would contain.

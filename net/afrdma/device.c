@@ -59,7 +59,7 @@ struct afr_device *afr_device_get(struct ib_device *ibdev)
 
 /**
  * afr_device_put() - drop a reference on a device
- * @dev: device; everything that the caller created on the device is freed
+ * @dev: device; the caller has already freed everything that it created on the device
  *
  * Context: process.
  */

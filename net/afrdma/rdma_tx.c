@@ -40,7 +40,7 @@ static int post(struct afr_conn *conn, u32 len, bool report, bool bulk)
 	int ret;
 
 	lockdep_assert_held(&conn->tx.lock);
-	/* inside both rings (I3) */
+	/* the write stays inside both rings (I3) */
 	AFR_CHECK(afr_ring_pos(conn->tx.seq.sent, conn->tx.seq.ring) + len <=
 		  conn->attach.snd_view.span &&
 		  afr_ring_pos(conn->tx.seq.sent, conn->tx.seq.window) + len <=

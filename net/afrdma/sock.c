@@ -385,7 +385,10 @@ static void offer(struct sock *sk, enum afr_reason reason)
 	as->offer.settled = settled;
 	set_modes(conn, AFR_MODE_UNDECIDED, AFR_MODE_UNDECIDED);
 	smp_mb();	/* modes are set before the count is read; see afr_sock_begin_call() */
-	/* @late_done: such a call has ended since prepare_offer() */
+	/*
+	 * A call that found the former connection in fallback mode may still use the TCP socket
+	 * (tcp_calls), or has set LATE options there since prepare_offer() reset them (late_done).
+	 */
 	if (!reason && (atomic_read(&as->tcp_calls) || READ_ONCE(as->late_done)))
 		reason = AFR_REASON_CALL_RUNNING;
 	if (!reason && tcp_sk->sk_shutdown)

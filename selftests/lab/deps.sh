@@ -47,7 +47,7 @@ apt() {
 
 tmp=$(mktemp -d)
 policy=/usr/sbin/policy-rc.d
-ours=		# set while the policy is ours
+ours=		# set if this script created the policy
 clean_up() {
 	rm -rf "$tmp"
 	[ -z "$ours" ] || as_root rm -f "$policy"

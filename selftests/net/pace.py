@@ -233,7 +233,7 @@ def talk(host, port, smctl):
     time.sleep(QUIET)
     before = paced()
     # transfer() sends the size as a short message, then the data, which is bulk. The first such
-    # message is latency-sensitive; a later one is if its connection has posted no bulk for
+    # message is latency-sensitive; a later one only if its connection has posted no bulk for
     # BULK_HOLDOFF. None of them holds back the bulk of its own connection.
     for i in range(BODIES):
         transfer(bulk, (1 << 20) + i)

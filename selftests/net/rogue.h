@@ -112,8 +112,8 @@ enum victim_state { VICTIM_STARTING, VICTIM_CONNECTED, VICTIM_ENDED };
 struct victim_report {
 	int state;		/* enum victim_state */
 	int read_now;		/* a victim with @sleepy waits for this before it reads */
-	int listen_now;		/* a victim with @relistens waits for this, and then sets */
-	int listens_again;	/* this */
+	int listen_now;		/* set by rogue: a victim with @relistens may listen again */
+	int listens_again;	/* set by that victim when it listens again */
 	/*
 	 * errno of open_conn() or recv() or, if neither failed, of send(); 0 = none. With @closes,
 	 * no error of send() is stored. EPIPE of send() is stored only with @lingers.

@@ -46,9 +46,9 @@ needs_redis() { [ -e "$sources/redis/.built" ] && command -v redis-server && com
 redis_units="unit/type/string unit/type/hash unit/protocol unit/pubsub unit/querybuf
 	unit/networking unit/multi unit/quit unit/replybufsize integration/replication-4
 	integration/block-repl integration/redis-cli integration/redis-benchmark"
-# The name of a test is its unit and its description. A unit without progress for a minute is
-# ended; the rest of its tests have no result. compare.awk reports those of them that pass on TCP
-# as "not run".
+# The name of a test is its unit and its description. A unit is ended after a minute without
+# progress, or after five minutes in all. Its remaining tests then have no result; compare.awk
+# reports such a test as "not run" if it passes on TCP.
 suite_redis() {
 	local program unit
 	cp -r "$sources/redis/tests" . && mkdir src || return
