@@ -100,7 +100,10 @@ static struct sock *listener_syn_recv(const struct sock *sk, struct sk_buff *skb
 	struct afr_listen_override *override = ops_find(ops);
 	struct sock *child;
 
-	/* ops_find() also finds TCP's own table, which is back if the override was just removed */
+	/*
+	 * If the override was removed just now, @ops is already TCP's own table again. ops_find()
+	 * finds that, too, and override->orig is then the same table.
+	 */
 	if (override)
 		ops = override->orig;
 	child = ops->syn_recv_sock(sk, skb, req, dst, req_unhash, own_req AFR_CHILD_INIT_ARG);
@@ -529,7 +532,8 @@ int afr_handshake_listen(struct sock *sk, bool consents)
  * afr_handshake_unlisten() - remove the af_ops override of a listener
  * @sk: a TCP socket
  *
- * Called by close(), and by connect() when @sk is in state CLOSE.
+ * Called by close() for every socket, and by connect(), except with AF_UNSPEC, for a socket that
+ * was a listener and is in state CLOSE now.
  *
  * Context: Process, @sk locked.
  */
@@ -604,9 +608,9 @@ static enum afr_reason accepted(struct sock *sk, u32 *nonce)
  * first bytes show whether an answer has arrived.
  *
  * Context: Process, @sk unlocked.
- * Return: 0; AFR_REASON_SYN_TAKEN if the server has consented, but the saved SYN is gone or @sk is
- * unprotected from sockmaps: the connection has to end, as HELLO cannot be verified or may have
- * been taken; else the reason why the connection falls back to TCP.
+ * Return: 0; AFR_REASON_SYN_TAKEN if the server has consented, but the connection has to end: the
+ * saved SYN is gone, so HELLO cannot be verified, or @sk is unprotected from sockmaps, so a sockmap
+ * may have taken HELLO; else the reason why the connection falls back to TCP.
  */
 enum afr_reason afr_handshake_accepted(struct sock *sk, u32 *nonce)
 {

@@ -88,7 +88,8 @@ struct afr_settings {
 	int upgrade_bytes;	/* attach after this many bytes, both directions together */
 	int upgrade_msgs;	/* attach after this many messages sent, if earlier */
 	int hello_timeout_ms;	/* server: output waits at most this long for the client's HELLO */
-	int attach_timeout_ms;	/* for link set-up, and until the answer to ATTACH is overdue */
+	/* how long set-up of a link may take, and after how long the answer to ATTACH is overdue */
+	int attach_timeout_ms;
 	int attach_retry_ms;	/* client: first back-off, doubled per failure */
 	int detach_timeout_ms;	/* how long to wait for the peer's DETACH */
 	int orphan_timeout_ms;	/* how long an orphan with bytes to deliver may deliver none */

@@ -186,7 +186,11 @@ int afr_poll_set_rcvlowat(struct sock *sk, int val)
 	 */
 	smp_mb();
 	rx = afr_conn_rx_mode(conn);
-	/* sleepers in poll() have to pass the new value to TCP, even if no bytes are there yet */
+	/*
+	 * For older kernels, where only poll() copies the value to the TCP socket for a sleeper
+	 * (afr_tcp_settings_sync_rcvlowat()): wake sleepers, even if no bytes are there yet, so
+	 * that they check again and copy it.
+	 */
 	if (rx == AFR_MODE_FALLBACK)
 		sk->sk_state_change(sk);
 	if ((rx == AFR_MODE_FALLBACK && !afr_tcp_sock_idle(conn)) ||

@@ -64,7 +64,7 @@ static bool recv_over(struct afr_conn *conn, size_t seen)
  * Must a read end now: at the end of the stream, after a shutdown of the receive side, or after
  * an abort? After an abort, unread bytes are read first. Errors of TCP are not checked here: while
  * the peer's stream is incomplete, the worker turns each of them into an abort. Sets @failed if
- * sk_err is to be reported; an earlier call may have cleared it.
+ * sk_err is to be reported; an earlier call may have cleared sk_err.
  */
 static bool recv_ends(struct sock *sk, size_t seen, bool *failed)
 {
@@ -218,8 +218,9 @@ struct framed_read {
 };
 
 /*
- * Returns afr_recvmsg_target(). The result can be lower for a peek that began behind other unread
- * bytes, because the limit afr_rx_lowat_max() includes those bytes.
+ * Returns afr_recvmsg_target(). For a peek, afr_rx_lowat_max() limits the result: that limit counts
+ * all unread bytes, so those that the peek passed without returning them (by SO_PEEK_OFF, or an
+ * urgent byte that it skipped) are subtracted from it.
  */
 static size_t read_target(const struct framed_read *r)
 {
@@ -456,8 +457,8 @@ static int recv_fallback(struct sock *sk, struct msghdr *msg, int flags)
 	/*
 	 * TCP has ended without FIN. A send by the module may have consumed the error. If so, the
 	 * module requests an abort before it unlocks out.mutex, or stores the error again before
-	 * it unlocks worker.mutex. So wait for both: afr_frame_tx_idle() takes out.mutex, and
-	 * afr_worker_run_wait() takes worker.mutex and runs the worker, which carries out the
+	 * it unlocks worker.mutex. So wait for both mutexes: afr_frame_tx_idle() takes out.mutex,
+	 * and afr_worker_run_wait() takes worker.mutex and runs the worker, which carries out the
 	 * abort.
 	 */
 	if (!ret && shared && !shut && !empty && !sock_flag(tcp->sk, SOCK_DONE)) {

@@ -79,7 +79,10 @@ static int set_tcp_hidden(struct sock *sk, int level, int name, sockptr_t value,
 	if (!afr_tcp_sock_settings(conn, true) && installed)
 		err = afr_tcp_settings_pass(conn->tcp, level, name, value, len);
 	release_sock(sk);
-	/* with SO_RCVLOWAT in effect, TCP may not have reported bytes that came meanwhile */
+	/*
+	 * While the program's SO_RCVLOWAT was on the TCP socket, TCP may not have reported bytes
+	 * that arrived: have the worker look for them.
+	 */
 	if (level == SOL_SOCKET || conn->saved.rcvlowat > 1)
 		afr_conn_schedule(conn);
 	return err;

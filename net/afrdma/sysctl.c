@@ -65,12 +65,12 @@ static const struct ctl_table afr_settings_table[] = {
 	 */
 	SETTING_INT(upgrade_msgs, 0, INT_MAX),
 	/*
-	 * Time in milliseconds, counted from accept(), that a server waits for the first bytes of
-	 * a client that offered AF_RDMA. If the server then has bytes or the end of its stream to
-	 * send, it sends them by TCP without AF_RDMA framing, and the connection stays on TCP.
-	 * Otherwise the time starts again. If only a part of the client's HELLO has arrived, the
-	 * connection is reset. With less than the default of 3000, one lost packet can
-	 * be enough for a connection to stay on TCP: smaller values are for tests.
+	 * Time in milliseconds, counted from accept(), that a server waits for the HELLO of a
+	 * client that offered AF_RDMA. If by then only a part of HELLO has arrived, the connection
+	 * is reset. If nothing has arrived, and the server has bytes or the end of its stream to
+	 * send, it sends them by TCP without AF_RDMA framing, and the connection stays on TCP. If
+	 * it has nothing to send, the time starts again. With less than the default of 3000, one
+	 * lost packet can be enough for a connection to stay on TCP: smaller values are for tests.
 	 */
 	SETTING_INT(hello_timeout_ms, 100, DAY_MS),
 	/*
@@ -119,18 +119,19 @@ static const struct ctl_table afr_settings_table[] = {
 	 */
 	SETTING_INT(link_linger_ms, 0, DAY_MS),
 	/*
-	 * Number of links between one pair of addresses while connections are few; connections are
-	 * distributed over them. With many connections, there are up to 1 plus one link per
-	 * 4 * link_depth connections, but not more than 16.
+	 * Number of links to which a link group (one pair of addresses) grows, one link at a time;
+	 * connections are distributed over them. If 1 + connections / (4 * link_depth) is larger,
+	 * the group grows to that number instead, but not above 16.
 	 */
 	SETTING_INT(links_per_group, 1, 16),
 	/* Maximum number of connections on one link. Others use another link or stay on TCP. */
 	SETTING_INT(conns_per_link, 1, 65520),
 	/*
-	 * Maximum number of link groups. Each pair of a local and a peer address has one, and for a
-	 * while another one after each reload of the peer's module, but at most 8. Connections that
-	 * need a new group stay on TCP at the maximum, or if the peer's IPv6 /64 has its share,
-	 * which is as many groups as can still be created.
+	 * Maximum number of link groups. A pair of a local and a peer address normally has one
+	 * group. After each reload of the peer's module it has one more for a while, but never more
+	 * than 8 in all. A connection that needs a new group stays on TCP if its pair has 8 groups,
+	 * if this maximum is reached, or if the peer's IPv6 /64 already has at least as many groups
+	 * as can still be created before the maximum is reached.
 	 */
 	SETTING_INT(groups_max, 0, 65536),
 	/*

@@ -79,8 +79,9 @@ parts_as_stages() {
 
 # A part with period P and slot S runs at the commits whose number is S modulo P. Prints a line of
 # period, slot, seconds and name for each part with a period. Parts are placed one after the other,
-# in order of increasing period and, within a period, of decreasing duration. Each part is placed in
-# the slot whose busiest commit takes the least time with the parts placed before.
+# in order of increasing period and, within a period, of decreasing duration. For each slot that a
+# part could get, slots() takes the commits of the slot, and finds the one on which the parts placed
+# so far take the most time. The part gets the slot where this time is least.
 slots() {
 	parts | awk -F '\t' '$3 != "-" { print $3 "\t" $2 "\t" $1 }' | sort -k 1,1n -k 2,2nr -k 3 |
 		awk -v all=100 '

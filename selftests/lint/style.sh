@@ -95,7 +95,7 @@ git grep -nE "^[[:space:]]+${type}[[:space:]]+\w+[[:space:]]*:[[:space:]]*[0-9]"
 judge "style: no bit-fields" "$tmp/bit-fields"
 
 # Files with these names have a comment syntax, and must name their license in the first three
-# lines; C files also need a copyright line there, unless they are generated.
+# lines. C files also need a copyright line in the first five lines, unless they are generated.
 git ls-files -co --exclude-standard | while IFS= read -r file; do
 	case $file in
 	*.[chS] | *.py | *.sh | *.rst | *.yaml | *.yml | *.config | *.pml | */Makefile | \

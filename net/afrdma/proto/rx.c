@@ -175,8 +175,8 @@ int afr_rx_move(struct afr_rx *rx, u32 epoch, u64 start)
 }
 
 /*
- * Counts @cursor as reported to the sender, if it is above the last cursor reported. The report
- * also answers an earlier BLOCKED.
+ * If @cursor is above the last cursor reported, counts it as reported to the sender; that also
+ * answers an earlier BLOCKED. Otherwise does nothing: the BLOCKED stays unanswered.
  */
 static void mark_reported(struct afr_rx *rx, u64 cursor)
 {

@@ -32,8 +32,9 @@
  *   acknowledged and its FINACK written, and after it has left the link. Until it has left the
  *   link, it may have to report with RESUME that the link is lost (PE4). If the link was lost, the
  *   end has left it when the epoch is closed and RESUME written. Otherwise it has left the link
- *   when its own DETACH has completed, and the peer's DETACH was polled or is not awaited any
- *   longer (detach_timeout_ms). A client without an answer to ATTACH posts no DETACH of its own.
+ *   when two things are true: its own DETACH has completed, and the peer's DETACH was polled or is
+ *   not awaited any longer (detach_timeout_ms). For a client that has given up waiting for the
+ *   answer to ATTACH, the second suffices, since it cannot post a DETACH.
  *
  * Functions that check what the peer sent return 0 or the AFR_REASON_* with which to abort the
  * connection; if they refuse, they change nothing. The caller serialises the calls that change
