@@ -174,8 +174,8 @@ def splat_in(text):
     return ""
 
 
-# The result of lab() if the run did not pass, but shows no failure of a test: the run was skipped,
-# or the lab failed.
+# The result of lab() if the run did not pass, but its output names no cause: no failed test, no
+# report in the kernel log, and no guest that failed. Also if the lab could not start.
 NO_CAUSE = "", "the lab: see its log"
 
 

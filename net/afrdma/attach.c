@@ -271,10 +271,11 @@ static void epoch_open(struct afr_conn *conn)
 /**
  * afr_attach_close_epoch() - close the epoch in both directions
  * @conn: connection
- * @resume: true: the caller requests RESUME next, or would if the connection were not aborted. If
- *	immediates reported the cursor, no CREDIT may be sent before RESUME (PC3). false: no RESUME
- *	follows, and CREDIT may be sent from now on: the peer never used the epoch, both streams
- *	are complete, or the connection was or will be aborted
+ * @resume: does RESUME end the epoch? true: the caller requests RESUME next, unless the connection
+ *	was aborted. This function leaves conn->rx.credit_imm as it is: if immediates reported the
+ *	cursor, CREDIT stays forbidden until RESUME is written (PC3). false: no RESUME follows,
+ *	since the peer never used the epoch, or since both streams are complete or the connection
+ *	is being aborted. CREDIT is allowed again at once
  *
  * Context: connection worker.
  * Return: X, the received offset that a RESUME sent now would contain.

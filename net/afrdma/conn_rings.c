@@ -262,7 +262,10 @@ bool afr_conn_rings_snd_charged(const struct afr_conn *conn)
  */
 void afr_conn_rings_unpin(struct afr_conn *conn)
 {
-	/* set first: a read that frees the last pages after the unlock schedules the worker */
+	/*
+	 * Before the rings are unpinned: a read that frees charged pages after this function has
+	 * released conn->rx.lock schedules the worker only if it finds the flag set.
+	 */
 	set_bit(AFR_F_RINGS_CHARGED, &conn->flags);
 	spin_lock_bh(&conn->tx.lock);
 	afr_ring_mem_unpin(&conn->tx.mem);

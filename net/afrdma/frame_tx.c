@@ -441,7 +441,7 @@ static void data_taken(struct afr_conn *conn, u32 len)
 	afr_ring_mem_release(&conn->tx.mem, una, una + len,
 			     conn->tx.busy ? una + conn->tx.seq.ring : conn->tx.seq.written);
 	afr_tx_tcp_accepted(&conn->tx.seq, len);
-	/* a fallback direction carries no CREDIT, so only the TCP window limits the sender */
+	/* the peer sends unframed, so no CREDIT comes: only the TCP window limits this end */
 	if (afr_conn_rx_mode(conn) == AFR_MODE_FALLBACK)
 		afr_tx_credit(&conn->tx.seq, conn->tx.seq.una);
 	if (framed)

@@ -204,7 +204,7 @@ static bool too_many(struct afr_net *an, const struct afr_peer *key)
 	       (prefix && prefix >= max - groups_count);
 }
 
-/* Ends remember() of group.c: drops the reference of the delayed work. */
+/* Delayed work started by remember() of group.c: drops the reference that remember() took. */
 static void forget(struct work_struct *work)
 {
 	afr_group_table_put(container_of(to_delayed_work(work), struct afr_group, memory));

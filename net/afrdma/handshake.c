@@ -500,10 +500,11 @@ static void server_synack(struct net *net, struct request_sock *req, struct sk_b
  * @sk: a TCP socket
  * @consents: consent to clients that offer AF_RDMA; needs afr_handshake_hook_use()
  *
- * Does nothing if @sk is listening already. The override is installed even without @consents,
- * since @sk may be a listener with consent before or afterwards, and requests of one listener may
- * become children of the other. Sets TCP_SAVE_SYN if @consents. Without an override, which happens
- * if ops_table is full, no accepted connection becomes framed.
+ * Does nothing if @sk is listening already. The override is installed even without @consents:
+ * @sk may have listened with consent before, or may do so later. TCP may make a child in one of
+ * these periods from a request of the other, and listener_syn_recv() has to handle that child,
+ * too. Sets TCP_SAVE_SYN if @consents. Without an override, which happens if ops_table is full,
+ * no accepted connection becomes framed.
  *
  * Context: Process, @sk unlocked.
  * Return: 0; -EINVAL if @sk is in a state in which listen() fails.

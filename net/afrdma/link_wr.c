@@ -7,7 +7,8 @@
 #include "link_wr.h"
 
 #define NOTE_SIZE	sizeof(struct afr_wire_note)
-#define SIW_SHORT	64	/* bytes: siw copies only writes up to this size into its header */
+/* Bytes: not less than the largest write that siw copies into its header (MAX_HDR_INLINE). */
+#define SIW_SHORT	64
 
 /*
  * siw may corrupt a write of at most SIW_SHORT bytes that crosses a page boundary, unless the part

@@ -5,10 +5,10 @@
 #
 #   build-module.sh NAME [MAKE ARGUMENT...]
 #
-# NAME is a kernel of kernels.sh. The source tree is not written to: Kbuild, net/ and include/ are
-# copied to build/NAME. Only files whose content has changed are copied, so that a second run has
-# nothing to compile.
-# AFRDMA_BUILD is the folder for builds, build by default; use another one for a variant (W=1,
+# NAME is a kernel of kernels.sh. Nothing is compiled beside the sources: Kbuild, net/ and include/
+# are copied to $AFRDMA_BUILD/NAME. Only files whose content has changed are copied, so that a
+# second run has nothing to compile.
+# AFRDMA_BUILD defaults to the folder "build" of the tree; set another folder for a variant (W=1,
 # LLVM=1). AFRDMA_SRC is the tree to build, by default the one that contains this script.
 set -euo pipefail
 

@@ -102,8 +102,9 @@ def mentions(name, text):
             more = more and line.rstrip().endswith("\\")
         kept = sorted(inline | macro)
     own = {function.name for function in functions(text) if function.static}
-    # In macros and inline functions of a header, skip the names that the header itself declares:
-    # the file that calls the macro or function uses them, not the header; see uses().
+    # In macros and inline functions of a header, skip the names that the header itself declares.
+    # uses() counts such a name as used by each .c file that mentions the macro or function, and
+    # not as used by the header.
     if name.endswith(".h"):
         rest = "\n".join(line for number, line in enumerate(lines) if number not in set(kept))
         own |= set(re.findall(r"[A-Za-z_]\w+", rest))

@@ -71,8 +71,9 @@ stream_to() {
 }
 
 # User 1 fills the quarter of b's ring memory that is for connections on TCP, with bytes that its
-# server does not read. User 2 still gets RDMA. When mem_max of b is so low that the pages left for
-# RDMA do not suffice for one connection, the streams of user 2 continue on TCP.
+# server does not read. A connection that user 2 then opens still gets RDMA. Then mem_max of b is
+# lowered, so that the pages left for RDMA do not suffice for one connection: the next connections
+# of user 2 stay on TCP, and carry their streams there.
 unread() {
 	local server
 	if [ "$AFR_ROLE" = b ]; then
