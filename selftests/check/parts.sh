@@ -17,7 +17,7 @@ kinds_of_parts() {
 	cat <<-'END'
 	table_uml	2	600	10	uml	all rows of the socket table
 	byzantine_uml	4	120	10	uml	injections of a Byzantine peer, both roles
-	faults		10	280	10	uml uml-debug vm-6.12	all faults, at both ends
+	faults		10	400	10	uml uml-debug vm-6.12	all faults, at both ends
 	forged_uml	1	600	10	uml	10,000 bad handshakes per role, 10^5 cursors
 	mutations	6	600	50	uml-debug	does a test find each of these bugs?
 	programs	3	420	50	uml	third-party programs: TCP, AF_SMC, AF_RDMA
@@ -35,9 +35,9 @@ kinds_of_parts() {
 	scripts_vm-6.1	1	900	-	vm-6.1	the same on 6.1
 	suite_python	1	450	50	uml	Python's socket tests, compared with TCP
 	suite_redis	1	400	50	uml	test suite of redis
-	suite_memcached	1	1000	50	uml	test suite of memcached
+	suite_memcached	1	1350	-	uml	test suite of memcached
 	suite_libuv	1	80	50	uml	test suite of libuv
-	suite_socat	1	1200	50	uml	test suite of socat
+	suite_socat	1	1700	-	uml	test suite of socat
 	suite_stress-ng	1	80	50	uml	socket stressors of stress-ng
 	suite_vsock	1	60	50	uml	the kernel's AF_VSOCK suite, on TCP
 	fuzz_option	1	60	50	-	the TCP option: 35 million executions

@@ -32,6 +32,10 @@ CASES = (
      "rogue_uml", True),
     ("rows of the socket table, and a stage that runs them", "selftests/net/stream.c", "return",
      "return 0; return", "table_uml_1of2", False),
+    ("a period in the table of parts", "selftests/check/parts.sh", "\t10\tuml\t",
+     "\t20\tuml\t", "uml", True),
+    ("a guest in the table of parts", "selftests/check/parts.sh", "\tuml\t", "\tuml-debug\t",
+     "uml", False),
     ("code of its own", "selftests/faults/load.c", "return", "return 0; return", "faults", False),
 )
 
