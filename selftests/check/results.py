@@ -102,8 +102,8 @@ PRIVATE = {
     "tools/examples": "unit|uml back",
 }
 PARTS = "selftests/check/parts.sh"
-# Columns 3 and 4 of its table say how long a part may take, and at which commits CI runs it; not
-# what it tests.
+# Columns 3 and 4 of the table in PARTS say how long a part usually takes, and at which commits CI
+# runs it; not what it tests.
 SCHEDULE = re.compile(r"^(\t[\w.,-]+\t+\d+)\t+\d+\t+(?:\d+|-)\t", re.M)
 
 
