@@ -108,6 +108,7 @@ int afr_conn_rings_back_rcv(struct afr_conn *conn, u32 n)
 {
 	int backed;
 
+	lockdep_assert_held(&conn->worker.mutex);
 	do
 		backed = afr_ring_mem_populate(&conn->rx.mem, conn->rx.seq.visible, n);
 	while (backed == -EDQUOT && !rcv_starved(conn));
@@ -171,6 +172,7 @@ int afr_conn_rings_pin(struct afr_conn *conn)
 {
 	int err;
 
+	lockdep_assert_held(&conn->worker.mutex);
 	err = afr_ring_quota_charge(&conn->attach.quota, conn->an, &conn->peer.remote,
 				    sock_i_uid(conn->tcp->sk), &conn->tx.mem, &conn->rx.mem);
 	if (err)
@@ -262,6 +264,7 @@ bool afr_conn_rings_snd_charged(const struct afr_conn *conn)
  */
 void afr_conn_rings_unpin(struct afr_conn *conn)
 {
+	lockdep_assert_held(&conn->worker.mutex);
 	/*
 	 * Before the rings are unpinned: a read that frees charged pages after this function has
 	 * released conn->rx.lock schedules the worker only if it finds the flag set.

@@ -29,7 +29,8 @@
 /*
  * Each build_ function, except build_pending(), is for one frame type. It fills in a frame from
  * the state of the connection, or returns false if the frame is not needed or must not be sent
- * now. All build_ functions run under conn->tx.lock.
+ * now. It changes nothing else; what follows from its result is done by _built and _skipped
+ * functions. All these functions run under conn->tx.lock.
  */
 static bool build_error(struct afr_conn *conn, struct afr_frame *frame)
 {
@@ -85,16 +86,19 @@ static void fill_attach(struct afr_conn *conn, struct afr_frame *frame)
  */
 static bool build_attach(struct afr_conn *conn, struct afr_frame *frame)
 {
-	if (conn->attach.state != AFR_ATTACHING)
+	if (conn->attach.state != AFR_ATTACHING || conn->tx.seq.fin != AFR_NO_FIN)
 		return false;
-	if (conn->tx.seq.fin != AFR_NO_FIN) {
-		set_bit(AFR_FRAME_ATTACH, &conn->out.pending);
-		afr_conn_schedule_attach(conn);
-		return false;
-	}
 	frame->type = AFR_FRAME_ATTACH;
 	fill_attach(conn, frame);
 	return true;
+}
+
+static void attach_skipped(struct afr_conn *conn)
+{
+	if (conn->attach.state != AFR_ATTACHING)
+		return;
+	set_bit(AFR_FRAME_ATTACH, &conn->out.pending);
+	afr_conn_schedule_attach(conn);
 }
 
 /*
@@ -185,13 +189,14 @@ static bool build_fin(struct afr_conn *conn, struct afr_frame *frame)
 
 static bool build_blocked(struct afr_conn *conn, struct afr_frame *frame)
 {
-	if (!afr_tx_blocked(&conn->tx.seq)) {
-		clear_bit(AFR_F_BLOCKED_SENT, &conn->flags);
-		return false;
-	}
 	frame->type = AFR_FRAME_BLOCKED;
 	frame->offset = conn->tx.seq.sent;
-	return true;
+	return afr_tx_blocked(&conn->tx.seq);
+}
+
+static void blocked_skipped(struct afr_conn *conn)
+{
+	clear_bit(AFR_F_BLOCKED_SENT, &conn->flags);
 }
 
 static bool build_urgentack(struct afr_conn *conn, struct afr_frame *frame)
@@ -220,22 +225,26 @@ static bool build_service(struct afr_conn *conn, struct afr_frame *frame)
 	return frame->port && (!conn->rx.seq.finack_requested || conn->tx.seq.fin == AFR_NO_FIN);
 }
 
-/* In the order of sending. built() follows a successful build(), without a release of tx.lock. */
+/*
+ * In the order of sending. built() follows a build() that has returned true, and skipped() one that
+ * has returned false, without a release of tx.lock.
+ */
 static const struct frame_kind {
 	u8 type;	/* enum afr_frame_type: the bit of out.pending */
 	bool (*build)(struct afr_conn *conn, struct afr_frame *frame);
 	void (*built)(struct afr_conn *conn, const struct afr_frame *frame);
+	void (*skipped)(struct afr_conn *conn);
 } kinds[] = {
 	{ AFR_FRAME_ERROR, build_error },
-	{ AFR_FRAME_RESUME, build_resume, resume_built },
-	{ AFR_FRAME_ATTACH, build_attach },
-	{ AFR_FRAME_ATTACHED, build_attached, attached_built },
+	{ AFR_FRAME_RESUME, build_resume, .built = resume_built },
+	{ AFR_FRAME_ATTACH, build_attach, .skipped = attach_skipped },
+	{ AFR_FRAME_ATTACHED, build_attached, .built = attached_built },
 	{ AFR_FRAME_URGENT, build_urgent },
 	{ AFR_FRAME_MOVE, build_move },
 	{ AFR_FRAME_CREDIT, build_credit },
 	{ AFR_FRAME_FINACK, build_finack },
 	{ AFR_FRAME_FIN, build_fin },
-	{ AFR_FRAME_BLOCKED, build_blocked },
+	{ AFR_FRAME_BLOCKED, build_blocked, .skipped = blocked_skipped },
 	{ AFR_FRAME_URGENTACK, build_urgentack },
 	{ AFR_FRAME_SERVICE, build_service },
 };
@@ -247,12 +256,15 @@ static bool build_pending(struct afr_conn *conn, struct afr_frame *frame)
 	const struct frame_kind *kind;
 
 	for (kind = kinds; kind < kinds + ARRAY_SIZE(kinds); kind++) {
-		if (!test_and_clear_bit(kind->type, &conn->out.pending) ||
-		    !kind->build(conn, frame))
+		if (!test_and_clear_bit(kind->type, &conn->out.pending))
 			continue;
-		if (kind->built)
-			kind->built(conn, frame);
-		return true;
+		if (kind->build(conn, frame)) {
+			if (kind->built)
+				kind->built(conn, frame);
+			return true;
+		}
+		if (kind->skipped)
+			kind->skipped(conn);
 	}
 	return false;
 }

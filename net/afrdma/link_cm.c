@@ -182,6 +182,7 @@ static enum afr_reason open_qp(struct afr_link *link)
  */
 void afr_link_cm_drain(struct afr_link *link)
 {
+	afr_link_queue_assert_worker(link);
 	if (link->qp && link->life.used)
 		ib_drain_qp(link->qp);
 	afr_link_queue_abort_ops(link);
@@ -197,6 +198,7 @@ void afr_link_cm_drain(struct afr_link *link)
  */
 void afr_link_cm_close(struct afr_link *link)
 {
+	afr_link_queue_assert_worker(link);
 	if (link->qp)
 		rdma_destroy_qp(link->cm.id);
 	link->qp = NULL;
@@ -214,6 +216,7 @@ void afr_link_cm_close(struct afr_link *link)
  */
 void afr_link_cm_end(struct afr_link *link)
 {
+	afr_link_queue_assert_worker(link);
 	if (link->cm.id)
 		rdma_destroy_id(link->cm.id);
 	link->cm.id = NULL;
@@ -231,6 +234,7 @@ bool afr_link_cm_may_send(struct afr_link *link)
 {
 	struct ib_port_attr attr;
 
+	afr_link_queue_assert_worker(link);
 	return !link->dev || afr_device_removing(link->dev) ||
 	       ib_query_port(afr_device_ib(link->dev), link->cm.port_num, &attr) ||
 	       attr.state == IB_PORT_ACTIVE;
@@ -402,6 +406,7 @@ void afr_link_cm_resolve(struct afr_link *link)
 	unsigned int ms = READ_ONCE(link->an->set.attach_timeout_ms);
 	struct rdma_cm_id *id;
 
+	afr_link_queue_assert_worker(link);
 	AFR_CHECK(!link->cm.id);	/* at most one (I8) */
 	id = rdma_create_id(link->an->net, cm_event, link, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(id)) {
@@ -432,6 +437,7 @@ void afr_link_cm_connect(struct afr_link *link)
 	struct rdma_conn_param param;
 	int ret;
 
+	afr_link_queue_assert_worker(link);
 	if (reason) {
 		afr_link_fail(link, reason);
 		return;
@@ -483,6 +489,7 @@ static bool destroy_attempt(struct afr_link *link)
  */
 void afr_link_cm_retry(struct afr_link *link)
 {
+	afr_link_queue_assert_worker(link);
 	if (destroy_attempt(link))
 		afr_link_cm_resolve(link);
 }
@@ -498,6 +505,7 @@ void afr_link_cm_retry(struct afr_link *link)
  */
 void afr_link_cm_stale(struct afr_link *link)
 {
+	afr_link_queue_assert_worker(link);
 	if (link->cm.retries++ >= STALE_RETRIES) {
 		afr_link_fail(link, AFR_REASON_CONNECT_FAILED);
 		return;
@@ -542,6 +550,7 @@ void afr_link_cm_accept(struct afr_link *link)
 	struct rdma_conn_param param;
 	int ret;
 
+	afr_link_queue_assert_worker(link);
 	if (!reason && afr_link_credit_init(&link->sq.credit, link->sq.credit.depth,
 					    link->cm.peer_depth))
 		reason = AFR_REASON_LINK_PROTOCOL;

@@ -233,6 +233,12 @@ void afr_link_queue_free(struct afr_link *link);
 int afr_link_queue_run(struct afr_link *link, struct ib_send_wr *wr);
 void afr_link_queue_abort_ops(struct afr_link *link);
 
+/* For functions that only the link worker calls. */
+static inline void afr_link_queue_assert_worker(struct afr_link *link)
+{
+	lockdep_assert(current_work() == &link->work);
+}
+
 /*
  * Called under link->lock after each post to the send queue: starts the tail timer, except on
  * iWARP, where TCP probes for lost packets. A timer that already runs covers everything that is

@@ -35,6 +35,7 @@ int afr_move_rx_move(struct afr_conn *conn, const struct afr_frame *frame)
 	bool moved, all;
 	int bad;
 
+	lockdep_assert_held(&conn->worker.mutex);
 	spin_lock_bh(&conn->rx.lock);
 	moved = conn->rx.seq.moved;
 	bad = afr_rx_move(&conn->rx.seq, frame->move.epoch, frame->move.start);
@@ -69,6 +70,7 @@ int afr_move_rx_resume(struct afr_conn *conn, const struct afr_frame *frame)
 	bool current_epoch = frame->resume.epoch == conn->tx.seq.epoch, was;
 	int bad;
 
+	lockdep_assert_held(&conn->worker.mutex);
 	spin_lock_bh(&conn->tx.lock);
 	was = conn->tx.seq.where != AFR_ON_TCP;
 	if (current_epoch)
@@ -212,6 +214,7 @@ static void leave_unanswered(struct afr_conn *conn)
  */
 void afr_move_detach(struct afr_conn *conn)
 {
+	lockdep_assert_held(&conn->worker.mutex);
 	switch (conn->attach.state) {
 	case AFR_JOINING:
 		afr_attach_cancel(conn);
@@ -341,6 +344,7 @@ int afr_move_rx_service(struct afr_conn *conn, const struct afr_frame *frame)
 	/* at once only if there was no port: else a peer could force retries without a pause */
 	unsigned int ms = conn->peer.port ? READ_ONCE(conn->an->set.attach_retry_ms) : 1;
 
+	lockdep_assert_held(&conn->worker.mutex);
 	if (conn->server)
 		return 0;
 	conn->peer.port = frame->port;
@@ -373,6 +377,7 @@ static void check_timers(struct afr_conn *conn)
  */
 void afr_move_run(struct afr_conn *conn)
 {
+	lockdep_assert_held(&conn->worker.mutex);
 	if (test_bit(AFR_F_DEVICE_ADDED, &conn->flags))
 		device_added(conn);
 	/* before the timers: after a refusal no answer can be overdue */

@@ -195,6 +195,7 @@ enum afr_reason afr_route_denied(struct afr_conn *conn)
 {
 	u32 now = generation(conn->an);	/* first, so that a change during the lookup is noticed */
 
+	lockdep_assert_held(&conn->worker.mutex);
 #ifdef CONFIG_XFRM
 	if (rcu_access_pointer(conn->tcp->sk->sk_policy[0]) ||
 	    rcu_access_pointer(conn->tcp->sk->sk_policy[1]))

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Check the sizes of functions and files, and that the module's functions have a kernel-doc.
+"""Check the sizes of functions, and that the module's functions have a kernel-doc.
 
     functions.py FILE...
 
-Prints KTAP. A file or function above the limits below should be split. Non-static functions in .c
+Prints KTAP. A function above the limits below should be split. Non-static functions in .c
 files of net/afrdma must have a kernel-doc.
 """
 
@@ -16,7 +16,6 @@ import csource
 import ktap
 
 FUNCTION_MAX = 100
-FILE_MAX = 700
 MEDIAN_MAX, P90_MAX = 10, 24     # lines between the braces of the functions
 
 
@@ -39,13 +38,11 @@ def documented(lines, function):
 
 
 def main():
-    long_files, long_functions, undocumented = [], [], []
+    long_functions, undocumented = [], []
     bodies = []
     for name in sys.argv[1:]:
         text = pathlib.Path(name).read_text()
         lines = text.split("\n")
-        if len(lines) - 1 > FILE_MAX:
-            long_files.append(f"{name}:{FILE_MAX + 1}: {len(lines) - 1} lines")
         for function in csource.functions(text):
             size = function.last - function.first + 1
             bodies.append(size - 2)
@@ -62,7 +59,6 @@ def main():
     median, p90 = bodies[len(bodies) // 2], bodies[len(bodies) * 9 // 10]
     shape = [] if median <= MEDIAN_MAX and p90 <= P90_MAX else [f"median {median}, p90 {p90}"]
     checks = ((f"style: no function has more than {FUNCTION_MAX} lines", long_functions),
-              (f"style: no file has more than {FILE_MAX} lines", long_files),
               (f"style: lines of functions, median {MEDIAN_MAX}, 90th percentile {P90_MAX} at most",
                shape),
               ("style: non-static functions have a kernel-doc", undocumented))

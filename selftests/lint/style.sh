@@ -4,7 +4,7 @@
 # Check the kernel style: checkpatch --strict, kernel-doc, sizes, bit-fields, SPDX lines, and words
 # that a finished file must not contain.
 #
-#   style.sh [FILE...]	FILEs limit checkpatch, kernel-doc and sizes, but not the other checks
+#   style.sh [FILE...]	FILEs limit checkpatch, kernel-doc and functions, but not the other checks
 set -euo pipefail
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -93,6 +93,11 @@ type='(bool|u8|u16|u32|u64|int|unsigned( int| long)?)'
 git grep -nE "^[[:space:]]+${type}[[:space:]]+\w+[[:space:]]*:[[:space:]]*[0-9]" \
 	-- 'net/afrdma/*.[ch]' >"$tmp/bit-fields" || [ $? -eq 1 ]	# 1: no match
 judge "style: no bit-fields" "$tmp/bit-fields"
+
+# Long files should be split, in whatever language.
+git ls-files -co --exclude-standard -z net include tools selftests | xargs -0 wc -l |
+	awk '$1 > 700 && $2 != "total" { print $2 ":701: " $1 " lines" }' >"$tmp/long"
+judge "style: no file has more than 700 lines" "$tmp/long"
 
 # Files with these names have a comment syntax, and must name their license in the first three
 # lines. C files also need a copyright line in the first five lines, unless they are generated.

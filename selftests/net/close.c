@@ -276,7 +276,7 @@ static void lingers(void)
 }
 
 /* Other end of lingers() and lingers_in_vain(): reads only when it is told to. */
-static void reads_slowly(void)
+static void reads_later(void)
 {
 	struct flow in = flow_in(0);
 	int fd = open_conn_sized(&uneven);
@@ -627,8 +627,8 @@ const struct row close_rows[] = {
 	{ "close_with_data", sends_and_closes, reads_all, ON_ALL | QUICK },
 	{ "close_with_data_back", reads_all_client, sends_and_closes_server, ON_ALL },
 	BOTH("close_full", closes_full, reads_after_close, ON_ALL | QUICK),
-	BOTH("linger", lingers, reads_slowly, ON_ALL | QUICK),
-	BOTH("linger_in_vain", lingers_in_vain, reads_slowly, ON_ALL),
+	BOTH("linger", lingers, reads_later, ON_ALL | QUICK),
+	BOTH("linger_in_vain", lingers_in_vain, reads_later, ON_ALL),
 	{ "linger_unread", linger_unread, linger_unread_peer, ON_ALL | QUICK },
 	{ "answers_and_goes", answers_and_goes_client, answers_and_goes, ON_ALL | QUICK },
 	{ "linger_nothing", linger_nothing, linger_nothing, ON_ALL },

@@ -580,7 +580,7 @@ static void uring_lingers(void)
 }
 
 /* Other end of uring_lingers(): reads only after the kill. */
-static void uring_reads_slowly(void)
+static void uring_reads_later(void)
 {
 	struct flow in = flow_in(0);
 	uint64_t sent;
@@ -661,7 +661,7 @@ const struct row uring_rows[] = {
 	BOTH("uring_cancel", uring_cancel_peer, uring_cancel, ON_ALL | QUICK),
 	BOTH("uring_multishot", uring_multishot_send, uring_multishot_recv, ON_ALL | QUICK),
 	BOTH("uring_poll", uring_poll_peer, uring_poll, ON_ALL | QUICK),
-	BOTH("uring_linger", uring_lingers, uring_reads_slowly, ON_ALL | QUICK),
+	BOTH("uring_linger", uring_lingers, uring_reads_later, ON_ALL | QUICK),
 	{ "uring_accept", uring_connect, uring_accept, ON_COLD | ON_PLAIN | QUICK },
 	{ "uring_refused", uring_refused, uring_refuses, ON_COLD | ON_PLAIN | QUICK | UNFRAMED },
 	{ }
