@@ -17,6 +17,7 @@
 #include <net/tcp.h>
 #include <net/tcp_states.h>
 
+#include "compat.h"
 #include "frame_tx.h"
 #include "move.h"
 #include "recv.h"
@@ -217,7 +218,7 @@ static void new_orphan(struct afr_conn *conn)
 	afr_netns_count(an->net, AFR_STAT_CONN_ORPHANED);
 	conn->orphan_sum = delivered(conn);
 	afr_conn_timer(conn, AFR_T_ORPHAN, READ_ONCE(an->set.orphan_timeout_ms));
-	if (afr_netns_charge_orphan(an, &an->orphans, sock_i_uid(conn->tcp->sk)))
+	if (afr_netns_charge_orphan(an, &an->orphans, sk_uid(conn->tcp->sk)))
 		set_bit(AFR_F_ORPHAN_COUNTED, &conn->flags);
 	else
 		afr_conn_abort(conn, AFR_REASON_ORPHAN_LIMIT);
@@ -253,7 +254,7 @@ static void orphan_delivered(struct afr_conn *conn)
 {
 	struct afr_net *an = conn->an;
 	int fin = max(tcp_fin_time(conn->tcp->sk), 1);	/* a few RTOs if TCP_LINGER2 is -1 */
-	kuid_t uid = sock_i_uid(conn->tcp->sk);
+	kuid_t uid = sk_uid(conn->tcp->sk);
 
 	afr_conn_timer(conn, AFR_T_ORPHAN, min_t(unsigned int, jiffies_to_msecs(fin),
 						 READ_ONCE(an->set.orphan_timeout_ms)));

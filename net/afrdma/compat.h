@@ -89,6 +89,39 @@ static inline struct ctl_table_header *afr_register_net_sysctl(struct net *net, 
 #define afr_ctl_table struct ctl_table
 #endif
 
+/* An address whose length comes with it, in bind() and connect(). */
+#ifndef AFR_HAVE_SOCKADDR_UNSIZED
+#define sockaddr_unsized sockaddr
+#endif
+
+#ifndef AFR_HAVE_SK_UID
+#define sk_uid(sk) sock_i_uid((struct sock *)(sk))
+#endif
+
+#ifndef timer_container_of
+#define timer_container_of from_timer
+#endif
+
+#ifndef AFR_HAVE_TIMER_DELETE
+#define timer_delete_sync del_timer_sync
+#endif
+
+/* A notification for MSG_ZEROCOPY, or NULL. */
+#ifdef AFR_HAVE_ZEROCOPY_DEVMEM
+#define afr_zerocopy_alloc(sk) msg_zerocopy_realloc(sk, 0, NULL, false)
+#else
+#define afr_zerocopy_alloc(sk) msg_zerocopy_realloc(sk, 0, NULL)
+#endif
+
+/* Where IPv6 can be a module, its functions are called through a table. */
+#ifdef AFR_HAVE_IPV6_STUB
+#include <net/ipv6_stubs.h>
+#define afr_ip6_dst_lookup_flow ipv6_stub->ipv6_dst_lookup_flow
+#else
+#include <net/ipv6.h>
+#define afr_ip6_dst_lookup_flow ip6_dst_lookup_flow
+#endif
+
 #ifndef AFR_HAVE_PUT_UINT
 /* Adds a number as an attribute of 4 bytes if it fits, else of 8 bytes. */
 static inline int nla_put_uint(struct sk_buff *skb, int type, u64 value)

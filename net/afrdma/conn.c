@@ -4,6 +4,7 @@
  * The connection object: its lifetime, the table of all connections, upcalls to the socket, and the
  * workqueues and timers of the connection worker.
  */
+#include "compat.h"
 #include "conn.h"
 
 #include <linux/module.h>
@@ -352,9 +353,9 @@ void afr_conn_finish(struct afr_conn *conn)
 		return;
 	timer_delete_sync(&conn->worker.timer);
 	if (test_bit(AFR_F_ORPHAN_COUNTED, &conn->flags))
-		afr_netns_uncharge_orphan(&conn->an->orphans, sock_i_uid(conn->tcp->sk));
+		afr_netns_uncharge_orphan(&conn->an->orphans, sk_uid(conn->tcp->sk));
 	if (test_bit(AFR_F_ORPHAN_DONE, &conn->flags))
-		afr_netns_uncharge_orphan(&conn->an->orphans_done, sock_i_uid(conn->tcp->sk));
+		afr_netns_uncharge_orphan(&conn->an->orphans_done, sk_uid(conn->tcp->sk));
 	set_bit(AFR_F_FINISHED, &conn->flags);
 	/*
 	 * Set the flag before this run calls afr_conn_rings_uncharge() for the last time. If a

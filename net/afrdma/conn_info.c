@@ -4,6 +4,7 @@
  * Collects information about connections, without waiting for lock_sock() of their sockets, which a
  * program can hold for long.
  */
+#include "compat.h"
 #include "conn.h"
 
 #include <linux/in.h>
@@ -142,7 +143,7 @@ void afr_conn_info(struct afr_conn *conn, struct afr_conn_info *info)
 	info->reason_peer = reason & AFR_REASON_PEER;
 	info->abort_reason = READ_ONCE(conn->abort_reason);
 	info->tcp_state = inet_sk_state_load(tcp_sk);
-	info->uid = from_kuid_munged(&init_user_ns, sock_i_uid(tcp_sk));
+	info->uid = from_kuid_munged(&init_user_ns, sk_uid(tcp_sk));
 	info_sock(conn, info);
 	afr_conn_info_addrs(conn, &info->local, &info->remote);
 

@@ -14,6 +14,7 @@
  *
  * In this file, "charged" and "uncharge" refer to the quotas of ring_quota.c.
  */
+#include "compat.h"
 #include "conn_rings.h"
 
 #include <net/sock.h>
@@ -174,7 +175,7 @@ int afr_conn_rings_pin(struct afr_conn *conn)
 
 	lockdep_assert_held(&conn->worker.mutex);
 	err = afr_ring_quota_charge(&conn->attach.quota, conn->an, &conn->peer.remote,
-				    sock_i_uid(conn->tcp->sk), &conn->tx.mem, &conn->rx.mem);
+				    sk_uid(conn->tcp->sk), &conn->tx.mem, &conn->rx.mem);
 	if (err)
 		return err;
 	clear_bit(AFR_F_RINGS_CHARGED, &conn->flags);

@@ -28,6 +28,7 @@
 #include <linux/slab.h>
 
 #include "channel.h"
+#include "compat.h"
 #include "device.h"
 #include "link.h"
 #include "link_cm.h"
@@ -78,7 +79,7 @@ static void link_work(struct work_struct *work);
 
 static void link_timer(struct timer_list *timer)
 {
-	struct afr_link *link = from_timer(link, timer, timer);
+	struct afr_link *link = timer_container_of(link, timer, timer);
 
 	afr_link_queue_event(link, AFR_LINK_EV_TIMER);
 }
@@ -211,7 +212,7 @@ static void destroy_id(struct afr_link *link)
 		mod_timer(&link->timer, jiffies + PORT_POLL);
 		return;
 	}
-	del_timer_sync(&link->timer);
+	timer_delete_sync(&link->timer);
 	afr_link_cm_end(link);
 	afr_link_put(link);
 }
@@ -258,8 +259,8 @@ static void take_down(struct afr_link *link)
 	/* this is the link worker, so nothing that is called here may wait for it (I15) */
 	AFR_CHECK(current_work() == &link->work);
 	link->life.in_use = READ_ONCE(link->members.count);
-	del_timer_sync(&link->timer);
-	del_timer_sync(&link->keepalive.tail);
+	timer_delete_sync(&link->timer);
+	timer_delete_sync(&link->keepalive.tail);
 	report_failed(link);
 	if (lost(link))
 		afr_netns_count(link->an->net, AFR_STAT_LINK_DIED);

@@ -8,6 +8,7 @@
  * defaults of rdma_cm after about four seconds at the earliest), and only if something was posted.
  * A connection that has nothing to write would wait for the peer's writes forever.
  */
+#include "compat.h"
 #include "link_keepalive.h"
 #include "link_queue.h"
 #include "netns.h"
@@ -90,7 +91,7 @@ void afr_link_keepalive_check(struct afr_link *link)
  */
 void afr_link_keepalive_tail(struct timer_list *timer)
 {
-	struct afr_link *link = from_timer(link, timer, keepalive.tail);
+	struct afr_link *link = timer_container_of(link, timer, keepalive.tail);
 	unsigned int probes;
 
 	spin_lock_bh(&link->lock);

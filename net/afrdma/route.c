@@ -7,6 +7,7 @@
  * module is not notified of changes, so a work item looks for them twice a second. Nothing is done
  * per message.
  */
+#include "compat.h"
 #include "route.h"
 
 #include <linux/if_arp.h>
@@ -16,7 +17,6 @@
 #include <net/dst.h>
 #include <net/ip.h>
 #include <net/ip6_fib.h>
-#include <net/ipv6_stubs.h>
 #include <net/route.h>
 #include <net/rtnetlink.h>
 #include <net/sock.h>
@@ -100,7 +100,7 @@ static struct dst_entry *route_inet6(struct sock *tcp_sk)
 	};
 
 	security_sk_classify_flow(tcp_sk, flowi6_to_flowi_common(&fl6));
-	return ipv6_stub->ipv6_dst_lookup_flow(sock_net(tcp_sk), tcp_sk, &fl6, NULL);
+	return afr_ip6_dst_lookup_flow(sock_net(tcp_sk), tcp_sk, &fl6, NULL);
 #else
 	return ERR_PTR(-EAFNOSUPPORT);
 #endif

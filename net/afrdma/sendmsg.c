@@ -50,7 +50,7 @@ static int zerocopy_begin(struct sock *sk, const struct msghdr *msg, struct ubuf
 	/* a caller that passes its own notification, as io_uring does, also completes it */
 	if (!(msg->msg_flags & MSG_ZEROCOPY) || msg->msg_ubuf || !sock_flag(sk, SOCK_ZEROCOPY))
 		return 0;
-	*notice = msg_zerocopy_realloc(sk, 0, NULL);
+	*notice = afr_zerocopy_alloc(sk);
 	return *notice ? 0 : -ENOBUFS;
 }
 

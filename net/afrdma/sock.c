@@ -264,7 +264,7 @@ static int afr_release(struct socket *sock)
 
 /* --- names -------------------------------------------------------------- */
 
-static int afr_bind(struct socket *sock, struct sockaddr *addr, int len)
+static int afr_bind(struct socket *sock, struct sockaddr_unsized *addr, int len)
 {
 	int ret;
 
@@ -445,7 +445,7 @@ static void lock_client(struct sock *sk)
 	release_sock(sk);
 }
 
-static int afr_connect(struct socket *sock, struct sockaddr *addr, int len, int flags)
+static int afr_connect(struct socket *sock, struct sockaddr_unsized *addr, int len, int flags)
 {
 	struct sock *sk = sock->sk;
 	struct afr_conn *conn = afr_sk(sk)->conn;
