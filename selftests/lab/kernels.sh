@@ -9,13 +9,15 @@
 #   kernels.sh initrd NAME     the initramfs to boot it with (VMs only)
 #   kernels.sh root  NAME      the folder that contains lib/modules/RELEASE (UML: no modules)
 #   kernels.sh release NAME    the output of uname -r in the guest
-#   kernels.sh source          the unpacked sources of uml and uml-debug
+#   kernels.sh source [NAME]   the unpacked sources of a UML kernel (default: uml)
 #   kernels.sh busybox         a static busybox, for the guests to boot with
 #   kernels.sh need  NAME...   the downloads of "make", one per line: PACKAGE BYTES
 #   kernels.sh list            the names
 #
-# NAME is uml or uml-debug (User-Mode Linux, from package linux-source-6.12), vm-6.12 or vm-6.1
-# (Debian's kernels).
+# NAME is that of a line of the table below: User-Mode Linux (uml*), or a kernel of Debian (vm-*).
+# A kernel that this machine's release of Debian does not have is taken from a newer suite, whose
+# package lists and packages stay in the cache: the machine's own package lists are not changed. If
+# the suite does not have the package either, the status is 4.
 #
 # Debian's kernels, their headers and busybox-static are downloaded and unpacked, but not
 # installed, because as packages they change what this machine boots: the headers of 6.12 depend on
@@ -34,7 +36,30 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${AFRDMA_CACHE:-$HOME/.cache/afrdma}
 jobs=${AFRDMA_JOBS:-$(nproc)}
-series=6.12		# of the UML source
+
+# Name, suite of Debian ("-": that of this machine), package, configs on top of tinyconfig (UML).
+# linux-source-6.12 is one of packages.txt; all other packages are downloaded.
+table() {
+	cat <<-'END'
+	uml		-	linux-source-6.12	uml.config
+	uml-debug	-	linux-source-6.12	uml.config uml-debug.config
+	uml-7.2		sid	linux-source-7.2	uml.config uml-7.2.config
+	uml-7.2-debug	sid	linux-source-7.2	uml.config uml-debug.config uml-7.2.config
+	vm-6.12		-	linux-image-6.12-amd64
+	vm-6.1		-	linux-image-amd64
+	END
+}
+
+# field NAME N [M]: words N to M (default: N) of the line of kernel NAME.
+field() {
+	table | awk -v name="$1" -v n="$2" -v m="${3:-$2}" '$1 == name {
+		for (i = n; i <= m && i <= NF; i++)
+			printf "%s%s", (i > n ? " " : ""), $i
+		print ""
+	}'
+}
+
+list() { table | awk '{ print $1 }'; }
 
 say() { echo "kernels: $*" >&2; }
 die() { say "$*"; exit 1; }
@@ -72,36 +97,104 @@ with_lock() {
 	) 9>"$lock"
 }
 
+### Packages
+
+# use_suite SUITE: sets "apt" to options that make apt-get and apt-cache use the package lists of a
+# suite of Debian. SUITE "-" is that of this machine.
+use_suite() {
+	local dir=$cache/apt-$1
+	# As root, apt would change to a user that cannot write in the cache: let it stay root.
+	apt=(-o APT::Sandbox::User=root)
+	[ "$1" = - ] || apt+=(-o Dir::State::Lists="$dir/lists" -o Dir::Cache="$dir"
+		-o Dir::Etc::SourceList="$dir/$1.sources" -o Dir::Etc::SourceParts=-)
+}
+
+# Make the package lists of suite $1, from the mirror that this machine uses for Debian.
+make_lists() {
+	local suite=$1 dir=$cache/apt-$1 uri
+	[ ! -e "$dir/complete" ] || return 0
+	# shellcheck disable=SC2016 # apt expands these
+	uri=$(apt-get indextargets --format '$(ORIGIN) $(COMPONENT) $(REPO_URI)' |
+		sed -n 's/^Debian main //p' | grep -v -- '-security' | head -n 1)
+	[ -n "$uri" ] || { say "apt knows no mirror of Debian: no kernel of $suite"; return 4; }
+	mkdir -p "$dir/lists/partial" "$dir/archives/partial"
+	cat >"$dir/$suite.sources" <<-END
+	Types: deb
+	URIs: $uri
+	Suites: $suite
+	Components: main
+	Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+	END
+	use_suite "$suite"
+	progress "$dir.log" "package lists of $suite" apt-get "${apt[@]}" -q update
+	touch "$dir/complete"
+}
+
+# The version of package $2 in suite $1. It is stored in the cache, so that a kernel is not built
+# again whenever the suite changes: "rm apt-SUITE.PACKAGE" there takes the newest one.
+suite_version() {
+	local stored=$cache/apt-$1.$2 version
+	if [ ! -s "$stored" ]; then
+		with_lock "apt-$1" make_lists "$1" || return
+		use_suite "$1"
+		version=$(apt-cache "${apt[@]}" policy "$2" | sed -n 's/^ *Candidate: //p')
+		case $version in
+		"" | "(none)")
+			say "Debian's suite $1 has no package $2"
+			return 4 ;;
+		esac
+		echo "$version" >"$stored"
+	fi
+	cat "$stored"
+}
+
 ### User-Mode Linux
 
+# The version of the source package of kernel $1.
 uml_source_version() {
-	dpkg-query -W -f='${Version}' "linux-source-$series" 2>/dev/null ||
-		die "package linux-source-$series is missing: run $here/deps.sh"
+	local suite package
+	suite=$(field "$1" 2)
+	package=$(field "$1" 3)
+	if [ "$suite" != - ]; then
+		suite_version "$suite" "$package"
+	else
+		dpkg-query -W -f='${Version}' "$package" 2>/dev/null ||
+			die "package $package is missing: run $here/deps.sh"
+	fi
 }
 
-uml_configs() {
-	echo "$here/uml.config"
-	if [ "$1" = uml-debug ]; then echo "$here/uml-debug.config"; fi
-}
+uml_configs() { field "$1" 4 99 | xargs -n 1 printf '%s/%s\n' "$here"; }
 
 uml_entry() {
-	local hash configs
+	local hash configs version
 	mapfile -t configs < <(uml_configs "$1")
 	hash=$(cat "${configs[@]}" | sha256sum | cut -c1-12)
-	echo "$cache/$1-$(uml_source_version | tr ':~+' '---')-$hash"
+	version=$(uml_source_version "$1") || return
+	echo "$cache/$1-$(tr ':~+' '---' <<<"$version")-$hash"
 }
 
 uml_source() {
-	echo "$cache/source-$(uml_source_version | tr ':~+' '---')"
+	local version
+	version=$(uml_source_version "$1") || return
+	echo "$cache/source-$(tr ':~+' '---' <<<"$version")"
 }
 
+# unpack_source NAME DIR: unpack the source of kernel NAME in DIR.
 unpack_source() {
-	local dir=$1 tarball=/usr/src/linux-source-$series.tar.xz
+	local suite package dir=$2 tarball
+	suite=$(field "$1" 2)
+	package=$(field "$1" 3)
+	tarball=/usr/src/$package.tar.xz
 	[ ! -e "$dir/complete" ] || return 0
+	if [ "$suite" != - ]; then
+		fetch "$suite" "$cache/$package" "$package" true
+		tarball=$cache/$package/root$tarball
+	fi
 	[ -r "$tarball" ] || die "no $tarball: run $here/deps.sh"
 	rm -rf "$dir" && mkdir -p "$dir"
 	progress "$dir.log" "unpack $tarball" \
 		tar -xf "$tarball" -C "$dir" --strip-components=1
+	[ "$suite" = - ] || rm -rf "${cache:?}/$package"
 	touch "$dir/complete"
 }
 
@@ -160,16 +253,16 @@ build_uml() {
 
 make_source() {
 	local src
-	src=$(uml_source)
-	with_lock source unpack_source "$src"
+	src=$(uml_source "$1") || return
+	with_lock "source-$(field "$1" 3)" unpack_source "$1" "$src"
 }
 
 make_uml() {
 	local dir src
-	dir=$(uml_entry "$1")
-	src=$(uml_source)
+	dir=$(uml_entry "$1") || return
+	src=$(uml_source "$1")
 	[ ! -e "$dir/complete" ] || return 0
-	make_source
+	make_source "$1"
 	with_lock "$1" build_uml "$1" "$dir" "$src"
 }
 
@@ -177,14 +270,7 @@ make_uml() {
 
 declare -A vm_packages
 
-# The metapackage of a series depends on its newest kernel.
-vm_metapackage() {
-	case $1 in
-	vm-6.12) echo linux-image-6.12-amd64 ;;
-	vm-6.1)	 echo linux-image-amd64 ;;
-	esac
-}
-
+# The package in the table is a metapackage: it depends on the newest kernel of a series.
 vm_package() {
 	local meta pkg
 	# apt takes half a second: do not call it again if make_vm has stored the name.
@@ -192,7 +278,7 @@ vm_package() {
 		echo "${vm_packages[$1]}"
 		return
 	fi
-	meta=$(vm_metapackage "$1")
+	meta=$(field "$1" 3)
 	pkg=$(apt-cache depends --no-recommends --no-suggests "$meta" 2>/dev/null |
 		sed -n 's/^ *Depends: \(linux-image-[0-9].*\)$/\1/p' | head -n 1)
 	# Without package lists, use the kernel that was downloaded before.
@@ -209,17 +295,17 @@ vm_release() {
 	echo "${pkg#linux-image-}"
 }
 
-# fetch ENTRY "PACKAGE..." COMMAND...: download the packages, unpack them below ENTRY/root, and run
-# the command there.
+# fetch SUITE ENTRY "PACKAGE..." COMMAND...: download the packages, unpack them below ENTRY/root, and
+# run the command there.
 fetch() {
-	local dir=$1 packages deb
-	read -r -a packages <<<"$2"
-	shift 2
+	local suite=$1 dir=$2 packages deb
+	read -r -a packages <<<"$3"
+	shift 3
 	[ ! -e "$dir/complete" ] || return 0
 	rm -rf "$dir" && mkdir -p "$dir/root"
-	# Started by root, apt would change to a user that cannot write here: let it stay root.
+	use_suite "$suite"
 	(cd "$dir" && progress "$dir.log" "download ${packages[*]}" \
-		apt-get -o APT::Sandbox::User=root download "${packages[@]}")
+		apt-get "${apt[@]}" download "${packages[@]}")
 	for deb in "$dir"/*.deb; do
 		progress "$dir.log" "unpack $(basename "$deb")" dpkg -x "$deb" "$dir/root"
 	done
@@ -230,7 +316,7 @@ fetch() {
 
 fetch_image() {
 	local name=$1 pkg=$2
-	fetch "$cache/$pkg" "$pkg" progress "$cache/$pkg.log" "depmod $pkg" \
+	fetch - "$cache/$pkg" "$pkg" progress "$cache/$pkg.log" "depmod $pkg" \
 		depmod -b "$cache/$pkg/root" "${pkg#linux-image-}"
 	echo "$pkg" >"$cache/$name.package"
 }
@@ -260,12 +346,12 @@ make_vm() {
 	with_lock "$name" fetch_image "$name" "$pkg"
 	headers=$(headers_entry "$name")
 	[ -e "$headers/complete" ] || with_lock "$name" \
-		fetch "$headers" "$(headers_packages "$name" | xargs)" relocate_headers
+		fetch - "$headers" "$(headers_packages "$name" | xargs)" relocate_headers
 }
 
 make_busybox() {
 	[ -e "$cache/busybox/complete" ] ||
-		with_lock busybox fetch "$cache/busybox" busybox-static test -x bin/busybox
+		with_lock busybox fetch - "$cache/busybox" busybox-static test -x bin/busybox
 }
 
 # The initramfs of a VM: busybox, vm-init.sh as /init, and the modules to mount the root of the
@@ -305,34 +391,40 @@ initrd_vm() {
 
 ### The commands
 
-list() { printf '%s\n' uml uml-debug vm-6.12 vm-6.1; }
-
 # "grep -q" could exit before "list" has written all names. SIGPIPE would then end "list", and with
 # pipefail the check would fail.
 known() {
 	list | grep -xF -- "$1" >/dev/null || die "no such kernel: '$1' (known: $(list | xargs))"
 }
 
-# The packages that still have to be downloaded for NAMEs, one per line.
+# The packages of suite $1 that still have to be downloaded for NAMEs, one per line.
 wanted_packages() {
-	local name
-	[ -e "$cache/busybox/complete" ] || echo busybox-static
+	local suite=$1 name
+	shift
+	[ "$suite" != - ] || [ -e "$cache/busybox/complete" ] || echo busybox-static
 	for name; do
 		known "$name"
+		[ "$(field "$name" 2)" = "$suite" ] || continue
 		case $name in
 		vm-*)
 			[ -e "$cache/$(vm_package "$name")/complete" ] || vm_package "$name"
 			[ -e "$(headers_entry "$name")/complete" ] || headers_packages "$name" ;;
+		uml*)
+			[ "$suite" = - ] || [ -e "$(uml_source "$name")/complete" ] ||
+				field "$name" 3 ;;
 		esac
 	done
 }
 
 need() {
-	local packages
-	mapfile -t packages < <(wanted_packages "$@")
-	[ ${#packages[@]} -gt 0 ] || return 0
-	apt-get -qq --print-uris download "${packages[@]}" |
-		sed -E "s/^'[^']*' ([^_ ]+)_[^ ]* ([0-9]+) .*/\1 \2/"
+	local suite packages
+	for suite in $(table | awk '{ print $2 }' | sort -u); do
+		mapfile -t packages < <(wanted_packages "$suite" "$@" | sort -u)
+		[ ${#packages[@]} -gt 0 ] || continue
+		use_suite "$suite"
+		apt-get "${apt[@]}" -qq --print-uris download "${packages[@]}" |
+			sed -E "s/^'[^']*' ([^_ ]+)_[^ ]* ([0-9]+) .*/\1 \2/"
+	done
 }
 
 make_one() {
@@ -383,8 +475,9 @@ main() {
 		vm-*)	vm_release "$1" ;;
 		esac ;;
 	source)
-		make_source
-		uml_source ;;
+		known "${1:-uml}"
+		make_source "${1:-uml}"
+		uml_source "${1:-uml}" ;;
 	busybox)
 		make_busybox
 		echo "$cache/busybox/root/bin/busybox" ;;

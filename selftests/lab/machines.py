@@ -70,19 +70,28 @@ class Uml:
 
     def __init__(self, args):
         self.args = args
-        self.debug = args.guest == "uml-debug"
         self.image = kernels("image", args.guest)
         self.root = pathlib.Path(self.image).parent
-        # The vector driver is fast, but lockdep reports its locks. The debug kernel uses the tap
-        # driver, which is slow and has no MTU above 1500, but causes no such reports.
-        self.mtu = 1500 if self.debug else 8192
+        self.smp = self.has("SMP")
+        self.memory = 1024 if self.has("KASAN") else 512
+        # The vector driver is fast, but lockdep reports its locks. The debug kernel of 6.12 uses
+        # the tap driver, which is slow and has no MTU above 1500, but causes no such reports. 7.2
+        # has no tap driver.
+        self.tap = self.has("PROVE_LOCKING") and self.has("UML_NET_TUNTAP")
+        self.mtu = 1500 if self.tap else 8192
+        if args.smp > 1 and not self.smp:
+            raise LabError(f"the kernel of {args.guest} uses one processor only: no --smp")
         self.widened = {}
         self.rung = {}
+
+    def has(self, option):
+        """Was the kernel built with CONFIG_@option?"""
+        return (self.root / "include/config" / option).exists()
 
     def set_up_link(self):
         run = lambda line: subprocess.run(line.split(), check=True)
         run("ip link set lo up")
-        if not self.debug:
+        if not self.tap:
             run(f"ip link add va mtu {self.mtu} type veth peer name vb mtu {self.mtu}")
             for end in ("va", "vb"):
                 # No offloads: raw sockets must see the frames as they would be on a wire.
@@ -104,12 +113,15 @@ class Uml:
 
     def command(self, role, out, scratch):
         mac = GUESTS[role]["mac"]
-        if self.debug:
+        if self.tap:
             link = f"eth0=tuntap,t{role},{mac}"
         else:
             link = (f"vec0:transport=raw,ifname=v{role},depth=64,"
                     f"mtu={self.mtu},mac={mac}")
-        return [self.image, f"mem={self.args.mem or (1024 if self.debug else 512)}M",
+        # Several processors need the seccomp mode, in which processes of the guest are stopped by
+        # seccomp instead of ptrace.
+        smp = [f"ncpus={self.args.smp}", "seccomp=on"] if self.smp else []
+        return [self.image, f"mem={self.args.mem or self.memory}M", *smp,
                 "root=/dev/root", "rootfstype=hostfs", "ro",
                 "con=null", "con0=null,fd:1", "ssl=null", link,
                 f"umid=afr-{role}", f"uml_dir={scratch}/",
@@ -119,7 +131,7 @@ class Uml:
     def tend(self, guest):
         """Do what a running guest needs in each round of watch()."""
         self.ring(guest.proc.pid)
-        if not self.debug:
+        if not self.tap:
             self.widen_all(guest.proc.pid)
 
     def ring(self, pid):
