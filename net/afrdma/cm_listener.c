@@ -74,7 +74,7 @@ static enum afr_reason check_request(struct request *r)
 	if (r->req.version != AFR_WIRE_VERSION || r->req.reserved ||
 	    !secret_valid(r->an, r->id, &r->req))
 		return AFR_REASON_LINK_PROTOCOL;
-	afr_device_info(r->dev, &info);
+	afr_device_info(r->dev, r->an->net, &info);
 	return info.reason;
 }
 
@@ -223,19 +223,13 @@ static int try_listen(struct afr_cm_listener *s)
 	return 0;
 }
 
-static int any_usable(const struct afr_device_info *info, void *arg)
-{
-	return info->usable;
-}
-
 /**
  * afr_cm_listener_port() - get the port of the cm listener; start it on first use
  * @an: namespace
  * @family: address family of the socket; unused, as the port is the same for both
  *
  * Context: process; unless afr_cm_listener_started() is true, only in a workqueue worker.
- * Return: the port in host order; 0 if @an is not the initial namespace, there is no usable RDMA
- * device, @an has no AF_RDMA socket (only orphans), or the listener could not be created.
+ * Return: the port in host order; 0 if there is no RDMA device that @an can use, @an has no AF_RDMA socket (only orphans), or the listener could not be created.
  */
 u16 afr_cm_listener_port(struct afr_net *an, sa_family_t family)
 {
@@ -243,7 +237,7 @@ u16 afr_cm_listener_port(struct afr_net *an, sa_family_t family)
 	u16 port = 0;
 	int i;
 
-	if (!net_eq(an->net, &init_net) || !afr_device_for_each(any_usable, NULL))
+	if (!afr_device_any(an->net))
 		return 0;
 	mutex_lock(&an->lock);
 	s = an->cm_listener;
@@ -303,7 +297,7 @@ bool afr_cm_listener_get(struct afr_net *an)
 	s = an->cm_listener ?: new_listener(an);
 	if (s)
 		s->users++;
-	an->cm_listener = s;
+	WRITE_ONCE(an->cm_listener, s);
 	mutex_unlock(&an->lock);
 	return s;
 }
@@ -321,12 +315,13 @@ void afr_cm_listener_put(struct afr_net *an)
 	mutex_lock(&an->lock);
 	s = an->cm_listener;
 	if (s && !--s->users)
-		an->cm_listener = NULL;
+		WRITE_ONCE(an->cm_listener, NULL);
 	else
 		s = NULL;
 	mutex_unlock(&an->lock);
 	if (!s)
 		return;
+	afr_group_unused(an);
 	if (s->id4)
 		rdma_destroy_id(s->id4);
 	if (s->id6)

@@ -52,6 +52,16 @@
 #endif
 
 /*
+ * Can rxe be used in every network namespace? In older kernels it has sockets only in the initial
+ * one. The headers do not show its sockets, but they came with the dellink() function of drivers.
+ */
+#ifdef AFR_HAVE_RXE_NETNS
+#define AFR_RXE_NETNS	true
+#else
+#define AFR_RXE_NETNS	false
+#endif
+
+/*
  * The flag by which a socket asks for setsockopt(SOL_SOCKET) calls. Older kernels pass these calls
  * to no protocol but MPTCP and do not define the flag; for them it is an unused bit of
  * socket.flags.

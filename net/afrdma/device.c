@@ -9,15 +9,22 @@
  * removal waits until the last reference is dropped. afr_device_get() returns no reference once
  * the removal has begun.
  *
- * Locks: devices_lock is a leaf; the removal does not hold it while it waits.
+ * A device may serve several network namespaces, see serves().
+ *
+ * Locks: devices_lock is a leaf; the removal does not hold it while it waits. Readers that do not
+ * sleep use RCU instead.
  */
 #include <linux/completion.h>
 #include <linux/list.h>
 #include <linux/log2.h>
 #include <linux/mutex.h>
+#include <linux/rculist.h>
 #include <linux/refcount.h>
 #include <linux/slab.h>
+#include <net/net_namespace.h>
+#include <rdma/ib_cache.h>
 
+#include "compat.h"
 #include "device.h"
 
 struct afr_device {
@@ -30,7 +37,7 @@ struct afr_device {
 };
 
 static LIST_HEAD(devices);
-static DEFINE_MUTEX(devices_lock);	/* protects devices, writes of ring_max */
+static DEFINE_MUTEX(devices_lock);	/* protects writes of devices and ring_max */
 static const struct afr_device_ops *device_ops;
 static u32 ring_max = U32_MAX;		/* see afr_device_ring_max() */
 
@@ -45,15 +52,15 @@ struct afr_device *afr_device_get(struct ib_device *ibdev)
 {
 	struct afr_device *dev, *found = NULL;
 
-	mutex_lock(&devices_lock);
-	list_for_each_entry(dev, &devices, entry) {
+	rcu_read_lock();
+	list_for_each_entry_rcu(dev, &devices, entry) {
 		if (dev->ib != ibdev)
 			continue;
-		refcount_inc(&dev->refs);
+		refcount_inc(&dev->refs);	/* the ib_client still holds its reference */
 		found = dev;
 		break;
 	}
-	mutex_unlock(&devices_lock);
+	rcu_read_unlock();
 	return found;
 }
 
@@ -124,14 +131,62 @@ static bool usable(const struct ib_device_attr *attrs)
 	return mirrored_ring_max(attrs) && attrs->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS;
 }
 
+/* Does port @port have an entry in its GID table whose network interface is in @net? */
+static bool port_has_gid(struct ib_device *ib, u32 port, const struct net *net)
+{
+	const struct ib_gid_attr *attr;
+	const struct net_device *ndev;
+	bool found = false;
+	int i;
+
+	for (i = 0; i < ib->port_data[port].immutable.gid_tbl_len && !found; i++) {
+		attr = rdma_get_gid_attr(ib, port, i);
+		if (IS_ERR(attr))	/* an empty entry */
+			continue;
+		rcu_read_lock();
+		ndev = rcu_dereference(attr->ndev);
+		found = ndev && net_eq(dev_net(ndev), net);
+		rcu_read_unlock();
+		rdma_put_gid_attr(attr);
+	}
+	return found;
+}
+
+/*
+ * Can the network namespace @net use the device? In the exclusive mode of RDMA namespaces ("rdma
+ * system"), a device belongs to one namespace. In the shared mode, all namespaces see all devices,
+ * but RoCE serves only those that contain one of the interfaces of its GIDs. Only the initial
+ * namespace can use iWARP, since drivers such as siw create their TCP sockets there; and rxe
+ * before 7.2, whose UDP sockets are there. InfiniBand serves all: rdma_cm finds the device by the
+ * IPoIB interface.
+ */
+static bool serves(struct ib_device *ib, const struct net *net)
+{
+	u32 port;
+
+	if (!rdma_dev_access_netns(ib, net))
+		return false;
+	if (net_eq(net, &init_net))
+		return true;
+	if (ib->ops.driver_id == RDMA_DRIVER_RXE && !AFR_RXE_NETNS)
+		return false;
+	rdma_for_each_port(ib, port)
+		if (rdma_protocol_ib(ib, port) ||
+		    (rdma_protocol_roce(ib, port) && port_has_gid(ib, port, net)))
+			return true;
+	return false;
+}
+
 /**
  * afr_device_info() - get the properties of a device
  * @dev: device
+ * @net: network namespace for which it is said whether the device is usable
  * @info: out
  *
  * Context: any.
  */
-void afr_device_info(const struct afr_device *dev, struct afr_device_info *info)
+void afr_device_info(const struct afr_device *dev, const struct net *net,
+		     struct afr_device_info *info)
 {
 	const struct ib_device_attr *attrs = &dev->ib->attrs;
 
@@ -139,15 +194,39 @@ void afr_device_info(const struct afr_device *dev, struct afr_device_info *info)
 	strscpy(info->name, dev_name(&dev->ib->dev), sizeof(info->name));
 	info->iwarp = any_iwarp(dev->ib);
 	info->ring_max = mirrored_ring_max(attrs);
-	info->usable = usable(attrs);
-	info->reason = info->usable ? AFR_REASON_NONE : AFR_REASON_DEVICE_LACKS;
+	info->reason = !usable(attrs) ? AFR_REASON_DEVICE_LACKS :
+		       !serves(dev->ib, net) ? AFR_REASON_NETNS : AFR_REASON_NONE;
+	info->usable = !info->reason;
 	info->max_qp_wr = attrs->max_qp_wr;
 	info->max_cqe = attrs->max_cqe;
 	info->links = refcount_read(&dev->refs) - 1;
 }
 
 /**
- * afr_device_for_each() - visit every device
+ * afr_device_any() - is there a device that a network namespace can use?
+ * @net: namespace
+ *
+ * Context: any.
+ * Return: true if so. The device may be gone when this returns.
+ */
+bool afr_device_any(const struct net *net)
+{
+	struct afr_device *dev;
+	bool any = false;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(dev, &devices, entry) {
+		any = usable(&dev->ib->attrs) && serves(dev->ib, net);
+		if (any)
+			break;
+	}
+	rcu_read_unlock();
+	return any;
+}
+
+/**
+ * afr_device_for_each() - visit every device that a network namespace sees
+ * @net: namespace; in the exclusive mode of RDMA namespaces, it sees only its own devices
  * @fn: called with the properties of one device; ends the walk by returning non-zero. It may sleep,
  *	but must not call functions of this file that take devices_lock.
  * @arg: passed to @fn
@@ -155,7 +234,8 @@ void afr_device_info(const struct afr_device *dev, struct afr_device_info *info)
  * Context: process. @fn runs under devices_lock.
  * Return: the last return value of @fn, 0 if there are no devices.
  */
-int afr_device_for_each(int (*fn)(const struct afr_device_info *info, void *arg), void *arg)
+int afr_device_for_each(const struct net *net,
+			int (*fn)(const struct afr_device_info *info, void *arg), void *arg)
 {
 	struct afr_device_info info;
 	struct afr_device *dev;
@@ -163,7 +243,9 @@ int afr_device_for_each(int (*fn)(const struct afr_device_info *info, void *arg)
 
 	mutex_lock(&devices_lock);
 	list_for_each_entry(dev, &devices, entry) {
-		afr_device_info(dev, &info);
+		if (!rdma_dev_access_netns(dev->ib, net))
+			continue;
+		afr_device_info(dev, net, &info);
 		ret = fn(&info, arg);
 		if (ret)
 			break;
@@ -223,7 +305,7 @@ static int add_device(struct ib_device *ib)
 	INIT_IB_EVENT_HANDLER(&dev->events, ib, device_event);
 	ib_register_event_handler(&dev->events);
 	mutex_lock(&devices_lock);
-	list_add_tail(&dev->entry, &devices);
+	list_add_tail_rcu(&dev->entry, &devices);
 	update_ring_max();
 	mutex_unlock(&devices_lock);
 	return 0;
@@ -235,10 +317,11 @@ static void remove_device(struct ib_device *ib, void *client_data)
 
 	ib_unregister_event_handler(&dev->events);
 	mutex_lock(&devices_lock);
-	list_del(&dev->entry);
+	list_del_rcu(&dev->entry);
 	update_ring_max();
 	WRITE_ONCE(dev->dead, true);
 	mutex_unlock(&devices_lock);
+	synchronize_rcu();	/* from now on, afr_device_get() takes no reference */
 
 	device_ops->lost(dev, 0, AFR_REASON_LINK_DEVICE_REMOVED);
 	afr_device_put(dev);

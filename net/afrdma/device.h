@@ -22,16 +22,19 @@ struct ib_device *afr_device_ib(const struct afr_device *dev);
 struct afr_device_info {
 	char	name[IB_DEVICE_NAME_MAX];
 	bool	iwarp;
-	bool	usable;		/* can register mirrored rings, by FRWR */
+	bool	usable;		/* by the network namespace; can register mirrored rings, by FRWR */
 	enum afr_reason reason;	/* why it is not usable */
 	u32	ring_max;	/* largest ring that it can map mirrored, bytes */
 	u32	max_qp_wr, max_cqe;
 	u32	links;		/* references on the device, without that of the ib_client */
 };
 
-void afr_device_info(const struct afr_device *dev, struct afr_device_info *info);
+void afr_device_info(const struct afr_device *dev, const struct net *net,
+		     struct afr_device_info *info);
 u32 afr_device_ring_max(void);
-int afr_device_for_each(int (*fn)(const struct afr_device_info *info, void *arg), void *arg);
+bool afr_device_any(const struct net *net);
+int afr_device_for_each(const struct net *net,
+			int (*fn)(const struct afr_device_info *info, void *arg), void *arg);
 
 /* Upcalls to link.c. Process context. */
 struct afr_device_ops {

@@ -9,6 +9,7 @@
 #include <net/sock.h>
 #include <uapi/linux/af_rdma.h>
 
+#include "device.h"
 #include "route.h"
 
 /* Do the program or the administrators deny RDMA? */
@@ -41,6 +42,17 @@ enum afr_reason afr_fallback_denied(struct afr_conn *conn)
 	return reason ? reason : afr_route_denied(conn);
 }
 
+/*
+ * Is the connection in a network namespace that can use no RDMA device? The initial one is not
+ * asked: if it has no device, rdma_cm says so.
+ */
+static bool netns_lacks_device(const struct afr_conn *conn)
+{
+	const struct net *net = conn->an->net;
+
+	return !net_eq(net, &init_net) && !afr_device_any(net);
+}
+
 /**
  * afr_fallback_attach_denied() - does policy or the network namespace deny an attach?
  * @conn: connection
@@ -50,7 +62,7 @@ enum afr_reason afr_fallback_denied(struct afr_conn *conn)
  */
 enum afr_reason afr_fallback_attach_denied(struct afr_conn *conn)
 {
-	return net_eq(conn->an->net, &init_net) ? afr_fallback_denied(conn) : AFR_REASON_NETNS;
+	return netns_lacks_device(conn) ? AFR_REASON_NETNS : afr_fallback_denied(conn);
 }
 
 /**
@@ -120,7 +132,7 @@ static bool closing(const struct afr_conn *conn)
  * If the recorded reason of a negotiated connection is AFR_REASON_NOT_YET, returns what prevents
  * or delays an attach now, or AFR_REASON_UPGRADING if one is due or in progress.
  *
- * Context: process. Takes no lock.
+ * Context: process. Waits for no lock that a program can hold.
  * Return: a reason in the format of conn->reason.
  */
 u32 afr_fallback_reason(struct afr_conn *conn)
@@ -133,7 +145,7 @@ u32 afr_fallback_reason(struct afr_conn *conn)
 		return AFR_REASON_UPGRADING;
 	if (closing(conn))
 		return AFR_REASON_CLOSING;
-	if (!net_eq(conn->an->net, &init_net))
+	if (netns_lacks_device(conn))
 		return AFR_REASON_NETNS;
 	reason = denied_by_setting(conn);
 	if (reason)

@@ -16,6 +16,7 @@
 #include <linux/slab.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
+#include <net/net_namespace.h>
 
 #include "group.h"
 #include "group_table.h"
@@ -131,6 +132,7 @@ static void member_dead(struct afr_link *link)
 {
 	struct group_link *m = afr_link_owner(link);
 	struct afr_group *g = m->group;
+	struct net *net = g->an->net;
 
 	mutex_lock(&g->lock);
 	list_del(&m->entry);
@@ -141,6 +143,7 @@ static void member_dead(struct afr_link *link)
 	kfree(m);
 	afr_link_put(link);
 	afr_group_table_put(g);
+	put_net(net);
 }
 
 static const struct afr_link_ops member_ops = {
@@ -168,7 +171,10 @@ static struct group_link *alloc_group_link(struct afr_group *g)
 	return m;
 }
 
-/* Adds @link to the group of @m; if @link is an error, frees @m and returns the error. */
+/*
+ * Adds @link to the group of @m; if @link is an error, frees @m and returns the error. The link pins
+ * the namespace until member_dead(): longer than its rdma_cm id does.
+ */
 static int add_group_link(struct group_link *m, struct afr_link *link)
 {
 	struct afr_group *g = m->group;
@@ -182,6 +188,7 @@ static int add_group_link(struct group_link *m, struct afr_link *link)
 	list_add_tail(&m->entry, &g->members);
 	g->count++;
 	refcount_inc(&g->refs);
+	get_net(g->an->net);
 	return 0;
 }
 
@@ -426,10 +433,6 @@ void afr_group_join(struct afr_net *an, const struct afr_peer *peer, struct afr_
 
 	INIT_LIST_HEAD(&join->entry);
 	join->group = NULL;
-	if (!net_eq(an->net, &init_net)) {
-		refuse_join(join, AFR_REASON_NETNS);
-		return;
-	}
 	if (!peer->port) {
 		refuse_join(join, AFR_REASON_PEER_NO_SERVICE);
 		return;
@@ -583,17 +586,69 @@ static int shut_down(struct afr_link *link, const struct afr_peer *peer, void *a
 	return 0;
 }
 
+static int expire(struct afr_link *link, const struct afr_peer *peer, void *arg)
+{
+	afr_link_expire(link);
+	return 0;
+}
+
+/**
+ * afr_group_unused() - the last AF_RDMA socket of a namespace was closed
+ * @an: namespace
+ *
+ * Links pin the namespace, so they do not linger in a namespace that might have ended without
+ * them, unless it is the initial one, which never ends.
+ *
+ * Context: process.
+ */
+void afr_group_unused(struct afr_net *an)
+{
+	if (!net_eq(an->net, &init_net))
+		afr_group_for_each_link(an, expire, NULL);
+}
+
+/* Ends the ->memory work of all groups, or of those of one namespace, without the delay. */
+static void forget_all(const struct afr_net *an)
+{
+	struct afr_group *g = NULL;
+
+	while ((g = afr_group_table_next(g)))
+		if (!an || g->an == an)
+			flush_delayed_work(&g->memory);
+}
+
+/*
+ * A namespace ends. Its links have pinned it, so it has none any more, and only the ->memory work
+ * of its groups may still hold them for long.
+ */
+static void __net_exit leave_netns(struct net *net)
+{
+	forget_all(afr_net(net));
+	afr_group_table_wait(afr_net(net));
+}
+
+static struct pernet_operations netns_ops = {
+	.exit	= leave_netns,
+};
+
 /**
  * afr_group_init() - start the group layer
  *
- * Context: module load, after afr_link_init().
- * Return: 0 or -ENOMEM.
+ * Context: module load, after afr_link_init() and afr_netns_init().
+ * Return: 0 or a negative error.
  */
 int afr_group_init(void)
 {
+	int err;
+
 	afr_group_table_open();
 	groups_wq = alloc_workqueue("afrdma_group", WQ_UNBOUND, 0);
-	return groups_wq ? 0 : -ENOMEM;
+	if (!groups_wq)
+		return -ENOMEM;
+	err = register_pernet_subsys(&netns_ops);
+	if (err)
+		destroy_workqueue(groups_wq);
+	return err;
 }
 
 /**
@@ -603,17 +658,15 @@ int afr_group_init(void)
  */
 void afr_group_exit(void)
 {
-	struct afr_group *g = NULL;
-
 	afr_group_table_close();
 	/*
 	 * This takes the lock of each group, under which remember() checks that the table is not
 	 * closed. So afterwards no group queues its ->memory work.
 	 */
 	afr_group_for_each_link(NULL, shut_down, NULL);
-	while ((g = afr_group_table_next(g)))
-		flush_delayed_work(&g->memory);
-	afr_group_table_wait();
+	forget_all(NULL);
+	afr_group_table_wait(NULL);
+	unregister_pernet_subsys(&netns_ops);
 	destroy_workqueue(groups_wq);
 	rcu_barrier();
 }

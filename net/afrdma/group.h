@@ -56,6 +56,7 @@ struct afr_link *afr_group_find_link(struct afr_net *an, const struct afr_peer *
 
 /* Called for one link, under the lock of its group; a non-zero return value ends the walk. */
 typedef int afr_group_visit(struct afr_link *link, const struct afr_peer *peer, void *arg);
+void afr_group_unused(struct afr_net *an);
 int afr_group_for_each_link(struct afr_net *an, afr_group_visit *fn, void *arg);
 
 enum afr_reason afr_group_accept(struct afr_net *an, struct rdma_cm_id *id,

@@ -37,7 +37,7 @@ static DECLARE_WAIT_QUEUE_HEAD(groups_gone);
  */
 void afr_group_table_put(struct afr_group *g)
 {
-	bool dead, last = false;
+	bool dead;
 
 	/* under the lock, so that lookups never find a group without references */
 	spin_lock(&groups_lock);
@@ -45,7 +45,8 @@ void afr_group_table_put(struct afr_group *g)
 	if (dead) {
 		hash_del(&g->hash);
 		list_del(&g->entry);
-		last = !--groups_count;
+		groups_count--;
+		g->an->groups--;
 	}
 	spin_unlock(&groups_lock);
 	if (!dead)
@@ -53,8 +54,7 @@ void afr_group_table_put(struct afr_group *g)
 	trace_afrdma_group_destroy(g->id);
 	mutex_destroy(&g->lock);
 	kfree(g);
-	if (last)
-		wake_up_all(&groups_gone);
+	wake_up_all(&groups_gone);
 }
 
 /**
@@ -182,26 +182,39 @@ static bool same_prefix(const struct sockaddr_storage *a, const struct sockaddr_
 }
 
 /*
+ * May one that has @held of the @taken groups get another one? Not if @most are taken. If it has
+ * groups, it may have one more only if it has fewer than can still be created.
+ */
+static bool has_share(int held, int taken, int most)
+{
+	return taken < most && (!held || held < most - taken);
+}
+
+/*
  * Would one more group exceed a limit? A pair of addresses normally has one group and, for a while
  * after the peer has restarted, also the groups of the peer's earlier instances. BETWEEN_MAX keeps
- * a host that invents instances from taking all groups. A /64 that has groups gets another one
- * only if it has fewer groups than can still be created before groups_max is reached, so that a
- * host does not get all groups by using many of its addresses.
+ * a host that invents instances from taking all groups. A /64 has only a share of groups_max, so
+ * that a host does not get all groups by using many of its addresses. groups_max of the initial
+ * namespace limits all namespaces together, and each of the others has only a share of it, so that
+ * no container gets all groups of the host.
  */
 static bool too_many(struct afr_net *an, const struct afr_peer *key)
 {
 	int max = READ_ONCE(an->set.groups_max), prefix = 0;
+	int max_all = READ_ONCE(afr_net(&init_net)->set.groups_max);
 	unsigned int between = 0;
 	struct afr_group *g;
 
 	lockdep_assert_held(&groups_lock);
 	list_for_each_entry(g, &groups_list, entry) {
-		between += g->an == an && same_address(&g->peer.local, &key->local) &&
+		if (g->an != an)
+			continue;
+		between += same_address(&g->peer.local, &key->local) &&
 			   same_address(&g->peer.remote, &key->remote);
 		prefix += same_prefix(&g->peer.remote, &key->remote);
 	}
-	return between >= BETWEEN_MAX || groups_count >= max ||
-	       (prefix && prefix >= max - groups_count);
+	return between >= BETWEEN_MAX || !has_share(prefix, an->groups, max) ||
+	       !has_share(net_eq(an->net, &init_net) ? 0 : an->groups, groups_count, max_all);
 }
 
 /* Delayed work started by remember() of group.c: drops the reference that remember() took. */
@@ -263,6 +276,7 @@ struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer 
 		fresh = NULL;
 		g->id = ++groups_ids;
 		groups_count++;
+		an->groups++;
 		hash_add(groups, &g->hash, hash_of(key->instance));
 		list_add_tail(&g->entry, &groups_list);
 	}
@@ -333,22 +347,23 @@ bool afr_group_table_closing(void)
 	return READ_ONCE(groups_closing);
 }
 
-static bool all_gone(void)
+static bool all_gone(const struct afr_net *an)
 {
 	bool gone;
 
 	spin_lock(&groups_lock);
-	gone = !groups_count;
+	gone = !(an ? an->groups : groups_count);
 	spin_unlock(&groups_lock);
 	return gone;
 }
 
 /**
  * afr_group_table_wait() - wait until all groups have left the table
+ * @an: wait only for those of this namespace, or NULL for all
  *
- * Context: module exit.
+ * Context: process; nothing creates such groups any more.
  */
-void afr_group_table_wait(void)
+void afr_group_table_wait(const struct afr_net *an)
 {
-	wait_event(groups_gone, all_gone());
+	wait_event(groups_gone, all_gone(an));
 }

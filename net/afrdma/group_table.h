@@ -49,6 +49,6 @@ void afr_group_table_put(struct afr_group *g);
 void afr_group_table_open(void);
 void afr_group_table_close(void);
 bool afr_group_table_closing(void);
-void afr_group_table_wait(void);
+void afr_group_table_wait(const struct afr_net *an);
 
 #endif /* AFR_GROUP_TABLE_H */

@@ -510,6 +510,20 @@ bool afr_link_short_lived(const struct afr_link *link)
 }
 
 /**
+ * afr_link_expire() - start the idle time of a link again, if it has no channels
+ * @link: link; what decides how long it lingers has changed
+ *
+ * Context: process.
+ */
+void afr_link_expire(struct afr_link *link)
+{
+	spin_lock_bh(&link->lock);
+	if (!link->members.count)
+		afr_link_keepalive_idle(link);
+	spin_unlock_bh(&link->lock);
+}
+
+/**
  * afr_link_write_max() - largest length of one write
  * @link: link, up
  *

@@ -25,6 +25,7 @@ struct afr_wire_cm_req;
 #define AFR_CM_RETRIES	6
 
 bool afr_link_follows_routes(const struct afr_link *link);
+void afr_link_expire(struct afr_link *link);
 u32 afr_link_write_max(const struct afr_link *link);
 
 /* Upcalls to the group layer. */

@@ -50,7 +50,7 @@ static enum afr_reason set_device(struct afr_link *link)
 	 */
 	if (afr_device_removing(dev) || afr_device_ib(dev) != link->cm.id->device)
 		return AFR_REASON_LINK_DEVICE_REMOVED;
-	afr_device_info(dev, &info);
+	afr_device_info(dev, link->an->net, &info);
 	return info.reason;
 }
 

@@ -111,7 +111,8 @@ void afr_link_keepalive_tail(struct timer_list *timer)
  * @link: link
  *
  * The active end takes an idle link down. The passive end waits twice as long, and takes it down
- * only if the active end has not.
+ * only if the active end has not. Neither waits in a namespace without AF_RDMA sockets, since the
+ * link pins the namespace; except in the initial one, which never ends.
  *
  * Context: process or softirq, link->lock held.
  */
@@ -127,6 +128,8 @@ void afr_link_keepalive_idle(struct afr_link *link)
 	/* no channel has joined yet: wait for the connection that requested the link */
 	if (!link->members.serial)
 		ms = max_t(unsigned int, ms, READ_ONCE(set->attach_timeout_ms));
+	if (!net_eq(link->an->net, &init_net) && !READ_ONCE(link->an->cm_listener))
+		ms = 0;
 	linger = msecs_to_jiffies(ms);
 	link->keepalive.idle_end = jiffies + (link->active ? linger : 2 * linger);
 	mod_timer(&link->timer, link->keepalive.idle_end);

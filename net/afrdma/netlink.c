@@ -314,24 +314,16 @@ static int put_dev(const struct dump *dump, const void *entry)
 	       nla_put_u32(skb, AFRDMA_A_DEV_LINKS, info->links);
 }
 
-/* Adds a device. A reader outside the initial network namespace sees no device as usable. */
 static int visit_dev(const struct afr_device_info *info, void *arg)
 {
-	struct afr_device_info here = *info;
-	struct dump *dump = arg;
-
-	if (here.usable && !net_eq(dump_net(dump->cb), &init_net)) {
-		here.usable = false;
-		here.reason = AFR_REASON_NETNS;
-	}
-	return dump_add_next(dump, put_dev, &here);
+	return dump_add_next(arg, put_dev, info);
 }
 
 static int dev_get(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct dump dump = { .skb = skb, .cb = cb, .cmd = AFRDMA_CMD_DEV_GET };
 
-	return dump_result(&dump, afr_device_for_each(visit_dev, &dump));
+	return dump_result(&dump, afr_device_for_each(dump_net(cb), visit_dev, &dump));
 }
 
 /* stats-get */

@@ -122,8 +122,13 @@ struct afr_net {
 	atomic_long_t ring_promised;	/* full sizes of all rings together, in pages */
 	atomic_t rings;			/* number of rings, two per connection that was started */
 	atomic_t sockets;		/* AF_RDMA sockets, without orphans */
+	int groups;			/* link groups, protected by groups_lock of group_table.c */
 	atomic_t attaching, orphans, orphans_done, link_requests;	/* counts limited by @set */
 	struct ctl_table_header *sysctl;	/* of sysctl.c */
+	struct {			/* of route.c: only its work item uses it */
+		u32	generation;
+		bool	changed;
+	} route;
 	bool hooks;			/* of handshake_hook.c: netfilter hooks are registered */
 	struct mutex lock;		/* protects cm_listener; held to register the hooks */
 	void *cm_listener;		/* of cm_listener.c: the cm listener */

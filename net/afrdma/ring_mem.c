@@ -170,8 +170,7 @@ static void account_ring(const struct afr_ring_mem *mem, long pages)
 {
 	atomic_add(pages > 0 ? 1 : -1, &mem->an->rings);
 	atomic_long_add(pages, &mem->an->ring_promised);
-	if (net_eq(mem->an->net, &init_net))	/* other namespaces do not use RDMA */
-		atomic_long_add(pages, &all_promised);
+	atomic_long_add(pages, &all_promised);
 }
 
 /**

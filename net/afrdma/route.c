@@ -26,7 +26,7 @@
 
 static void look(struct work_struct *work);
 static DECLARE_DELAYED_WORK(looks, look);
-static atomic_t attached = ATOMIC_INIT(0);	/* connections on links */
+static atomic_t attached = ATOMIC_INIT(0);	/* connections on links, of all namespaces */
 
 /*
  * Counts IPsec policies, to notice that one was removed: rt_genid changes only when one is added.
@@ -61,8 +61,7 @@ static u32 routes_inet6(const struct net *net)
 /*
  * Returns a number that changes whenever a route or IPsec policy is added or removed, and whenever
  * net.afrdma.enabled or net.afrdma.upgrade changes. Exception: the number stays the same if an
- * IPv4 route that no lookup has found yet is removed or replaced. RDMA is used in the initial
- * namespace only, so look() compares only the number of that namespace.
+ * IPv4 route that no lookup has found yet is removed or replaced.
  */
 static u32 generation(const struct afr_net *an)
 {
@@ -226,30 +225,46 @@ void afr_route_invalidate(struct afr_conn *conn)
 	afr_conn_schedule(conn);
 }
 
-/* Schedules the worker of every connection on a link, to check its route again. */
-static void schedule_all(void)
+/* Finds the namespaces whose generation() has changed since the last call. Are there any? */
+static bool find_changes(void)
+{
+	struct afr_net *an;
+	bool any = false;
+	struct net *net;
+	u32 now;
+
+	rcu_read_lock();
+	for_each_net_rcu(net) {
+		an = afr_net(net);
+		now = generation(an);
+		an->route.changed = now != an->route.generation;
+		an->route.generation = now;
+		any |= an->route.changed;
+	}
+	rcu_read_unlock();
+	return any;
+}
+
+/* Schedules the worker of every connection that has to check its route again. */
+static void schedule_changed(void)
 {
 	struct afr_conn *conn;
 	u64 id = 0;
 
 	while ((conn = afr_conn_next(NULL, id))) {
 		id = conn->id + 1;
-		if (READ_ONCE(conn->route.watched))
+		if (conn->an->route.changed && READ_ONCE(conn->route.watched))
 			afr_conn_schedule(conn);
 		afr_conn_put(conn);
 		cond_resched();
 	}
 }
 
-/* Work item: schedules the connection workers if generation() has changed. */
+/* Work item: schedules the connection workers if a route or a policy has changed. */
 static void look(struct work_struct *work)
 {
-	static u32 last;
-	u32 now = generation(afr_net(&init_net));
-
-	if (now != last)
-		schedule_all();
-	last = now;
+	if (find_changes())
+		schedule_changed();
 	if (atomic_read(&attached))
 		schedule_delayed_work(&looks, LOOK);
 }

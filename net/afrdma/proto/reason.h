@@ -47,7 +47,7 @@
 	AFR_REASON(33, UNKNOWN_LINK, "the link that the client named did not come up at the server in time, or was lost there: the client tries again") \
 	AFR_REASON(34, ATTACH_TIMEOUT, "the server has not answered ATTACH within attach_timeout_ms: the connection moves to RDMA when the answer comes") \
 	AFR_REASON(35, LINK_BUSY, "the link was lost while the connection attached to it: the client tries again") \
-	AFR_REASON(36, NETNS, "RDMA is used in the initial network namespace only") \
+	AFR_REASON(36, NETNS, "no RDMA device can be used in this network namespace") \
 	AFR_REASON(37, CLOSING, "the connection is closing, or the client had ended its send direction (shutdown or close) before the connection was on RDMA: it stays on TCP") \
 	AFR_REASON(38, HALF_FRAMED, "one-way connection, which stays on TCP: the client's HELLO came after the server had begun to send unframed (see HELLO_TIMEOUT)") \
 	AFR_REASON(39, DEVICE_LACKS, "the RDMA device does not support fast registration of memory, or its queues are too short: use another device") \
