@@ -9,17 +9,23 @@
 #   afr_role=a|b
 # DIR/ROLE/env, which "run" has written, sets the AFR_* variables and those of --env, and makes the
 # test script and its arguments "$@".
+#
+# With AFR_NETNS=yes, one kernel is both hosts: this script, as process 1 and with role a, creates a
+# network namespace for each host, and starts itself in each with afr_host=yes.
 set -uo pipefail	# without -e: process 1 must not exit early
 
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 run=${afr_run:?}
 role=${afr_role:?}
+host=${afr_host:-no}
 
-"$run/busybox" mount -t proc proc /proc
-# Everything here runs as root. If "run" was not started by root, files that user root owns on the
-# host belong to "nobody" in a UML guest. Without nosuid, set-user-ID programs such as mount would
-# run as "nobody".
-"$run/busybox" mount -o remount,bind,ro,nosuid /
+if [ "$host" = no ]; then
+	"$run/busybox" mount -t proc proc /proc
+	# Everything here runs as root. If "run" was not started by root, files that user root owns
+	# on the host belong to "nobody" in a UML guest. Without nosuid, set-user-ID programs such as
+	# mount would run as "nobody".
+	"$run/busybox" mount -o remount,bind,ro,nosuid /
+fi
 # shellcheck source=/dev/null
 . "$run/$role/env"
 # shellcheck source=ledger.sh
@@ -27,13 +33,19 @@ role=${afr_role:?}
 
 ### Verdict
 
-# Write verdict $1 to $AFR_OUT/exit and power off. The host counts the run as failed if this file
-# is missing or contains a number other than 0 and 4.
-power_off() {
+# Write verdict $1 to $AFR_OUT/exit. The run counts as failed if this file is missing or contains a
+# number other than 0 and 4.
+write_verdict() {
 	sync
 	echo "$1" >"$AFR_OUT/exit.tmp" && sync "$AFR_OUT/exit.tmp"
 	mv "$AFR_OUT/exit.tmp" "$AFR_OUT/exit"
 	sync
+}
+
+# Write verdict $1 and power off; a network namespace only ends.
+power_off() {
+	write_verdict "$1"
+	[ "$host" = no ] || exit 0
 	echo o >/proc/sysrq-trigger
 	# sysrq powers off later, in a work item; use reboot(2) in case it does not. A VM that is
 	# powering off already may be unable to read busybox: hide that error.
@@ -44,15 +56,22 @@ power_off() {
 give_up() {
 	echo "lab: $*"
 	ktap_result "not ok" - "guest set-up" "$*" >>"$AFR_OUT/ktap"
-	dmesg >"$AFR_OUT/dmesg"
+	[ "$host" = yes ] || dmesg >"$AFR_OUT/dmesg"
 	power_off 99
 }
 
 ### Set-up
 
+mount_sys() {
+	mount -t sysfs sysfs /sys
+	mount -t debugfs debugfs /sys/kernel/debug
+	mount -t tracefs tracefs /sys/kernel/tracing
+	mount -t cgroup2 cgroup2 /sys/fs/cgroup
+}
+
 mount_all() {
 	local path
-	mount -t sysfs sysfs /sys
+	mount_sys
 	mount -t devtmpfs devtmpfs /dev
 	mkdir -p /dev/pts /dev/shm
 	mount -t devpts devpts /dev/pts
@@ -61,9 +80,6 @@ mount_all() {
 	for path in stdin:0 stdout:1 stderr:2; do
 		ln -sf "/proc/self/fd/${path#*:}" "/dev/${path%:*}"
 	done
-	mount -t debugfs debugfs /sys/kernel/debug
-	mount -t tracefs tracefs /sys/kernel/tracing
-	mount -t cgroup2 cgroup2 /sys/fs/cgroup
 	# The source tree, the modules and the results may be below /tmp or another folder that the
 	# tmpfs mounts hide: bind them back from a temporary second mount of the root.
 	mount --bind / /mnt
@@ -85,6 +101,50 @@ mount_all() {
 	fi || give_up "cannot mount $run"
 	mkdir -p /run/home /run/lock /run/afr
 	export HOME=/run/home
+}
+
+# In a network namespace: mount sysfs again, which shows the namespace in which it was mounted, and
+# empty folders that the other host does not see. What the lab needs below them stays visible.
+mount_own() {
+	local path kept
+	umount -l /sys && mount_sys
+	for path in /tmp /run /var/tmp /var/log /dev/shm; do
+		mount --rbind "$path" /mnt
+		mount -t tmpfs -o mode=1777 tmpfs "$path"
+		for kept in "$AFR_SRC" "$AFR_ROOT" "$run"; do
+			case $kept in
+			"$path"/*)
+				mkdir -p "$kept"
+				mount --rbind "/mnt${kept#"$path"}" "$kept" ;;
+			esac
+		done
+		umount -l /mnt
+	done || give_up "cannot mount folders of $AFR_NAME"
+	mkdir -p /run/home /run/lock /run/afr
+	export HOME=/run/home
+}
+
+# Create the namespaces a and b, connected by eth0 of each.
+make_hosts() {
+	local host
+	ip link add eth.a mtu "$AFR_MTU" type veth peer name eth.b mtu "$AFR_MTU" || give_up "no veth"
+	for host in a b; do
+		ip netns add $host || give_up "no network namespace"
+		ip link set eth.$host netns $host name eth0 || give_up "no eth0 for host $host"
+	done
+}
+
+# Run the test in both namespaces, with mounts, processes, a name and IPC objects of their own.
+run_hosts() {
+	local host
+	for host in a b; do
+		afr_host=yes afr_role=$host nsenter --net=/run/netns/$host \
+			unshare --mount --uts --ipc --pid --fork --mount-proc "$AFR_LAB/guest-init.sh" &
+	done
+	wait
+	for host in a b; do
+		ip netns del $host
+	done
 }
 
 load_modules() {
@@ -170,39 +230,73 @@ meet_other() {
 	done
 }
 
-mount_all
-load_modules
-set_up_network
-ulimit -n 500000 2>/dev/null || ulimit -n 65536
-ulimit -l unlimited
-sysctl -qw kernel.hung_task_timeout_secs=60 2>/dev/null
-cp /proc/modules "$AFR_OUT/modules"
-ledger_take load
-load_afrdma
-trace_start
-kmemleak_start
-ledger_take test
-rm -f "$AFR_OUT/ktap"
+### The parts of a run
 
-echo "lab: $AFR_NAME $(uname -r) up after $(cut -d' ' -f1 /proc/uptime) s, starts: $*"
-run_script "$@"
-rc=$?
-meet_other ended
+set_limits() {
+	ulimit -n 500000 2>/dev/null || ulimit -n 65536
+	ulimit -l unlimited
+}
 
-ledger_compare test
-trace_pairs
-meet_other counted
-unload_afrdma
-ledger_compare load
-kmemleak_scan
-dmesg >"$AFR_OUT/dmesg"
-if report=$("$AFR_LAB/splat-scan.sh" "$AFR_OUT/dmesg"); then
-	ledger_ok "kernel log"
+start_module() {
+	sysctl -qw kernel.hung_task_timeout_secs=60 2>/dev/null
+	cp /proc/modules "$AFR_OUT/modules"
+	ledger_take load
+	load_afrdma
+	trace_start
+	kmemleak_start
+}
+
+# Run the test in this network namespace, and compare the counts of before and after it.
+test_here() {
+	ledger_take test
+	rm -f "$AFR_OUT/ktap"
+	echo "lab: $AFR_NAME $(uname -r) up after $(cut -d' ' -f1 /proc/uptime) s, starts: $*"
+	run_script "$@"
+	rc=$?
+	meet_other ended
+	ledger_compare test
+}
+
+end_module() {
+	local report
+	unload_afrdma
+	ledger_compare load
+	kmemleak_scan
+	dmesg >"$AFR_OUT/dmesg"
+	if report=$("$AFR_LAB/splat-scan.sh" "$AFR_OUT/dmesg"); then
+		ledger_ok "kernel log"
+	else
+		echo "$report"
+		echo "$report" >"$AFR_OUT/splats"
+		ledger_not_ok "kernel log" "$(head -n 1 <<<"$report")"
+	fi
+	taint_check
+}
+
+rc=0
+set_limits
+if [ "$host" = yes ]; then
+	mount_own
+	set_up_network
+	test_here "$@"
+elif [ "$AFR_NETNS" = yes ]; then
+	mount_all
+	load_modules
+	make_hosts
+	start_module
+	run_hosts
+	rc=$(cat "$AFR_OUT/exit") && rm "$AFR_OUT/exit"	# of host a
+	trace_pairs
+	end_module
 else
-	echo "$report"
-	echo "$report" >"$AFR_OUT/splats"
-	ledger_not_ok "kernel log" "$(head -n 1 <<<"$report")"
+	mount_all
+	load_modules
+	set_up_network
+	start_module
+	test_here "$@"
+	trace_pairs
+	meet_other counted
+	end_module
+	meet_other ledger
 fi
-taint_check
-meet_other ledger
-power_off $rc
+power_off "$rc"

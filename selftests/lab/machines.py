@@ -89,6 +89,8 @@ class Uml:
         return (self.root / "include/config" / option).exists()
 
     def set_up_link(self):
+        if self.args.netns:
+            return      # guest-init.sh connects the namespaces
         run = lambda line: subprocess.run(line.split(), check=True)
         run("ip link set lo up")
         if not self.tap:
@@ -118,12 +120,13 @@ class Uml:
         else:
             link = (f"vec0:transport=raw,ifname=v{role},depth=64,"
                     f"mtu={self.mtu},mac={mac}")
+        link = [] if self.args.netns else [link]
         # Several processors need the seccomp mode, in which processes of the guest are stopped by
         # seccomp instead of ptrace.
         smp = [f"ncpus={self.args.smp}", "seccomp=on"] if self.smp else []
         return [self.image, f"mem={self.args.mem or self.memory}M", *smp,
                 "root=/dev/root", "rootfstype=hostfs", "ro",
-                "con=null", "con0=null,fd:1", "ssl=null", link,
+                "con=null", "con0=null,fd:1", "ssl=null", *link,
                 f"umid=afr-{role}", f"uml_dir={scratch}/",
                 "panic=-1", "loglevel=7", "log_buf_len=4M", "slab_nomerge",
                 f"init={LAB}/guest-init.sh", f"afr_run={out}", f"afr_role={role}"]
