@@ -127,11 +127,13 @@ static const struct ctl_table afr_settings_table[] = {
 	/* Maximum number of connections on one link. Others use another link or stay on TCP. */
 	SETTING_INT(conns_per_link, 1, 65520),
 	/*
-	 * Maximum number of link groups. A pair of a local and a peer address normally has one
-	 * group. After each reload of the peer's module it has one more for a while, but never more
-	 * than 8 in all. A connection that needs a new group stays on TCP if its pair has 8 groups,
-	 * if this maximum is reached, or if the peer's IPv6 /64 already has at least as many groups
-	 * as can still be created before the maximum is reached.
+	 * Maximum number of link groups. In the initial network namespace it is also the maximum
+	 * for all namespaces together, of which the others get at most half. A pair of a local and
+	 * a peer address normally has one group for each traffic class. After each reload of the
+	 * peer's module it has one more for a while, but never more than 8 in all. A connection
+	 * that needs a new group stays on TCP if its pair has 8 groups, if this maximum is reached,
+	 * or if the peer's IPv6 /64 already has at least as many groups as can still be created
+	 * before the maximum is reached.
 	 */
 	SETTING_INT(groups_max, 0, 65536),
 	/*

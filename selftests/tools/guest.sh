@@ -68,7 +68,7 @@ check "owner and inode" json conn role listener -- \
 	'x[0]["uid"] == 0 and any(__import__("os").path.samefile(f, f"/proc/'$program_pid'/fd/{n}")
 	 for n in range(3, 9) for f in [f"/proc/'$program_pid'/fd/{n}"]
 	 if __import__("os").readlink(f) == "socket:[%d]" % x[0]["inode"])'
-check "in another namespace no device is usable" sh -c "unshare -n $smctl -j dev |
+check "in a namespace without interfaces no device is usable" sh -c "unshare -n $smctl -j dev |
 	python3 -c 'import json, sys
 x = json.load(sys.stdin)
 sys.exit(not x or any(d[\"usable\"] or d[\"reason\"] != \"NETNS\" for d in x))'"
