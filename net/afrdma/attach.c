@@ -353,6 +353,7 @@ void afr_attach_start(struct afr_conn *conn)
 	}
 	afr_attach_set_state(conn, AFR_JOINING);
 	conn->peer.mtu = afr_conn_info_path_mtu(conn);
+	conn->peer.tclass = afr_conn_info_tclass(conn);
 	conn->attach.join.joined = joined;
 	afr_group_join(conn->an, &conn->peer, &conn->attach.join);
 }

@@ -10,6 +10,7 @@
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/net.h>
+#include <net/inet_ecn.h>
 #include <net/inet_sock.h>
 #include <net/ipv6.h>
 #include <net/sock.h>
@@ -185,6 +186,27 @@ u32 afr_conn_info_path_mtu(const struct afr_conn *conn)
 	u32 mss = tcp_mss_to_mtu(tcp_sk, READ_ONCE(tcp_sk(tcp_sk)->mss_cache));
 
 	return min(route, max_t(u32, mss, IPV6_MIN_MTU));
+}
+
+/**
+ * afr_conn_info_tclass() - get the traffic class of the packets that the TCP connection sends
+ * @conn: connection
+ *
+ * Programs set it by IP_TOS and IPV6_TCLASS. The two ECN bits belong to TCP.
+ *
+ * Context: process.
+ * Return: the DSCP in the upper six bits.
+ */
+u8 afr_conn_info_tclass(const struct afr_conn *conn)
+{
+	struct sock *tcp_sk = conn->tcp->sk;
+	u8 tclass = READ_ONCE(inet_sk(tcp_sk)->tos);
+
+#if IS_ENABLED(CONFIG_IPV6)
+	if (tcp_sk->sk_family == AF_INET6 && !ipv6_addr_v4mapped(&tcp_sk->sk_v6_daddr))
+		tclass = READ_ONCE(inet6_sk(tcp_sk)->tclass);
+#endif
+	return tclass & ~INET_ECN_MASK;
 }
 
 /**

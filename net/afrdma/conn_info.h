@@ -33,6 +33,7 @@ void afr_conn_info(struct afr_conn *conn, struct afr_conn_info *info);
 void afr_conn_info_addrs(const struct afr_conn *conn, struct sockaddr_storage *local,
 			 struct sockaddr_storage *remote);
 u32 afr_conn_info_path_mtu(const struct afr_conn *conn);
+u8 afr_conn_info_tclass(const struct afr_conn *conn);
 int afr_conn_info_for_each(struct afr_net *an, unsigned long id,
 			   int (*fn)(const struct afr_conn_info *info, void *arg), void *arg);
 

@@ -21,6 +21,7 @@
 #include "group.h"
 #include "group_table.h"
 #include "link.h"
+#include "link_cm.h"
 #include "netns.h"
 #include "proto/wire.h"
 
@@ -203,6 +204,7 @@ static int connect_link(struct afr_group *g)
 		return PTR_ERR(m);
 	memcpy(peer.instance, g->peer.instance, sizeof(peer.instance));
 	memcpy(peer.secret, g->peer.secret, sizeof(peer.secret));
+	peer.tclass = g->peer.tclass;
 	peer.mtu = g->short_lives ? min_not_zero(g->peer.mtu, (u32)SMALL_MTU) : g->peer.mtu;
 	afr_group_table_listener_address(&remote, &g->peer);
 	err = add_group_link(m, afr_link_connect(g->an, (struct sockaddr *)&g->peer.local,
@@ -256,6 +258,7 @@ enum afr_reason afr_group_accept(struct afr_net *an, struct rdma_cm_id *id,
 	int err;
 
 	memcpy(key.instance, req->instance, sizeof(key.instance));
+	key.tclass = afr_link_cm_tclass(id);
 	afr_group_table_key_address(&key.local, &id->route.addr.src_addr);
 	afr_group_table_key_address(&key.remote, &id->route.addr.dst_addr);
 	g = afr_group_table_get(an, &key, group_work);
@@ -522,6 +525,8 @@ static struct afr_link *find_member(struct afr_group *g, u64 id, bool active)
  * @id: id of the link
  * @peer_active: true if the peer connected the link, false if this host did
  *
+ * The traffic class in @peer is ignored: the client has chosen that of the link.
+ *
  * Context: process.
  * Return: the link with a reference, perhaps failed already; NULL if @peer has no such link.
  */
@@ -529,16 +534,15 @@ struct afr_link *afr_group_find_link(struct afr_net *an, const struct afr_peer *
 				     bool peer_active)
 {
 	struct afr_peer key = *peer;
-	struct afr_link *link;
-	struct afr_group *g;
+	struct afr_link *link = NULL;
+	struct afr_group *g = NULL;
 
 	afr_group_table_key_address(&key.local, &peer->local);
 	afr_group_table_key_address(&key.remote, &peer->remote);
-	g = afr_group_table_find(an, &key);
-	if (!g)
-		return NULL;
-	link = find_member(g, id, !peer_active);
-	afr_group_table_put(g);
+	while (!link && (g = afr_group_table_find(an, &key, g)))
+		link = find_member(g, id, !peer_active);
+	if (g)
+		afr_group_table_put(g);
 	return link;
 }
 

@@ -32,6 +32,7 @@ struct afr_peer {
 	u8	secret[16];		/* to present when connecting a link */
 	u16	port;			/* of the peer's cm listener, host order */
 	u32	mtu;			/* path MTU of the TCP connection, 0 = unknown */
+	u8	tclass;			/* traffic class of its packets, without the ECN bits */
 	struct sockaddr_storage	local;	/* of this host */
 	struct sockaddr_storage	remote;
 };

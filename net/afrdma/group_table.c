@@ -139,15 +139,21 @@ static u32 hash_of(const u8 instance[16])
 	return jhash(instance, 16, groups_seed);
 }
 
+/* Is @g a group of the peer that @key describes, of whatever traffic class? */
+static bool is_of(const struct afr_group *g, const struct afr_net *an, const struct afr_peer *key)
+{
+	return g->an == an && !memcmp(g->peer.instance, key->instance, sizeof(key->instance)) &&
+	       same_address(&g->peer.local, &key->local) &&
+	       same_address(&g->peer.remote, &key->remote);
+}
+
 static struct afr_group *find_locked(struct afr_net *an, const struct afr_peer *key)
 {
 	struct afr_group *g;
 
 	lockdep_assert_held(&groups_lock);
 	hash_for_each_possible(groups, g, hash, hash_of(key->instance)) {
-		if (g->an != an || memcmp(g->peer.instance, key->instance, sizeof(key->instance)) ||
-		    !same_address(&g->peer.local, &key->local) ||
-		    !same_address(&g->peer.remote, &key->remote))
+		if (!is_of(g, an, key) || g->peer.tclass != key->tclass)
 			continue;
 		refcount_inc(&g->refs);
 		return g;
@@ -156,21 +162,33 @@ static struct afr_group *find_locked(struct afr_net *an, const struct afr_peer *
 }
 
 /**
- * afr_group_table_find() - find the group of a peer
+ * afr_group_table_find() - walk over the groups of a peer, one for each traffic class
  * @an: namespace
  * @key: instance and addresses from afr_group_table_key_address()
+ * @last: the previous group, whose reference is dropped; or NULL to start
  *
  * Context: process.
- * Return: the group with a reference, or NULL.
+ * Return: the next group, with a reference; or NULL at the end.
  */
-struct afr_group *afr_group_table_find(struct afr_net *an, const struct afr_peer *key)
+struct afr_group *afr_group_table_find(struct afr_net *an, const struct afr_peer *key,
+				       struct afr_group *last)
 {
-	struct afr_group *g;
+	struct afr_group *g, *found = NULL;
+	bool passed = !last;
 
 	spin_lock(&groups_lock);
-	g = find_locked(an, key);
+	hash_for_each_possible(groups, g, hash, hash_of(key->instance)) {
+		if (passed && is_of(g, an, key)) {
+			refcount_inc(&g->refs);
+			found = g;
+			break;
+		}
+		passed |= g == last;
+	}
 	spin_unlock(&groups_lock);
-	return g;
+	if (last)
+		afr_group_table_put(last);
+	return found;
 }
 
 /* Are both in the same IPv6 /64? A host may use every address of its /64. False for IPv4. */
@@ -191,9 +209,10 @@ static bool has_share(int held, int taken, int most)
 }
 
 /*
- * Would one more group exceed a limit? A pair of addresses normally has one group and, for a while
- * after the peer has restarted, also the groups of the peer's earlier instances. BETWEEN_MAX keeps
- * a host that invents instances from taking all groups. A /64 has only a share of groups_max, so
+ * Would one more group exceed a limit? A pair of addresses normally has one group for each traffic
+ * class that programs use and, for a while after the peer has restarted, also the groups of the
+ * peer's earlier instances. BETWEEN_MAX keeps a host that invents instances, or a program that
+ * tries all classes, from taking all groups. A /64 has only a share of groups_max, so
  * that a host does not get all groups by using many of its addresses. groups_max of the initial
  * namespace limits all namespaces together, and each of the others has only a share of it, so that
  * no container gets all groups of the host.
@@ -246,7 +265,7 @@ static struct afr_group *new_group(struct afr_net *an, const struct afr_peer *ke
 /**
  * afr_group_table_get() - find or create the group of a peer
  * @an: namespace
- * @key: instance and addresses from afr_group_table_key_address()
+ * @key: instance, traffic class, and addresses from afr_group_table_key_address()
  * @work: work function for the group, if it is created
  *
  * Context: process.
@@ -257,9 +276,12 @@ static struct afr_group *new_group(struct afr_net *an, const struct afr_peer *ke
 struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer *key,
 				      work_func_t work)
 {
-	struct afr_group *g = afr_group_table_find(an, key), *fresh;
+	struct afr_group *g, *fresh;
 	int err = 0;
 
+	spin_lock(&groups_lock);
+	g = find_locked(an, key);
+	spin_unlock(&groups_lock);
 	if (g)
 		return g;
 	fresh = new_group(an, key, work);

@@ -40,7 +40,8 @@ void afr_group_table_key_address(struct sockaddr_storage *to, const struct socka
 void afr_group_table_listener_address(struct sockaddr_storage *to, const struct afr_peer *peer);
 void afr_group_table_update_peer(struct afr_peer *peer, const struct afr_peer *news);
 
-struct afr_group *afr_group_table_find(struct afr_net *an, const struct afr_peer *key);
+struct afr_group *afr_group_table_find(struct afr_net *an, const struct afr_peer *key,
+				       struct afr_group *last);
 struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer *key,
 				      work_func_t work);
 struct afr_group *afr_group_table_next(struct afr_group *g);

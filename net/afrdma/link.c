@@ -334,7 +334,7 @@ static void start(struct afr_link *link, enum afr_link_event event)
  * @an: network namespace
  * @local: local address, AF_INET or AF_INET6, port 0
  * @remote: the peer's address and the port of its cm listener, from HELLO or SERVICE
- * @peer: the peer, from HELLO, and the largest packet to send to it
+ * @peer: the peer, from HELLO, the largest packet to send to it, and the traffic class
  * @ops: upcalls
  * @owner: for afr_link_owner()
  *
@@ -384,6 +384,7 @@ struct afr_link *afr_link_accept(struct afr_net *an, struct rdma_cm_id *id,
 		return ERR_PTR(-ENOMEM);
 	link->cm.peer_depth = be16_to_cpu(req->depth);
 	memcpy(link->peer.instance, req->instance, sizeof(link->peer.instance));
+	link->peer.tclass = afr_link_cm_tclass(id);
 	link->local = id->route.addr.src_addr;
 	link->remote = id->route.addr.dst_addr;
 	afr_link_cm_take(link, id);
@@ -582,6 +583,7 @@ void afr_link_info(struct afr_link *link, struct afr_link_info *info)
 	info->qpn = READ_ONCE(link->cm.qpn);
 	info->peer_qpn = READ_ONCE(link->cm.peer_qpn);
 	info->mtu = READ_ONCE(link->mtu);
+	info->tclass = link->peer.tclass;
 	info->rx_bytes = READ_ONCE(link->rx.bytes);
 	info->rx_writes = READ_ONCE(link->rx.writes);
 	spin_lock_bh(&link->lock);

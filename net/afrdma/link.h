@@ -47,6 +47,7 @@ struct afr_link_peer {
 	u8	instance[16];	/* of the peer */
 	u8	secret[16];	/* active: to present to the peer */
 	u32	mtu;		/* active: largest packet to send on the path, 0 = unknown */
+	u8	tclass;		/* traffic class of all packets of the link; 0: rdma_cm's default */
 };
 
 struct afr_link *afr_link_connect(struct afr_net *an, const struct sockaddr *local,
@@ -89,6 +90,7 @@ struct afr_link_info {
 	enum afr_reason	reason;
 	u32	qpn, peer_qpn;
 	u32	mtu;		/* path MTU in bytes, 0 until the link is up */
+	u8	tclass;		/* IPv4 TOS or IPv6 traffic class, 0 if the default is used */
 	u32	users;		/* channels */
 	u32	credits;	/* unused receive credits, 0 unless the link is up */
 	u64	tx_bytes, rx_bytes, tx_writes, rx_writes;

@@ -10,6 +10,7 @@
 #include <linux/delay.h>
 #include <linux/log2.h>
 #include <linux/sizes.h>
+#include <net/inet_ecn.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cm.h>
 
@@ -255,6 +256,18 @@ static void limit_mtu(struct afr_link *link)
 		path->mtu = min_t(u8, path->mtu, iboe_get_mtu(link->peer.mtu) ?: IB_MTU_256);
 }
 
+/**
+ * afr_link_cm_tclass() - get the traffic class that the peer has chosen for a link
+ * @id: rdma_cm id of a connect request
+ *
+ * Context: process.
+ * Return: the class, without the ECN bits; 0 on iWARP.
+ */
+u8 afr_link_cm_tclass(const struct rdma_cm_id *id)
+{
+	return id->route.path_rec ? id->route.path_rec->traffic_class & ~INET_ECN_MASK : 0;
+}
+
 /* Handshake */
 
 static struct rdma_conn_param conn_param(const struct afr_link *link, const void *data, u8 len)
@@ -414,6 +427,8 @@ void afr_link_cm_resolve(struct afr_link *link)
 		return;
 	}
 	link->cm.id = id;
+	if (link->peer.tclass)
+		rdma_set_service_type(id, link->peer.tclass);
 	if (rdma_resolve_addr(id, (struct sockaddr *)&link->local,
 			      (struct sockaddr *)&link->remote, ms))
 		afr_link_fail(link, AFR_REASON_NO_ROUTE);

@@ -278,7 +278,8 @@ static int put_link(const struct dump *dump, const void *entry)
 	       nla_put_uint(skb, AFRDMA_A_LINK_TX_BYTES, info->tx_bytes) ||
 	       nla_put_uint(skb, AFRDMA_A_LINK_RX_BYTES, info->rx_bytes) ||
 	       nla_put_uint(skb, AFRDMA_A_LINK_TX_WRITES, info->tx_writes) ||
-	       nla_put_uint(skb, AFRDMA_A_LINK_RX_WRITES, info->rx_writes);
+	       nla_put_uint(skb, AFRDMA_A_LINK_RX_WRITES, info->rx_writes) ||
+	       put_u32_set(skb, AFRDMA_A_LINK_TCLASS, info->tclass);
 }
 
 static int visit_link(struct afr_link *link, const struct afr_peer *peer, void *arg)

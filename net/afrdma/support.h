@@ -195,8 +195,8 @@
 	AFR_OPTION(IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE, REFUSE, "no", "no", "no", "option_table", \
 		"bytes are copied") \
 	/* IP */ \
-	AFR_OPTION(IPPROTO_IP, IP_TOS, PASS, "TCP packets only", "yes", "yes", "option_table", \
-		"") \
+	AFR_OPTION(IPPROTO_IP, IP_TOS, PASS, "the client's", "yes", "yes", "traffic_class", \
+		"on RDMA both ends use the class that the client had when it moved there") \
 	AFR_OPTION(IPPROTO_IP, IP_TTL, PASS, "TCP packets only", "yes", "yes", "option_table", \
 		"") \
 	AFR_OPTION(IPPROTO_IP, IP_FREEBIND, PASS, "yes", "yes", "yes", "option_table", "") \
@@ -243,7 +243,7 @@
 	AFR_OPTION(IPPROTO_IPV6, IPV6_XFRM_POLICY, PASS, "connection moves to TCP", "yes", "yes", \
 		"option_table", "as IP_XFRM_POLICY") \
 	AFR_OPTION(IPPROTO_IPV6, IPV6_TCLASS, PASS, \
-		"TCP packets only", "yes", "yes", "option_table", "") \
+		"the client's", "yes", "yes", "traffic_class6", "see IP_TOS") \
 	AFR_OPTION(IPPROTO_IPV6, IPV6_UNICAST_HOPS, PASS, \
 		"TCP packets only", "yes", "yes", "option_table", "") \
 	AFR_OPTION(IPPROTO_IPV6, IPV6_V6ONLY, PASS, "yes", "yes", "yes", "v6only", "") \

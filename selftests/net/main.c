@@ -23,7 +23,7 @@ static const struct row *const tables[] = {
 	connect_rows, listen_rows, message_rows, option_rows, stream_rows, close_rows,
 	poll_rows, ring_rows, many_rows, share_rows, upgrade_rows, hostile_rows, uring_rows,
 	address_rows, support_rows, urgent_rows, sol_afrdma_rows, tcp_socket_rows, info_rows,
-	policy_rows, misuse_rows, flags_rows, reset_rows, again_rows,
+	policy_rows, misuse_rows, flags_rows, reset_rows, again_rows, tclass_rows,
 	NULL,
 };
 

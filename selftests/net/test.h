@@ -92,7 +92,7 @@ extern const struct row many_rows[], share_rows[], upgrade_rows[], hostile_rows[
 extern const struct row urgent_rows[], sol_afrdma_rows[], info_rows[];
 extern const struct row uring_rows[], address_rows[], support_rows[];
 extern const struct row tcp_socket_rows[], policy_rows[], misuse_rows[], flags_rows[], reset_rows[];
-extern const struct row again_rows[];
+extern const struct row again_rows[], tclass_rows[];
 
 /* The row that this process runs, and its parameters. */
 struct run {

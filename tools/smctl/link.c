@@ -31,6 +31,8 @@ static void show_queue_pair(struct print *p, const struct nlattr *const *attr)
 	print_u64(p, "qpn", "    qpn " U64, nl_u32(attr[AFRDMA_A_LINK_QPN]));
 	print_u64(p, "peer_qpn", " peer_qpn " U64, nl_u32(attr[AFRDMA_A_LINK_PEER_QPN]));
 	print_u64(p, "mtu", " mtu " U64, nl_u32(attr[AFRDMA_A_LINK_MTU]));
+	if (attr[AFRDMA_A_LINK_TCLASS])
+		print_u64(p, "tclass", " tclass " U64, nl_u32(attr[AFRDMA_A_LINK_TCLASS]));
 	print_u64(p, "users", " users " U64, nl_u32(attr[AFRDMA_A_LINK_USERS]));
 	print_u64(p, "credits", " credits " U64, nl_u32(attr[AFRDMA_A_LINK_CREDITS]));
 	field_hex(p, "instance", " instance %s\n", attr[AFRDMA_A_LINK_INSTANCE]);
