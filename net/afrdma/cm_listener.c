@@ -34,11 +34,9 @@
 
 struct afr_cm_listener {
 	struct afr_net		*an;
-	unsigned int		users;
 	/* afr_cm_listener_port(), which only servers call, sets the members below */
 	struct workqueue_struct	*wq;		/* runs request_work() */
 	struct rdma_cm_id	*id4, *id6;	/* id6 stays NULL if IPv6 fails */
-	u16			port;
 };
 
 /* A connect request, passed from listener_event() to request_work(). */
@@ -219,7 +217,7 @@ static int try_listen(struct afr_cm_listener *s)
 		return -EADDRINUSE;
 	}
 	s->id6 = IS_ERR(id) ? NULL : id;	/* error: most likely, there is no IPv6 */
-	s->port = ntohs(port);
+	WRITE_ONCE(s->an->cm_port, ntohs(port));
 	return 0;
 }
 
@@ -234,20 +232,19 @@ static int try_listen(struct afr_cm_listener *s)
 u16 afr_cm_listener_port(struct afr_net *an, sa_family_t family)
 {
 	struct afr_cm_listener *s;
-	u16 port = 0;
 	int i;
 
 	if (!afr_device_any(an->net))
 		return 0;
-	mutex_lock(&an->lock);
-	s = an->cm_listener;
-	for (i = 0; s && !s->port && i < PORT_TRIES; i++)
-		if (try_listen(s) != -EADDRINUSE)
-			break;
-	if (s)
-		port = s->port;
-	mutex_unlock(&an->lock);
-	return port;
+	if (!afr_cm_listener_started(an)) {
+		mutex_lock(&an->lock);
+		s = an->cm_listener;
+		for (i = 0; s && !an->cm_port && i < PORT_TRIES; i++)
+			if (try_listen(s) != -EADDRINUSE)
+				break;
+		mutex_unlock(&an->lock);
+	}
+	return READ_ONCE(an->cm_port);
 }
 
 /**
@@ -256,19 +253,12 @@ u16 afr_cm_listener_port(struct afr_net *an, sa_family_t family)
  *
  * Once it has been started, afr_cm_listener_port() may be called from any process context.
  *
- * Context: process.
+ * Context: any.
  * Return: true from the start on, until afr_cm_listener_put() drops the last user.
  */
-bool afr_cm_listener_started(struct afr_net *an)
+bool afr_cm_listener_started(const struct afr_net *an)
 {
-	struct afr_cm_listener *s;
-	bool listens;
-
-	mutex_lock(&an->lock);
-	s = an->cm_listener;
-	listens = s && s->port;
-	mutex_unlock(&an->lock);
-	return listens;
+	return READ_ONCE(an->cm_port);
 }
 
 static struct afr_cm_listener *new_listener(struct afr_net *an)
@@ -293,11 +283,18 @@ bool afr_cm_listener_get(struct afr_net *an)
 {
 	struct afr_cm_listener *s;
 
+	if (refcount_inc_not_zero(&an->cm_users))
+		return true;
 	mutex_lock(&an->lock);
-	s = an->cm_listener ?: new_listener(an);
-	if (s)
-		s->users++;
-	WRITE_ONCE(an->cm_listener, s);
+	s = an->cm_listener;
+	if (s) {		/* another socket was the first */
+		refcount_inc(&an->cm_users);
+	} else {
+		s = new_listener(an);
+		an->cm_listener = s;
+		if (s)
+			refcount_set(&an->cm_users, 1);
+	}
 	mutex_unlock(&an->lock);
 	return s;
 }
@@ -312,15 +309,12 @@ void afr_cm_listener_put(struct afr_net *an)
 {
 	struct afr_cm_listener *s;
 
-	mutex_lock(&an->lock);
-	s = an->cm_listener;
-	if (s && !--s->users)
-		WRITE_ONCE(an->cm_listener, NULL);
-	else
-		s = NULL;
-	mutex_unlock(&an->lock);
-	if (!s)
+	if (!refcount_dec_and_mutex_lock(&an->cm_users, &an->lock))
 		return;
+	s = an->cm_listener;
+	an->cm_listener = NULL;
+	WRITE_ONCE(an->cm_port, 0);
+	mutex_unlock(&an->lock);
 	afr_group_unused(an);
 	if (s->id4)
 		rdma_destroy_id(s->id4);

@@ -10,7 +10,7 @@
 struct afr_net;
 
 u16 afr_cm_listener_port(struct afr_net *an, sa_family_t family);
-bool afr_cm_listener_started(struct afr_net *an);
+bool afr_cm_listener_started(const struct afr_net *an);
 bool afr_cm_listener_get(struct afr_net *an);
 void afr_cm_listener_put(struct afr_net *an);
 

@@ -64,6 +64,7 @@
 
 #include <linux/atomic.h>
 #include <linux/mutex.h>
+#include <linux/refcount.h>
 #include <linux/siphash.h>
 #include <linux/socket.h>
 #include <linux/types.h>
@@ -132,6 +133,8 @@ struct afr_net {
 	bool hooks;			/* of handshake_hook.c: netfilter hooks are registered */
 	struct mutex lock;		/* protects cm_listener; held to register the hooks */
 	void *cm_listener;		/* of cm_listener.c: the cm listener */
+	refcount_t cm_users;		/* sockets that use it, 0 if there is none */
+	u16 cm_port;			/* its port, 0 before it is started; read without the lock */
 };
 
 extern unsigned int afr_netns_id;

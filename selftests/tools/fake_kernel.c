@@ -139,6 +139,7 @@ static void links(nl_message_fn *fn, void *arg)
 	mnl_attr_put_u32(nlh, AFRDMA_A_LINK_QPN, 17);
 	mnl_attr_put_u32(nlh, AFRDMA_A_LINK_REASON, 1);
 	flag(nlh, AFRDMA_A_LINK_REASON_PEER);
+	mnl_attr_put_u32(nlh, AFRDMA_A_LINK_TCLASS, 104);
 	end(nlh, fn, arg);
 }
 
