@@ -1,0 +1,63 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# For the lab, in one guest of kernel 7.2 (run --guest uml-7.2 --guests 1 --smp 2): RDMA between
+# network namespaces. $PAIRS pairs of namespaces (default 30) are created and deleted while
+# connections between them are on RDMA, and nothing of them stays behind.
+# shellcheck disable=SC2317 # functions are called by "wait_for"
+set -uo pipefail
+# shellcheck source=selftests/lab/guest-lib.sh
+. "$AFR_LAB/guest-lib.sh"
+
+netns=$AFR_SRC/selftests/net/netns.py
+smctl=$AFR_SRC/build/tools/smctl
+out=$(mktemp)
+
+# Namespaces that exist in the kernel, including those that only something in the kernel holds.
+namespaces() {
+	echo 1 >/sys/kernel/slab/net_namespace/shrink
+	awk '$1 == "net_namespace" { print $2 }' /proc/slabinfo
+}
+gone() { [ "$(namespaces)" -le "$before" ]; }
+
+# passes NAME SECONDS WORD...: ok if netns.py WORD... passes within SECONDS
+passes() {
+	local name=$1 seconds=$2
+	shift 2
+	if timeout "$seconds" python3 "$netns" "$@" >"$out" 2>&1; then
+		ok "$name"
+	else
+		not_ok "$name" "$(tail -n 1 "$out")"
+	fi
+	sed 's/^/# /' "$out"
+}
+
+# smctl_in NAMESPACE WORDS...: the JSON of smctl, on one line
+smctl_in() { ip netns exec "$1" "$smctl" -j "${@:2}" | tr -d '\n '; }
+
+before=$(namespaces)
+passes "a device leaves its namespace under a stream" 120 leave
+passes "namespaces end with connections on RDMA" 3000 storm "${PAIRS:-30}"
+check "no namespace stays behind" wait_for 30 gone
+
+# Shared mode: a namespace sees all devices, but can use only those with an interface in it.
+ip netns add empty
+check "a namespace without interfaces sees devices that it cannot use" \
+	grep -q '"usable":false.*"reason":{[^}]*NETNS' <<<"$(smctl_in empty dev)"
+check "it shows no connections and no links" test "$(smctl_in empty conn)$(smctl_in empty link)" = "[][]"
+
+# Exclusive mode: a namespace sees only its own devices.
+rdma link del "$AFR_DEV"
+if rdma system set netns exclusive; then
+	rdma link add "$AFR_DEV" type rxe netdev eth0
+	check "exclusive mode: another namespace sees no device" test "$(smctl_in empty dev)" = "[]"
+	check "exclusive mode: the device is in the initial namespace" \
+		grep -q '"usable":true' <<<"$("$smctl" -j dev | tr -d '\n ')"
+	rdma link del "$AFR_DEV"
+	rdma system set netns shared
+else
+	not_ok "exclusive mode" "rdma system set netns exclusive fails"
+fi
+ip netns del empty
+rm -f "$out"
+exit 0
