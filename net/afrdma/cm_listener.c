@@ -19,9 +19,11 @@
 #include <linux/slab.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
+#include <net/inet_ecn.h>
 #include <rdma/rdma_cm.h>
 
 #include "cm_listener.h"
+#include "compat.h"
 #include "device.h"
 #include "group.h"
 #include "link.h"
@@ -69,7 +71,7 @@ static enum afr_reason check_request(struct request *r)
 {
 	struct afr_device_info info;
 
-	if (r->req.version != AFR_WIRE_VERSION || r->req.reserved ||
+	if (r->req.version != AFR_WIRE_VERSION || r->req.tclass & INET_ECN_MASK ||
 	    !secret_valid(r->an, r->id, &r->req))
 		return AFR_REASON_LINK_PROTOCOL;
 	afr_device_info(r->dev, r->an->net, &info);
@@ -162,6 +164,21 @@ static int listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
+/*
+ * rdma_cm listens on all devices. For that, siw and erdma create TCP sockets in the namespace of the
+ * current task, which must not be on behalf of another namespace. So outside the initial namespace
+ * the listener is only for InfiniBand and RoCE; or there is none, if the kernel cannot restrict it
+ * and there is an iWARP device.
+ */
+static int leave_out_iwarp(const struct afr_cm_listener *s, struct rdma_cm_id *id)
+{
+	if (net_eq(s->an->net, &init_net))
+		return 0;
+	if (AFR_CM_RESTRICTS)
+		return rdma_restrict_node_type(id, RDMA_NODE_IB_CA);
+	return afr_device_any_iwarp() ? -EOPNOTSUPP : 0;
+}
+
 static struct rdma_cm_id *listen(struct afr_cm_listener *s, struct sockaddr *addr)
 {
 	struct rdma_cm_id *id;
@@ -171,6 +188,8 @@ static struct rdma_cm_id *listen(struct afr_cm_listener *s, struct sockaddr *add
 	if (IS_ERR(id))
 		return id;
 	ret = rdma_set_afonly(id, 1);
+	if (!ret)
+		ret = leave_out_iwarp(s, id);
 	if (!ret)
 		ret = rdma_bind_addr(id, addr);
 	if (!ret)

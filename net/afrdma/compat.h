@@ -52,6 +52,17 @@
 #endif
 
 /*
+ * rdma_restrict_node_type(), to listen on no iWARP device; older kernels listen on all devices.
+ * A macro, so that only users of rdma_cm.h need it.
+ */
+#ifdef AFR_HAVE_RESTRICT_NODE_TYPE
+#define AFR_CM_RESTRICTS	true
+#else
+#define AFR_CM_RESTRICTS	false
+#define rdma_restrict_node_type(id, type)	(-EOPNOTSUPP)
+#endif
+
+/*
  * Can rxe be used in every network namespace? In older kernels it has sockets only in the initial
  * one. The headers do not show its sockets, but they came with the dellink() function of drivers.
  */

@@ -225,6 +225,24 @@ bool afr_device_any(const struct net *net)
 }
 
 /**
+ * afr_device_any_iwarp() - is there an iWARP device on this host?
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool afr_device_any_iwarp(void)
+{
+	struct afr_device *dev;
+	bool any = false;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(dev, &devices, entry)
+		any |= any_iwarp(dev->ib);
+	rcu_read_unlock();
+	return any;
+}
+
+/**
  * afr_device_for_each() - visit every device that a network namespace sees
  * @net: namespace; in the exclusive mode of RDMA namespaces, it sees only its own devices
  * @fn: called with the properties of one device; ends the walk by returning non-zero. It may sleep,

@@ -21,7 +21,6 @@
 #include "group.h"
 #include "group_table.h"
 #include "link.h"
-#include "link_cm.h"
 #include "netns.h"
 #include "proto/wire.h"
 
@@ -153,7 +152,7 @@ static const struct afr_link_ops member_ops = {
 };
 
 /*
- * Allocates the entry for a new link. Upcalls of the link may be made before add_group_link() puts
+ * Allocates the entry for a new link, which pins the namespace until member_dead(). Upcalls of the link may be made before add_group_link() puts
  * the entry on the list of the group; they wait for group->lock.
  */
 static struct group_link *alloc_group_link(struct afr_group *g)
@@ -161,27 +160,30 @@ static struct group_link *alloc_group_link(struct afr_group *g)
 	struct group_link *m;
 
 	lockdep_assert_held(&g->lock);
-	if (afr_group_table_closing())
+	if (afr_group_table_closing() || afr_netns_unused(g->an))
 		return ERR_PTR(-ESHUTDOWN);
 	if (g->count >= MEMBERS_MAX)
 		return ERR_PTR(-EMLINK);
 	m = kzalloc(sizeof(*m), GFP_KERNEL);
 	if (!m)
 		return ERR_PTR(-ENOMEM);
+	/* nothing else pins the namespace, if the connections that wait for the link are gone */
+	if (!maybe_get_net(g->an->net)) {
+		kfree(m);
+		return ERR_PTR(-ESHUTDOWN);
+	}
 	m->group = g;
 	return m;
 }
 
-/*
- * Adds @link to the group of @m; if @link is an error, frees @m and returns the error. The link pins
- * the namespace until member_dead(): longer than its rdma_cm id does.
- */
+/* Adds @link to the group of @m; if @link is an error, frees @m and returns the error. */
 static int add_group_link(struct group_link *m, struct afr_link *link)
 {
 	struct afr_group *g = m->group;
 
 	lockdep_assert_held(&g->lock);
 	if (IS_ERR(link)) {
+		put_net(g->an->net);
 		kfree(m);
 		return PTR_ERR(link);
 	}
@@ -189,7 +191,6 @@ static int add_group_link(struct group_link *m, struct afr_link *link)
 	list_add_tail(&m->entry, &g->members);
 	g->count++;
 	refcount_inc(&g->refs);
-	get_net(g->an->net);
 	return 0;
 }
 
@@ -258,7 +259,7 @@ enum afr_reason afr_group_accept(struct afr_net *an, struct rdma_cm_id *id,
 	int err;
 
 	memcpy(key.instance, req->instance, sizeof(key.instance));
-	key.tclass = afr_link_cm_tclass(id);
+	key.tclass = req->tclass;
 	afr_group_table_key_address(&key.local, &id->route.addr.src_addr);
 	afr_group_table_key_address(&key.remote, &id->route.addr.dst_addr);
 	g = afr_group_table_get(an, &key, group_work);
@@ -302,14 +303,13 @@ static struct afr_link *pick_link(struct afr_group *g)
  */
 static bool needs_more_links(const struct afr_group *g)
 {
-	const struct afr_settings *set = &g->an->set;
 	unsigned int ends = g->loop ? 2 : 1, users = 0, most;
 	const struct group_link *m;
 
 	list_for_each_entry(m, &g->members, entry)
 		users += afr_link_users(m->link);
-	most = users / ends / (SHARERS * READ_ONCE(set->link_depth)) + 1;
-	most = max_t(unsigned int, min(most, LINKS_MAX), READ_ONCE(set->links_per_group));
+	most = users / ends / (SHARERS * afr_netns_least(g->an, link_depth)) + 1;
+	most = max_t(unsigned int, min(most, LINKS_MAX), afr_netns_least(g->an, links_per_group));
 	return DIV_ROUND_UP(g->count, ends) < most && !g->connecting &&
 	       !time_before(jiffies, g->not_before);
 }
@@ -425,7 +425,8 @@ static void refuse_join(struct afr_join *join, enum afr_reason reason)
  *	afr_group_join_cancel() is called first
  *
  * More links, as many as needs_more_links() demands, are connected in the background, and
- * connections are distributed over those that are up.
+ * connections are distributed over those that are up. If there are too many traffic classes, the
+ * connection gets a link without a class.
  *
  * Context: process. Does not wait for the peer.
  */
@@ -443,6 +444,10 @@ void afr_group_join(struct afr_net *an, const struct afr_peer *peer, struct afr_
 	afr_group_table_key_address(&key.local, &peer->local);
 	afr_group_table_key_address(&key.remote, &peer->remote);
 	g = afr_group_table_get(an, &key, group_work);
+	if (g == ERR_PTR(-ENOSPC) && key.tclass) {
+		key.tclass = 0;
+		g = afr_group_table_get(an, &key, group_work);
+	}
 	if (IS_ERR(g)) {
 		refuse_join(join, reason_of(PTR_ERR(g)));
 		return;
@@ -607,7 +612,7 @@ static int expire(struct afr_link *link, const struct afr_peer *peer, void *arg)
  */
 void afr_group_unused(struct afr_net *an)
 {
-	if (!net_eq(an->net, &init_net))
+	if (!net_eq(an->net, &init_net) && READ_ONCE(an->groups))
 		afr_group_for_each_link(an, expire, NULL);
 }
 
@@ -622,8 +627,8 @@ static void forget_all(const struct afr_net *an)
 }
 
 /*
- * A namespace ends. Its links have pinned it, so it has none any more, and only the ->memory work
- * of its groups may still hold them for long.
+ * A namespace ends. Its links have pinned it, so it has none any more and gets none, and only the
+ * ->memory work of its groups may still hold them for long.
  */
 static void __net_exit leave_netns(struct net *net)
 {

@@ -19,6 +19,7 @@
 #include "trace.h"
 
 #define BETWEEN_MAX	8	/* groups of a namespace with the same pair of addresses */
+#define CLASSES_MAX	4	/* a new group for a traffic class must be below that number */
 
 static DEFINE_HASHTABLE(groups, 8);
 static LIST_HEAD(groups_list);
@@ -46,7 +47,7 @@ void afr_group_table_put(struct afr_group *g)
 		hash_del(&g->hash);
 		list_del(&g->entry);
 		groups_count--;
-		g->an->groups--;
+		WRITE_ONCE(g->an->groups, g->an->groups - 1);
 	}
 	spin_unlock(&groups_lock);
 	if (!dead)
@@ -211,16 +212,17 @@ static bool has_share(int held, int taken, int most)
 /*
  * Would one more group exceed a limit? A pair of addresses normally has one group for each traffic
  * class that programs use and, for a while after the peer has restarted, also the groups of the
- * peer's earlier instances. BETWEEN_MAX keeps a host that invents instances, or a program that
- * tries all classes, from taking all groups. A /64 has only a share of groups_max, so
+ * peer's earlier instances. BETWEEN_MAX keeps a host that invents instances from taking all groups,
+ * and CLASSES_MAX keeps a program that tries all classes from taking those of the pair. A /64 has only a share of groups_max, so
  * that a host does not get all groups by using many of its addresses. groups_max of the initial
- * namespace limits all namespaces together, and each of the others has only a share of it, so that
- * no container gets all groups of the host.
+ * namespace limits all namespaces together. Half of it is for the initial one, and each of the
+ * others has only a share of the other half, so that no container gets all groups of the host.
  */
 static bool too_many(struct afr_net *an, const struct afr_peer *key)
 {
 	int max = READ_ONCE(an->set.groups_max), prefix = 0;
-	int max_all = READ_ONCE(afr_net(&init_net)->set.groups_max);
+	const struct afr_net *host = afr_net(&init_net);
+	int max_all = READ_ONCE(host->set.groups_max);
 	unsigned int between = 0;
 	struct afr_group *g;
 
@@ -232,8 +234,9 @@ static bool too_many(struct afr_net *an, const struct afr_peer *key)
 			   same_address(&g->peer.remote, &key->remote);
 		prefix += same_prefix(&g->peer.remote, &key->remote);
 	}
-	return between >= BETWEEN_MAX || !has_share(prefix, an->groups, max) ||
-	       !has_share(net_eq(an->net, &init_net) ? 0 : an->groups, groups_count, max_all);
+	return between >= (key->tclass ? CLASSES_MAX : BETWEEN_MAX) ||
+	       !has_share(prefix, an->groups, max) || groups_count >= max_all ||
+	       (an != host && !has_share(an->groups, groups_count - host->groups, max_all / 2));
 }
 
 /* Delayed work started by remember() of group.c: drops the reference that remember() took. */
@@ -298,7 +301,7 @@ struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer 
 		fresh = NULL;
 		g->id = ++groups_ids;
 		groups_count++;
-		an->groups++;
+		WRITE_ONCE(an->groups, an->groups + 1);
 		hash_add(groups, &g->hash, hash_of(key->instance));
 		list_add_tail(&g->entry, &groups_list);
 	}

@@ -201,10 +201,10 @@ static bool lost(const struct afr_link *link)
 }
 
 /*
- * Destroying the id of a dead link may send a message to the peer. While the device port is down,
- * sending fails, and QP1 of an rxe device, by which rdma_cm sends, then never works again. So the
- * id is kept until the port is active, the device is removed or the module exits. The channels and
- * the group layer do not wait for that.
+ * Destroying the id of a dead link may send a message to the peer. While the port of an rxe device
+ * is down, sending fails, and QP1 of the device, by which rdma_cm sends, then never works again. So
+ * the id is kept until afr_link_cm_may_send() or the module exits. The channels and the group layer
+ * do not wait for that.
  */
 static void destroy_id(struct afr_link *link)
 {
@@ -384,7 +384,7 @@ struct afr_link *afr_link_accept(struct afr_net *an, struct rdma_cm_id *id,
 		return ERR_PTR(-ENOMEM);
 	link->cm.peer_depth = be16_to_cpu(req->depth);
 	memcpy(link->peer.instance, req->instance, sizeof(link->peer.instance));
-	link->peer.tclass = afr_link_cm_tclass(id);
+	link->peer.tclass = req->tclass;
 	link->local = id->route.addr.src_addr;
 	link->remote = id->route.addr.dst_addr;
 	afr_link_cm_take(link, id);
@@ -511,15 +511,19 @@ bool afr_link_short_lived(const struct afr_link *link)
 }
 
 /**
- * afr_link_expire() - start the idle time of a link again, if it has no channels
- * @link: link; what decides how long it lingers has changed
+ * afr_link_expire() - the last AF_RDMA socket of the link's namespace was closed
+ * @link: link
+ *
+ * Starts the idle time again, if the link has no channels; gives up if it is being connected.
  *
  * Context: process.
  */
 void afr_link_expire(struct afr_link *link)
 {
 	spin_lock_bh(&link->lock);
-	if (!link->members.count)
+	if (link->state == AFR_LINK_CONNECTING)
+		afr_link_queue_fail(link, AFR_REASON_LINK_IDLE);
+	else if (!link->members.count)
 		afr_link_keepalive_idle(link);
 	spin_unlock_bh(&link->lock);
 }

@@ -10,7 +10,6 @@
 #include <linux/delay.h>
 #include <linux/log2.h>
 #include <linux/sizes.h>
-#include <net/inet_ecn.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cm.h>
 
@@ -66,7 +65,7 @@ static u16 queue_depth(const struct afr_link *link)
 {
 	const struct ib_device_attr *attrs = &link->cm.id->device->attrs;
 	int most = min(attrs->max_qp_wr, attrs->max_cqe / 2) - AFR_SQ_RESERVE - 2;
-	int depth = clamp(READ_ONCE(link->an->set.link_depth), DEPTH_MIN, DEPTH_MAX);
+	int depth = clamp(afr_netns_least(link->an, link_depth), DEPTH_MIN, DEPTH_MAX);
 
 	most /= (int)afr_link_wr_slots(link->iwarp);
 	return most < DEPTH_MIN ? 0 : rounddown_pow_of_two(min(depth, most));
@@ -224,12 +223,14 @@ void afr_link_cm_end(struct afr_link *link)
 }
 
 /**
- * afr_link_cm_may_send() - can rdma_cm send messages?
+ * afr_link_cm_may_send() - may rdma_cm send messages?
  * @link: link
  *
  * Context: link worker.
- * Return: false while the device port is not active. But true if waiting for it is useless: the
- * link has no device, or the device is being removed, or the port cannot be queried.
+ * Return: false on rxe while the device port is not active. But true if waiting for it is useless
+ * or harmful: the link has no device, or the device is being removed, or the port cannot be
+ * queried, or the id pins a namespace that has no AF_RDMA socket any more. Such a namespace could
+ * not end while the port is down, and if it ends, so does an rxe device in it.
  */
 bool afr_link_cm_may_send(struct afr_link *link)
 {
@@ -237,6 +238,8 @@ bool afr_link_cm_may_send(struct afr_link *link)
 
 	afr_link_queue_assert_worker(link);
 	return !link->dev || afr_device_removing(link->dev) ||
+	       afr_device_ib(link->dev)->ops.driver_id != RDMA_DRIVER_RXE ||
+	       afr_netns_unused(link->an) ||
 	       ib_query_port(afr_device_ib(link->dev), link->cm.port_num, &attr) ||
 	       attr.state == IB_PORT_ACTIVE;
 }
@@ -254,18 +257,6 @@ static void limit_mtu(struct afr_link *link)
 
 	if (link->peer.mtu && path && rdma_protocol_roce(link->cm.id->device, link->cm.port_num))
 		path->mtu = min_t(u8, path->mtu, iboe_get_mtu(link->peer.mtu) ?: IB_MTU_256);
-}
-
-/**
- * afr_link_cm_tclass() - get the traffic class that the peer has chosen for a link
- * @id: rdma_cm id of a connect request
- *
- * Context: process.
- * Return: the class, without the ECN bits; 0 on iWARP.
- */
-u8 afr_link_cm_tclass(const struct rdma_cm_id *id)
-{
-	return id->route.path_rec ? id->route.path_rec->traffic_class & ~INET_ECN_MASK : 0;
 }
 
 /* Handshake */
@@ -361,6 +352,17 @@ static void not_reached(struct afr_link *link)
 	afr_link_fail(link, connecting ? AFR_REASON_CONNECT_TIMEOUT : AFR_REASON_LINK_ADDR_CHANGE);
 }
 
+/*
+ * Requests the traffic class of the connections for the packets of the link, at both ends. Without
+ * one, rdma_cm uses its default for the device. On InfiniBand rdma_cm would take it as something
+ * else, and the packets of iWARP are those of a TCP connection of the driver.
+ */
+static void set_tclass(struct afr_link *link, struct rdma_cm_id *id)
+{
+	if (link->peer.tclass && rdma_protocol_roce(id->device, id->port_num))
+		rdma_set_service_type(id, link->peer.tclass);
+}
+
 /* Called under the handler lock of @id. Always returns 0: anything else would destroy @id. */
 static int cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
@@ -368,6 +370,7 @@ static int cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		set_tclass(link, id);
 		if (rdma_resolve_route(id, READ_ONCE(link->an->set.attach_timeout_ms)))
 			afr_link_fail(link, AFR_REASON_NO_ROUTE);
 		break;
@@ -427,8 +430,6 @@ void afr_link_cm_resolve(struct afr_link *link)
 		return;
 	}
 	link->cm.id = id;
-	if (link->peer.tclass)
-		rdma_set_service_type(id, link->peer.tclass);
 	if (rdma_resolve_addr(id, (struct sockaddr *)&link->local,
 			      (struct sockaddr *)&link->remote, ms))
 		afr_link_fail(link, AFR_REASON_NO_ROUTE);
@@ -446,6 +447,7 @@ void afr_link_cm_connect(struct afr_link *link)
 	struct afr_wire_cm_req req = {
 		.magic		= cpu_to_be32(AFR_CM_MAGIC),
 		.version	= AFR_WIRE_VERSION,
+		.tclass		= link->peer.tclass,
 		.depth		= cpu_to_be16(link->sq.credit.depth),
 		.link		= cpu_to_be64(link->id),
 	};

@@ -18,7 +18,6 @@ void afr_link_cm_retry(struct afr_link *link);
 void afr_link_cm_stale(struct afr_link *link);
 
 /* passive */
-u8 afr_link_cm_tclass(const struct rdma_cm_id *id);
 void afr_link_cm_take(struct afr_link *link, struct rdma_cm_id *id);
 void afr_link_cm_accept(struct afr_link *link);
 

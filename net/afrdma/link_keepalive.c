@@ -128,7 +128,7 @@ void afr_link_keepalive_idle(struct afr_link *link)
 	/* no channel has joined yet: wait for the connection that requested the link */
 	if (!link->members.serial)
 		ms = max_t(unsigned int, ms, READ_ONCE(set->attach_timeout_ms));
-	if (!net_eq(link->an->net, &init_net) && !refcount_read(&link->an->cm_users))
+	if (afr_netns_unused(link->an))
 		ms = 0;
 	linger = msecs_to_jiffies(ms);
 	link->keepalive.idle_end = jiffies + (link->active ? linger : 2 * linger);

@@ -312,7 +312,9 @@ static int put_dev(const struct dump *dump, const void *entry)
 	       nla_put_u32(skb, AFRDMA_A_DEV_RING_MAX, info->ring_max) ||
 	       nla_put_u32(skb, AFRDMA_A_DEV_MAX_QP_WR, info->max_qp_wr) ||
 	       nla_put_u32(skb, AFRDMA_A_DEV_MAX_CQE, info->max_cqe) ||
-	       nla_put_u32(skb, AFRDMA_A_DEV_LINKS, info->links);
+	       /* of all namespaces, so only the initial one sees it */
+	       (net_eq(dump_net(dump->cb), &init_net) &&
+		nla_put_u32(skb, AFRDMA_A_DEV_LINKS, info->links));
 }
 
 static int visit_dev(const struct afr_device_info *info, void *arg)

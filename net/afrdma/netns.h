@@ -144,6 +144,16 @@ static inline struct afr_net *afr_net(const struct net *net)
 	return net_generic(net, afr_netns_id);
 }
 
+/* Does only RDMA, but no AF_RDMA socket keep @an from ending? The initial namespace never ends. */
+static inline bool afr_netns_unused(const struct afr_net *an)
+{
+	return !net_eq(an->net, &init_net) && !refcount_read(&an->cm_users);
+}
+
+/* The setting of @an, but not more than that of the initial namespace: a limit of the host. */
+#define afr_netns_least(an, field) \
+	min(READ_ONCE((an)->set.field), READ_ONCE(afr_net(&init_net)->set.field))
+
 /* May sockets of @an use AF_RDMA? Disabling it in the initial namespace disables it in all. */
 static inline bool afr_netns_enabled(const struct afr_net *an)
 {

@@ -50,6 +50,7 @@ MODULE_PARM_DESC(mem_max,
 
 static atomic_long_t all_tcp = ATOMIC_LONG_INIT(0);
 static atomic_long_t all_promised = ATOMIC_LONG_INIT(0);
+static atomic_long_t host_promised = ATOMIC_LONG_INIT(0);	/* in the initial namespace */
 
 /* Returns how many of @most pages the rings on RDMA may have. */
 static unsigned long rdma_share(unsigned long most)
@@ -123,15 +124,18 @@ static unsigned long spare(const atomic_long_t *promised, unsigned long most)
  * the more connections have rings, the smaller a new ring is: half of @wanted from RING_CONNS
  * connections on, a quarter from twice as many on, and so on. Also, a ring gets at most
  * 1/RING_PART of the memory that is available to rings on RDMA and not promised to other rings.
- * Neither rule makes it smaller than RING_LEAST.
+ * Neither rule makes it smaller than RING_LEAST. Rings of other namespaces do not make those of the
+ * initial one smaller.
  *
  * Context: any.
  * Return: bytes, a power of two.
  */
 u32 afr_ring_mem_default_size(struct afr_net *an, u32 wanted)
 {
+	bool host = net_eq(an->net, &init_net);
 	unsigned long pages = min(spare(&an->ring_promised, READ_ONCE(an->set.mem_max)),
-				  spare(&all_promised, READ_ONCE(mem_max))) / RING_PART;
+				  spare(host ? &host_promised : &all_promised,
+					READ_ONCE(mem_max))) / RING_PART;
 	u32 part = min_t(unsigned long, pages, SZ_1G / PAGE_SIZE) * PAGE_SIZE;
 
 	wanted = roundup_pow_of_two(wanted);	/* ring sizes are powers of two */
@@ -171,6 +175,8 @@ static void account_ring(const struct afr_ring_mem *mem, long pages)
 	atomic_add(pages > 0 ? 1 : -1, &mem->an->rings);
 	atomic_long_add(pages, &mem->an->ring_promised);
 	atomic_long_add(pages, &all_promised);
+	if (net_eq(mem->an->net, &init_net))
+		atomic_long_add(pages, &host_promised);
 }
 
 /**

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 // Copyright (C) 2026 AF_RDMA maintainers
 /*
- * Quotas for the memory of rings on RDMA. They are accounted for the whole host, because only one
- * namespace uses RDMA.
+ * Quotas for the memory of rings on RDMA. They are accounted for the whole host.
  *
- * A holder is a peer or a local user; the rings of a connection are charged to one of each. A
+ * A holder is a peer of a namespace, or a local user; the rings of a connection are charged to one of each. A
  * holder may take pages as long as it then has at most its weight times the memory that is still
  * free (afr_ring_share()). A peer has weight 1: it gets at most half of the memory, and the next
  * peer half of what is left. A user has weight 4, and gets at most four fifths: one server program
@@ -35,8 +34,10 @@
 #include "ring_quota.h"
 
 struct holder_key {
-	u32		kind;		/* enum afr_ring_quota_kind */
+	u64		netns;		/* of a peer: the namespace in which it has this address */
 	struct in6_addr	who;		/* address or /64, IPv4 as v4-mapped; or uid */
+	u32		kind;		/* enum afr_ring_quota_kind */
+	u32		unused;		/* keys are hashed and compared as a whole */
 };
 
 struct afr_holder {
@@ -67,11 +68,12 @@ static u32 hash_of(const struct holder_key *key)
 	return jhash2((const u32 *)key, sizeof(*key) / sizeof(u32), seed);
 }
 
-static struct holder_key key_of_peer(const struct sockaddr_storage *remote)
+static struct holder_key key_of_peer(const struct afr_net *an,
+				     const struct sockaddr_storage *remote)
 {
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)remote;
 	const struct sockaddr_in *in = (const struct sockaddr_in *)remote;
-	struct holder_key key = { .kind = AFR_QUOTA_PEER };
+	struct holder_key key = { .kind = AFR_QUOTA_PEER, .netns = (unsigned long)an };
 
 	if (remote->ss_family == AF_INET)
 		ipv6_addr_set_v4mapped(in->sin_addr.s_addr, &key.who);
@@ -201,7 +203,7 @@ int afr_ring_quota_charge(struct afr_ring_quota *share, struct afr_net *an,
 	int err = -ENOMEM;
 
 	if (!share->pages) {
-		share->of[AFR_QUOTA_PEER] = get_holder(key_of_peer(remote));
+		share->of[AFR_QUOTA_PEER] = get_holder(key_of_peer(an, remote));
 		share->of[AFR_QUOTA_USER] = get_holder(key_of_user(uid));
 	}
 	if (share->of[AFR_QUOTA_PEER] && share->of[AFR_QUOTA_USER]) {

@@ -255,9 +255,9 @@ static int afr_release(struct socket *sock)
 	afr_worker_run(conn);
 	sock_orphan(sk);
 	sock->sk = NULL;
-	afr_conn_put_closed(conn);
-	if (as->cm_user)
+	if (as->cm_user)	/* the connection pins the namespace */
 		afr_cm_listener_put(afr_net(sock_net(sk)));
+	afr_conn_put_closed(conn);
 	sock_put(sk);
 	return 0;
 }

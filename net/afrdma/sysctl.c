@@ -156,7 +156,8 @@ static const struct ctl_table afr_settings_table[] = {
 	SETTING_INT(orphans_max, 0, INT_MAX),
 	/*
 	 * Number of receives posted per link, which limits how many messages the peer can have
-	 * in flight. It is rounded down to a power of two and to the limits of the device.
+	 * in flight. It is rounded down to a power of two and to the limits of the device. The
+	 * value of the initial network namespace limits that of the others.
 	 */
 	SETTING_INT(link_depth, 16, 4096),
 	/*

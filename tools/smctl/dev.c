@@ -16,7 +16,8 @@ void dev_show(const struct nlattr *const *attr, void *arg)
 	if (!attr[AFRDMA_A_DEV_USABLE])
 		print_text(p, " not usable");
 	print_flag(p, "iwarp", " iwarp", attr[AFRDMA_A_DEV_IWARP]);
-	print_u64(p, "links", " links " U64, nl_u32(attr[AFRDMA_A_DEV_LINKS]));
+	if (attr[AFRDMA_A_DEV_LINKS])
+		print_u64(p, "links", " links " U64, nl_u32(attr[AFRDMA_A_DEV_LINKS]));
 	print_u64(p, "ring_max", " ring_max " U64, nl_u32(attr[AFRDMA_A_DEV_RING_MAX]));
 	print_u64(p, "max_qp_wr", " max_qp_wr " U64, nl_u32(attr[AFRDMA_A_DEV_MAX_QP_WR]));
 	print_u64(p, "max_cqe", " max_cqe " U64 "\n", nl_u32(attr[AFRDMA_A_DEV_MAX_CQE]));
