@@ -12,6 +12,8 @@ fail:
           table PATTERN,...     of the socket table
           rogue PATTERN,...     of rogue
           SCRIPT                of selftests/net, without the ".sh"
+    Repeat: N                   (byzantine only) run them N times: the bug shows only in some orders
+                                of events
 
 After "---" follow the changes, by function, as lines of a diff without line numbers:
 
@@ -66,6 +68,7 @@ class Mutation:
     stands_for: str
     here: str
     rows: str
+    repeat: int
     changes: list           # (function, lines of a diff)
 
 
@@ -80,7 +83,8 @@ def read_mutation(path):
     changes = list(zip(parts[1::2], (part.splitlines() for part in parts[2::2])))
     if parts[0] or not changes:
         raise Misfit(f"{path.name}: \"in FUNCTION()\" is missing")
-    return Mutation(path.stem, head["Stands-for"], head["Here"], head["Rows"], changes)
+    return Mutation(path.stem, head["Stands-for"], head["Here"], head["Rows"],
+                    int(head.get("Repeat", "1")), changes)
 
 
 def home_of(function, folder):
@@ -143,12 +147,13 @@ def mutated_source(mutation):
     return source
 
 
-def script_of(rows):
+def script_of(rows, repeat):
     """The command that runs @rows in the lab, and whether one guest has to be a Byzantine peer."""
     kind, _, what = rows.partition(" ")
     net = SRC / "selftests/net"
     if kind == "byzantine":
-        return [net / "rogue-module.sh", "--only", what, "--seed", 1], True
+        return [net / "rogue-module.sh", "--only", what, "--seed", 1,
+                "--repeat", repeat], True
     if kind == "table":
         return [net / "run-table.sh", "full", "--no-rogue", "--only", what], False
     if kind == "rogue":
@@ -179,10 +184,10 @@ def splat_in(text):
 NO_CAUSE = "", "the lab: see its log"
 
 
-def lab(rows, module, byzantine, log, timeout=TIMEOUT):
+def lab(rows, module, byzantine, log, timeout=TIMEOUT, repeat=1):
     """Run the rows in the lab. Returns None if all have passed; else the report in the kernel log
     and the first row that failed."""
-    script, injects = script_of(rows)
+    script, injects = script_of(rows, repeat)
     command = [LAB / "run", "--guest", GUEST, "--parallel", "--timeout", timeout,
                "--module-a", module, "--module-b", byzantine if injects else module, "--", *script]
     older = set(LABS.glob("*"))
@@ -246,7 +251,7 @@ def make_mutant(one):
 def try_one(number, one, module, byzantine):
     """Returns whether a test failed, and a line of the table."""
     start = time.monotonic()
-    failure = lab(one.rows, module, byzantine, f"{one.name}.log")
+    failure = lab(one.rows, module, byzantine, f"{one.name}.log", repeat=one.repeat)
     # The run was skipped, the lab failed, or first_failure() found no failure: no test has seen
     # the bug.
     if failure == NO_CAUSE:
