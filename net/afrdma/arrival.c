@@ -12,19 +12,28 @@
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 
-static void (*arrival_came)(void);
+/* GIDs may change often, and each report walks over all connections. */
+#define GIDS_WAIT	HZ
+
+static void (*arrival_came)(bool added);
 
 static void devices_added(struct work_struct *work)
 {
-	arrival_came();
+	arrival_came(true);
+}
+
+static void gids_changed(struct work_struct *work)
+{
+	arrival_came(false);
 }
 
 static DECLARE_WORK(arrival_work, devices_added);
+static DECLARE_DELAYED_WORK(gids_work, gids_changed);
 
 static void device_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 	if (event->event == IB_EVENT_GID_CHANGE)
-		schedule_work(&arrival_work);
+		schedule_delayed_work(&gids_work, GIDS_WAIT);
 }
 
 static struct ib_client arrival_client;
@@ -34,12 +43,12 @@ static int add_device(struct ib_device *ib)
 {
 	struct ib_event_handler *events = kzalloc(sizeof(*events), GFP_KERNEL);
 
+	schedule_work(&arrival_work);
 	if (!events)
 		return -ENOMEM;
 	INIT_IB_EVENT_HANDLER(events, ib, device_event);
 	ib_set_client_data(ib, &arrival_client, events);
 	ib_register_event_handler(events);
-	schedule_work(&arrival_work);
 	return 0;
 }
 
@@ -57,22 +66,30 @@ static struct ib_client arrival_client = {
 	.remove	= remove_device,
 };
 
+/* The client has queued work, even if its registration has failed. */
+static void cancel(void)
+{
+	cancel_work_sync(&arrival_work);
+	cancel_delayed_work_sync(&gids_work);
+}
+
 /**
  * afr_arrival_init() - start to report added RDMA devices
- * @came: called from a work item after devices were added, perhaps once for several; also for
- *	devices that existed before this call. It may run until afr_arrival_exit() returns.
+ * @came: called from a work item with true after devices were added, perhaps once for several; also
+ *	for devices that existed before this call; and with false after GIDs have changed. It may
+ *	run until afr_arrival_exit() returns.
  *
  * Context: module load, after afr_link_init().
  * Return: 0 or a negative error.
  */
-int afr_arrival_init(void (*came)(void))
+int afr_arrival_init(void (*came)(bool added))
 {
 	int err;
 
 	arrival_came = came;
 	err = ib_register_client(&arrival_client);
-	if (err)	/* add_device() may already have queued the work */
-		cancel_work_sync(&arrival_work);
+	if (err)
+		cancel();
 	return err;
 }
 
@@ -84,5 +101,5 @@ int afr_arrival_init(void (*came)(void))
 void afr_arrival_exit(void)
 {
 	ib_unregister_client(&arrival_client);
-	cancel_work_sync(&arrival_work);
+	cancel();
 }

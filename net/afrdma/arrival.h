@@ -4,7 +4,9 @@
 #ifndef AFR_ARRIVAL_H
 #define AFR_ARRIVAL_H
 
-int afr_arrival_init(void (*came)(void));
+#include <linux/types.h>
+
+int afr_arrival_init(void (*came)(bool added));
 void afr_arrival_exit(void);
 
 #endif /* AFR_ARRIVAL_H */

@@ -165,10 +165,10 @@ static int listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 }
 
 /*
- * rdma_cm listens on all devices. For that, siw and erdma create TCP sockets in the namespace of the
- * current task, which must not be on behalf of another namespace. So outside the initial namespace
- * the listener is only for InfiniBand and RoCE; or there is none, if the kernel cannot restrict it
- * and there is an iWARP device.
+ * rdma_cm listens on all devices. For that, siw and erdma create TCP sockets in the namespace of
+ * the current task. So outside the initial namespace the listener is only for InfiniBand and RoCE. If
+ * the kernel cannot restrict it, there is no listener while the host has an iWARP device; but one
+ * that is added later is listened on, and its requests are rejected.
  */
 static int leave_out_iwarp(const struct afr_cm_listener *s, struct rdma_cm_id *id)
 {
@@ -246,7 +246,8 @@ static int try_listen(struct afr_cm_listener *s)
  * @family: address family of the socket; unused, as the port is the same for both
  *
  * Context: process; unless afr_cm_listener_started() is true, only in a workqueue worker.
- * Return: the port in host order; 0 if there is no RDMA device that @an can use, @an has no AF_RDMA socket (only orphans), or the listener could not be created.
+ * Return: the port in host order; 0 if there is no RDMA device that @an can use, @an has no AF_RDMA
+ * socket (only orphans), or the listener could not be created.
  */
 u16 afr_cm_listener_port(struct afr_net *an, sa_family_t family)
 {

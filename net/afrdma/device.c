@@ -131,8 +131,11 @@ static bool usable(const struct ib_device_attr *attrs)
 	return mirrored_ring_max(attrs) && attrs->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS;
 }
 
-/* Does port @port have an entry in its GID table whose network interface is in @net? */
-static bool port_has_gid(struct ib_device *ib, u32 port, const struct net *net)
+/*
+ * Does port @port have a GID whose network interface is in @net; or with @elsewhere, is not in
+ * @net?
+ */
+static bool port_has_gid(struct ib_device *ib, u32 port, const struct net *net, bool elsewhere)
 {
 	const struct ib_gid_attr *attr;
 	const struct net_device *ndev;
@@ -145,7 +148,7 @@ static bool port_has_gid(struct ib_device *ib, u32 port, const struct net *net)
 			continue;
 		rcu_read_lock();
 		ndev = rcu_dereference(attr->ndev);
-		found = ndev && net_eq(dev_net(ndev), net);
+		found = ndev && net_eq(dev_net(ndev), net) != elsewhere;
 		rcu_read_unlock();
 		rdma_put_gid_attr(attr);
 	}
@@ -172,7 +175,7 @@ static bool serves(struct ib_device *ib, const struct net *net)
 		return false;
 	rdma_for_each_port(ib, port)
 		if (rdma_protocol_ib(ib, port) ||
-		    (rdma_protocol_roce(ib, port) && port_has_gid(ib, port, net)))
+		    (rdma_protocol_roce(ib, port) && port_has_gid(ib, port, net, false)))
 			return true;
 	return false;
 }
@@ -200,6 +203,20 @@ void afr_device_info(const struct afr_device *dev, const struct net *net,
 	info->max_qp_wr = attrs->max_qp_wr;
 	info->max_cqe = attrs->max_cqe;
 	info->links = refcount_read(&dev->refs) - 1;
+}
+
+/**
+ * afr_device_within() - are all interfaces of a RoCE port in one network namespace?
+ * @dev: device
+ * @port: port
+ * @net: namespace
+ *
+ * Context: any.
+ * Return: true if so: a device of software, such as rxe, ends with that namespace.
+ */
+bool afr_device_within(const struct afr_device *dev, u32 port, const struct net *net)
+{
+	return !port_has_gid(dev->ib, port, net, true);
 }
 
 /**

@@ -32,6 +32,7 @@ struct afr_device_info {
 void afr_device_info(const struct afr_device *dev, const struct net *net,
 		     struct afr_device_info *info);
 u32 afr_device_ring_max(void);
+bool afr_device_within(const struct afr_device *dev, u32 port, const struct net *net);
 bool afr_device_any(const struct net *net);
 bool afr_device_any_iwarp(void);
 int afr_device_for_each(const struct net *net,

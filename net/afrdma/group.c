@@ -25,6 +25,8 @@
 #include "proto/wire.h"
 
 #define MEMBERS_MAX	32	/* limit for the links of a group, whichever end connects them */
+#define BETWEEN_MAX	8	/* groups of a pair of addresses: a host may invent instances */
+#define CLASSES_MAX	4	/* no new one for a class beyond that: a program may try them all */
 #define LINKS_MAX	16u	/* the most that needs_more_links() demands for many connections */
 #define SHARERS		4	/* connections per posted receive of a link */
 #define BACKOFF_MAX	(64 * HZ)
@@ -152,14 +154,17 @@ static const struct afr_link_ops member_ops = {
 };
 
 /*
- * Allocates the entry for a new link, which pins the namespace until member_dead(). Upcalls of the link may be made before add_group_link() puts
- * the entry on the list of the group; they wait for group->lock.
+ * Allocates the entry for a new link, which pins the namespace until member_dead(). Upcalls of the
+ * link may be made before add_group_link() puts the entry on the list of the group; they wait for
+ * group->lock.
  */
 static struct group_link *alloc_group_link(struct afr_group *g)
 {
 	struct group_link *m;
 
 	lockdep_assert_held(&g->lock);
+	/* afr_group_unused() sees this group, or this function sees that no socket is left */
+	smp_mb();
 	if (afr_group_table_closing() || afr_netns_unused(g->an))
 		return ERR_PTR(-ESHUTDOWN);
 	if (g->count >= MEMBERS_MAX)
@@ -225,6 +230,12 @@ static enum afr_reason reason_of(long err)
 	}
 }
 
+static void count_limit(const struct afr_net *an, long err)
+{
+	if (err == -ENOSPC)
+		afr_netns_count(an->net, AFR_STAT_OVER_LIMIT);
+}
+
 /*
  * Fails the link that was accepted for an earlier request with the same link id. A peer that
  * received no answer destroys its queue pair and repeats its request, with the same id and a new
@@ -262,9 +273,11 @@ enum afr_reason afr_group_accept(struct afr_net *an, struct rdma_cm_id *id,
 	key.tclass = req->tclass;
 	afr_group_table_key_address(&key.local, &id->route.addr.src_addr);
 	afr_group_table_key_address(&key.remote, &id->route.addr.dst_addr);
-	g = afr_group_table_get(an, &key, group_work);
-	if (IS_ERR(g))
+	g = afr_group_table_get(an, &key, BETWEEN_MAX, group_work);
+	if (IS_ERR(g)) {
+		count_limit(an, PTR_ERR(g));
 		return reason_of(PTR_ERR(g));
+	}
 	mutex_lock(&g->lock);
 	fail_duplicates(g, be64_to_cpu(req->link));
 	m = alloc_group_link(g);
@@ -443,12 +456,13 @@ void afr_group_join(struct afr_net *an, const struct afr_peer *peer, struct afr_
 	}
 	afr_group_table_key_address(&key.local, &peer->local);
 	afr_group_table_key_address(&key.remote, &peer->remote);
-	g = afr_group_table_get(an, &key, group_work);
+	g = afr_group_table_get(an, &key, key.tclass ? CLASSES_MAX : BETWEEN_MAX, group_work);
 	if (g == ERR_PTR(-ENOSPC) && key.tclass) {
 		key.tclass = 0;
-		g = afr_group_table_get(an, &key, group_work);
+		g = afr_group_table_get(an, &key, BETWEEN_MAX, group_work);
 	}
 	if (IS_ERR(g)) {
+		count_limit(an, PTR_ERR(g));
 		refuse_join(join, reason_of(PTR_ERR(g)));
 		return;
 	}
@@ -612,6 +626,7 @@ static int expire(struct afr_link *link, const struct afr_peer *peer, void *arg)
  */
 void afr_group_unused(struct afr_net *an)
 {
+	smp_mb();	/* see alloc_group_link() */
 	if (!net_eq(an->net, &init_net) && READ_ONCE(an->groups))
 		afr_group_for_each_link(an, expire, NULL);
 }

@@ -18,8 +18,6 @@
 #include "netns.h"
 #include "trace.h"
 
-#define BETWEEN_MAX	8	/* groups of a namespace with the same pair of addresses */
-#define CLASSES_MAX	4	/* a new group for a traffic class must be below that number */
 
 static DEFINE_HASHTABLE(groups, 8);
 static LIST_HEAD(groups_list);
@@ -212,30 +210,30 @@ static bool has_share(int held, int taken, int most)
 /*
  * Would one more group exceed a limit? A pair of addresses normally has one group for each traffic
  * class that programs use and, for a while after the peer has restarted, also the groups of the
- * peer's earlier instances. BETWEEN_MAX keeps a host that invents instances from taking all groups,
- * and CLASSES_MAX keeps a program that tries all classes from taking those of the pair. A /64 has only a share of groups_max, so
- * that a host does not get all groups by using many of its addresses. groups_max of the initial
- * namespace limits all namespaces together. Half of it is for the initial one, and each of the
- * others has only a share of the other half, so that no container gets all groups of the host.
+ * peer's earlier instances. A pair has at most @between groups. A /64 has only a share of
+ * groups_max, so that a host does not get all groups by using many of its addresses. groups_max of
+ * the initial namespace limits all namespaces together. Half of it is for the initial one, and each
+ * of the others has only a share of the other half, so that no container gets all groups of the
+ * host.
  */
-static bool too_many(struct afr_net *an, const struct afr_peer *key)
+static bool too_many(struct afr_net *an, const struct afr_peer *key, unsigned int between)
 {
 	int max = READ_ONCE(an->set.groups_max), prefix = 0;
 	const struct afr_net *host = afr_net(&init_net);
 	int max_all = READ_ONCE(host->set.groups_max);
-	unsigned int between = 0;
+	unsigned int pair = 0;
 	struct afr_group *g;
 
 	lockdep_assert_held(&groups_lock);
 	list_for_each_entry(g, &groups_list, entry) {
 		if (g->an != an)
 			continue;
-		between += same_address(&g->peer.local, &key->local) &&
-			   same_address(&g->peer.remote, &key->remote);
+		pair += same_address(&g->peer.local, &key->local) &&
+			same_address(&g->peer.remote, &key->remote);
 		prefix += same_prefix(&g->peer.remote, &key->remote);
 	}
-	return between >= (key->tclass ? CLASSES_MAX : BETWEEN_MAX) ||
-	       !has_share(prefix, an->groups, max) || groups_count >= max_all ||
+	return pair >= between || !has_share(prefix, an->groups, max) ||
+	       groups_count >= max_all ||
 	       (an != host && !has_share(an->groups, groups_count - host->groups, max_all / 2));
 }
 
@@ -269,15 +267,16 @@ static struct afr_group *new_group(struct afr_net *an, const struct afr_peer *ke
  * afr_group_table_get() - find or create the group of a peer
  * @an: namespace
  * @key: instance, traffic class, and addresses from afr_group_table_key_address()
+ * @between: maximum number of groups between the two addresses
  * @work: work function for the group, if it is created
  *
  * Context: process.
  * Return: the group with a reference; or, if there is none and it cannot be created, ERR_PTR():
- * -ENOMEM; -ENOSPC if groups_max, the limit for this pair of addresses or the limit for this /64
- * is reached; -ESHUTDOWN if the table is closed.
+ * -ENOMEM; -ENOSPC if groups_max, @between or the limit for this /64 is reached; -ESHUTDOWN if the
+ * table is closed.
  */
 struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer *key,
-				      work_func_t work)
+				      unsigned int between, work_func_t work)
 {
 	struct afr_group *g, *fresh;
 	int err = 0;
@@ -294,7 +293,7 @@ struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer 
 	g = find_locked(an, key);
 	if (!g && groups_closing) {
 		err = -ESHUTDOWN;
-	} else if (!g && too_many(an, key)) {
+	} else if (!g && too_many(an, key, between)) {
 		err = -ENOSPC;
 	} else if (!g) {
 		g = fresh;
@@ -309,8 +308,6 @@ struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer 
 	if (!fresh)
 		trace_afrdma_group_create(g->id);
 	kfree(fresh);
-	if (err == -ENOSPC)
-		afr_netns_count(an->net, AFR_STAT_OVER_LIMIT);
 	return err ? ERR_PTR(err) : g;
 }
 

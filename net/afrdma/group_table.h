@@ -43,7 +43,7 @@ void afr_group_table_update_peer(struct afr_peer *peer, const struct afr_peer *n
 struct afr_group *afr_group_table_find(struct afr_net *an, const struct afr_peer *key,
 				       struct afr_group *last);
 struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer *key,
-				      work_func_t work);
+				      unsigned int between, work_func_t work);
 struct afr_group *afr_group_table_next(struct afr_group *g);
 void afr_group_table_put(struct afr_group *g);
 

@@ -269,6 +269,7 @@ static void take_down(struct afr_link *link)
 	afr_link_cm_drain(link);
 	trace_afrdma_link_down(link->id, link->reason);
 	spin_lock_bh(&link->lock);
+	link->life.dead_since = jiffies;
 	link->state = AFR_LINK_DEAD;
 	spin_unlock_bh(&link->lock);
 	down_channels(link);
@@ -521,7 +522,9 @@ bool afr_link_short_lived(const struct afr_link *link)
 void afr_link_expire(struct afr_link *link)
 {
 	spin_lock_bh(&link->lock);
-	if (link->state == AFR_LINK_CONNECTING)
+	if (!afr_netns_unused(link->an))
+		;	/* a new socket was created meanwhile */
+	else if (link->state == AFR_LINK_CONNECTING)
 		afr_link_queue_fail(link, AFR_REASON_LINK_IDLE);
 	else if (!link->members.count)
 		afr_link_keepalive_idle(link);

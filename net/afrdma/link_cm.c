@@ -25,6 +25,7 @@
 #define RDMA_READS	4	/* outstanding RDMA reads, each way; this version posts none */
 #define STALE_RETRIES	2
 #define STALE_DELAY_MS	100
+#define PORT_WAIT	(30 * HZ)	/* see may_end() */
 
 /* Queue pair */
 
@@ -222,6 +223,17 @@ void afr_link_cm_end(struct afr_link *link)
 	link->cm.id = NULL;
 }
 
+/*
+ * May a namespace that has no AF_RDMA socket any more end, and the rxe device with it, although the
+ * port is down? Only some time after the link has died, since the port may come up again.
+ */
+static bool may_end(const struct afr_link *link)
+{
+	return link->state == AFR_LINK_DEAD && afr_netns_unused(link->an) &&
+	       time_after(jiffies, link->life.dead_since + PORT_WAIT) &&
+	       afr_device_within(link->dev, link->cm.port_num, link->an->net);
+}
+
 /**
  * afr_link_cm_may_send() - may rdma_cm send messages?
  * @link: link
@@ -229,8 +241,7 @@ void afr_link_cm_end(struct afr_link *link)
  * Context: link worker.
  * Return: false on rxe while the device port is not active. But true if waiting for it is useless
  * or harmful: the link has no device, or the device is being removed, or the port cannot be
- * queried, or the id pins a namespace that has no AF_RDMA socket any more. Such a namespace could
- * not end while the port is down, and if it ends, so does an rxe device in it.
+ * queried, or the link's id pins a namespace that would end, and the device with it.
  */
 bool afr_link_cm_may_send(struct afr_link *link)
 {
@@ -239,9 +250,8 @@ bool afr_link_cm_may_send(struct afr_link *link)
 	afr_link_queue_assert_worker(link);
 	return !link->dev || afr_device_removing(link->dev) ||
 	       afr_device_ib(link->dev)->ops.driver_id != RDMA_DRIVER_RXE ||
-	       afr_netns_unused(link->an) ||
 	       ib_query_port(afr_device_ib(link->dev), link->cm.port_num, &attr) ||
-	       attr.state == IB_PORT_ACTIVE;
+	       attr.state == IB_PORT_ACTIVE || may_end(link);
 }
 
 /*

@@ -475,24 +475,37 @@ void afr_move_set_policy(struct afr_conn *conn, u8 policy)
 	afr_conn_schedule(conn);
 }
 
+/* Is the connection on TCP because no device was found? */
+static bool lacks_device(const struct afr_conn *conn)
+{
+	u32 reason = READ_ONCE(conn->reason);
+
+	if (conn->server)
+		return !READ_ONCE(conn->cm_port);
+	return reason == AFR_REASON_NETNS || reason == AFR_REASON_NO_ROUTE;
+}
+
 /**
- * afr_move_device_added() - let connections on TCP use an RDMA device that was added
+ * afr_move_device_added() - let connections on TCP use an RDMA device
+ * @added: a device was added; or, if false, the GIDs of a device have changed: then only
+ *	connections matter that have found no device before
  *
- * Schedules the worker of each started connection, see device_added().
+ * Schedules the worker of started connections, see device_added().
  *
  * Context: process.
  */
-void afr_move_device_added(void)
+void afr_move_device_added(bool added)
 {
 	struct afr_conn *conn;
 	unsigned long id = 0;
 
 	while ((conn = afr_conn_next(NULL, id))) {
 		id = conn->id + 1;
-		if (test_bit(AFR_F_STARTED, &conn->flags)) {
+		if (test_bit(AFR_F_STARTED, &conn->flags) && (added || lacks_device(conn))) {
 			set_bit(AFR_F_DEVICE_ADDED, &conn->flags);
 			afr_conn_schedule(conn);
 		}
 		afr_conn_put(conn);
+		cond_resched();
 	}
 }

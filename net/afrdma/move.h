@@ -17,7 +17,7 @@ int afr_move_rx_move(struct afr_conn *conn, const struct afr_frame *frame);
 int afr_move_rx_resume(struct afr_conn *conn, const struct afr_frame *frame);
 int afr_move_rx_service(struct afr_conn *conn, const struct afr_frame *frame);
 
-void afr_move_device_added(void);
+void afr_move_device_added(bool added);
 void afr_move_check_upgrade(struct afr_conn *conn);
 int afr_move_keep_tcp(struct afr_conn *conn, bool keep);
 void afr_move_set_policy(struct afr_conn *conn, u8 policy);

@@ -318,6 +318,7 @@ static void __net_exit netns_end(struct net *net)
 	 */
 	WARN_ON_ONCE(atomic_long_read(&an->ring_pages) || atomic_long_read(&an->ring_tcp) ||
 		     atomic_long_read(&an->ring_promised) || atomic_read(&an->rings) ||
+		     an->ring_charged || an->groups ||
 		     atomic_read(&an->attaching) ||
 		     atomic_read(&an->orphans) || atomic_read(&an->orphans_done) ||
 		     atomic_read(&an->link_requests));

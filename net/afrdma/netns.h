@@ -121,6 +121,7 @@ struct afr_net {
 	atomic_long_t ring_pages;	/* ring pages allocated now */
 	atomic_long_t ring_tcp;		/* those of them that count as pages of rings on TCP */
 	atomic_long_t ring_promised;	/* full sizes of all rings together, in pages */
+	unsigned long ring_charged;	/* pages of rings on RDMA, protected by ring_quota.c */
 	atomic_t rings;			/* number of rings, two per connection that was started */
 	atomic_t sockets;		/* AF_RDMA sockets, without orphans */
 	int groups;			/* link groups, protected by groups_lock of group_table.c */
@@ -134,7 +135,7 @@ struct afr_net {
 	struct mutex lock;		/* protects cm_listener; held to register the hooks */
 	void *cm_listener;		/* of cm_listener.c: the cm listener */
 	refcount_t cm_users;		/* sockets that use it, 0 if there is none */
-	u16 cm_port;			/* its port, 0 before it is started; read without the lock */
+	u16 cm_port;			/* its port, 0 until it is started; read without the lock */
 };
 
 extern unsigned int afr_netns_id;

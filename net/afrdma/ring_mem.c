@@ -50,7 +50,6 @@ MODULE_PARM_DESC(mem_max,
 
 static atomic_long_t all_tcp = ATOMIC_LONG_INIT(0);
 static atomic_long_t all_promised = ATOMIC_LONG_INIT(0);
-static atomic_long_t host_promised = ATOMIC_LONG_INIT(0);	/* in the initial namespace */
 
 /* Returns how many of @most pages the rings on RDMA may have. */
 static unsigned long rdma_share(unsigned long most)
@@ -134,7 +133,7 @@ u32 afr_ring_mem_default_size(struct afr_net *an, u32 wanted)
 {
 	bool host = net_eq(an->net, &init_net);
 	unsigned long pages = min(spare(&an->ring_promised, READ_ONCE(an->set.mem_max)),
-				  spare(host ? &host_promised : &all_promised,
+				  spare(host ? &an->ring_promised : &all_promised,
 					READ_ONCE(mem_max))) / RING_PART;
 	u32 part = min_t(unsigned long, pages, SZ_1G / PAGE_SIZE) * PAGE_SIZE;
 
@@ -146,16 +145,17 @@ u32 afr_ring_mem_default_size(struct afr_net *an, u32 wanted)
 /**
  * afr_ring_mem_available() - how many more pages may rings on RDMA have?
  * @an: namespace
- * @charged: pages that were charged for rings on RDMA, on this host
+ * @all: pages that are charged for rings on RDMA, on this host; @an->ring_charged are its own
  *
  * Context: any.
  * Return: pages.
  */
-unsigned long afr_ring_mem_available(const struct afr_net *an, unsigned long charged)
+unsigned long afr_ring_mem_available(const struct afr_net *an, unsigned long all)
 {
-	unsigned long most = rdma_share(min(READ_ONCE(an->set.mem_max), READ_ONCE(mem_max)));
+	unsigned long ours = rdma_share(READ_ONCE(an->set.mem_max));
+	unsigned long most = rdma_share(READ_ONCE(mem_max));
 
-	return most - min(most, charged);
+	return min(ours - min(ours, an->ring_charged), most - min(most, all));
 }
 
 static unsigned long ring_index(const struct afr_ring_mem *mem, u64 offset)
@@ -175,8 +175,6 @@ static void account_ring(const struct afr_ring_mem *mem, long pages)
 	atomic_add(pages > 0 ? 1 : -1, &mem->an->rings);
 	atomic_long_add(pages, &mem->an->ring_promised);
 	atomic_long_add(pages, &all_promised);
-	if (net_eq(mem->an->net, &init_net))
-		atomic_long_add(pages, &host_promised);
 }
 
 /**

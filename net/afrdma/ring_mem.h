@@ -54,7 +54,7 @@ void afr_ring_mem_destroy(struct afr_ring_mem *mem);
 void afr_ring_mem_setup(void);
 
 u32 afr_ring_mem_default_size(struct afr_net *an, u32 wanted);
-unsigned long afr_ring_mem_available(const struct afr_net *an, unsigned long charged);
+unsigned long afr_ring_mem_available(const struct afr_net *an, unsigned long all);
 
 #define AFR_RING_MEM_RETRY_MS	10	/* delay before a retry after -ENOMEM */
 /* Delay before a retry after -EDQUOT; for a receive ring only: a sender waits to be woken. */

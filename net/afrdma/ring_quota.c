@@ -3,9 +3,9 @@
 /*
  * Quotas for the memory of rings on RDMA. They are accounted for the whole host.
  *
- * A holder is a peer of a namespace, or a local user; the rings of a connection are charged to one of each. A
- * holder may take pages as long as it then has at most its weight times the memory that is still
- * free (afr_ring_share()). A peer has weight 1: it gets at most half of the memory, and the next
+ * A holder is a peer of a namespace, or a local user; the rings of a connection are charged to one
+ * of each. A holder may take pages as long as it then has at most its weight times the memory that
+ * is still free (afr_ring_share()). A peer has weight 1: it gets at most half of the memory, and the next
  * peer half of what is left. A user has weight 4, and gets at most four fifths: one server program
  * may have many peers, and one user must not lock out the others. But a holder's share does not
  * limit a connection while the holder has no pages for other connections. So a holder may always
@@ -168,6 +168,7 @@ static void add(struct afr_ring_quota *share, long pages)
 	for (kind = 0; kind < AFR_QUOTAS; kind++)
 		share->of[kind]->pages += pages;
 	all_pages += pages;
+	share->an->ring_charged += pages;
 	share->pages += pages;
 }
 
@@ -203,6 +204,7 @@ int afr_ring_quota_charge(struct afr_ring_quota *share, struct afr_net *an,
 	int err = -ENOMEM;
 
 	if (!share->pages) {
+		share->an = an;
 		share->of[AFR_QUOTA_PEER] = get_holder(key_of_peer(an, remote));
 		share->of[AFR_QUOTA_USER] = get_holder(key_of_user(uid));
 	}

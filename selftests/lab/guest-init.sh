@@ -33,18 +33,24 @@ fi
 
 ### Verdict
 
-# Write verdict $1 to $AFR_OUT/exit. The run counts as failed if this file is missing or contains a
-# number other than 0 and 4.
+# A verdict is a number in a file. The run counts as failed if $AFR_OUT/exit is missing or contains
+# a number other than 0 and 4. With AFR_NETNS=yes, the file of a namespace is $AFR_OUT/exit.host;
+# after all checks, "exit" is made of it for both hosts.
+verdict_file="exit"
+[ "$host" = no ] || verdict_file="exit.host"
+
+# Write verdict $1 of role $2.
 write_verdict() {
+	local file=$run/$2/$verdict_file
 	sync
-	echo "$1" >"$AFR_OUT/exit.tmp" && sync "$AFR_OUT/exit.tmp"
-	mv "$AFR_OUT/exit.tmp" "$AFR_OUT/exit"
+	echo "$1" >"$file.tmp" && sync "$file.tmp"
+	mv "$file.tmp" "$file"
 	sync
 }
 
 # Write verdict $1 and power off; a network namespace only ends.
 power_off() {
-	write_verdict "$1"
+	write_verdict "$1" "$role"
 	[ "$host" = no ] || exit 0
 	echo o >/proc/sysrq-trigger
 	# sysrq powers off later, in a work item; use reboot(2) in case it does not. A VM that is
@@ -107,19 +113,18 @@ mount_all() {
 # empty folders that the other host does not see. What the lab needs below them stays visible.
 mount_own() {
 	local path kept
-	umount -l /sys && mount_sys
+	umount -l /sys && mount_sys || return
 	for path in /tmp /run /var/tmp /var/log /dev/shm; do
-		mount --rbind "$path" /mnt
-		mount -t tmpfs -o mode=1777 tmpfs "$path"
+		mount --rbind "$path" /mnt && mount -t tmpfs -o mode=1777 tmpfs "$path" || return
 		for kept in "$AFR_SRC" "$AFR_ROOT" "$run"; do
 			case $kept in
 			"$path"/*)
 				mkdir -p "$kept"
-				mount --rbind "/mnt${kept#"$path"}" "$kept" ;;
+				mount --rbind "/mnt${kept#"$path"}" "$kept" || return ;;
 			esac
 		done
-		umount -l /mnt
-	done || give_up "cannot mount folders of $AFR_NAME"
+		umount -l /mnt || return
+	done
 	mkdir -p /run/home /run/lock /run/afr
 	export HOME=/run/home
 }
@@ -219,13 +224,15 @@ run_script() {
 }
 
 # meet_other STEP: wait until the other guest has reached STEP, too, or has a verdict. Steps:
+#   up		(network namespaces) its device exists, so that objects of the kernel can be counted
+#   taken	(network namespaces) it has counted them, so that the test can begin
 #   ended	its script has ended, so that objects can be counted
 #   counted	it has compared the counts, so that the module can be unloaded
 #   ledger	it has made all checks, so that this guest can power off
 meet_other() {
 	[ "$AFR_GUESTS" = 2 ] || return 0
 	: >"$run/shared/$1.$role"
-	until [ -e "$run/shared/$1.$AFR_OTHER" ] || [ -e "$run/$AFR_OTHER/exit" ]; do
+	until [ -e "$run/shared/$1.$AFR_OTHER" ] || [ -e "$run/$AFR_OTHER/$verdict_file" ]; do
 		sleep 0.1
 	done
 }
@@ -248,7 +255,9 @@ start_module() {
 
 # Run the test in this network namespace, and compare the counts of before and after it.
 test_here() {
+	[ "$host" = no ] || meet_other up
 	ledger_take test
+	[ "$host" = no ] || meet_other taken
 	rm -f "$AFR_OUT/ktap"
 	echo "lab: $AFR_NAME $(uname -r) up after $(cut -d' ' -f1 /proc/uptime) s, starts: $*"
 	run_script "$@"
@@ -276,7 +285,7 @@ end_module() {
 rc=0
 set_limits
 if [ "$host" = yes ]; then
-	mount_own
+	mount_own || give_up "cannot mount folders of $AFR_NAME"
 	set_up_network
 	test_here "$@"
 elif [ "$AFR_NETNS" = yes ]; then
@@ -285,9 +294,10 @@ elif [ "$AFR_NETNS" = yes ]; then
 	make_hosts
 	start_module
 	run_hosts
-	rc=$(cat "$AFR_OUT/exit") && rm "$AFR_OUT/exit"	# of host a
 	trace_pairs
 	end_module
+	rc=$(cat "$run/b/exit.host") && write_verdict "$rc" b
+	rc=$(cat "$run/a/exit.host")
 else
 	mount_all
 	load_modules

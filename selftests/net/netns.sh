@@ -46,18 +46,22 @@ check "a namespace without interfaces sees devices that it cannot use" \
 	grep -q '"usable":false.*"reason":{[^}]*NETNS' <<<"$(smctl_in empty dev)"
 check "it shows no connections and no links" test "$(smctl_in empty conn)$(smctl_in empty link)" = "[][]"
 
-# Exclusive mode: a namespace sees only its own devices.
-rdma link del "$AFR_DEV"
-if rdma system set netns exclusive; then
-	rdma link add "$AFR_DEV" type rxe netdev eth0
-	check "exclusive mode: another namespace sees no device" test "$(smctl_in empty dev)" = "[]"
-	check "exclusive mode: the device is in the initial namespace" \
-		grep -q '"usable":true' <<<"$("$smctl" -j dev | tr -d '\n ')"
-	rdma link del "$AFR_DEV"
-	rdma system set netns shared
-else
-	not_ok "exclusive mode" "rdma system set netns exclusive fails"
-fi
 ip netns del empty
+
+# Exclusive mode: a namespace sees only its own devices. The mode can be changed only while there is
+# no other namespace.
+exclusive() { rdma system set netns exclusive; }
+shared() { rdma system set netns shared; }
+rdma link del "$AFR_DEV"
+check "exclusive mode" wait_for 20 exclusive
+rdma link add "$AFR_DEV" type rxe netdev eth0
+ip netns add empty
+check "exclusive mode: another namespace sees no device" test "$(smctl_in empty dev)" = "[]"
+check "exclusive mode: the initial namespace uses its device" \
+	grep -q '"usable":true' <<<"$("$smctl" -j dev | tr -d '\n ')"
+ip netns del empty
+rdma link del "$AFR_DEV"
+check "shared mode again" wait_for 20 shared
+rdma link add "$AFR_DEV" type rxe netdev eth0
 rm -f "$out"
 exit 0
