@@ -37,8 +37,9 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${AFRDMA_CACHE:-$HOME/.cache/afrdma}
 jobs=${AFRDMA_JOBS:-$(nproc)}
 
-# Name, suite of Debian ("-": that of this machine), package, configs on top of tinyconfig (UML).
-# linux-source-6.12 is one of packages.txt; all other packages are downloaded.
+# Name, suite of Debian ("-": that of this machine), package; then for UML the configs on top of
+# tinyconfig, and for a VM of a newer suite the package of its source. linux-source-6.12 is one of
+# packages.txt; all other packages are downloaded.
 table() {
 	cat <<-'END'
 	uml		-	linux-source-6.12	uml.config
@@ -47,6 +48,8 @@ table() {
 	uml-7.2-debug	sid	linux-source-7.2	uml.config uml-debug.config uml-7.2.config
 	vm-6.12		-	linux-image-6.12-amd64
 	vm-6.1		-	linux-image-amd64
+	vm-7.2		sid	linux-image-amd64	linux-source-7.2
+	vm-7.2-rt	sid	linux-image-rt-amd64	linux-source-7.2
 	END
 }
 
@@ -148,13 +151,20 @@ suite_version() {
 	cat "$stored"
 }
 
-### User-Mode Linux
+### Sources
 
-# The version of the source package of kernel $1.
-uml_source_version() {
+# The package with the source of kernel $1.
+source_package() {
+	case $1 in
+	uml*)	field "$1" 3 ;;
+	vm-*)	field "$1" 4 ;;
+	esac
+}
+
+source_version() {
 	local suite package
 	suite=$(field "$1" 2)
-	package=$(field "$1" 3)
+	package=$(source_package "$1")
 	if [ "$suite" != - ]; then
 		suite_version "$suite" "$package"
 	else
@@ -163,19 +173,9 @@ uml_source_version() {
 	fi
 }
 
-uml_configs() { field "$1" 4 99 | xargs -n 1 printf '%s/%s\n' "$here"; }
-
-uml_entry() {
-	local hash configs version
-	mapfile -t configs < <(uml_configs "$1")
-	hash=$(cat "${configs[@]}" | sha256sum | cut -c1-12)
-	version=$(uml_source_version "$1") || return
-	echo "$cache/$1-$(tr ':~+' '---' <<<"$version")-$hash"
-}
-
-uml_source() {
+source_entry() {
 	local version
-	version=$(uml_source_version "$1") || return
+	version=$(source_version "$1") || return
 	echo "$cache/source-$(tr ':~+' '---' <<<"$version")"
 }
 
@@ -183,7 +183,7 @@ uml_source() {
 unpack_source() {
 	local suite package dir=$2 tarball
 	suite=$(field "$1" 2)
-	package=$(field "$1" 3)
+	package=$(source_package "$1")
 	tarball=/usr/src/$package.tar.xz
 	[ ! -e "$dir/complete" ] || return 0
 	if [ "$suite" != - ]; then
@@ -196,6 +196,24 @@ unpack_source() {
 		tar -xf "$tarball" -C "$dir" --strip-components=1
 	[ "$suite" = - ] || rm -rf "${cache:?}/$package"
 	touch "$dir/complete"
+}
+
+make_source() {
+	local src
+	src=$(source_entry "$1") || return
+	with_lock "source-$(source_package "$1")" unpack_source "$1" "$src"
+}
+
+### User-Mode Linux
+
+uml_configs() { field "$1" 4 99 | xargs -n 1 printf '%s/%s\n' "$here"; }
+
+uml_entry() {
+	local hash configs version
+	mapfile -t configs < <(uml_configs "$1")
+	hash=$(cat "${configs[@]}" | sha256sum | cut -c1-12)
+	version=$(source_version "$1") || return
+	echo "$cache/$1-$(tr ':~+' '---' <<<"$version")-$hash"
 }
 
 # Kconfig silently drops an option whose dependencies are not met. It silently turns on an option
@@ -251,16 +269,10 @@ build_uml() {
 	touch "$dir/complete"
 }
 
-make_source() {
-	local src
-	src=$(uml_source "$1") || return
-	with_lock "source-$(field "$1" 3)" unpack_source "$1" "$src"
-}
-
 make_uml() {
 	local dir src
 	dir=$(uml_entry "$1") || return
-	src=$(uml_source "$1")
+	src=$(source_entry "$1")
 	[ ! -e "$dir/complete" ] || return 0
 	make_source "$1"
 	with_lock "$1" build_uml "$1" "$dir" "$src"
@@ -270,16 +282,24 @@ make_uml() {
 
 declare -A vm_packages
 
-# The package in the table is a metapackage: it depends on the newest kernel of a series.
+# The package in the table is a metapackage: it depends on the newest kernel of a series. A kernel
+# of a newer suite is kept once it is complete, as suite_version() keeps its source.
 vm_package() {
-	local meta pkg
+	local meta pkg suite
 	# apt takes half a second: do not call it again if make_vm has stored the name.
 	if [ -n "${vm_packages[$1]:-}" ]; then
 		echo "${vm_packages[$1]}"
 		return
 	fi
 	meta=$(field "$1" 3)
-	pkg=$(apt-cache depends --no-recommends --no-suggests "$meta" 2>/dev/null |
+	suite=$(field "$1" 2)
+	if [ "$suite" != - ]; then
+		pkg=$(cat "$cache/$1.package" 2>/dev/null) && [ -e "$cache/$pkg/complete" ] &&
+			echo "$pkg" && return
+		with_lock "apt-$suite" make_lists "$suite" || return
+	fi
+	use_suite "$suite"
+	pkg=$(apt-cache "${apt[@]}" depends --no-recommends --no-suggests "$meta" 2>/dev/null |
 		sed -n 's/^ *Depends: \(linux-image-[0-9].*\)$/\1/p' | head -n 1)
 	# Without package lists, use the kernel that was downloaded before.
 	if [ -z "$pkg" ] && [ -e "$cache/$1.package" ]; then
@@ -316,7 +336,7 @@ fetch() {
 
 fetch_image() {
 	local name=$1 pkg=$2
-	fetch - "$cache/$pkg" "$pkg" progress "$cache/$pkg.log" "depmod $pkg" \
+	fetch "$(field "$name" 2)" "$cache/$pkg" "$pkg" progress "$cache/$pkg.log" "depmod $pkg" \
 		depmod -b "$cache/$pkg/root" "${pkg#linux-image-}"
 	echo "$pkg" >"$cache/$name.package"
 }
@@ -329,7 +349,8 @@ headers_packages() {
 	local pkg
 	pkg=linux-headers-$(vm_release "$1")
 	echo "$pkg"
-	apt-cache depends --no-recommends --no-suggests "$pkg" 2>/dev/null |
+	use_suite "$(field "$1" 2)"
+	apt-cache "${apt[@]}" depends --no-recommends --no-suggests "$pkg" 2>/dev/null |
 		sed -nE 's/^ *Depends: (linux-(headers|kbuild)-.*)$/\1/p'
 }
 
@@ -339,14 +360,38 @@ relocate_headers() {
 	sed -i "s|^include /usr/|include $PWD/usr/|" usr/src/linux-headers-*/Makefile
 }
 
+# The tools in the headers of a newer suite do not run here, as they need its libc. So the build
+# folder is made from the source, with the config, the release and the symbols of the headers.
+make_build_folder() {
+	local name=$1 release=$2 headers=$3 dir=$4 src
+	[ ! -e "$dir/complete" ] || return 0
+	make_source "$name" || return
+	src=$(source_entry "$name")
+	headers=$headers/root/usr/src/linux-headers-$release
+	rm -rf "$dir" && mkdir -p "$dir"
+	cp "$headers/.config" "$headers/Module.symvers" "$dir"
+	echo "${release#"$(make -s -C "$src" kernelversion)"}" >"$dir/localversion"
+	progress "$dir.log" "configure $release" make -C "$src" O="$dir" olddefconfig
+	progress "$dir.log" "build the tools for modules of $release" \
+		make -C "$src" O="$dir" -j"$jobs" modules_prepare
+	[ "$(cat "$dir/include/config/kernel.release")" = "$release" ] ||
+		die "the source in $src is not that of $release: remove one of them from $cache"
+	touch "$dir/complete"
+}
+
+build_entry() { echo "$cache/build-$(vm_release "$1")"; }
+
 make_vm() {
 	local name=$1 pkg headers
-	pkg=$(vm_package "$name")
+	pkg=$(vm_package "$name") || return
 	vm_packages[$name]=$pkg
 	with_lock "$name" fetch_image "$name" "$pkg"
 	headers=$(headers_entry "$name")
 	[ -e "$headers/complete" ] || with_lock "$name" \
-		fetch - "$headers" "$(headers_packages "$name" | xargs)" relocate_headers
+		fetch "$(field "$name" 2)" "$headers" "$(headers_packages "$name" | xargs)" \
+			relocate_headers
+	[ "$(field "$name" 2)" = - ] || with_lock "$name" make_build_folder "$name" \
+		"$(vm_release "$name")" "$headers" "$(build_entry "$name")"
 }
 
 make_busybox() {
@@ -405,14 +450,12 @@ wanted_packages() {
 	for name; do
 		known "$name"
 		[ "$(field "$name" 2)" = "$suite" ] || continue
-		case $name in
-		vm-*)
+		if [[ $name = vm-* ]]; then
 			[ -e "$cache/$(vm_package "$name")/complete" ] || vm_package "$name"
-			[ -e "$(headers_entry "$name")/complete" ] || headers_packages "$name" ;;
-		uml*)
-			[ "$suite" = - ] || [ -e "$(uml_source "$name")/complete" ] ||
-				field "$name" 3 ;;
-		esac
+			[ -e "$(headers_entry "$name")/complete" ] || headers_packages "$name"
+		fi
+		[ "$suite" = - ] || [ -e "$(source_entry "$name")/complete" ] ||
+			source_package "$name"
 	done
 }
 
@@ -448,8 +491,9 @@ main() {
 		case $1 in
 		uml*)	uml_entry "$1" ;;
 		vm-*)
-			dir=$(headers_entry "$1")/root/usr/src
-			echo "$dir/linux-headers-$(vm_release "$1")" ;;
+			dir=$(headers_entry "$1")/root/usr/src/linux-headers-$(vm_release "$1")
+			[ "$(field "$1" 2)" = - ] || dir=$(build_entry "$1")
+			echo "$dir" ;;
 		esac ;;
 	image)
 		make_one "$1"
@@ -477,7 +521,7 @@ main() {
 	source)
 		known "${1:-uml}"
 		make_source "${1:-uml}"
-		uml_source "${1:-uml}" ;;
+		source_entry "${1:-uml}" ;;
 	busybox)
 		make_busybox
 		echo "$cache/busybox/root/bin/busybox" ;;
