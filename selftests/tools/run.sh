@@ -143,8 +143,9 @@ clients() {
 			--use "rdma connect address $AFR_PEER6/64 port 7108" --use tcp
 	done
 
+	# the first rule ends in a comment, which smctl must ignore
 	cat >/tmp/run.conf <<-END
-		use tcp program static	# and dynamic is another
+		use tcp program static	# program "dynamic" does not match this rule
 		use rdma connect address $AFR_PEER/32 port 7000-7101
 		use tcp
 	END

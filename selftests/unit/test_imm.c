@@ -3,7 +3,7 @@
 #include "../../net/afrdma/proto/imm.h"
 #include "tap.h"
 
-TEST(imm_pack__takes_apart_again)
+TEST(imm_pack__channel_and_cursor_can_be_read_back)
 {
 	static const u16 values[] = { 0, 1, 0x7fff, 0x8000, AFR_CHANNEL_MAX, AFR_CHANNEL_DETACH,
 				      AFR_CHANNEL_CREDITS };

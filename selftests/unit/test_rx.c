@@ -354,7 +354,7 @@ TEST(rx_credit_due__a_rounded_cursor_that_differs)
 	EXPECT(!afr_rx_credit_due(&rx, false));
 }
 
-TEST(rx_report__once)
+TEST(rx_report__answers_blocked_only_with_a_new_cursor)
 {
 	struct afr_rx rx = rx_of(RING, 100, 70);
 
