@@ -229,6 +229,13 @@ static void check_fallback(const struct afrdma_info *info)
 		     describe(info));
 }
 
+/* Waits until an AF_RDMA connection is framed or has fallen back. */
+void path_await_decided(int fd)
+{
+	if (speaks_rdma())
+		EVENTUALLY(path_info(fd).mode != AFRDMA_MODE_UNDECIDED);
+}
+
 /* path_check() without barriers, for callers that know that the other side has read all bytes. */
 void path_check_alone(int fd, uint64_t tx, uint64_t rx)
 {
@@ -243,7 +250,7 @@ void path_check_alone(int fd, uint64_t tx, uint64_t rx)
 		break;
 	case VAR_COLD:
 		/* if this side has only sent, the peer's HELLO may not have arrived yet */
-		EVENTUALLY(path_info(fd).mode != AFRDMA_MODE_UNDECIDED);
+		path_await_decided(fd);
 		/* the module counts bytes after TCP takes them; the peer may read them earlier */
 		EVENTUALLY(path_info(fd).mode != AFRDMA_MODE_FRAMED || bytes_sent(fd) >= tx);
 		info = path_info(fd);

@@ -195,8 +195,7 @@ static void run_situation(const struct situation *s, bool watcher)
 	int fd = open_conn();
 
 	at(__FILE__, __LINE__, s->name);
-	if (speaks_rdma())	/* at a server, a reset before HELLO would force fallback mode */
-		EVENTUALLY(path_info(fd).mode != AFRDMA_MODE_UNDECIDED);
+	path_await_decided(fd);	/* at a server, a reset before HELLO would force fallback mode */
 	barrier("connected");	/* an earlier reset could make connect() fail, on TCP too */
 	(watcher ? watch : act)(s, fd);
 	barrier("done");

@@ -86,6 +86,7 @@ static void resets_recv(void)
 {
 	int fd = open_conn();
 
+	path_await_decided(fd);
 	barrier("asleep");
 	set_linger(fd, 0);
 	SYS(close(fd));
@@ -120,6 +121,7 @@ static void send_is_reset(void)
 	void *err;
 
 	await_full(fd);
+	path_await_decided(fd);
 	barrier("asleep");
 	pthread_join(thread, &err);
 	WANT_EQ((long)err, ECONNRESET);

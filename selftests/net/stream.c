@@ -304,6 +304,7 @@ static void both_edge(void)
 	}
 	WANT_EQ(in.off, length());
 	free(buf);
+	path_check(fd, length(), length());
 }
 
 const struct row stream_rows[] = {

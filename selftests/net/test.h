@@ -282,6 +282,7 @@ void path_warm_up(int fd);
 void path_check(int fd, uint64_t tx, uint64_t rx);
 void path_exchange(int fd, size_t len);
 void path_check_alone(int fd, uint64_t tx, uint64_t rx);
+void path_await_decided(int fd);
 long path_sysctl(const char *name);
 void path_set_sysctl(const char *name, long value);
 const char *path_mode_name(unsigned int mode);
