@@ -66,7 +66,7 @@ static bool pending(u8 state)
 }
 
 /*
- * Counts the connection against attaches_max until release_quota() is called: when the attach has
+ * Counts the connection against attaches_max until uncount() is called: when the attach has
  * completed, failed or been cancelled, or when the answer to ATTACH is overdue. Returns false if
  * the limit is reached.
  */
@@ -80,7 +80,7 @@ static bool counted(struct afr_conn *conn)
 }
 
 /* Stops counting the connection against attaches_max. */
-static void release_quota(struct afr_conn *conn)
+static void uncount(struct afr_conn *conn)
 {
 	if (conn->attach.counted)
 		atomic_dec(&conn->an->attaching);
@@ -98,7 +98,7 @@ void afr_attach_set_state(struct afr_conn *conn, enum afr_attach_state state)
 {
 	lockdep_assert_held(&conn->worker.mutex);
 	if (!pending(state))
-		release_quota(conn);
+		uncount(conn);
 	if (pending(state))
 		trace_afrdma_conn_upgrade(conn->id, state == AFR_JOINING ? AFR_STEP_JOIN :
 					  AFR_STEP_ATTACH, AFR_REASON_NONE);
@@ -119,7 +119,7 @@ void afr_attach_set_state(struct afr_conn *conn, enum afr_attach_state state)
  */
 void afr_attach_overdue(struct afr_conn *conn)
 {
-	release_quota(conn);
+	uncount(conn);
 	afr_fallback_note(conn, AFR_STEP_OVERDUE, AFR_REASON_ATTACH_TIMEOUT);
 }
 

@@ -358,8 +358,8 @@ static bool both_complete(struct afr_conn *conn)
 /*
  * Shuts down TCP for writing, and resets it if it has dropped its FIN. tcp_send_fin() drops a FIN
  * for which it cannot allocate a packet and never retries, so the peer would wait for TCP's FIN
- * until its orphan timeout. Both streams are complete here, so the reset loses no byte of them. A
- * peer that has not received FINACK from this end yet sees a reset (ECONNRESET) instead of an
+ * until its orphan timeout. Both streams are complete here, so the reset loses no byte of them. But
+ * if the peer has not yet received this end's FINACK, it sees a reset (ECONNRESET) instead of an
  * orderly end.
  *
  * In LAST-ACK, tcp_abort() sends no reset, so the peer waits all the same; but without tcp_abort()

@@ -351,7 +351,7 @@ struct afr_conn {
 	u8			abort_reason;	/* enum afr_reason; the first one stays */
 	u32			reason;		/* why not on RDMA; maybe with AFR_REASON_PEER */
 	u8			policy;		/* enum afrdma_rdma: the program's choice */
-	/* delivered() after the close of the socket, or when AFR_T_ORPHAN last expired */
+	/* result of delivered() at the last expiry of AFR_T_ORPHAN; before the first, at close() */
 	u64			orphan_sum;
 	u32			moves;		/* changes of the send path by MOVE or RESUME */
 

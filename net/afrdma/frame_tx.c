@@ -599,7 +599,10 @@ static void push(struct afr_conn *conn)
 	spin_unlock_bh(&conn->tx.lock);
 	if (!ret || ret == -EAGAIN || test_bit(AFR_F_ABORT, &conn->flags))
 		return;
-	/* EPIPE: another caller has consumed sk_err, or sk_err was EPIPE itself, see errno_of() */
+	/*
+	 * EPIPE: another caller has consumed sk_err, so assume a reset; or a reset behind the
+	 * peer's FIN has set sk_err to EPIPE, for which errno_of() returns EPIPE again.
+	 */
 	if (ret == -EPIPE)
 		ret = -ECONNRESET;
 	WRITE_ONCE(conn->err, -ret);

@@ -545,10 +545,10 @@ void afr_handshake_unlisten(struct sock *sk)
 }
 
 /*
- * Returns why no SYN-ACK carried the answer, or AFR_REASON_NONE if the answer was due in a SYN-ACK
- * (only a lack of memory can have kept the answer out of that SYN-ACK). server_decide() has stored
- * the hash of this decision in the saved SYN. If it has stored nothing, returns
- * AFR_REASON_OPTION_NO_ROOM.
+ * For a SYN-ACK, server_decide() decides whether it shall carry the answer, or for which reason
+ * not, and stores a hash of that in the saved SYN. Returns this reason, or AFR_REASON_NONE if a
+ * SYN-ACK was to carry the answer (then only a lack of memory can have kept it out), or
+ * AFR_REASON_OPTION_NO_ROOM if nothing was stored.
  */
 static enum afr_reason saved_syn_reason(const struct sock *sk, u32 nonce)
 {

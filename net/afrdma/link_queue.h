@@ -28,7 +28,7 @@
 /* Send slots that channels leave free for announcements, probes, registrations, invalidations. */
 #define AFR_SQ_RESERVE		4
 
-/* Bits of link->events: what the link worker has to handle. */
+/* Bits of link->events: what the link worker has to handle. Set in any context. */
 enum afr_link_event {
 	AFR_LINK_EV_RESOLVE,	/* active: start to connect */
 	AFR_LINK_EV_ROUTE,	/* active: route resolved: create the queue pair, connect */
@@ -37,7 +37,7 @@ enum afr_link_event {
 	AFR_LINK_EV_UP,		/* the link is up: report this to the group layer */
 	AFR_LINK_EV_COMM_EST,	/* first message arrived, maybe during handshake: tell rdma_cm */
 	AFR_LINK_EV_TIMER,	/* link->timer has expired */
-	AFR_LINK_EV_QP,		/* fatal queue pair event, from any context */
+	AFR_LINK_EV_QP,		/* a fatal event of the queue pair: the link fails */
 };
 
 /* A registration or invalidation whose completion a task waits for. */

@@ -260,7 +260,10 @@ static void schedule_changed(void)
 	}
 }
 
-/* Work item: schedules the connection workers if a route or a policy has changed. */
+/*
+ * Work item: if routes, IPsec policies or the settings that generation() contains have changed in a
+ * namespace, schedules the workers of the connections there that have to check their route again.
+ */
 static void look(struct work_struct *work)
 {
 	if (find_changes())

@@ -600,7 +600,7 @@ static int afr_accept(struct socket *sock, struct socket *newsock, AFR_ACCEPT_AR
 	sk = alloc_sock(sock_net(listener), newsock, listener->sk_protocol, 0);
 	if (!sk)
 		return -ENOMEM;
-	security_sk_clone(listener, sk);	/* socket() labels sockets, accept() does not */
+	security_sk_clone(listener, sk);	/* socket() labels its sock, accept() does not */
 	err = kernel_accept(afr_tcp(listener), &tcp, AFR_ACCEPT_FLAGS);
 	if (err) {
 		free_sock(newsock, sk);
@@ -624,7 +624,7 @@ static const struct proto_ops afr_ops = {
 	.getname	= afr_getname,
 	.poll		= afr_poll,
 	.ioctl		= afr_poll_ioctl,
-	/* kernels such as 6.1 do not call afr_sockopt_set() for it: EOPNOTSUPP, as with TCP */
+	/* kernels such as 6.1 use only this for SO_PEEK_OFF; NULL: EOPNOTSUPP, as with TCP there */
 	.set_peek_off	= AFR_HAVE_CUSTOM_SOCKOPT ? sk_set_peek_off : NULL,
 	.set_rcvlowat	= afr_poll_set_rcvlowat,
 	.gettstamp	= sock_gettstamp,

@@ -104,9 +104,10 @@ void afr_tcp_sock_take_error(struct afr_conn *conn, struct sock *sk)
  *	it has copied bytes before
  *
  * TCP has cleared the error when it returned it, but the next call or the connection worker has to
- * find it. So it is stored in the TCP socket again. If the receive direction is in fallback mode,
- * it is moved from there to the AF_RDMA socket. Stores only the errors that are listed below, and
- * none if the connection was aborted, as the abort is reported in any case.
+ * find it. So this function stores the error in the TCP socket again, and if the receive direction
+ * is in fallback mode, moves the error from there to the AF_RDMA socket. It stores only the errors
+ * that are listed below, and none if the connection was aborted, as the abort is reported in any
+ * case.
  *
  * Context: Process.
  */

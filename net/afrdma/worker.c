@@ -64,7 +64,8 @@ static void run(struct afr_conn *conn)
 	}
 	steps = conn->attach.state == AFR_DETACHED || afr_conn_in_attach_work(conn);
 	if (!steps) {
-		set_bit(AFR_F_RESCHEDULE_ATTACH, &conn->flags);	/* steps may wait for the peer */
+		/* the steps can block until the peer acts, so attach_work has to take them */
+		set_bit(AFR_F_RESCHEDULE_ATTACH, &conn->flags);
 	} else if (afr_conn_negotiated(conn)) {
 		afr_move_check_upgrade(conn);
 		afr_move_run(conn);

@@ -8,10 +8,10 @@
  *	mark	from now on, measure the longest pause in receiving on any connection, and the time
  *		to the latest failure of a connection
  *	status	print the status line only
- *	end	a client begins no more connections, but a server still accepts. If the client has
- *		no --limit, the program also ends its open connections: it shuts down the send
- *		direction, and closes when the peer's direction has ended, too. A server ends as
- *		soon as no connection is open.
+ *	end	a client begins no more connections; a server still accepts, and ends as soon as no
+ *		connection is open. Unless the client has a --limit, both also end their open
+ *		connections: they shut down the send direction, and close when the peer's direction
+ *		has ended, too.
  *	quit	end the program, also if connections are open; the end of the input does the same
  * Lines on standard output: "listening", "status KEY=VALUE...". The last line is "result
  * KEY=VALUE...", or "FAIL why" if a byte is wrong or the program itself fails.

@@ -24,7 +24,7 @@ struct header {
 struct dir {
 	struct flow flow;
 	double last;		/* when the current pause began */
-	double worst;		/* since start() or "mark": longest pause that a byte ended */
+	double worst;		/* longest pause since start() or "mark", without the current one */
 	bool over;
 };
 

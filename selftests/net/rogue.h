@@ -147,7 +147,8 @@ struct victim_plan {
 	bool stalls;
 	bool closes;		/* the victim closes after its last byte, and does not read */
 	bool lowat;		/* the victim sets SO_RCVLOWAT when it is connected */
-	bool relistens;		/* before accept(), the victim disconnects and listens again */
+	/* before accept(), the victim disconnects its listener, denies RDMA and listens again */
+	bool relistens;
 	unsigned int sends;	/* number of bytes that the victim sends */
 	u16 port;
 };
