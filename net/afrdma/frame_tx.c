@@ -636,7 +636,7 @@ void afr_frame_tx_push(struct afr_conn *conn)
 		if (!test_bit(AFR_F_ABORTED, &conn->flags))
 			push(conn);
 		mutex_unlock(&conn->out.mutex);
-		smp_mb__after_atomic();	/* unlock before the flag is tested again */
+		smp_mb();	/* unlock before the flag is tested again */
 	}
 }
 

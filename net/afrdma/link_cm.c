@@ -27,6 +27,14 @@
 #define STALE_DELAY_MS	100
 #define PORT_WAIT	(30 * HZ)	/* see may_end() */
 
+/*
+ * Completions of a link must be handled one at a time. On PREEMPT_RT, tasks of one CPU can execute
+ * softirqs at the same time (since local_bh_disable() takes no lock there, as in 7.2), and irq_poll
+ * then polls one completion queue twice. A work item is never executed twice at a time.
+ */
+#define POLL_CONTEXT \
+	(IS_ENABLED(CONFIG_PREEMPT_RT) ? IB_POLL_UNBOUND_WORKQUEUE : IB_POLL_SOFTIRQ)
+
 /* Queue pair */
 
 /*
@@ -135,7 +143,7 @@ static int make_qp(struct afr_link *link, u16 depth)
 	 * device is removed.
 	 */
 	link->cq = ib_alloc_cq_any(ib, link, attr.cap.max_send_wr + attr.cap.max_recv_wr,
-				   IB_POLL_SOFTIRQ);
+				   POLL_CONTEXT);
 	if (IS_ERR(link->cq)) {
 		ret = PTR_ERR(link->cq);
 		link->cq = NULL;

@@ -3,9 +3,10 @@
 /*
  * The queues of a link: posts work requests, handles completions, and counts credits.
  *
- * For the lock order see afrdma-internals.rst. This file makes upcalls in softirq, without
- * link->lock, in an RCU read section that began before the channel was looked up: the grace period
- * in afr_channel_leave() waits for them.
+ * For the lock order see afrdma-internals.rst. Completions of a link are handled one at a time, in
+ * softirq or, on PREEMPT_RT, in a work item. This file makes upcalls without link->lock, in an RCU
+ * read section that began before the channel was looked up: the grace period in afr_channel_leave()
+ * waits for them.
  *
  * No wake-up is lost: a channel that cannot post is queued under link->lock, and credits and send
  * slots are returned under the same lock; then progress() serves the queue until it is empty or no

@@ -158,12 +158,12 @@ static void data_landed(struct afr_conn *conn, u32 len)
 	bool all;
 	int bad;
 
-	spin_lock(&conn->rx.lock);
+	spin_lock_bh(&conn->rx.lock);
 	bad = afr_rx_write_received(&conn->rx.seq, conn->rx.seq.epoch, len);
 	if (!bad)
 		conn->rx.bytes[AFR_ON_LINK] += len;
 	all = conn->rx.seq.visible == conn->rx.seq.fin;
-	spin_unlock(&conn->rx.lock);
+	spin_unlock_bh(&conn->rx.lock);
 
 	if (bad) {
 		afr_conn_abort(conn, bad);
@@ -185,7 +185,7 @@ static void cursor_landed(struct afr_conn *conn, u16 cursor, bool data)
 	bool freed;
 	int bad;
 
-	spin_lock(&conn->tx.lock);
+	spin_lock_bh(&conn->tx.lock);
 	if (data)
 		afr_tx_policy_rx_data(conn);
 	una = conn->tx.seq.una;
@@ -197,7 +197,7 @@ static void cursor_landed(struct afr_conn *conn, u16 cursor, bool data)
 		clear_bit(AFR_F_BLOCKED_SENT, &conn->flags);
 	freed = conn->tx.seq.una != una;
 	afr_rdma_tx_push_locked(conn);
-	spin_unlock(&conn->tx.lock);
+	spin_unlock_bh(&conn->tx.lock);
 
 	if (bad)
 		afr_conn_abort(conn, bad);
