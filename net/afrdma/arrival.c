@@ -7,6 +7,7 @@
  * called.
  */
 #include "arrival.h"
+#include "compat.h"
 
 #include <linux/slab.h>
 #include <linux/workqueue.h>
@@ -33,7 +34,7 @@ static DECLARE_DELAYED_WORK(gids_work, gids_changed);
 static void device_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 	if (event->event == IB_EVENT_GID_CHANGE)
-		schedule_delayed_work(&gids_work, GIDS_WAIT);
+		queue_delayed_work(system_dfl_wq, &gids_work, GIDS_WAIT);
 }
 
 static struct ib_client arrival_client;
@@ -41,9 +42,9 @@ static struct ib_client arrival_client;
 /* The RDMA core holds locks during this call, so arrival_came() is called by a worker. */
 static int add_device(struct ib_device *ib)
 {
-	struct ib_event_handler *events = kzalloc(sizeof(*events), GFP_KERNEL);
+	struct ib_event_handler *events = kzalloc_obj(*events);
 
-	schedule_work(&arrival_work);
+	queue_work(system_dfl_wq, &arrival_work);
 	if (!events)
 		return -ENOMEM;
 	INIT_IB_EVENT_HANDLER(events, ib, device_event);

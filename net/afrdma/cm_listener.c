@@ -123,7 +123,7 @@ static struct request *new_request(struct afr_cm_listener *s, struct rdma_cm_id 
 	    be32_to_cpu(req->magic) != AFR_CM_MAGIC ||
 	    memchr_inv(req + 1, 0, param->private_data_len - sizeof(*req)))
 		return NULL;
-	r = kzalloc(sizeof(*r), GFP_KERNEL);
+	r = kzalloc_obj(*r);
 	if (!r)
 		return NULL;
 	/* NULL if device.c does not know the device, or the device is being removed (B12) */
@@ -283,7 +283,7 @@ bool afr_cm_listener_started(const struct afr_net *an)
 
 static struct afr_cm_listener *new_listener(struct afr_net *an)
 {
-	struct afr_cm_listener *s = kzalloc(sizeof(*s), GFP_KERNEL);
+	struct afr_cm_listener *s = kzalloc_obj(*s);
 
 	if (s)
 		s->an = an;

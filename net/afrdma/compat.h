@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Copyright (C) 2026 AF_RDMA maintainers */
 /*
- * Differences between kernel versions. The rest of the module is written for 6.12, except that it
- * uses AFR_HAVE_SPLICE_EOF (sock.c, sendmsg.c) and AFR_HAVE_CUSTOM_SOCKOPT, and has code whose
- * comment says that it is for older kernels. The Makefile searches the headers of the kernel for
- * differences and defines AFR_HAVE_* accordingly. For macros that a kernel may lack, an #ifndef
- * below is enough; one such #ifndef decides the value of AFR_HAVE_CUSTOM_SOCKOPT.
+ * Differences between kernel versions. The rest of the module is written for 7.2, except that it
+ * uses AFR_HAVE_SPLICE_EOF (sock.c, sendmsg.c), and has code for older kernels where
+ * AFR_CUSTOM_SOCKOPT is false or a comment says so. The Makefile searches the headers of the kernel
+ * for differences and defines AFR_HAVE_* accordingly. "#ifndef NAME" is right only for what is a
+ * macro in every kernel that has it: an enum constant would be redefined without a warning.
  */
 #ifndef AFR_COMPAT_H
 #define AFR_COMPAT_H
 
 #include <linux/fs.h>
 #include <linux/net.h>
+#include <linux/slab.h>
 #include <linux/socket.h>
 #include <linux/sysctl.h>
 #include <linux/timer.h>
 #include <linux/uio.h>
+#include <linux/workqueue.h>
 #include <net/net_namespace.h>
 #include <net/netlink.h>
 #include <net/sock.h>
@@ -72,42 +74,46 @@
 #define AFR_RXE_NETNS	false
 #endif
 
+/* Where this function is missing, rxe has no sockets outside the initial network namespace. */
+#ifndef AFR_HAVE_DEVICE_NETDEV
+#define ib_device_get_netdev(ib, port) NULL
+#endif
+
 /*
  * The flag by which a socket asks for setsockopt(SOL_SOCKET) calls. Older kernels pass these calls
  * to no protocol but MPTCP and do not define the flag; for them it is an unused bit of
  * socket.flags.
  */
-#ifndef SOCK_CUSTOM_SOCKOPT
-#define SOCK_CUSTOM_SOCKOPT (BITS_PER_LONG - 1)
-#define AFR_HAVE_CUSTOM_SOCKOPT 0
+#ifdef AFR_HAVE_CUSTOM_SOCKOPT
+#define AFR_CUSTOM_SOCKOPT	true
 #else
-#define AFR_HAVE_CUSTOM_SOCKOPT 1
+#define AFR_CUSTOM_SOCKOPT	false
+#define SOCK_CUSTOM_SOCKOPT	(BITS_PER_LONG - 1)
 #endif
 
 /* Older headers may lack this flag; with 0, afr_sendmsg() clears nothing. */
-#ifndef MSG_SPLICE_PAGES
+#ifndef AFR_HAVE_SPLICE_PAGES
 #define MSG_SPLICE_PAGES 0
 #endif
 
-/*
- * Registers the @n entries of @table. @table must have an empty entry behind them, which marks its
- * end for older kernels.
- */
-static inline struct ctl_table_header *afr_register_net_sysctl(struct net *net, const char *path,
-							       struct ctl_table *table, size_t n)
-{
-#ifdef AFR_HAVE_SYSCTL_SZ
-	return register_net_sysctl_sz(net, path, table, n);
-#else
-	return register_net_sysctl(net, path, table);
+/* A control message that names the memory of a device from which TCP shall send. */
+#ifndef SCM_DEVMEM_DMABUF
+#define SCM_DEVMEM_DMABUF 79
 #endif
-}
 
-/* What ctl_table_header.ctl_table_arg and the first argument of a proc_handler point to. */
-#ifdef AFR_HAVE_CONST_CTL_TABLE
-#define afr_ctl_table const struct ctl_table
-#else
-#define afr_ctl_table struct ctl_table
+/* The workqueue of the kernel for work that need not run on the processor that queues it. */
+#ifndef AFR_HAVE_DFL_WQ
+#define system_dfl_wq system_unbound_wq
+#endif
+
+/* A zeroed object of the type of @obj, or NULL. */
+#ifndef kzalloc_obj
+#define kzalloc_obj(obj) kzalloc(sizeof(obj), GFP_KERNEL)
+#endif
+
+/* For older kernels, @table must have an empty entry behind its @n entries, which marks its end. */
+#ifndef AFR_HAVE_SYSCTL_SZ
+#define register_net_sysctl_sz(net, path, table, n) register_net_sysctl(net, path, table)
 #endif
 
 /* An address whose length comes with it, in bind() and connect(). */
@@ -116,7 +122,7 @@ static inline struct ctl_table_header *afr_register_net_sysctl(struct net *net, 
 #endif
 
 #ifndef AFR_HAVE_SK_UID
-#define sk_uid(sk) sock_i_uid((struct sock *)(sk))
+#define sk_uid(sk) READ_ONCE((sk)->sk_uid)
 #endif
 
 #ifndef timer_container_of
@@ -127,20 +133,15 @@ static inline struct ctl_table_header *afr_register_net_sysctl(struct net *net, 
 #define timer_delete_sync del_timer_sync
 #endif
 
-/* A notification for MSG_ZEROCOPY, or NULL. */
-#ifdef AFR_HAVE_ZEROCOPY_DEVMEM
-#define afr_zerocopy_alloc(sk) msg_zerocopy_realloc(sk, 0, NULL, false)
-#else
-#define afr_zerocopy_alloc(sk) msg_zerocopy_realloc(sk, 0, NULL)
+#ifndef AFR_HAVE_ZEROCOPY_DEVMEM
+#define msg_zerocopy_realloc(sk, size, uarg, devmem) msg_zerocopy_realloc(sk, size, uarg)
 #endif
 
 /* Where IPv6 can be a module, its functions are called through a table. */
+#include <net/ipv6.h>
 #ifdef AFR_HAVE_IPV6_STUB
 #include <net/ipv6_stubs.h>
-#define afr_ip6_dst_lookup_flow ipv6_stub->ipv6_dst_lookup_flow
-#else
-#include <net/ipv6.h>
-#define afr_ip6_dst_lookup_flow ip6_dst_lookup_flow
+#define ip6_dst_lookup_flow ipv6_stub->ipv6_dst_lookup_flow
 #endif
 
 #ifndef AFR_HAVE_PUT_UINT

@@ -155,27 +155,39 @@ static bool port_has_gid(struct ib_device *ib, u32 port, const struct net *net, 
 	return found;
 }
 
+/* Is the network interface of port @port in @net? */
+static bool port_is_in(struct ib_device *ib, u32 port, const struct net *net)
+{
+	struct net_device *ndev = ib_device_get_netdev(ib, port);
+	bool in = ndev && net_eq(dev_net(ndev), net);
+
+	dev_put(ndev);
+	return in;
+}
+
 /*
  * Can the network namespace @net use the device? In the exclusive mode of RDMA namespaces ("rdma
  * system"), a device belongs to one namespace. In the shared mode, all namespaces see all devices,
- * but RoCE serves only those that contain one of the interfaces of its GIDs. Only the initial
- * namespace can use iWARP, since drivers such as siw create their TCP sockets there; and rxe
- * before 7.2, whose UDP sockets are there. InfiniBand serves all: rdma_cm finds the device by the
- * IPoIB interface.
+ * but RoCE serves only those that contain one of the interfaces of its GIDs, and rxe only that of
+ * its own interface, where its UDP sockets are (before 7.2: the initial one). Only the initial
+ * namespace can use iWARP, since drivers such as siw create their TCP sockets there. InfiniBand
+ * serves all: rdma_cm finds the device by the IPoIB interface.
  */
 static bool serves(struct ib_device *ib, const struct net *net)
 {
+	bool rxe = ib->ops.driver_id == RDMA_DRIVER_RXE;
 	u32 port;
 
 	if (!rdma_dev_access_netns(ib, net))
 		return false;
 	if (net_eq(net, &init_net))
 		return true;
-	if (ib->ops.driver_id == RDMA_DRIVER_RXE && !AFR_RXE_NETNS)
+	if (rxe && !AFR_RXE_NETNS)
 		return false;
 	rdma_for_each_port(ib, port)
 		if (rdma_protocol_ib(ib, port) ||
-		    (rdma_protocol_roce(ib, port) && port_has_gid(ib, port, net, false)))
+		    (rdma_protocol_roce(ib, port) && port_has_gid(ib, port, net, false) &&
+		     (!rxe || port_is_in(ib, port, net))))
 			return true;
 	return false;
 }
@@ -329,7 +341,7 @@ static struct ib_client afr_ib_client;
 
 static int add_device(struct ib_device *ib)
 {
-	struct afr_device *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+	struct afr_device *dev = kzalloc_obj(*dev);
 
 	if (!dev)
 		return -ENOMEM;

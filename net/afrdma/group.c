@@ -18,6 +18,7 @@
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
 
+#include "compat.h"
 #include "group.h"
 #include "group_table.h"
 #include "link.h"
@@ -169,7 +170,7 @@ static struct group_link *alloc_group_link(struct afr_group *g)
 		return ERR_PTR(-ESHUTDOWN);
 	if (g->count >= MEMBERS_MAX)
 		return ERR_PTR(-EMLINK);
-	m = kzalloc(sizeof(*m), GFP_KERNEL);
+	m = kzalloc_obj(*m);
 	if (!m)
 		return ERR_PTR(-ENOMEM);
 	/* nothing else pins the namespace, if the connections that wait for the link are gone */

@@ -14,6 +14,7 @@
 #include <linux/slab.h>
 #include <net/ipv6.h>
 
+#include "compat.h"
 #include "group_table.h"
 #include "netns.h"
 #include "trace.h"
@@ -246,7 +247,7 @@ static void forget(struct work_struct *work)
 static struct afr_group *new_group(struct afr_net *an, const struct afr_peer *key,
 				   work_func_t work)
 {
-	struct afr_group *g = kzalloc(sizeof(*g), GFP_KERNEL);
+	struct afr_group *g = kzalloc_obj(*g);
 
 	if (!g)
 		return NULL;

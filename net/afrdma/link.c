@@ -87,7 +87,7 @@ static void link_timer(struct timer_list *timer)
 static struct afr_link *new_link(struct afr_net *an, u64 id, const struct afr_link_ops *ops,
 				 void *owner)
 {
-	struct afr_link *link = kzalloc(sizeof(*link), GFP_KERNEL);
+	struct afr_link *link = kzalloc_obj(*link);
 
 	if (!link)
 		return NULL;

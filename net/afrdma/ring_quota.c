@@ -28,6 +28,7 @@
 #include <linux/string.h>
 #include <net/ipv6.h>
 
+#include "compat.h"
 #include "netns.h"
 #include "proto/ring.h"
 #include "ring_mem.h"
@@ -109,7 +110,7 @@ static struct afr_holder *find(const struct holder_key *key)
  */
 static struct afr_holder *get_holder(struct holder_key key)
 {
-	struct afr_holder *new = kzalloc(sizeof(*new), GFP_KERNEL), *h;
+	struct afr_holder *new = kzalloc_obj(*new), *h;
 
 	spin_lock(&holders_lock);
 	h = find(&key);

@@ -99,7 +99,7 @@ static struct dst_entry *route_inet6(struct sock *tcp_sk)
 	};
 
 	security_sk_classify_flow(tcp_sk, flowi6_to_flowi_common(&fl6));
-	return afr_ip6_dst_lookup_flow(sock_net(tcp_sk), tcp_sk, &fl6, NULL);
+	return ip6_dst_lookup_flow(sock_net(tcp_sk), tcp_sk, &fl6, NULL);
 #else
 	return ERR_PTR(-EAFNOSUPPORT);
 #endif
@@ -269,7 +269,7 @@ static void look(struct work_struct *work)
 	if (find_changes())
 		schedule_changed();
 	if (atomic_read(&attached))
-		schedule_delayed_work(&looks, LOOK);
+		queue_delayed_work(system_dfl_wq, &looks, LOOK);
 }
 
 /**
@@ -283,7 +283,7 @@ void afr_route_watch(bool on)
 	if (!on)
 		atomic_dec(&attached);
 	else if (atomic_inc_return(&attached) == 1)
-		schedule_delayed_work(&looks, LOOK);
+		queue_delayed_work(system_dfl_wq, &looks, LOOK);
 }
 
 /**

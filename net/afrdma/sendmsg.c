@@ -50,7 +50,7 @@ static int zerocopy_begin(struct sock *sk, const struct msghdr *msg, struct ubuf
 	/* a caller that passes its own notification, as io_uring does, also completes it */
 	if (!(msg->msg_flags & MSG_ZEROCOPY) || msg->msg_ubuf || !sock_flag(sk, SOCK_ZEROCOPY))
 		return 0;
-	*notice = afr_zerocopy_alloc(sk);
+	*notice = msg_zerocopy_realloc(sk, 0, NULL, false);
 	return *notice ? 0 : -ENOBUFS;
 }
 
@@ -300,6 +300,18 @@ static ssize_t send_ring(struct sock *sk, struct msghdr *msg, size_t len, int mo
 	return done ? done : ret;
 }
 
+/* Is @msg to be sent from the memory of a device? Its addresses are offsets in that memory then. */
+static bool is_from_device(struct msghdr *msg)
+{
+	struct cmsghdr *cmsg;
+
+	for_each_cmsghdr(cmsg, msg)
+		if (CMSG_OK(msg, cmsg) && cmsg->cmsg_level == SOL_SOCKET &&
+		    cmsg->cmsg_type == SCM_DEVMEM_DMABUF)
+			return true;
+	return false;
+}
+
 /**
  * afr_sendmsg() - proto_ops.sendmsg
  * @sock: socket
@@ -332,8 +344,11 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	if (mode < 0)
 		return mode;
 	msg->msg_flags &= ~MSG_SPLICE_PAGES;
-	if (mode == AFR_MODE_FRAMED || (mode == AFR_MODE_UNDECIDED && early))
+	if (mode == AFR_MODE_FRAMED || (mode == AFR_MODE_UNDECIDED && early)) {
+		if (msg->msg_controllen && is_from_device(msg))
+			return -EINVAL;		/* as TCP where zero copy is impossible */
 		return send_ring(sk, msg, len, mode, timeo);
+	}
 	if (mode == AFR_MODE_UNDECIDED)
 		afr_wait_report_abort(sk);	/* if sk_changed() has not done so yet */
 	if (mode == AFR_MODE_UNDECIDED || READ_ONCE(sk->sk_err))

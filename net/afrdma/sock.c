@@ -625,7 +625,7 @@ static const struct proto_ops afr_ops = {
 	.poll		= afr_poll,
 	.ioctl		= afr_poll_ioctl,
 	/* kernels such as 6.1 use only this for SO_PEEK_OFF; NULL: EOPNOTSUPP, as with TCP there */
-	.set_peek_off	= AFR_HAVE_CUSTOM_SOCKOPT ? sk_set_peek_off : NULL,
+	.set_peek_off	= AFR_CUSTOM_SOCKOPT ? sk_set_peek_off : NULL,
 	.set_rcvlowat	= afr_poll_set_rcvlowat,
 	.gettstamp	= sock_gettstamp,
 	.listen		= afr_listen,

@@ -29,6 +29,17 @@
 #ifndef AFR_SUPPORT_H
 #define AFR_SUPPORT_H
 
+/* Options of newer kernels; an older one refuses them. */
+#ifndef TCP_RTO_MAX_MS
+#define TCP_RTO_MAX_MS		44
+#endif
+#ifndef TCP_RTO_MIN_US
+#define TCP_RTO_MIN_US		45
+#endif
+#ifndef TCP_DELACK_MAX_US
+#define TCP_DELACK_MAX_US	46
+#endif
+
 #define AFR_SUPPORT_OPTIONS \
 	/* blocking calls */ \
 	AFR_OPTION(SOL_SOCKET, SO_RCVLOWAT, STORE, \
@@ -113,7 +124,7 @@
 	AFR_OPTION(SOL_SOCKET, SO_PEERSEC, CORE, "as TCP", "as TCP", "as TCP", "option_table", \
 		"") \
 	AFR_OPTION(SOL_SOCKET, SO_PASSCRED, CORE, "as TCP", "as TCP", "as TCP", "option_table", \
-		"stored; no message of a stream carries credentials") \
+		"no message of a stream carries credentials") \
 	/* read-only */ \
 	AFR_OPTION(SOL_SOCKET, SO_ERROR, CORE, "yes", "yes", "yes", "so_error", \
 		"in fallback: once a call or poll() has noticed the error") \
@@ -148,6 +159,12 @@
 	AFR_OPTION(IPPROTO_TCP, TCP_TX_DELAY, PASS, \
 		"TCP packets only", "yes", "yes", "option_table", "") \
 	AFR_OPTION(IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, PASS, \
+		"TCP connection", "TCP connection", "yes", "option_table", "") \
+	AFR_OPTION(IPPROTO_TCP, TCP_RTO_MAX_MS, PASS, \
+		"TCP connection", "TCP connection", "yes", "option_table", "") \
+	AFR_OPTION(IPPROTO_TCP, TCP_RTO_MIN_US, PASS, \
+		"TCP connection", "TCP connection", "yes", "option_table", "") \
+	AFR_OPTION(IPPROTO_TCP, TCP_DELACK_MAX_US, PASS, \
 		"TCP connection", "TCP connection", "yes", "option_table", "") \
 	/* TCP: handshake and packets */ \
 	AFR_OPTION(IPPROTO_TCP, TCP_DEFER_ACCEPT, PASS, "no", "no", "yes", "defer_accept", \

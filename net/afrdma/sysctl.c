@@ -217,8 +217,8 @@ static int __net_init sysctl_enter(struct net *net)
 		if (setting_is_machine_limit(row) && net->user_ns != &init_user_ns)
 			row->mode = 0444;
 	}
-	an->sysctl = afr_register_net_sysctl(net, "net/afrdma", table,
-					     ARRAY_SIZE(afr_settings_table));
+	an->sysctl = register_net_sysctl_sz(net, "net/afrdma", table,
+					    ARRAY_SIZE(afr_settings_table));
 	if (!an->sysctl) {
 		kfree(table);
 		return -ENOMEM;
@@ -229,7 +229,7 @@ static int __net_init sysctl_enter(struct net *net)
 static void __net_exit sysctl_leave(struct net *net)
 {
 	struct afr_net *an = afr_net(net);
-	afr_ctl_table *table = an->sysctl->ctl_table_arg;
+	const struct ctl_table *table = an->sysctl->ctl_table_arg;
 
 	unregister_net_sysctl_table(an->sysctl);
 	an->sysctl = NULL;

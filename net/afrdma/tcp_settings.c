@@ -289,7 +289,7 @@ void afr_tcp_settings_sync(struct sock *sk)
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	struct sock *tcp_sk = conn->tcp->sk;
 
-	if (AFR_HAVE_CUSTOM_SOCKOPT)
+	if (AFR_CUSTOM_SOCKOPT)
 		return;
 	if (sk->sk_bound_dev_if != tcp_sk->sk_bound_dev_if)
 		sock_bindtoindex(tcp_sk, sk->sk_bound_dev_if, true);
@@ -327,7 +327,7 @@ void afr_tcp_settings_sync_rcvlowat(struct sock *sk)
 	struct afr_sock *as = afr_sk(sk);
 	struct sock *tcp_sk = as->conn->tcp->sk;
 
-	if (AFR_HAVE_CUSTOM_SOCKOPT || READ_ONCE(tcp_sk->sk_rcvlowat) == READ_ONCE(sk->sk_rcvlowat))
+	if (AFR_CUSTOM_SOCKOPT || READ_ONCE(tcp_sk->sk_rcvlowat) == READ_ONCE(sk->sk_rcvlowat))
 		return;
 	if (!afr_sock_begin_call(as, afr_conn_rx_mode))
 		return;
@@ -392,11 +392,11 @@ void afr_tcp_settings_inherit(struct sock *child, const struct sock *listener)
 	child->sk_reuse = listener->sk_reuse;
 	child->sk_reuseport = listener->sk_reuseport;
 	/* options set after listen() may have reached the TCP listener too late for @child */
-	if (!AFR_HAVE_CUSTOM_SOCKOPT && !child->sk_mark)
+	if (!AFR_CUSTOM_SOCKOPT && !child->sk_mark)
 		child->sk_mark = listener->sk_mark;
-	if (!AFR_HAVE_CUSTOM_SOCKOPT && !child->sk_bound_dev_if)
+	if (!AFR_CUSTOM_SOCKOPT && !child->sk_bound_dev_if)
 		child->sk_bound_dev_if = listener->sk_bound_dev_if;
-	if (!AFR_HAVE_CUSTOM_SOCKOPT && child->sk_max_pacing_rate == ~0UL)
+	if (!AFR_CUSTOM_SOCKOPT && child->sk_max_pacing_rate == ~0UL)
 		child->sk_max_pacing_rate = listener->sk_max_pacing_rate;
 	inherit_filter(child);
 	inherit_late(child, listener);

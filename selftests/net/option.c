@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <linux/sockios.h>
 
+#include "support.h"
 #include "test.h"
 
 /* ---- options that change how calls wait ---- */
@@ -200,6 +201,9 @@ static const struct known known[] = {
 	OPTION(IPPROTO_TCP, TCP_SAVE_SYN, 1),
 	OPTION(IPPROTO_TCP, TCP_INQ, 1),
 	OPTION(IPPROTO_TCP, TCP_TX_DELAY, 0),
+	OPTION(IPPROTO_TCP, TCP_RTO_MAX_MS, 2000),
+	OPTION(IPPROTO_TCP, TCP_RTO_MIN_US, 100000),
+	OPTION(IPPROTO_TCP, TCP_DELACK_MAX_US, 50000),
 	OPTION_SET(IPPROTO_TCP, TCP_REPAIR, 7),
 	OPTION_SET(IPPROTO_TCP, TCP_ULP, 0),
 	OPTION_SET(IPPROTO_TCP, TCP_FASTOPEN, 5),
