@@ -17,25 +17,24 @@ struct afr_link;
 struct afr_channel;
 
 /*
- * Upcalls to the user of a channel (the connection layer), most of them by the handlers of the
- * link's completions: in softirq, on PREEMPT_RT in a work item.
+ * Upcalls to the user of a channel (the connection layer). Up to down(), the context is any but
+ * hard irq: mostly the handler of a completion, in softirq or, on PREEMPT_RT, in a work item.
  */
 struct afr_channel_ops {
 	/*
-	 * Any but hard irq. A write to this channel landed: @len bytes of data (0: cursor only) and
-	 * the writer's 16-bit consumer cursor. The completions of one link are handled in order,
-	 * one at a time.
+	 * A write to this channel landed: @len bytes of data (0: cursor only) and the writer's
+	 * 16-bit consumer cursor. The completions of one link are handled in order, one at a time.
 	 */
 	void (*landed)(struct afr_channel *channel, u32 len, u16 cursor);
-	/* Any but hard irq. The peer's DETACH was polled: the peer writes to this channel no more. */
+	/* The peer's DETACH was polled: the peer writes to this channel no more. */
 	void (*peer_detached)(struct afr_channel *channel);
-	/* Any but hard irq. The local DETACH has completed: except on iWARP, the peer's device has it. */
+	/* The local DETACH has completed: except on iWARP, the peer's device has it. */
 	void (*detached)(struct afr_channel *channel);
-	/* Any but hard irq. A write with afr_write.report set has completed. */
+	/* A write with afr_write.report set has completed. */
 	void (*written)(struct afr_channel *channel);
-	/* Any but hard irq. The write or DETACH that found no credit or slot may be posted now. */
+	/* The write or DETACH that found no credit or slot may be posted now. */
 	void (*kick)(struct afr_channel *channel);
-	/* Any but hard irq. Like kick(), for bulk that pacing has held back. */
+	/* Like kick(), for bulk that pacing has held back. */
 	void (*paced)(struct afr_channel *channel);
 	/*
 	 * Process context, once, unless the channel leaves before. The link is fenced and drained:

@@ -19,7 +19,6 @@
 #include "netns.h"
 #include "trace.h"
 
-
 static DEFINE_HASHTABLE(groups, 8);
 static LIST_HEAD(groups_list);
 static int groups_count;

@@ -5,12 +5,12 @@
  *
  * A holder is a peer of a namespace, or a local user; the rings of a connection are charged to one
  * of each. A holder may take pages as long as it then has at most its weight times the memory that
- * is still free (afr_ring_share()). A peer has weight 1: it gets at most half of the memory, and the next
- * peer half of what is left. A user has weight 4, and gets at most four fifths: one server program
- * may have many peers, and one user must not lock out the others. But a holder's share does not
- * limit a connection while the holder has no pages for other connections. So a holder may always
- * have one connection on RDMA if there is memory for it and the share of the connection's other
- * holder permits it.
+ * is still free (afr_ring_share()). A peer has weight 1: it gets at most half of the memory, and
+ * the next peer half of what is left. A user has weight 4, and gets at most four fifths: one server
+ * program may have many peers, and one user must not lock out the others. But a holder's share does
+ * not limit a connection while the holder has no pages for other connections. So a holder may
+ * always have one connection on RDMA if there is memory for it and the share of the connection's
+ * other holder permits it.
  *
  * After the rings were unpinned, the pages that they keep stay charged until they are free:
  * otherwise a holder could get more memory by leaving RDMA with unread bytes.

@@ -92,7 +92,7 @@ memcached_file() {
 	echo "$1: $((SECONDS - from)) s, $(tail -n 1 "$1.verdicts")" && grep -v ^profiling: "$1.err"
 }
 suite_memcached() {
-	local file
+	local file again
 	cp -r "$sources/memcached/t" . && sed -i 's/unix-socket/(?!)/' t/lib/MemcachedTest.pm &&
 		ln -s "$sources"/memcached/{memcached-debug,timedrun,sizes,doc} .
 	for file in $(cd t && printf '%s\n' *.t | sed 's/\.t$//' |
@@ -102,9 +102,8 @@ suite_memcached() {
 	done
 	wait
 	# A file that fails runs again without others beside it: many tests have time limits.
-	for file in $(sed -n 's/^\([^/]*\) fail$/\1/p' ./*.verdicts); do
-		memcached_file "$file"
-	done
+	mapfile -t again < <(sed -n 's/^\([^/]*\) fail$/\1/p' ./*.verdicts)
+	for file in "${again[@]}"; do memcached_file "$file"; done
 	cat ./*.verdicts >>"$results"
 }
 
