@@ -53,9 +53,7 @@ witness_read() {
 	"$AFR_SRC/build/tools/smctl" stats | awk '$1 ~ /^[rt]x_bytes_rdma$/ { print $1, $2 }'
 	nft list table inet witness |
 		awk '$1 == "counter" { name = $2 } $1 == "packets" { print name, $4 }'
-	awk '{ print FILENAME, $1 }' \
-		"/sys/class/infiniband/$AFR_DEV/ports/1/hw_counters/"{sent,rcvd}_pkts |
-		sed 's,.*/,,'
+	rdma statistic show link "$AFR_DEV/1" | grep -oE '(sent|rcvd)_pkts [0-9]+'
 }
 
 witness_begins() {
