@@ -8,6 +8,7 @@ import pathlib
 import re
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import time
@@ -57,6 +58,9 @@ def widen(pid, fd):
     copy = ctypes.CDLL(None).syscall(SYS_PIDFD_GETFD, pidfd, fd, 0)
     os.close(pidfd)
     if copy < 0:
+        return
+    if not stat.S_ISSOCK(os.fstat(copy).st_mode):   # the guest has used the number again
+        os.close(copy)
         return
     with socket.socket(fileno=copy) as sock:
         if sock.family == socket.AF_PACKET:

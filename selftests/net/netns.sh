@@ -13,8 +13,14 @@ netns=$AFR_SRC/selftests/net/netns.py
 smctl=$AFR_SRC/build/tools/smctl
 out=$(mktemp)
 
-# Namespaces that exist in the kernel, including those that only something in the kernel holds.
+# Namespaces that exist in the kernel, including those that only something in the kernel holds. The
+# kernel frees the memory of namespaces that have ended when it ends others.
 namespaces() {
+	for _ in 1 2; do
+		ip netns add another
+		ip netns del another
+		sleep 0.3
+	done
 	echo 1 >/sys/kernel/slab/net_namespace/shrink
 	awk '$1 == "net_namespace" { print $2 }' /proc/slabinfo
 }
@@ -43,7 +49,7 @@ check "no namespace stays behind" wait_for 30 gone
 # Shared mode: a namespace sees all devices, but can use only those with an interface in it.
 ip netns add empty
 check "a namespace without interfaces sees devices that it cannot use" \
-	grep -q '"usable":false.*"reason":{[^}]*NETNS' <<<"$(smctl_in empty dev)"
+	grep -q '"usable":false.*"reason":"NETNS"' <<<"$(smctl_in empty dev)"
 check "it shows no connections and no links" test "$(smctl_in empty conn)$(smctl_in empty link)" = "[][]"
 
 ip netns del empty
