@@ -26,6 +26,8 @@ kinds_of_parts() {
 	table_vm-6.1	10	400	100	vm-6.1	socket table on Debian's 6.1
 	table_uml-debug	10	400	100	uml-debug	socket table, KASAN/lockdep/kmemleak
 	byzantine_uml-debug	6	540	-	uml-debug	injections, KASAN/lockdep/kmemleak
+	table_uml-7.2	2	500	50	uml-7.2	socket table, two CPUs, two hosts in one 7.2
+	netns	1	1200	-	uml-7.2	1,000 namespaces that end with connections
 	table_siw	2	400	50	uml	socket table over iWARP
 	rogue_uml-debug	1	900	-	uml-debug	a hostile peer, no RDMA; with KASAN
 	rogue_vm-6.1	1	900	-	vm-6.1	a hostile peer, no RDMA; on 6.1
@@ -151,12 +153,13 @@ run_part_named() {
 
 # shellcheck disable=SC2034 # rdma and cpus are read by in_guests()
 # on GUEST: set guest and its options; "siw" is uml with a siw device instead of rxe. Guests of
-# vm-6.12 get two CPUs.
+# vm-6.12 and of 7.2 get two CPUs; in uml-7.2, both hosts are namespaces of one guest.
 on() {
 	guest=$1
 	case $1 in
 	siw)	rdma=siw guest=uml ;;
 	vm-6.12) cpus=(--smp 2) ;;
+	uml-7.2) cpus=(--smp 2) more=(--netns) ;;
 	esac
 }
 
@@ -164,6 +167,14 @@ part_table() {
 	on "$1"
 	programs || return
 	in_guests "$guest" 1700 selftests/check/one-way.sh full --no-rogue --slice "$2"
+}
+
+# shellcheck disable=SC2034 # in_guests() reads both
+part_netns() {
+	programs || return
+	cpus=(--smp 2)
+	more=(--guests 1 --env PAIRS=500)
+	in_guests uml-7.2 2400 selftests/net/netns.sh
 }
 
 part_rogue() {

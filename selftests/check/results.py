@@ -36,7 +36,7 @@ FIELDS = ("date", "name", "commit", "dirty", "passed", "failed", "skipped", "sec
 # "-" and "_" in the names were replaced by blanks. The pattern "-" matches no name. No pattern
 # matches lint, which reads all files: see of_this_tree(). If a path is inside another path of the
 # table, a stage or part depends on it only if the patterns of both paths match.
-GUESTS = "siw|uml|vm|table|byzantine|forged|rogue|scripts|mutations"    # run selftests/net
+GUESTS = "siw|uml|vm|table|netns|byzantine|forged|rogue|scripts|mutations"    # run selftests/net
 SCRIPTS = "siw|uml back|uml debug|vm|scripts|mutations"
 BYZANTINE = "uml|byzantine|forged|mutations"
 RUN = f"unit|build|programs|suite|bench|demo|{SCRIPTS}"    # run "smctl run"
@@ -59,6 +59,8 @@ PRIVATE = {
     "selftests/net": f"unit|build|oracle|faults|{GUESTS}",
     "selftests/net/README.rst": "-",
     "selftests/net/oracle.sh": "unit|oracle",
+    "selftests/net/netns.py": "uml 7.2|netns",
+    "selftests/net/netns.sh": "uml 7.2|netns",
     "selftests/net/arrival.sh": SCRIPTS,
     "selftests/net/death.py": f"{SCRIPTS}|faults",
     "selftests/net/death.sh": SCRIPTS,
