@@ -180,7 +180,7 @@ static bool serves(struct ib_device *ib, const struct net *net)
 
 	if (!rdma_dev_access_netns(ib, net))
 		return false;
-	if (net_eq(net, &init_net))
+	if (net_eq(net, &init_net) && !(rxe && AFR_RXE_NETNS))
 		return true;
 	if (rxe && !AFR_RXE_NETNS)
 		return false;
@@ -198,7 +198,7 @@ static bool serves(struct ib_device *ib, const struct net *net)
  * @net: network namespace for which it is said whether the device is usable
  * @info: out
  *
- * Context: any.
+ * Context: process, maybe in an RCU read section.
  */
 void afr_device_info(const struct afr_device *dev, const struct net *net,
 		     struct afr_device_info *info)
@@ -235,7 +235,7 @@ bool afr_device_within(const struct afr_device *dev, u32 port, const struct net 
  * afr_device_any() - is there a device that a network namespace can use?
  * @net: namespace
  *
- * Context: any.
+ * Context: process.
  * Return: true if so. The device may be gone when this returns.
  */
 bool afr_device_any(const struct net *net)

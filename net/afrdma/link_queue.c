@@ -313,7 +313,7 @@ static struct afr_channel *next_waiter(struct afr_link *link)
 }
 
 /*
- * Called in softirq after a completion, which may have returned credits or send slots: wakes tasks
+ * Called after a completion, which may have returned credits or send slots: wakes tasks
  * that wait for a slot, announces receives, and calls channels that wait for credits or slots, or
  * whose bulk was held back, so that they post.
  */

@@ -175,7 +175,7 @@ int afr_link_wr_rx_fill(struct afr_link_wr_rx *rx, struct ib_qp *qp)
  * @imm: set to the immediate
  * @len: set to the bytes of data, as reported by the device, or on iWARP by the peer
  *
- * Context: softirq.
+ * Context: completion handler.
  * Return: 0, or -EPROTO if this is not a message.
  */
 int afr_link_wr_rx_read(const struct afr_link_wr_rx *rx, const struct ib_wc *wc,
@@ -203,7 +203,7 @@ int afr_link_wr_rx_read(const struct afr_link_wr_rx *rx, const struct ib_wc *wc,
  * afr_link_wr_rx_consumed() - count a completed receive that was read
  * @rx: receives
  *
- * Context: softirq.
+ * Context: completion handler.
  * Return: true if it was the last one of a batch: call afr_link_wr_rx_repost().
  */
 bool afr_link_wr_rx_consumed(struct afr_link_wr_rx *rx)
@@ -216,7 +216,7 @@ bool afr_link_wr_rx_consumed(struct afr_link_wr_rx *rx)
  * @rx: receives
  * @qp: queue pair
  *
- * Context: softirq.
+ * Context: completion handler.
  * Return: 0 or the error of ib_post_recv().
  */
 int afr_link_wr_rx_repost(struct afr_link_wr_rx *rx, struct ib_qp *qp)

@@ -300,16 +300,20 @@ static ssize_t send_ring(struct sock *sk, struct msghdr *msg, size_t len, int mo
 	return done ? done : ret;
 }
 
-/* Is @msg to be sent from the memory of a device? Its addresses are offsets in that memory then. */
-static bool is_from_device(struct msghdr *msg)
+/*
+ * Returns -EINVAL, as TCP, if the control messages of @msg are malformed, or if they ask for bytes
+ * from the memory of a device, in which the addresses of @msg would be offsets. for_each_cmsghdr()
+ * relies on valid lengths: with others it may never end.
+ */
+static int check_control(struct msghdr *msg)
 {
 	struct cmsghdr *cmsg;
 
 	for_each_cmsghdr(cmsg, msg)
-		if (CMSG_OK(msg, cmsg) && cmsg->cmsg_level == SOL_SOCKET &&
-		    cmsg->cmsg_type == SCM_DEVMEM_DMABUF)
-			return true;
-	return false;
+		if (!CMSG_OK(msg, cmsg) || (cmsg->cmsg_level == SOL_SOCKET &&
+					    cmsg->cmsg_type == SCM_DEVMEM_DMABUF))
+			return -EINVAL;
+	return 0;
 }
 
 /**
@@ -345,8 +349,8 @@ int afr_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 		return mode;
 	msg->msg_flags &= ~MSG_SPLICE_PAGES;
 	if (mode == AFR_MODE_FRAMED || (mode == AFR_MODE_UNDECIDED && early)) {
-		if (msg->msg_controllen && is_from_device(msg))
-			return -EINVAL;		/* as TCP where zero copy is impossible */
+		if (check_control(msg))
+			return -EINVAL;
 		return send_ring(sk, msg, len, mode, timeo);
 	}
 	if (mode == AFR_MODE_UNDECIDED)

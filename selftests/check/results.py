@@ -62,7 +62,7 @@ PRIVATE = {
     "selftests/net/netns.py": "uml 7.2|netns",
     "selftests/net/netns.sh": "uml 7.2|netns",
     "selftests/net/arrival.sh": SCRIPTS,
-    "selftests/net/death.py": f"{SCRIPTS}|faults",
+    "selftests/net/death.py": f"{SCRIPTS}|faults|uml 7.2|netns",
     "selftests/net/death.sh": SCRIPTS,
     "selftests/net/dumps.sh": SCRIPTS,
     "selftests/net/hole.py": SCRIPTS,

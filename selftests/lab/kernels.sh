@@ -129,7 +129,8 @@ make_lists() {
 	Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
 	END
 	use_suite "$suite"
-	progress "$dir.log" "package lists of $suite" apt-get "${apt[@]}" -q update
+	# Without the suite there is no kernel of it; progress() would end this script.
+	(progress "$dir.log" "package lists of $suite" apt-get "${apt[@]}" -q update) || return 4
 	touch "$dir/complete"
 }
 

@@ -341,6 +341,43 @@ static void eintr_full_recv(void)
 	path_check(fd, 0, sent);
 }
 
+/* ---- control messages of sendmsg() ---- */
+
+#ifndef SCM_DEVMEM_DMABUF
+#define SCM_DEVMEM_DMABUF 79
+#endif
+
+/* sendmsg() of a byte with a control message of @type, with @len as its length; must fail. */
+static void control_fails(int fd, int type, size_t len)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { };
+	struct iovec vec = { "x", 1 };
+	struct msghdr msg = {
+		.msg_iov = &vec, .msg_iovlen = 1,
+		.msg_control = &control, .msg_controllen = sizeof(control),
+	};
+
+	control.header = (struct cmsghdr){
+		.cmsg_level = SOL_SOCKET, .cmsg_type = type, .cmsg_len = len,
+	};
+	SYS_ERRNO(sendmsg(fd, &msg, MSG_NOSIGNAL), EINVAL);
+}
+
+/* Malformed control messages, and one for the memory of a device, are refused and send nothing. */
+static void control(void)
+{
+	static const size_t lengths[] = { 0, 1, -1, -16, CMSG_LEN(100) };
+	int fd = open_conn();
+
+	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++)
+		control_fails(fd, SCM_RIGHTS, lengths[i]);
+	control_fails(fd, SCM_DEVMEM_DMABUF, CMSG_LEN(sizeof(int)));
+	path_exchange(fd, 1000);
+}
+
 const struct row message_rows[] = {
 	{ "pingpong_sizes", pingpong_sizes, pingpong_sizes, ON_ALL | QUICK_ALL },
 	{ "pingpong_byte", pingpong_byte, pingpong_byte, ON_ALL | QUICK },
@@ -348,6 +385,7 @@ const struct row message_rows[] = {
 	{ "vectors_to_client", vectors_recv, vectors_send, ON_ALL },
 	{ "mmsg", mmsg_send, mmsg_recv, ON_ALL | QUICK },
 	{ "mmsg_one", mmsg_one_send, mmsg_one_recv, ON_ALL | QUICK },
+	{ "control", control, control, ON_RDMA | ON_COLD | ONLY_RDMA | QUICK },
 	{ "zero_length", zero_length, zero_length, ON_ALL | QUICK },
 	{ "sigpipe", sigpipe, sigpipe, ON_ALL | QUICK },
 	{ "eintr_recv", eintr_send, eintr_recv, ON_ALL | QUICK },

@@ -43,10 +43,10 @@ def add_namespace(name):
     unregistered, it cannot be queried, and no namespace can be created (ENODEV)."""
     global longest      # pylint: disable=global-statement
     begin = time.monotonic()
-    while subprocess.run(["ip", "netns", "add", name], check=False,
-                         stderr=subprocess.DEVNULL).returncode:
+    while (done := subprocess.run(["ip", "netns", "add", name], check=False, text=True,
+                                  stderr=subprocess.PIPE)).returncode:
         if time.monotonic() > begin + SECONDS:
-            sys.exit(f"cannot create namespace {name}")
+            sys.exit(f"cannot create namespace {name}: {done.stderr.strip()}")
         time.sleep(0.01)
     longest = max(longest, time.monotonic() - begin)
 
@@ -137,20 +137,18 @@ class Pair:
 def storm(pairs):
     rng = random.Random(pairs)
     alive = []
-    try:
-        for number in range(pairs):
-            pair = Pair(number)
-            alive.append(pair)
-            for _ in range(CONNS):
-                pair.connect()
-            pair.move_to_rdma()
-            if len(alive) >= AT_ONCE:
-                alive.pop(rng.randrange(len(alive))).delete(rng)
-            if number % 50 == 49:
-                print(f"{number + 1} pairs", flush=True)
-    finally:
-        for pair in alive:
-            pair.delete(rng)
+    for number in range(pairs):
+        pair = Pair(number)
+        for _ in range(CONNS):
+            pair.connect()
+        pair.move_to_rdma()
+        alive.append(pair)
+        if len(alive) >= AT_ONCE:
+            alive.pop(rng.randrange(len(alive))).delete(rng)
+        if number % 50 == 49:
+            print(f"{number + 1} pairs", flush=True)
+    for pair in alive:
+        pair.delete(rng)
     print(f"{pairs} pairs of namespaces, {pairs * CONNS} connections on RDMA; a namespace could "
           f"not be created for up to {longest:.1f} s")
 

@@ -303,7 +303,7 @@ static void both_edge(void)
 			ended = true;
 		}
 	}
-	WANT(ended);
+	WANT(ended && in.off == length());
 	free(buf);
 }
 

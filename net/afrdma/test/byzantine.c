@@ -149,7 +149,7 @@ static bool next_flood(struct afr_link *link, struct ib_rdma_wr *wr, struct ib_s
  * @link: the link
  * @post: afr_link_queue_post(); a parameter, as link_queue.c is named later in LAYERS
  *
- * Context: Softirq, under link->lock.
+ * Context: completion handler, under link->lock.
  */
 void afr_byzantine_flood(struct afr_link *link,
 			 int (*post)(struct afr_link *link, struct ib_rdma_wr *wr, u32 imm,
