@@ -205,9 +205,9 @@ void afr_attach_end(struct afr_conn *conn)
 /*
  * Registers both rings. This waits for earlier posts on the queue pair, and so for the peer;
  * meanwhile worker.mutex is released, so that other runs of the worker can read frames from TCP.
- * Those runs do not change the state of the attach, AFR_JOINING or AFR_REQUESTED: no frame changes
- * it, and a run that finds the connection not detached leaves all steps to attach_work, which is
- * waiting here.
+ * The state of the attach is AFR_JOINING or AFR_REQUESTED and stays so while this waits: no frame
+ * changes it, and since it is not AFR_DETACHED, the other runs leave all steps to attach_work,
+ * which is waiting here.
  */
 static int register_rings(struct afr_conn *conn)
 {

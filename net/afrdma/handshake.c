@@ -71,11 +71,14 @@ static struct afr_listen_override *ops_find(const struct inet_connection_sock_af
 /*
  * The sk_user_data of a child points here if a SYN-ACK was to carry the server's consent. The
  * pointer is set while TCP still has the new child locked, and stays until afr_tcp_sock_install()
- * replaces it or accepted() finds no saved SYN. So accepted() knows of the consent even if the
- * saved SYN is gone. A child without the pointer, whose saved SYN says that the SYN-ACK had the
- * answer, was made while its listener had no override: accepted() ends the connection.
- * The pointer also keeps the child out of sockmaps, which would read HELLO and frames:
- * sk_psock_init() refuses a socket whose sk_user_data is in use.
+ * replaces it or accepted() finds no saved SYN. It has two purposes:
+ * - accepted() knows of the consent even if the saved SYN is gone.
+ * - The child cannot get into a sockmap, which would read HELLO and frames: sk_psock_init() refuses
+ *   a socket whose sk_user_data is in use.
+ * A child has no pointer if its listener had no override when TCP made the child. If its saved SYN
+ * says that a SYN-ACK was to carry the consent, a sockmap may already have read HELLO, so
+ * accepted() returns AFR_REASON_SYN_TAKEN, and the function of that name in sock.c aborts the
+ * connection.
  */
 static u64 consent_mark __aligned(8);
 

@@ -118,11 +118,12 @@ kept_open() {
 	[ "$AFR_ROLE" = b ] || echo 8192 >/proc/sys/net/afrdma/orphans_max
 }
 
-# User 1 closes 30 connections to $port. The server never accepts them, so no FINACK comes. A user
-# may have at most four times as many orphans as orphans_max, which is 10 here, leaves free. So 8
-# connections stay as orphans, which leaves 2 free, and the other 22 are reset. Then user 2 sends
-# one byte on a connection to $port + 1 and closes it. The server accepts this connection only
-# later, and must still receive the byte.
+# User 1 closes 30 connections to $port. The server never accepts them, so no FINACK comes. All
+# users together may have orphans_max orphans, here 10, and the orphans of one user may be at most
+# four times as many as the places that are still free. So 8 connections stay as orphans (2 places
+# are free, and 8 is 4 * 2), and the other 22 are reset. Then user 2 sends one byte on a connection
+# to $port + 1 and closes it. The server accepts this connection only later, and must still receive
+# the byte.
 dropped() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then

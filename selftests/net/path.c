@@ -112,7 +112,7 @@ static void take_base(int fd)
 	bases[fd].tx_tcp = info.tx_bytes_tcp;
 	bases[fd].tx_rdma = info.tx_bytes_rdma;
 	bases[fd].rx_tcp = info.rx_bytes_tcp;
-	/* the module counts unread bytes, too; if there are any, they belong to the row */
+	/* rx_bytes_rdma includes unread bytes; they belong to the row, so the base excludes them */
 	SYS(ioctl(fd, FIONREAD, &unread));
 	bases[fd].rx_rdma = info.rx_bytes_rdma - unread;
 }
