@@ -600,8 +600,9 @@ static void push(struct afr_conn *conn)
 	if (!ret || ret == -EAGAIN || test_bit(AFR_F_ABORT, &conn->flags))
 		return;
 	/*
-	 * EPIPE: another caller has consumed sk_err, so assume a reset; or a reset behind the
-	 * peer's FIN has set sk_err to EPIPE, for which errno_of() returns EPIPE again.
+	 * EPIPE has two causes. Another caller has consumed sk_err: assume a reset. Or a reset
+	 * came behind the peer's FIN, and TCP has set sk_err to EPIPE. Both are handled as
+	 * ECONNRESET; in the second case errno_of() makes it EPIPE again for the program.
 	 */
 	if (ret == -EPIPE)
 		ret = -ECONNRESET;

@@ -108,7 +108,7 @@ static void note_link_loss(struct afr_group *g, const struct afr_link *link)
 	remember(g, 8 * retry);
 }
 
-/* Is it too early to connect a link for joins, since several in a row were short-lived? */
+/* Must joins wait with connecting a link, since several links in a row were short-lived? */
 static bool connect_suppressed(const struct afr_group *g)
 {
 	return g->short_lives > 1 && time_before(jiffies, g->not_before);
@@ -643,8 +643,9 @@ static void forget_all(const struct afr_net *an)
 }
 
 /*
- * A namespace ends. Its links have pinned it, so it has none any more and gets none, and only the
- * ->memory work of its groups may still hold them for long.
+ * A namespace ends. Each link pins its namespace, so this one has no links left and gets no new
+ * ones. Its groups may remain, and only their ->memory work can hold them for long: executes that
+ * work without its delay, and waits until the groups are gone.
  */
 static void __net_exit leave_netns(struct net *net)
 {

@@ -504,10 +504,10 @@ static void server_synack(struct net *net, struct request_sock *req, struct sk_b
  * @consents: consent to clients that offer AF_RDMA; needs afr_handshake_hook_use()
  *
  * Does nothing if @sk is listening already. The override is installed even without @consents:
- * @sk may have listened with consent before, or may do so later. TCP may make a child in one of
- * these periods from a request of the other, and listener_syn_recv() has to handle that child,
- * too. Sets TCP_SAVE_SYN if @consents. Without an override, which happens if ops_table is full,
- * no accepted connection becomes framed.
+ * @sk may listen with consent at one time and without consent at another. A request that arrived
+ * during one of the two may become a child during the other, and listener_syn_recv() has to handle
+ * that child, too. Sets TCP_SAVE_SYN if @consents. Without an override, which happens if ops_table
+ * is full, no accepted connection becomes framed.
  *
  * Context: Process, @sk unlocked.
  * Return: 0; -EINVAL if @sk is in a state in which listen() fails.

@@ -335,7 +335,8 @@ static void start(struct afr_link *link, enum afr_link_event event)
  * @an: network namespace
  * @local: local address, AF_INET or AF_INET6, port 0
  * @remote: the peer's address and the port of its cm listener, from HELLO or SERVICE
- * @peer: the peer, from HELLO, the largest packet to send to it, and the traffic class
+ * @peer: instance and secret from the peer's HELLO; the largest packet to send to the peer; and
+ *	the traffic class
  * @ops: upcalls
  * @owner: for afr_link_owner()
  *

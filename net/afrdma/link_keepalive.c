@@ -46,9 +46,9 @@ void afr_link_keepalive_start(struct afr_link *link)
  *
  * A completion or a message is activity. Without either, a probe is posted to cause one, unless a
  * signaled request is outstanding, whose completion will do. On iWARP a completion only means that
- * the local TCP has taken the bytes. It counts as activity only while more requests wait, as they
- * do when TCP's buffer is full and only acknowledgments of the peer make room in it. So on iWARP a
- * probe is posted whether or not a signaled request is outstanding.
+ * the local TCP has taken the bytes, so there a probe is posted even if a signaled request is
+ * outstanding. A completion on iWARP is activity only if more signaled requests are outstanding:
+ * then TCP's buffer is probably full, and only acknowledgments of the peer make room in it.
  *
  * Checks are counted, not time, so that a host that was suspended itself does not blame its peer.
  *

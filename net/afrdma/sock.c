@@ -317,7 +317,7 @@ static void settled(struct afr_handshake *offer, struct sock *tcp_sk, enum afr_r
 
 	if (tcp_sk->sk_state != TCP_ESTABLISHED) {
 		set_modes(conn, AFR_MODE_NONE, AFR_MODE_NONE);
-		/* cancelled by shutdown(); after an error, tcp->state is not SS_UNCONNECTED yet */
+		/* shutdown() cancels with SS_UNCONNECTED; errors set it only after this call */
 		WRITE_ONCE(as->disconnected, conn->tcp->state == SS_UNCONNECTED);
 		if (!READ_ONCE(as->blocking_connect))
 			afr_tcp_sock_take_error(conn, sk);

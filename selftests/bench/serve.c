@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 // Copyright (C) 2026 AF_RDMA maintainers
 /*
- * The server. One thread serves a connection. While a stream goes both ways, a second thread
- * sends. When the client has ended the connection, the first thread accepts another one.
+ * The server. It serves connections concurrently, each in a thread of its own, and starts one more
+ * thread whenever none would be left to wait in accept(). While a stream goes both ways, a second
+ * thread of the connection sends. When the client has ended a connection, its thread accepts
+ * another one.
  */
 #include <err.h>
 #include <netinet/in.h>
