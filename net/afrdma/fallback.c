@@ -95,9 +95,9 @@ void afr_fallback_left(struct afr_conn *conn, enum afr_reason reason)
 }
 
 /**
- * afr_fallback_peer_left() - record the reason in a RESUME: why the peer has left the link
+ * afr_fallback_peer_left() - a RESUME came: keep the reason with which the peer left
  * @conn: connection
- * @reason: reason in the frame
+ * @reason: reason that the RESUME contains
  *
  * Context: connection worker, before or after afr_fallback_left().
  */

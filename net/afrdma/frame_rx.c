@@ -34,7 +34,10 @@ static int on_data(struct afr_conn *conn, const struct afr_frame *frame)
 		afr_conn_abort(conn, AFR_REASON_ORPHAN_DATA);
 		return 0;
 	}
-	/* one-way, or about to be: the peer may exceed the window; reading stops at a full ring */
+	/*
+	 * The send direction of this end is in fallback mode, or may be soon. It then sends no
+	 * CREDIT, so the peer may exceed the window; read_data() stops reading TCP at a full ring.
+	 */
 	if (afr_conn_tx_mode(conn) != AFR_MODE_FRAMED) {
 		if (frame->offset != conn->rx.seq.visible)
 			return AFR_REASON_DATA_OFFSET;

@@ -462,8 +462,8 @@ static bool server_decide(struct request_sock *req, enum afr_reason refusal, u32
  * @sk: a TCP socket
  *
  * Context: Any.
- * Return: true if the latest afr_handshake_listen() was with consent, and its override is still
- * installed.
+ * Return: true if the call of afr_handshake_listen() that made @sk a listener was with consent
+ * (later calls, while @sk listens, change nothing), and its override is still installed.
  */
 bool afr_handshake_consents(const struct sock *sk)
 {

@@ -429,8 +429,8 @@ void afr_move_check_upgrade(struct afr_conn *conn)
 /**
  * afr_move_keep_tcp() - apply an administrator's choice of the path
  * @conn: connection
- * @keep: true: leave RDMA and stay on TCP; false: allow RDMA again, and a client, which starts
- *	every attach, tries it now
+ * @keep: true: leave RDMA and stay on TCP; false: allow RDMA again; if @conn is a client, also
+ *	start an attach (a server never starts one)
  *
  * The connection worker carries this out.
  *

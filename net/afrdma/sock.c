@@ -157,8 +157,9 @@ static bool one_way(const struct afr_conn *conn)
 
 /*
  * Does close() have to go on waiting for the peer? The modes are read each time, because an
- * undecided direction may fall back meanwhile: then a one-way connection ends with TCP's FIN, not
- * with FINACK, and on a fallback connection TCP itself lingers.
+ * undecided direction may fall back meanwhile. If that makes the connection one-way, no FINACK will
+ * come, and close() waits for the end of TCP (afr_close_one_way_done()). If it makes it a fallback
+ * connection, close() does not wait here, since TCP itself lingers.
  */
 static bool lingers(struct afr_conn *conn)
 {

@@ -316,8 +316,8 @@ vm_release() {
 	echo "${pkg#linux-image-}"
 }
 
-# fetch SUITE ENTRY "PACKAGE..." COMMAND...: download the packages, unpack them below ENTRY/root, and
-# run the command there.
+# fetch SUITE ENTRY "PACKAGE..." COMMAND...: download the packages, unpack them below ENTRY/root,
+# and run the command there.
 fetch() {
 	local suite=$1 dir=$2 packages deb
 	read -r -a packages <<<"$3"

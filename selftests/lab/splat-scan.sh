@@ -47,8 +47,9 @@ function bad(s) {
 }
 
 # Known reports that are not about the module, recognised by the headline and the 45 lines after it.
-# Two are about User-Mode Linux:
+# Three are about User-Mode Linux:
 #  - its vector network driver takes a lock both in softirqs and with softirqs enabled;
+#  - os_start_secondary() frees memory on a new CPU before the kernel has made it online;
 #  - at power-off, after the test has ended, close_devices() takes a mutex under a spinlock.
 # One is about rdma_cm: if memory runs out while it sets up the id of a new connection, it destroys
 # this id under the mutex of the listening id. The mutexes of both ids have the same lock class,
@@ -57,6 +58,7 @@ function foreign(from,    i, lockdep, destroys) {
 	lockdep = line[from] ~ /(possible |inconsistent lock state|suspicious RCU usage)/
 	for (i = from; i <= from + 45 && i <= NR; i++) {
 		if (line[i] ~ /close_devices/ ||
+		    (lockdep && line[i] ~ /os_start_secondary/) ||
 		    (lockdep && line[i] ~ /(vector_poll|vector_rx|vector_net_)/))
 			return 1
 		if (line[i] ~ /handler_mutex.*at: rdma_destroy_id/)

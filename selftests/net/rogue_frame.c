@@ -35,7 +35,10 @@ static struct afr_frame model(const struct peer *p, u8 type)
 	return f;
 }
 
-/* Encodes the frame of model(), with the payload of DATA, into @buf. Returns the length. */
+/*
+ * Encodes the frame that model() makes for @type into @buf; if @type is DATA, its payload follows.
+ * Returns the length.
+ */
 static unsigned int model_bytes(struct peer *p, u8 type, u8 *buf)
 {
 	struct afr_frame f = model(p, type);

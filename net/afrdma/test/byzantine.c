@@ -355,10 +355,12 @@ static int rogue_set(const char *text, const struct kernel_param *param)
 	wanted.last = afr_byzantine.last;
 	wanted.ended = afr_byzantine.ended;
 	ret = parse(&wanted, strim(copy));
+	/* forget the last message: with @first, its connection may have become exempt */
 	if (wanted.first)
-		wanted.last.link = 0;	/* its connection may be exempt now */
+		wanted.last.link = 0;
+	/* forget the channel that has ended: its id may be in use again */
 	if (wanted.inj && wanted.inj->flood)
-		wanted.ended.link = 0;	/* its channel id may be in use again */
+		wanted.ended.link = 0;
 	if (!ret)
 		afr_byzantine = wanted;
 	spin_unlock_bh(&lock);

@@ -176,14 +176,15 @@ static bool write_long(struct afr_link *link, struct ib_rdma_wr *wr)
 	return false;
 }
 
-static bool has_ended(const struct afr_link *link)
+/* Was the channel that has ended, whose rkey is used again, on @link? */
+static bool had_ended_channel(const struct afr_link *link)
 {
 	return afr_byzantine.ended.link == link->id;
 }
 
 static bool stale_rkey(struct afr_link *link, struct ib_rdma_wr *wr)
 {
-	if (has_ended(link) && is_data(wr) && afr_inject_due())
+	if (had_ended_channel(link) && is_data(wr) && afr_inject_due())
 		wr->rkey = afr_byzantine.ended.rkey;
 	return false;
 }
@@ -332,7 +333,7 @@ static bool flood_early(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm)
 static bool flood_ended(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm)
 {
 	*imm = afr_imm_pack(afr_byzantine.ended.id, afr_byzantine.ended.cursor);
-	return has_ended(link);
+	return had_ended_channel(link);
 }
 
 #define POST(function, text)	{ .name = #function, .what = text, .post = function }
