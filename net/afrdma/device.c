@@ -167,11 +167,14 @@ static bool port_is_in(struct ib_device *ib, u32 port, const struct net *net)
 
 /*
  * Can the network namespace @net use the device? In the exclusive mode of RDMA namespaces ("rdma
- * system"), a device belongs to one namespace. In the shared mode, all namespaces see all devices,
- * but RoCE serves only those that contain one of the interfaces of its GIDs, and rxe only that of
- * its own interface, where its UDP sockets are (before 7.2: the initial one). Only the initial
- * namespace can use iWARP, since drivers such as siw create their TCP sockets there. InfiniBand
- * serves all: rdma_cm finds the device by the IPoIB interface.
+ * system"), a device belongs to one namespace; in the shared mode, all namespaces see all devices.
+ * Of the namespaces that see the device, these can use it:
+ *  - rxe: only the namespace of its interface, since its UDP sockets are there; before Linux 7.2
+ *    they are in the initial namespace, so only that one;
+ *  - other RoCE: the initial namespace, as ever, and each other one that contains an interface of
+ *    one of the GIDs;
+ *  - iWARP: only the initial namespace, since drivers such as siw create their TCP sockets there;
+ *  - InfiniBand: all, since rdma_cm finds the device by the IPoIB interface.
  */
 static bool serves(struct ib_device *ib, const struct net *net)
 {

@@ -108,7 +108,10 @@ static void note_link_loss(struct afr_group *g, const struct afr_link *link)
 	remember(g, 8 * retry);
 }
 
-/* Must joins wait with connecting a link, since several links in a row were short-lived? */
+/*
+ * Were several links in a row short-lived, so that the group connects no new link for a while?
+ * Joins that no link can take then fail with AFR_REASON_LINK_SHORT.
+ */
 static bool connect_suppressed(const struct afr_group *g)
 {
 	return g->short_lives > 1 && time_before(jiffies, g->not_before);
@@ -632,7 +635,10 @@ void afr_group_unused(struct afr_net *an)
 		afr_group_for_each_link(an, expire, NULL);
 }
 
-/* Ends the ->memory work of all groups, or of those of one namespace, without the delay. */
+/*
+ * Executes pending ->memory work of the groups of @an, or of all groups if @an is NULL, at once
+ * instead of after its delay, and waits for it.
+ */
 static void forget_all(const struct afr_net *an)
 {
 	struct afr_group *g = NULL;

@@ -590,7 +590,10 @@ static enum afr_reason accepted(struct sock *sk, u32 *nonce)
 	if (!has_consent(sk)) {
 		if (err)
 			return err == -ENOENT ? AFR_REASON_CLIENT_PLAIN : AFR_REASON_OPTION_BAD;
-		/* the answer was due, but the override was removed before the child was made */
+		/*
+		 * If the saved SYN gives no reason, the answer was due, but the override of the
+		 * listener was removed before TCP made the child.
+		 */
 		return saved_syn_reason(sk, opt.nonce) ?: AFR_REASON_SYN_TAKEN;
 	}
 	if (err) {

@@ -80,7 +80,8 @@ struct afr_link_handshake {
 struct afr_link_life {
 	bool settled;			/* settled() was called ... */
 	bool was_up;			/* ... with reason 0 */
-	unsigned long dead_since;	/* jiffies, for the wait for the port of the device */
+	/* jiffies; for a while from here, may_end() waits for a port that is down to come up */
+	unsigned long dead_since;
 	unsigned long up_since;		/* jiffies */
 	bool in_use;			/* there were channels when it was taken down */
 	bool used;			/* came up: the peer may know keys; set under link->lock */

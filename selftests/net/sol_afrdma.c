@@ -395,9 +395,9 @@ static void busy_poll(void)
 
 	if (speaks_rdma()) {
 		/*
-		 * Only the client checks that recv() polls before it sleeps: its recv() times out,
-		 * since the server sends nothing before the first request. In variant to_tcp the
-		 * client does not check this: its recv() is that of TCP, which ignores
+		 * Only the client checks that recv() polls before it sleeps. The check needs calls
+		 * that time out, and the server sends nothing before the first request. In variant
+		 * to_tcp the client does not check this: its recv() is that of TCP, which ignores
 		 * AFRDMA_BUSY_POLL.
 		 */
 		if (!run.server && run.variant != VAR_TO_TCP)

@@ -202,7 +202,7 @@ TEST(rx_move__before_the_first_epoch)
 	RX_REFUSES(rx, afr_rx_move(&rx, 1, 0), MOVE_BAD);
 }
 
-TEST(rx_move__beyond_the_end)
+TEST(rx_fin__counts_bytes_landed_before_move)
 {
 	struct afr_rx rx = rx_of(RING, 100, 0);
 
