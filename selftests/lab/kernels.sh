@@ -174,10 +174,16 @@ source_version() {
 	fi
 }
 
+# The patch to apply to the source of kernel $1, PACKAGE.patch in this folder; may be missing. It
+# may change arch/um only, because VMs boot Debian's binary kernels.
+source_patch() { echo "$here/$(source_package "$1").patch"; }
+
 source_entry() {
-	local version
+	local version patch hash=
 	version=$(source_version "$1") || return
-	echo "$cache/source-$(tr ':~+' '---' <<<"$version")"
+	patch=$(source_patch "$1")
+	[ ! -e "$patch" ] || hash=-$(sha256sum <"$patch" | cut -c1-6)
+	echo "$cache/source-$(tr ':~+' '---' <<<"$version")$hash"
 }
 
 # unpack_source NAME DIR: unpack the source of kernel NAME in DIR.
@@ -195,6 +201,8 @@ unpack_source() {
 	rm -rf "$dir" && mkdir -p "$dir"
 	progress "$dir.log" "unpack $tarball" \
 		tar -xf "$tarball" -C "$dir" --strip-components=1
+	[ ! -e "$(source_patch "$1")" ] || patch -s -d "$dir" -p 1 <"$(source_patch "$1")" ||
+		die "$(source_patch "$1") cannot be applied to $dir"
 	[ "$suite" = - ] || rm -rf "${cache:?}/$package"
 	touch "$dir/complete"
 }
@@ -212,7 +220,7 @@ uml_configs() { field "$1" 4 99 | xargs -n 1 printf '%s/%s\n' "$here"; }
 uml_entry() {
 	local hash configs version
 	mapfile -t configs < <(uml_configs "$1")
-	hash=$(cat "${configs[@]}" | sha256sum | cut -c1-12)
+	hash=$(cat "${configs[@]}" "$(source_patch "$1")" 2>/dev/null | sha256sum | cut -c1-12)
 	version=$(source_version "$1") || return
 	echo "$cache/$1-$(tr ':~+' '---' <<<"$version")-$hash"
 }
@@ -335,10 +343,29 @@ fetch() {
 	touch "$dir/complete"
 }
 
+# Print the package $2 of the image of kernel $1 and, if Debian has divided it, its other packages.
+image_packages() {
+	echo "$2"
+	use_suite "$(field "$1" 2)"
+	apt-cache "${apt[@]}" depends --no-recommends --no-suggests "$2" 2>/dev/null |
+		sed -n 's/^ *Depends: //p' | grep -F -- "-${2#linux-image-}" || true
+}
+
+# In the unpacked image of release $1: divided packages have all files in /usr/lib/modules.
+prepare_image() {
+	local release=$1
+	if [ ! -e "boot/vmlinuz-$release" ]; then
+		ln -s usr/lib lib
+		mkdir boot
+		ln -s "../lib/modules/$release/vmlinuz" "boot/vmlinuz-$release"
+	fi
+	progress "$PWD.log" "depmod $release" depmod -b "$PWD" "$release"
+}
+
 fetch_image() {
 	local name=$1 pkg=$2
-	fetch "$(field "$name" 2)" "$cache/$pkg" "$pkg" progress "$cache/$pkg.log" "depmod $pkg" \
-		depmod -b "$cache/$pkg/root" "${pkg#linux-image-}"
+	fetch "$(field "$name" 2)" "$cache/$pkg" "$(image_packages "$name" "$pkg" | xargs)" \
+		prepare_image "${pkg#linux-image-}"
 	echo "$pkg" >"$cache/$name.package"
 }
 
@@ -452,7 +479,8 @@ wanted_packages() {
 		known "$name"
 		[ "$(field "$name" 2)" = "$suite" ] || continue
 		if [[ $name = vm-* ]]; then
-			[ -e "$cache/$(vm_package "$name")/complete" ] || vm_package "$name"
+			[ -e "$cache/$(vm_package "$name")/complete" ] ||
+				image_packages "$name" "$(vm_package "$name")"
 			[ -e "$(headers_entry "$name")/complete" ] || headers_packages "$name"
 		fi
 		[ "$suite" = - ] || [ -e "$(source_entry "$name")/complete" ] ||

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Print the table in README.md of what has passed on which kernel.
+
+The kernels are those of selftests/lab/kernels.sh, the results those that
+selftests/check/results.py has kept in Documentation/test-results.tsv. A cell is the number of tests
+that have passed in the stages and parts named in CELLS, or the number that has failed, or "not run"
+if one of them has no result, or else a number that refers to a reason below the table.
+"""
+import pathlib
+import re
+import subprocess
+
+SRC = pathlib.Path(__file__).resolve().parent.parent.parent
+
+COLUMNS = ("Build: gcc, W=1, sparse", "Build: clang, W=1", "Socket table, two CPUs", "Faults",
+           "KASAN, lockdep, kmemleak", "Network namespaces")
+ONE_CPU = "With one CPU."
+NO_UML = ("The lab has no debug kernel of this series. The code of the module is the same but for "
+          "compat.h.")
+RXE_NETNS = ("Soft-RoCE of this kernel serves the initial network namespace only, so there is "
+             "nothing to test with. In others, connections stay on TCP, and say why.")
+RT = "Debian has no debug flavour of PREEMPT_RT."
+ALL = "build"       # the stage: one result for all kernels
+
+# For each kernel, what each column shows: names of stages, or of parts without "_IofN"; or a reason.
+CELLS = {
+    "6.1": (ALL, ALL, "table_vm-6.1", "faults_vm-6.1", (NO_UML,), (RXE_NETNS,)),
+    "6.12": (ALL, ALL, "table_vm-6.12", "faults", "table_uml-debug", (RXE_NETNS,)),
+    "7.2": (ALL, ALL, "table_uml-7.2", "faults_uml-7.2", "table_uml-7.2-debug", "netns"),
+    "7.2-rt": (ALL, ALL, "table_vm-7.2-rt", "faults_vm-7.2-rt", (RT,), "netns_vm-7.2-rt"),
+}
+
+
+def series():
+    """The series of the kernels in the lab's table: what follows "vm-"."""
+    names = subprocess.run([SRC / "selftests/lab/kernels.sh", "list"], check=True, text=True,
+                           capture_output=True).stdout.split()
+    return sorted((name[3:] for name in names if name.startswith("vm-")),
+                  key=lambda name: [int(n) for n in re.findall(r"\d+", name)] + [len(name)])
+
+
+def results():
+    """The kept results: {name: (passed, failed)}."""
+    lines = (SRC / "Documentation/test-results.tsv").read_text().splitlines()
+    fields = lines[1].lstrip("# ").split("\t")
+    found = {}
+    for line in lines[2:]:
+        result = dict(zip(fields, line.split("\t")))
+        found[result["name"]] = int(result["passed"]), int(result["failed"])
+    return found
+
+
+def parts():
+    """The names of all parts, in the order of check.sh."""
+    out = subprocess.run([SRC / "selftests/check.sh", "list"], check=True, text=True,
+                         capture_output=True).stdout
+    return [line.split()[0] for line in out.splitlines() if line.strip()]
+
+
+def main():
+    kept, names, notes = results(), parts(), []
+    print("| Kernel | " + " | ".join(COLUMNS) + " |")
+    print("|---" * (len(COLUMNS) + 1) + "|")
+    for kernel in series():
+        row = []
+        for cell in CELLS[kernel]:
+            if isinstance(cell, tuple):
+                if cell[0] not in notes:
+                    notes.append(cell[0])
+                row.append(f"[{notes.index(cell[0]) + 1}]")
+                continue
+            wanted = [name for name in names if re.fullmatch(re.escape(cell) + r"(_\d+of\d+)?", name)]
+            assert wanted, f"no stage or part is named {cell}"
+            got = [kept.get(name) for name in wanted]
+            if None in got:
+                row.append("not run")
+            elif sum(failed for _, failed in got):
+                row.append(f"**{sum(failed for _, failed in got)} failed**")
+            else:
+                row.append(f"{sum(passed for passed, _ in got):,} passed")
+        print(f"| {kernel} | " + " | ".join(row) + " |")
+    print()
+    for number, note in enumerate(notes, 1):
+        print(f"[{number}] {note}\\" if number < len(notes) else f"[{number}] {note}")
+
+
+if __name__ == "__main__":
+    main()
