@@ -270,7 +270,7 @@ expand_names() {
 		all)	echo "$all" ;;
 		quick)	echo "$quick" ;;
 		rotate)	rotated ;;
-		full)	echo "$all"; parts_in_full ;;
+		full)	echo "$all $only_full"; parts_in_full ;;
 		*)	[ -n "$(field "$word" 1)" ] || {
 				say "no stage '$word'; there are: $(names | xargs)" >&2
 				return 2

@@ -13,22 +13,20 @@ import subprocess
 
 SRC = pathlib.Path(__file__).resolve().parent.parent.parent
 
-COLUMNS = ("Build: gcc, W=1, sparse", "Build: clang, W=1", "Socket table, two CPUs", "Faults",
-           "KASAN, lockdep, kmemleak", "Network namespaces")
-ONE_CPU = "With one CPU."
+COLUMNS = ("Build: gcc, clang, W=1, sparse", "Socket table", "Faults", "KASAN, lockdep, kmemleak",
+           "Network namespaces")
 NO_UML = ("The lab has no debug kernel of this series. The code of the module is the same but for "
           "compat.h.")
 RXE_NETNS = ("Soft-RoCE of this kernel serves the initial network namespace only, so there is "
              "nothing to test with. In others, connections stay on TCP, and say why.")
 RT = "Debian has no debug flavour of PREEMPT_RT."
-ALL = "build"       # the stage: one result for all kernels
 
 # For each kernel, what each column shows: names of stages, or of parts without "_IofN"; or a reason.
 CELLS = {
-    "6.1": (ALL, ALL, "table_vm-6.1", "faults_vm-6.1", (NO_UML,), (RXE_NETNS,)),
-    "6.12": (ALL, ALL, "table_vm-6.12", "faults", "table_uml-debug", (RXE_NETNS,)),
-    "7.2": (ALL, ALL, "table_uml-7.2", "faults_uml-7.2", "table_uml-7.2-debug", "netns"),
-    "7.2-rt": (ALL, ALL, "table_vm-7.2-rt", "faults_vm-7.2-rt", (RT,), "netns_vm-7.2-rt"),
+    "6.1": ("build", "table_vm-6.1", "faults_vm-6.1", (NO_UML,), (RXE_NETNS,)),
+    "6.12": ("build_vm-6.12", "table_vm-6.12", "faults", "table_uml-debug", (RXE_NETNS,)),
+    "7.2": ("build", "table_uml-7.2", "faults_uml-7.2", "table_uml-7.2-debug", "netns_uml-7.2"),
+    "7.2-rt": ("build_vm-7.2-rt", "table_vm-7.2-rt", "faults_vm-7.2-rt", (RT,), "netns_vm-7.2-rt"),
 }
 
 

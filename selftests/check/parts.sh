@@ -27,7 +27,15 @@ kinds_of_parts() {
 	table_uml-debug	10	400	100	uml-debug	socket table, KASAN/lockdep/kmemleak
 	byzantine_uml-debug	6	540	-	uml-debug	injections, KASAN/lockdep/kmemleak
 	table_uml-7.2	2	500	50	uml-7.2	socket table, two CPUs, two hosts in one 7.2
-	netns	1	1200	-	uml-7.2	1,000 namespaces that end with connections
+	table_uml-7.2-debug	4	800	100	uml-7.2-debug	the same with KASAN, lockdep
+	table_vm-7.2-rt	10	400	100	vm-7.2-rt	socket table on PREEMPT_RT, two CPUs
+	faults_uml-7.2	1	600	50	uml-7.2	faults that take little time, on 7.2
+	faults_vm-7.2-rt	1	900	-	vm-7.2-rt	the same on PREEMPT_RT
+	faults_vm-6.1	1	900	-	vm-6.1	the same on 6.1
+	build_vm-6.12	1	150	50	vm-6.12	the module for 6.12
+	build_vm-7.2-rt	1	150	50	vm-7.2-rt	the module for PREEMPT_RT
+	netns_uml-7.2	1	1200	-	uml-7.2	1,000 namespaces that end with connections
+	netns_vm-7.2-rt	1	900	-	vm-7.2-rt	60 such namespaces on PREEMPT_RT
 	table_siw	2	400	50	uml	socket table over iWARP
 	rogue_uml-debug	1	900	-	uml-debug	a hostile peer, no RDMA; with KASAN
 	rogue_vm-6.1	1	900	-	vm-6.1	a hostile peer, no RDMA; on 6.1
@@ -153,13 +161,14 @@ run_part_named() {
 
 # shellcheck disable=SC2034 # rdma and cpus are read by in_guests()
 # on GUEST: set guest and its options; "siw" is uml with a siw device instead of rxe. Guests of
-# vm-6.12 and of 7.2 get two CPUs; in uml-7.2, both hosts are namespaces of one guest.
+# vm-6.12 and of 7.2 get two CPUs; in those of User-Mode Linux 7.2, both hosts are namespaces of one
+# guest.
 on() {
 	guest=$1
 	case $1 in
 	siw)	rdma=siw guest=uml ;;
-	vm-6.12) cpus=(--smp 2) ;;
-	uml-7.2) cpus=(--smp 2) more=(--netns) ;;
+	vm-6.12 | vm-7.2*) cpus=(--smp 2) ;;
+	uml-7.2*) cpus=(--smp 2) more=(--netns) ;;
 	esac
 }
 
@@ -171,11 +180,15 @@ part_table() {
 
 # shellcheck disable=SC2034 # in_guests() reads both
 part_netns() {
+	local pairs=30
+	[ "$1" != uml-7.2 ] || pairs=500
 	programs || return
 	cpus=(--smp 2)
-	more=(--guests 1 --env PAIRS=500)
-	in_guests uml-7.2 2400 selftests/net/netns.sh
+	more=(--guests 1 --env "PAIRS=$pairs")
+	in_guests "$1" 2400 selftests/net/netns.sh
 }
+
+part_build() { build_for "$1"; }
 
 part_rogue() {
 	programs || return
@@ -208,7 +221,14 @@ part_scripts() {
 	return "${failures:?}"
 }
 
-part_faults() { selftests/faults/run --slice "$1"; }
+# part_faults [GUEST] SLICE
+part_faults() {
+	if [ $# -eq 1 ]; then
+		selftests/faults/run --slice "$1"
+	elif can_get "$1" "faults on $1"; then
+		selftests/faults/run --quick --guest "$1"
+	fi
+}
 
 part_mutations() { selftests/mutations.py --slice "$1"; }
 

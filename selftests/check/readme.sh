@@ -1,21 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The list of packages in README.md must be that of selftests/lab/packages.txt, and the paths in
-# the source tree and the make targets that README.md has in backquotes must exist.
+# The list of packages in README.md must be that of selftests/lab/packages.txt, its table of kernels
+# that of kernel_table.py, and the paths in the source tree and the make targets that README.md has
+# in backquotes must exist.
 #
 #	readme.sh		check: KTAP
-#	readme.sh --write	write the list
+#	readme.sh --write	write the list and the table
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=selftests/ktap.sh
 . selftests/ktap.sh
-begin='<!-- packages: made by selftests/check/readme.sh -->'
-end='<!-- packages end -->'
 
-list() {
-	echo "$begin"
+packages() {
 	echo '| Package | For |'
 	echo '|---------|-----|'
 	awk '!/^#/ && match($0, /#/) {
@@ -24,23 +22,35 @@ list() {
 		sub(/^ */, "", why)
 		print "| " name " | " why " |"
 	}' selftests/lab/packages.txt
-	echo "$end"
+}
+
+kernels() {
+	echo
+	selftests/check/kernel_table.py
+}
+
+# put BLOCK: copy stdin to stdout, with the output of the function BLOCK between the lines that mark
+# its place.
+put() {
+	"$1" >"$tmp/block"
+	awk -v begin="<!-- $1: made by selftests/check/readme.sh -->" -v end="<!-- $1 end -->" \
+		-v block="$tmp/block" '
+		$0 == end { within = 0 }
+		!within { print }
+		$0 == begin { while ((getline line <block) > 0) print line; within = 1 }'
 }
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-list >"$tmp/list"
-awk -v begin="$begin" -v end="$end" -v list="$tmp/list" '
-	$0 == begin { while ((getline line <list) > 0) print line; within = 1 }
-	!within { print }
-	$0 == end { within = 0 }' README.md >"$tmp/README.md"
+put packages <README.md >"$tmp/with-packages"
+put kernels <"$tmp/with-packages" >"$tmp/README.md"
 if [ "${1:-}" = --write ]; then
 	cat "$tmp/README.md" >README.md
 	exit
 fi
 
 failed=0
-name="README: the list of packages is that of packages.txt"
+name="README: the list of packages and the table of kernels are up to date"
 if diff -u README.md "$tmp/README.md" >"$tmp/diff"; then
 	ktap_result ok 1 "$name"
 else

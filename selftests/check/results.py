@@ -37,7 +37,7 @@ FIELDS = ("date", "name", "commit", "dirty", "passed", "failed", "skipped", "sec
 # matches lint, which reads all files: see of_this_tree(). If a path is inside another path of the
 # table, a stage or part depends on it only if the patterns of both paths match.
 GUESTS = "siw|uml|vm|table|netns|byzantine|forged|rogue|scripts|mutations"    # run selftests/net
-SCRIPTS = "siw|uml back|uml debug|vm|scripts|mutations"
+SCRIPTS = "siw|uml back|uml debug|uml 7.2 debug|vm|scripts|mutations"
 BYZANTINE = "uml|byzantine|forged|mutations"
 RUN = f"unit|build|programs|suite|bench|demo|{SCRIPTS}"    # run "smctl run"
 PRIVATE = {

@@ -16,28 +16,34 @@ stages() {
 	deps		3600	Debian packages that are missing
 	unit		900	proto layer in user space, model, fuzzers; tools; socket tests
 	unit-quick	120	the same without fuzzers, and with fewer schedules of the model
-	build		1800	{6.12, 6.1} x {gcc W=1 and sparse, clang W=1}; the tools with both
+	build		1800	{7.2, 6.1} x {gcc W=1 and sparse, clang W=1}; the tools with both
 	build-quick	300	6.12 with gcc and W=1, the tools
 	lint		600	layers, style, symbols, scripts, documents
 	lint-quick	120	layers, scripts, documents
 	kernels		2400	guest kernels, built in the background meanwhile
 	uml		900	two UML guests: the socket table, quick; fault injection	+uml
-	uml-debug	3600	with KASAN, lockdep, kmemleak; 1,000 connections	+uml-debug
-	uml-7.2		1500	7.2: both hosts in one kernel, two CPUs; namespaces	+uml-7.2
+	uml-7.2		900	7.2, two CPUs, hosts in one kernel: socket table, quick	+uml-7.2
+	uml-7.2-debug	3600	the same with KASAN, lockdep; namespaces	+uml-7.2-debug
+	uml-debug	3600	6.12 with KASAN, lockdep, kmemleak; 1,000 connections	+uml-debug
 	siw		600	the socket table, quick, and failing devices, over iWARP	+uml
-	uml-back	800	roles exchanged; rings of 1 MiB; smctl run; tools/examples	+uml
+	uml-back	900	roles exchanged; smctl run; a Byzantine peer; rings of 1 MiB	+uml
 	programs-quick	400	four third-party programs on TCP and on AF_RDMA	+uml
 	bench-quick	300	what a message costs, counted in two UML guests	+uml
 	faults		600	faults under streams, those that take little time	+uml
+	vm-7.2		3600	Debian's 7.2, 2 CPUs: socket table, 1,000 connections	+vm-7.2
 	vm-6.12		3600	Debian's 6.12, 2 CPUs: socket table, 1,000 connections	+vm-6.12
 	vm-6.1		3600	socket table and smctl on Debian's 6.1, with one CPU	+vm-6.1
 	END
 }
+# "make check" runs "all": on the newest and the oldest kernel, and with sanitizers on the newest.
+# "make check-full" also runs "only_full", and then the parts.
 # shellcheck disable=SC2034 # used by check.sh
-all="deps unit build lint kernels uml-debug uml-7.2 siw uml-back bench-quick faults programs-quick
-	vm-6.12 vm-6.1"
+all="deps unit build lint kernels uml-7.2-debug siw uml-back bench-quick faults programs-quick
+	vm-7.2 vm-6.1"
 # shellcheck disable=SC2034
-quick="deps unit-quick build-quick lint-quick kernels uml"
+only_full="uml-7.2 uml-debug vm-6.12"
+# shellcheck disable=SC2034
+quick="deps unit-quick build-quick lint-quick kernels uml-7.2"
 
 ### The functions: stage_NAME, with "_" for "-"
 
@@ -109,18 +115,25 @@ tests_with() {
 	make -C selftests/net CC="$1" O="$src/build/matrix/net-$1"
 }
 
-stage_build() {
-	local kernel cc
-	for kernel in vm-6.12 vm-6.1; do
+# The module for KERNEL, with both compilers.
+build_for() {
+	local kernel=$1 name="build: clang W=1 on $1"
+	if can_get "$kernel" "$name"; then
 		# objtool is off, since it expects the code that the gcc of this kernel emits.
-		verdict "build: clang W=1 on $kernel" module_with "$kernel" clang \
+		verdict "$name" module_with "$kernel" clang \
 			CC="$check/clang.sh" CONFIG_OBJTOOL= CONFIG_DEBUG_INFO_BTF_MODULES=
-	done
+		selftests/lint/sparse.sh "$kernel"
+	fi
+}
+
+stage_build() {
+	local cc
+	build_for vm-7.2
+	build_for vm-6.1
 	for cc in gcc clang; do
 		verdict "build: tools with $cc" tools_with "$cc"
 		verdict "build: socket tests with $cc" tests_with "$cc"
 	done
-	selftests/lint/sparse.sh
 }
 
 stage_build_quick() {
@@ -144,6 +157,16 @@ stage_lint() {
 	stage_lint_quick
 }
 
+# can_get KERNEL NAME: get the kernel. Returns 1, and prints that the test NAME is skipped, if this
+# machine cannot; in_guests and build_for then skip.
+can_get() {
+	local rc=0
+	"$lab/kernels.sh" make "$1" || rc=$?
+	[ $rc -eq 4 ] || return 0
+	ktap_result ok - "$2" "SKIP this machine cannot get the kernel of $1"
+	return 1
+}
+
 # in_guests GUEST SECONDS SCRIPT...: run SCRIPT in both guests for at most SECONDS. $rdma is the
 # type of device, $cpus and $more are further options of lab/run. Returns as step() does.
 rdma=rxe
@@ -152,12 +175,7 @@ more=()
 in_guests() {
 	local guest=$1 seconds=$2 rc=0
 	shift 2
-	"$lab/kernels.sh" make "$guest" || rc=$?
-	if [ $rc -eq 4 ]; then
-		ktap_result ok - "$1" "SKIP this machine cannot get the kernel of $guest"
-		return "$failures"
-	fi
-	rc=0
+	can_get "$guest" "$1" || return "$failures"
 	# --verbose, since the last line of the log is shown as progress.
 	"$lab/run" --guest "$guest" --rdma $rdma --build --verbose --timeout "$seconds" \
 		"${cpus[@]}" "${more[@]}" -- "$@" || rc=$?
@@ -179,7 +197,7 @@ against_byzantine() {
 	return "$failures"
 }
 
-# Rows that the stage vm-6.12 runs with their full counts: 1,000 cycles of connect, 64 KiB and
+# Rows that in_vms() runs with their full counts: 1,000 cycles of connect, 64 KiB and
 # close (200 on RDMA); 200 connections at once; 800 connections opened by eight threads.
 many='cycles.cold,cycles.rdma,many_poll.*,connect_storm.cold'
 
@@ -203,19 +221,41 @@ stage_uml_back() {
 	in_guests uml 200 selftests/net/tunnel.sh
 	in_guests uml 200 selftests/net/tail.sh
 	in_guests uml 300 selftests/net/hole.sh
+	against_byzantine uml 400 selftests/net/rogue-module.sh --quick
 	more=(--mem 2000 --env PAGES=1000000)
 	in_guests uml 300 selftests/check/one-way.sh quick --no-rogue --variants rdma,cold
 	return "$failures"
 }
 
 # Both hosts are network namespaces of one kernel, whose two CPUs make races possible.
-stage_uml_7.2() {
+in_one_kernel() {
 	programs || return
 	cpus=(--smp 2)
 	more=(--netns)
-	in_guests uml-7.2 600 selftests/check/one-way.sh quick
+	in_guests "$@"
+	more=()
+	return "$failures"
+}
+
+# This is the stage of "make check-quick", so it must test even where 7.2 cannot be had.
+stage_uml_7.2() {
+	if can_get uml-7.2 "the socket table on 7.2"; then
+		in_one_kernel uml-7.2 600 selftests/check/one-way.sh quick
+	else
+		stage_uml
+	fi
+}
+
+stage_uml_7.2_debug() {
+	local script
+	in_one_kernel uml-7.2-debug 2400 selftests/check/one-way.sh \
+		quick -- full --no-rogue --only cycles.cold
 	more=(--guests 1)
-	in_guests uml-7.2 400 selftests/net/netns.sh
+	in_guests uml-7.2-debug 900 selftests/net/netns.sh
+	more=()
+	for script in $on_debug; do
+		in_guests uml-7.2-debug 900 "selftests/$script.sh"
+	done
 	return "$failures"
 }
 
@@ -231,17 +271,17 @@ stage_siw() {
 
 stage_programs_quick() { selftests/programs/programs.sh quick; }
 
+# Scripts that run with sanitizers.
+on_debug="tools/guest net/death net/limits net/memory net/arrival net/pace net/dumps"
+
 stage_uml_debug() {
+	local script
 	programs || return
 	in_guests uml-debug 900 selftests/check/one-way.sh \
 		quick -- full --no-rogue --only cycles.cold
-	in_guests uml-debug 600 selftests/tools/guest.sh
-	in_guests uml-debug 400 selftests/net/death.sh
-	in_guests uml-debug 300 selftests/net/limits.sh
-	in_guests uml-debug 300 selftests/net/memory.sh
-	in_guests uml-debug 200 selftests/net/arrival.sh
-	in_guests uml-debug 400 selftests/net/pace.sh
-	in_guests uml-debug 200 selftests/net/dumps.sh
+	for script in $on_debug; do
+		in_guests uml-debug 600 "selftests/$script.sh"
+	done
 	against_byzantine uml-debug 900 selftests/net/rogue-module.sh --quick
 	return "$failures"
 }
@@ -253,15 +293,17 @@ stage_bench_quick() {
 # Each run chooses a new seed, which is in the log.
 stage_faults() { selftests/faults/run --quick; }
 
-# These VMs have two CPUs, so that threads run concurrently and races can occur.
-stage_vm_6.12() {
+# VMs with two CPUs, so that threads run concurrently and races can occur.
+in_vms() {
 	cpus=(--smp 2)
 	programs || return
-	in_guests vm-6.12 1500 selftests/check/one-way.sh \
-		quick -- full --no-rogue --only "$many"
-	in_guests vm-6.12 800 selftests/net/death.sh
+	in_guests "$1" 1500 selftests/check/one-way.sh quick -- full --no-rogue --only "$many"
+	in_guests "$1" 800 selftests/net/death.sh
 	return "$failures"
 }
+
+stage_vm_7.2() { in_vms vm-7.2; }
+stage_vm_6.12() { in_vms vm-6.12; }
 
 # Without rogue: nearly all code of the module that its rows run is the same on 6.1 and on 6.12.
 # With tools/guest.sh: it tests the netlink code, which differs between these kernels.

@@ -10,7 +10,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 lab=$src/selftests/lab
-[ $# -gt 0 ] || set -- vm-6.12 vm-6.1
+[ $# -gt 0 ] || set -- vm-7.2 vm-6.1
 for kernel; do
 	name="sparse: C=2 W=1 on $kernel"
 	if ! command -v sparse >/dev/null; then
