@@ -4,6 +4,7 @@
 # make modules_install  the module (root)
 # make install          the tools, and the headers for programs: DESTDIR, PREFIX
 # make demo             demonstration in two VMs: a file, iperf3 and a TCP client
+# make demo-netns       the same between two network namespaces of one guest, Linux 7.2
 # make check            unit tests, builds, lint, all kinds of guests; PARTS=rotate adds some parts
 # make check-quick      for development: about three minutes, once everything is built
 # make check-full       all tests, in parts; skips parts that have passed; JOBS=2 runs two at once
@@ -71,6 +72,9 @@ mutations:
 demo:
 	@selftests/demo/run.sh
 
+demo-netns:
+	@selftests/demo/run.sh --netns
+
 faults:
 	@selftests/faults/run $(if $(ROWS),--rows $(ROWS)) $(if $(SEED),--seed $(SEED))
 
@@ -88,4 +92,4 @@ help:
 	@sed -n '2,/^$$/s/^# //p' Makefile
 
 .PHONY: all modules modules_install kdir tools install clean unit lint status check mutations demo \
-	faults programs bench bench-quick help
+	demo-netns faults programs bench bench-quick help

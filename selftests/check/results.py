@@ -36,10 +36,11 @@ FIELDS = ("date", "name", "commit", "dirty", "passed", "failed", "skipped", "sec
 # "-" and "_" in the names were replaced by blanks. The pattern "-" matches no name. No pattern
 # matches lint, which reads all files: see of_this_tree(). If a path is inside another path of the
 # table, a stage or part depends on it only if the patterns of both paths match.
-GUESTS = "siw|uml|vm|table|netns|byzantine|forged|rogue|scripts|mutations"    # run selftests/net
+# GUESTS run selftests/net, RUN runs "smctl run".
+GUESTS = "siw|uml|vm|table|netns|containers|byzantine|forged|rogue|scripts|mutations"
 SCRIPTS = "siw|uml back|uml debug|uml 7.2 debug|vm|scripts|mutations"
 BYZANTINE = "uml|byzantine|forged|mutations"
-RUN = f"unit|build|programs|suite|bench|demo|{SCRIPTS}"    # run "smctl run"
+RUN = f"unit|build|programs|suite|bench|demo|containers|{SCRIPTS}"
 PRIVATE = {
     ".ci": "-",
     "Documentation": "unit",

@@ -33,8 +33,8 @@ stat_of() { "$smctl" stats | awk -v name="$1" '$1 == name { print $2 }'; }
 bytes() {
 	nft list counter inet demo "$1" | awk '/packets/ { print $4 }'
 }
-# packets NAME: the value of a counter of rxe0
-packets() { rdma statistic show link rxe0/1 | grep -o "$1 [0-9]*" | cut -d ' ' -f 2; }
+# packets NAME: the value of a counter of the device
+packets() { rdma statistic show link "$AFR_DEV/1" | grep -o "$1 [0-9]*" | cut -d ' ' -f 2; }
 listens() { ss -Htln "sport = :$1" | grep -q .; }
 has_conn() { "$smctl" conn "$@" >/dev/null 2>&1; }
 percent() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f", 100 * a / b }'; }
@@ -117,7 +117,7 @@ save_state() {
 	local qpn
 	"$smctl" conn path rdma >"$AFR_OUT/conn" 2>&1 || return 1
 	"$smctl" link >"$AFR_OUT/link" || return 1
-	rdma res show qp link rxe0 >"$AFR_OUT/qp"
+	rdma res show qp link "$AFR_DEV" >"$AFR_OUT/qp"
 	qpn=$("$smctl" -j link | grep -o '"qpn": *[0-9]*' | grep -o '[0-9]*$' | head -n 1)
 	[ -n "$qpn" ] || die "smctl link shows no queue pair"
 	grep "lqpn $qpn " "$AFR_OUT/qp" >"$AFR_OUT/our_qp" ||
