@@ -7,6 +7,7 @@
 #
 #	readme.sh		check: KTAP
 #	readme.sh --write	write the list and the table
+# shellcheck disable=SC2317 # put() calls the functions that print blocks
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

@@ -51,6 +51,7 @@ if [ "$AFR_ROLE" = b ]; then
 	sed 's/^/# /' "$AFR_OUT/httpd"
 else
 	barrier serves
+	# shellcheck disable=SC2016 # the shell in the container expands $1
 	"${in_container[@]}" sh -c 'wget -q -O /tmp/got "$1" && sha256sum </tmp/got' - \
 		"http://$AFR_PEER:8000/file" >"$AFR_OUT/wget" 2>&1
 	sed 's/^/# /' "$AFR_OUT/wget"
