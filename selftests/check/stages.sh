@@ -250,7 +250,7 @@ stage_uml_7.2_debug() {
 	local script
 	in_one_kernel uml-7.2-debug 2400 selftests/check/one-way.sh \
 		quick -- full --no-rogue --only cycles.cold
-	more=(--guests 1)
+	more=(--guests 1 --env PAIRS=4)
 	in_guests uml-7.2-debug 900 selftests/net/netns.sh
 	more=()
 	for script in $on_debug; do
