@@ -104,7 +104,7 @@ static bool bystander_works(void)
 /* ---- rows ---- */
 
 static const char *only, *role;
-static int number, failed;
+static int number, failed, skipped;
 
 static bool selected(const char *name)
 {
@@ -172,6 +172,20 @@ static const char *run_timed(const struct rogue_row *row, bool as_client)
 	return why;
 }
 
+/*
+ * Does the kernel have TCP-AO? Its TCP then drops segments whose option list is malformed, before
+ * AF_RDMA sees them.
+ */
+static bool has_tcp_ao(void)
+{
+	int add_key = 38, value = 0, fd = socket(AF_INET, SOCK_STREAM, 0);	/* TCP_AO_ADD_KEY */
+	bool has = setsockopt(fd, IPPROTO_TCP, add_key, &value, sizeof(value)) &&
+		   errno != ENOPROTOOPT;
+
+	close(fd);
+	return has;
+}
+
 static void run_row(const struct rogue_row *row, bool as_client)
 {
 	double start = now();
@@ -179,6 +193,13 @@ static void run_row(const struct rogue_row *row, bool as_client)
 	const char *why;
 
 	snprintf(name, sizeof(name), "%s.%s", row->name, as_client ? "client" : "server");
+	if (row->flags & MALFORMED && has_tcp_ao()) {
+		number++;
+		skipped++;
+		ktap_result(true, number, "%s # SKIP TCP with TCP-AO drops malformed option lists",
+			    name);
+		return;
+	}
 	why = run_timed(row, as_client);
 	number++;
 	failed += !!why;
@@ -271,6 +292,6 @@ int main(int argc, char **argv)
 	tun_open(&rogue.tun, v6);
 	bystander_open(host);
 	for_each(run_row);
-	printf("# Totals: pass:%d fail:%d skip:0\n", number - failed, failed);
+	printf("# Totals: pass:%d fail:%d skip:%d\n", number - failed - skipped, failed, skipped);
 	return failed ? 1 : 0;
 }

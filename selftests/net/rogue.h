@@ -202,6 +202,7 @@ enum expect {
 #define NO_HELLO	0x10	/* the row sends its own HELLO, or none */
 #define LINGERS		0x20	/* the victim does not read; it sends and closes with SO_LINGER */
 #define SHORT_TIMERS	0x40	/* the timers of run_timed() are SHORT_TIMER, else LONG_TIMER */
+#define MALFORMED	0x200	/* the option list of a SYN or SYN-ACK is malformed */
 #define RANDOM		0x100	/* --cases sets the number of cases; each has its own seed */
 #define TIMES_OUT	0x400	/* the victim sets SO_RCVTIMEO after connect() or accept() */
 #define OOB_EARLY	0x800	/* the victim's recv(MSG_OOB) before HELLO must fail at once */

@@ -352,20 +352,21 @@ static void reset_early(struct peer *p, unsigned int i)
 	tcp_rst(&p->tcb);
 }
 
-#define FALLBACK(name, count)	\
-	{ #name, AS_BOTH | OPEN_SELF, open_##name, count, EXPECT_PLAIN, 0, 500 }
+#define FALLBACK(name, count, more)	\
+	{ #name, AS_BOTH | OPEN_SELF | (more), open_##name, count, EXPECT_PLAIN, 0, 500 }
 
 const struct rogue_row option_rows[] = {
-	FALLBACK(one_length, 10),
-	FALLBACK(one_version, 4),
-	FALLBACK(one_role, 5),
-	FALLBACK(one_exid, 4),
-	FALLBACK(two_options, 2),
-	FALLBACK(cut_short, 2),
-	FALLBACK(bad_neighbour, 6),
-	FALLBACK(no_option, 1),
-	FALLBACK(behind_end, 1),
-	{ "random_list", AS_BOTH | OPEN_SELF | RANDOM, open_random_list, 100, EXPECT_PLAIN, 0, 500 },
+	FALLBACK(one_length, 10, MALFORMED),
+	FALLBACK(one_version, 4, 0),
+	FALLBACK(one_role, 5, 0),
+	FALLBACK(one_exid, 4, 0),
+	FALLBACK(two_options, 2, 0),
+	FALLBACK(cut_short, 2, MALFORMED),
+	FALLBACK(bad_neighbour, 6, MALFORMED),
+	FALLBACK(no_option, 1, 0),
+	FALLBACK(behind_end, 1, 0),
+	{ "random_list", AS_BOTH | OPEN_SELF | RANDOM | MALFORMED, open_random_list, 100,
+	  EXPECT_PLAIN, 0, 500 },
 	{ "fetch", AS_BOTH | OPEN_SELF, open_no_option, 1, EXPECT_PLAIN, 0, 200000 },
 	{ "echoed", AS_SERVER | OPEN_SELF, echoed, 1, EXPECT_PLAIN, 0, 500 },
 	{ "wrong_nonce", AS_SERVER | OPEN_SELF, wrong_nonce, 10, EXPECT_PLAIN, 0, 500 },
