@@ -349,7 +349,7 @@ const struct rogue_row flood_rows[] = {
 	{ "random_bytes", AS_BOTH | RANDOM, random_bytes, 50, EXPECT_SURVIVE, 0, 500 },
 	{ "random_frames", AS_BOTH | RANDOM, random_frames, 200, EXPECT_SURVIVE, 0, 500 },
 	{ "one_bit", AS_BOTH | NO_HELLO | RANDOM, one_bit, 200, EXPECT_SURVIVE, 0, 500 },
-	{ "spoiled_handshake", AS_BOTH | OPEN_SELF | RANDOM, spoiled_handshake, 200,
-	  EXPECT_SURVIVE, 0, 500 },
+	{ "spoiled_handshake", AS_BOTH | OPEN_SELF | RANDOM | MALFORMED,
+	  spoiled_handshake, 200, EXPECT_SURVIVE, 0, 500 },
 	{ }
 };
