@@ -218,9 +218,11 @@ make_source() {
 uml_configs() { field "$1" 4 99 | xargs -n 1 printf '%s/%s\n' "$here"; }
 
 uml_entry() {
-	local hash configs version
+	local hash configs patch version
 	mapfile -t configs < <(uml_configs "$1")
-	hash=$(cat "${configs[@]}" "$(source_patch "$1")" 2>/dev/null | sha256sum | cut -c1-12)
+	patch=$(source_patch "$1")
+	[ ! -e "$patch" ] || configs+=("$patch")
+	hash=$(cat "${configs[@]}" | sha256sum | cut -c1-12)
 	version=$(source_version "$1") || return
 	echo "$cache/$1-$(tr ':~+' '---' <<<"$version")-$hash"
 }
