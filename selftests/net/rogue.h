@@ -202,12 +202,12 @@ enum expect {
 #define NO_HELLO	0x10	/* the row sends its own HELLO, or none */
 #define LINGERS		0x20	/* the victim does not read; it sends and closes with SO_LINGER */
 #define SHORT_TIMERS	0x40	/* the timers of run_timed() are SHORT_TIMER, else LONG_TIMER */
-#define MALFORMED	0x200	/* the option list of a SYN or SYN-ACK is malformed */
 #define RANDOM		0x100	/* --cases sets the number of cases; each has its own seed */
 #define TIMES_OUT	0x400	/* the victim sets SO_RCVTIMEO after connect() or accept() */
 #define OOB_EARLY	0x800	/* the victim's recv(MSG_OOB) before HELLO must fail at once */
 #define URGENT_FIRST	0x200	/* the victim's first send() has MSG_OOB */
 #define CLOSES		0x1000	/* the victim closes after its last byte, and does not read */
+#define MALFORMED	0x2000	/* the option list of a SYN or SYN-ACK is malformed */
 /* with SLEEPY and userfaultfd: after FIRST bytes, send() faults and waits for read_now */
 #define STALLS		0x8000
 #define CROSSES		0x10000	/* in SYN-RECEIVED, the victim calls shutdown(SHUT_WR) */
