@@ -2,8 +2,8 @@
 /* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * One valid frame of each type, by type; there is no type 0. For each layout, SAMPLE_ has a valid
- * body, in which no field is 0 and no two are equal if the parser allows that, and OFFSETS_ lists
- * the fields that are offsets, at most two. Without them the tests do not compile.
+ * body, whose fields are different and not 0 as far as the parser allows, and OFFSETS_ lists the
+ * fields that are offsets, at most two. Without these macros the tests do not compile.
  */
 #ifndef AFR_TEST_FRAME_SAMPLES_H
 #define AFR_TEST_FRAME_SAMPLES_H

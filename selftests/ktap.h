@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Copyright (C) 2026 AF_RDMA maintainers */
-/* Functions that write KTAP. All test programs in C use them. */
+/* Functions that write KTAP. All test programs in C that print KTAP use them. */
 #ifndef AFR_TEST_KTAP_H
 #define AFR_TEST_KTAP_H
 

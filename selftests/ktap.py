@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Writes KTAP. All test programs in Python use it; the folder of each has a link to this file."""
+"""Writes KTAP, for the test programs in Python. They find this module by a link in their folder, or
+add a folder that contains it to sys.path."""
 
 
 def begin(count):

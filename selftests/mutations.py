@@ -163,8 +163,9 @@ def script_of(rows, repeat):
 
 
 def guest_output(lab_pid, older):
-    """The output so far of both guests of the lab run with process id @lab_pid, with which the name
-    of its folder ends. @older: folders of earlier runs, one of which may have had the same id."""
+    """The output so far of both guests of the lab run with process id @lab_pid. The name of a run's
+    folder ends with its process id. @older: folders of earlier runs, one of which may have had the
+    same id."""
     folders = set(LABS.glob(f"*-{lab_pid}")) - older
     return "".join(path.read_text(errors="replace") for name in ("console", "ktap")
                    for folder in folders for path in sorted(folder.glob(f"[ab]/{name}")))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 // Copyright (C) 2026 AF_RDMA maintainers
 /*
- * Reports RDMA devices that are added, or can be used by another network namespace because an
- * interface with one of its GIDs was moved there. The ib_client of this file is registered after
- * the ib_clients of device.c and rdma_cm, so both know a new device before arrival_came() is
- * called.
+ * Reports that RDMA devices were added, and that the GIDs of a device have changed: when a network
+ * interface moves to another network namespace, so do its GIDs, and that namespace may then use the
+ * device. The ib_client of this file is registered after the ib_clients of device.c and rdma_cm, so
+ * both know a new device before arrival_came() is called.
  */
 #include "arrival.h"
 #include "compat.h"
@@ -39,7 +39,7 @@ static void device_event(struct ib_event_handler *handler, struct ib_event *even
 
 static struct ib_client arrival_client;
 
-/* The RDMA core holds locks during this call, so arrival_came() is called by a worker. */
+/* The RDMA core holds locks during this call, so a work item calls arrival_came(). */
 static int add_device(struct ib_device *ib)
 {
 	struct ib_event_handler *events = kzalloc_obj(*events);
@@ -67,7 +67,7 @@ static struct ib_client arrival_client = {
 	.remove	= remove_device,
 };
 
-/* The client has queued work, even if its registration has failed. */
+/* The client may have queued work, even if its registration has failed. */
 static void cancel(void)
 {
 	cancel_work_sync(&arrival_work);
@@ -75,7 +75,7 @@ static void cancel(void)
 }
 
 /**
- * afr_arrival_init() - start to report added RDMA devices
+ * afr_arrival_init() - start to report added RDMA devices and changed GIDs
  * @came: called from a work item with true after devices were added, perhaps once for several; also
  *	for devices that existed before this call; and with false after GIDs have changed. It may
  *	run until afr_arrival_exit() returns.
@@ -95,7 +95,7 @@ int afr_arrival_init(void (*came)(bool added))
 }
 
 /**
- * afr_arrival_exit() - stop reporting added devices
+ * afr_arrival_exit() - stop reporting added devices and changed GIDs
  *
  * Context: module exit.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Copyright (C) 2026 AF_RDMA maintainers */
-/* Notification of added RDMA devices. */
+/* Notification of added RDMA devices and changed GIDs. */
 #ifndef AFR_ARRIVAL_H
 #define AFR_ARRIVAL_H
 

@@ -577,7 +577,7 @@ bool afr_attach_drop_unsent(struct afr_conn *conn)
 {
 	bool was_pending;
 
-	/* under this lock build_pending() clears the bit, and build_attach() may set it again */
+	/* under this lock build_pending() clears the bit, and attach_skipped() may set it again */
 	spin_lock_bh(&conn->tx.lock);
 	was_pending = test_and_clear_bit(AFR_FRAME_ATTACH, &conn->out.pending);
 	spin_unlock_bh(&conn->tx.lock);

@@ -8,8 +8,8 @@
  * - By abort: this end resets TCP, leaves the link and finishes the connection.
  *
  * When its socket is closed, a connection becomes an orphan and gets a time limit. The limit is
- * renewed while the peer takes bytes. When it expires, run_orphan() aborts the connection or, if
- * nothing is missing but the end of the peer's TCP stream, finishes it.
+ * renewed while the peer takes bytes. When it expires, run_orphan() finishes the connection without
+ * a reset if afr_close_one_way_done() is true, and aborts it otherwise.
  */
 #include "close.h"
 
@@ -190,10 +190,10 @@ void afr_close_blocked_sender(struct afr_conn *conn)
 }
 
 /*
- * Returns a sum that changes whenever the peer takes data: the peer's consumer cursor, plus
- * SND.UNA, plus, while the direction is on TCP, the bytes that the peer's TCP has acknowledged. On
- * RDMA, TCP carries only control frames such as SERVICE, which are acknowledged even if the peer's
- * program is stuck.
+ * Returns a sum that changes whenever the peer takes data: the peer's consumer cursor, plus una of
+ * the send sequence state, plus, while the direction is on TCP, the bytes that the peer's TCP has
+ * acknowledged. While it is on RDMA, TCP carries only control frames such as SERVICE, which are
+ * acknowledged even if the peer's program is stuck.
  */
 static u64 delivered(struct afr_conn *conn)
 {

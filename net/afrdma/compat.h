@@ -66,7 +66,8 @@
 
 /*
  * Can rxe be used in every network namespace? In older kernels it has sockets only in the initial
- * one. The headers do not show its sockets, but they came with the dellink() function of drivers.
+ * one. The headers do not show where it has sockets, but sockets in the other namespaces came with
+ * the dellink() function of drivers.
  */
 #ifdef AFR_HAVE_RXE_NETNS
 #define AFR_RXE_NETNS	true
@@ -74,7 +75,7 @@
 #define AFR_RXE_NETNS	false
 #endif
 
-/* Where this function is missing, rxe has no sockets outside the initial network namespace. */
+/* Not called where it is missing: rxe has sockets only in the initial network namespace there. */
 #ifndef AFR_HAVE_DEVICE_NETDEV
 #define ib_device_get_netdev(ib, port) NULL
 #endif

@@ -25,9 +25,9 @@ static atomic64_t last_id;
  * There are three workqueues, because two kinds of work wait for a peer or program, which may be
  * hostile: steps to and from a link wait for acknowledgements of the peer (afrdma_attached), and
  * work items of connections with a direction in fallback mode, or about to be, wait for calls that
- * hold lock_sock() of the TCP socket (afrdma_fallback). Each kind can exhaust the workers of its
- * own queue only. The work items of the third queue (afrdma) read what connections receive over
- * TCP, and must wait for neither peer nor program.
+ * hold lock_sock() of the TCP socket (afrdma_fallback). Each kind can use up only the max_active of
+ * its own queue. The work items of the third queue (afrdma) read what connections receive over TCP,
+ * and must wait for neither peer nor program.
  */
 static struct workqueue_struct *queue, *attach_queue, *fallback_queue;
 

@@ -337,8 +337,8 @@ struct afr_conn {
 
 	/*
 	 * Result of the handshake and HELLO. The ports of the cm listeners may change later
-	 * (SERVICE), and each attach of a client sets peer.mtu. Written while TCP connects,
-	 * accepts or disconnects, and otherwise by the worker; read anywhere.
+	 * (SERVICE), and each attach of a client sets peer.mtu and peer.tclass. Written while TCP
+	 * connects, accepts or disconnects, and otherwise by the worker; read anywhere.
 	 */
 	bool			server;
 	u8			tx_mode;	/* enum afr_mode: store-release, load-acquire */
@@ -406,7 +406,7 @@ static inline bool afr_conn_in_attach_work(const struct afr_conn *conn)
 	return current_work() == &conn->worker.attach_work;
 }
 
-/* Connection worker: is this a work item? Only that may create sockets, see hello_rx.c. */
+/* Connection worker: is a work item running it? Only then may it create sockets: hello_rx.c. */
 static inline bool afr_conn_in_work_item(const struct afr_conn *conn)
 {
 	return current_work() == &conn->worker.work || afr_conn_in_attach_work(conn);

@@ -2,7 +2,7 @@
 /* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Information about connections: for netlink dumps (smctl) and AFRDMA_INFO; also the addresses that
- * hello_rx.c stores when the peer's HELLO arrives, and the path MTU for an attach.
+ * hello_rx.c stores when the peer's HELLO arrives, and path MTU and traffic class for an attach.
  */
 #ifndef AFR_CONN_INFO_H
 #define AFR_CONN_INFO_H

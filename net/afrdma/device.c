@@ -221,7 +221,7 @@ void afr_device_info(const struct afr_device *dev, const struct net *net,
 }
 
 /**
- * afr_device_within() - are all interfaces of a RoCE port in one network namespace?
+ * afr_device_within() - are all interfaces of a RoCE port in a given network namespace?
  * @dev: device
  * @port: port
  * @net: namespace
@@ -329,7 +329,7 @@ u32 afr_device_ring_max(void)
 	return READ_ONCE(ring_max);
 }
 
-/* The RDMA core calls this in a worker, whatever context the driver reported the event in. */
+/* The RDMA core calls this in a work item, whatever context the driver reported the event in. */
 static void device_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 	struct afr_device *dev = container_of(handler, struct afr_device, events);

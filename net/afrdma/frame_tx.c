@@ -27,10 +27,11 @@
 #define DATA_SEGMENTS	(DATA_MAX / PAGE_SIZE + 1)
 
 /*
- * Each build_ function, except build_pending(), is for one frame type. It fills in a frame from
- * the state of the connection, or returns false if the frame is not needed or must not be sent
- * now. It changes nothing else; what follows from its result is done by _built and _skipped
- * functions. All these functions run under conn->tx.lock.
+ * Each build_ function, except build_pending() and build_data(), is for one type of control frame.
+ * It fills in a frame from the state of the connection, or returns false if the frame is not needed
+ * or must not be sent now. It changes nothing else, except that afr_rx_report() counts a cursor in
+ * the frame as reported; what follows from its result is done by _built and _skipped functions. All
+ * these functions run under conn->tx.lock.
  */
 static bool build_error(struct afr_conn *conn, struct afr_frame *frame)
 {

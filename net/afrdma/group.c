@@ -27,7 +27,7 @@
 
 #define MEMBERS_MAX	32	/* limit for the links of a group, whichever end connects them */
 #define BETWEEN_MAX	8	/* groups of a pair of addresses: a host may invent instances */
-#define CLASSES_MAX	4	/* no new one for a class beyond that: a program may try them all */
+#define CLASSES_MAX	4	/* the same for joins with a class: a program may try all classes */
 #define LINKS_MAX	16u	/* the most that needs_more_links() demands for many connections */
 #define SHARERS		4	/* connections per posted receive of a link */
 #define BACKOFF_MAX	(64 * HZ)
@@ -623,8 +623,8 @@ static int expire(struct afr_link *link, const struct afr_peer *peer, void *arg)
  * afr_group_unused() - the last AF_RDMA socket of a namespace was closed
  * @an: namespace
  *
- * Links pin the namespace, so they do not linger in a namespace that might have ended without
- * them, unless it is the initial one, which never ends.
+ * Links pin the namespace, so idle ones are taken down at once, except in the initial namespace,
+ * which never ends. Links in use follow as soon as their last channel has left.
  *
  * Context: process.
  */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Copyright (C) 2026 AF_RDMA maintainers */
 /*
- * A link group: the links between this host and one peer over one pair of addresses.
+ * A link group: the links of one traffic class between this host and one peer over one pair of
+ * addresses.
  *
- * Key: {netns, peer instance, local address, peer address}. Addresses alone are not enough, because
- * several hosts may share one address behind NAT or as a virtual address (R5). Every link has its
- * own protection domain, so that an rkey sent to one peer is useless to another.
+ * Key: {netns, peer instance, local address, peer address, traffic class}. Addresses alone are not
+ * enough, because several hosts may share one address behind NAT or as a virtual address (R5).
+ * Every link has its own protection domain, so that an rkey sent to one peer is useless to another.
  */
 #ifndef AFR_GROUP_H
 #define AFR_GROUP_H
@@ -24,15 +25,15 @@ struct rdma_cm_id;
 
 /*
  * What the connection layer knows about the peer, from the TCP connection, HELLO and SERVICE. A
- * group that was created for an accepted link knows only the instance and the addresses, from the
- * connect request, until the first join.
+ * group that was created for an accepted link knows only the instance, the addresses and the
+ * traffic class, from the connect request, until the first join.
  */
 struct afr_peer {
 	u8	instance[16];
 	u8	secret[16];		/* to present when connecting a link */
 	u16	port;			/* of the peer's cm listener, host order */
 	u32	mtu;			/* path MTU of the TCP connection, 0 = unknown */
-	u8	tclass;			/* traffic class of its packets, without the ECN bits */
+	u8	tclass;			/* of packets to the peer, without the ECN bits */
 	struct sockaddr_storage	local;	/* of this host */
 	struct sockaddr_storage	remote;
 };

@@ -199,8 +199,8 @@ static bool same_prefix(const struct sockaddr_storage *a, const struct sockaddr_
 }
 
 /*
- * May one that has @held of the @taken groups get another one? Not if @most are taken. If it has
- * groups, it may have one more only if it has fewer than can still be created.
+ * May a /64 or namespace that has @held of the @taken groups get another one? Not if @most are
+ * taken. If it has groups, it may get one more only if it has fewer than can still be created.
  */
 static bool has_share(int held, int taken, int most)
 {
@@ -272,8 +272,7 @@ static struct afr_group *new_group(struct afr_net *an, const struct afr_peer *ke
  *
  * Context: process.
  * Return: the group with a reference; or, if there is none and it cannot be created, ERR_PTR():
- * -ENOMEM; -ENOSPC if groups_max, @between or the limit for this /64 is reached; -ESHUTDOWN if the
- * table is closed.
+ * -ENOMEM; -ENOSPC if a limit that too_many() checks is reached; -ESHUTDOWN if the table is closed.
  */
 struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer *key,
 				      unsigned int between, work_func_t work)

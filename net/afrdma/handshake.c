@@ -116,7 +116,7 @@ static struct sock *listener_syn_recv(const struct sock *sk, struct sk_buff *skb
 	if (override)
 		WRITE_ONCE(inet_csk(child)->icsk_af_ops, override->orig);
 	if (saved_syn_has_consent(child)) {
-		/* with the sk_shutdown of its listener, the child could not exchange frames */
+		/* the child must not keep sk_shutdown of its listener: it has to exchange frames */
 		WRITE_ONCE(child->sk_shutdown, 0);
 		__rcu_assign_sk_user_data_with_flags(child, &consent_mark, SK_USER_DATA_NOCOPY);
 	}

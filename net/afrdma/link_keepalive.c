@@ -14,8 +14,8 @@
 #include "netns.h"
 
 /*
- * The link is lost after this many checks in a row without activity. If the first check after
- * afr_link_keepalive_start() is one of them, it is lost after one more.
+ * The link is lost after this many checks in a row without activity, or after one check more if
+ * there was no activity at all since afr_link_keepalive_start().
  */
 #define KEEPALIVE_CHECKS	8
 #define TAIL_PROBES	3	/* probes after the last message posted */

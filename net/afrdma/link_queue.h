@@ -80,7 +80,7 @@ struct afr_link_handshake {
 struct afr_link_life {
 	bool settled;			/* settled() was called ... */
 	bool was_up;			/* ... with reason 0 */
-	/* jiffies; for a while from here, may_end() waits for a port that is down to come up */
+	/* jiffies; may_end() is false for PORT_WAIT from then on: the port may come up */
 	unsigned long dead_since;
 	unsigned long up_since;		/* jiffies */
 	bool in_use;			/* there were channels when it was taken down */
@@ -139,13 +139,13 @@ struct afr_link_keepalive {
 	/* at that start: tail probes tried since the last post that was not a tail probe */
 	unsigned int tail_probes;
 	unsigned long idle_end;		/* jiffies: when to take down a link without channels */
-	/* checks since the peer last showed activity, counted while the link has channels */
+	/* number of checks from the last one that found activity of the peer on, 0 at first */
 	unsigned int silent_checks;
 	u32 last_sq_tail;		/* sq.tail at the last check */
 	u64 last_rx_writes;		/* rx.writes at the last check */
 };
 
-/* The channels of the link. Under link->lock, except @ids; @count is read without, too. */
+/* The channels of the link. Under link->lock, except @ids; @count is also read without it. */
 struct afr_link_members {
 	struct list_head list;		/* joined, and down() was not called yet */
 	unsigned int count;		/* joined */

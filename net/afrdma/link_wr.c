@@ -39,7 +39,7 @@ static void split_short(struct afr_link_wr *message, struct ib_send_wr *write)
  *
  * Context: any.
  * Return: what to post: @write, the SEND, or a chain of both. Only the last one may be signaled.
- * Valid as long as @message and @write.
+ * The result is valid as long as @message and @write.
  */
 struct ib_send_wr *afr_link_wr_build(struct afr_link_wr *message, struct ib_send_wr *write,
 				     u32 imm, bool iwarp)

@@ -309,9 +309,9 @@ static void try_again(struct afr_conn *conn, unsigned int ms)
 }
 
 /*
- * An RDMA device was added on this host: if the connection is detached, a client makes its next
- * attempt soon, and a server announces its port. Only a work item may create the cm listener
- * (afr_cm_listener_port()).
+ * An RDMA device was added on this host, or a change of GIDs may have made one usable in this
+ * namespace. If the connection is detached, a client makes its next attempt soon, and a server
+ * announces its port. Only a work item may create the cm listener (afr_cm_listener_port()).
  */
 static void device_added(struct afr_conn *conn)
 {

@@ -44,8 +44,8 @@ static struct ib_device *mr_device(const struct afr_mr *mr)
 }
 
 /*
- * Would the CPU have to sync the DMA mapping? For a ring it cannot: the device accesses a ring at
- * any time. Drivers that copy with the CPU need no syncs.
+ * Would the CPU have to sync the DMA mapping? A ring cannot be synced, since the device accesses it
+ * at any time. Drivers that copy with the CPU need no syncs.
  */
 static bool needs_sync(struct ib_device *ib, u64 dma)
 {

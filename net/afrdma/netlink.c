@@ -6,7 +6,8 @@
  *
  * The get commands need no privilege and have no request attributes; conn-move and link-drain need
  * CAP_NET_ADMIN in the initial user namespace. Requests are limited to the caller's network
- * namespace, except that the dumps of devices and reasons list all of them in every namespace.
+ * namespace. The dump of devices lists those that the namespace sees: all devices of the host, or
+ * in the exclusive mode of RDMA namespaces its own. The dump of reasons is the same everywhere.
  *
  * A dump fills one skb per call. The place where it has stopped is kept in cb->ctx: an id or a
  * position. If objects are created, destroyed or reordered between two calls, a dump by position
@@ -144,7 +145,7 @@ static bool is_set(const struct sockaddr_storage *addr)
 	       (in6->sin6_port || !ipv6_addr_any(&in6->sin6_addr));
 }
 
-/* Adds an address, unless it is not set. */
+/* Adds an address, if it is set. */
 static int put_endpoint(struct sk_buff *skb, int attr, const struct sockaddr_storage *addr)
 {
 	struct nlattr *nest;
@@ -312,7 +313,7 @@ static int put_dev(const struct dump *dump, const void *entry)
 	       nla_put_u32(skb, AFRDMA_A_DEV_RING_MAX, info->ring_max) ||
 	       nla_put_u32(skb, AFRDMA_A_DEV_MAX_QP_WR, info->max_qp_wr) ||
 	       nla_put_u32(skb, AFRDMA_A_DEV_MAX_CQE, info->max_cqe) ||
-	       /* of all namespaces, so only the initial one sees it */
+	       /* the number of links in all namespaces: only the initial one may see it */
 	       (net_eq(dump_net(dump->cb), &init_net) &&
 		nla_put_u32(skb, AFRDMA_A_DEV_LINKS, info->links));
 }

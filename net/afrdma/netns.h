@@ -134,8 +134,8 @@ struct afr_net {
 	bool hooks;			/* of handshake_hook.c: netfilter hooks are registered */
 	struct mutex lock;		/* protects cm_listener; held to register the hooks */
 	void *cm_listener;		/* of cm_listener.c: the cm listener */
-	refcount_t cm_users;		/* sockets that use it, 0 if there is none */
-	u16 cm_port;			/* its port, 0 until it is started; read without the lock */
+	refcount_t cm_users;		/* sockets that use @cm_listener, 0 if that is NULL */
+	u16 cm_port;			/* port of @cm_listener, 0 until started; read unlocked */
 };
 
 extern unsigned int afr_netns_id;
@@ -145,7 +145,10 @@ static inline struct afr_net *afr_net(const struct net *net)
 	return net_generic(net, afr_netns_id);
 }
 
-/* Does only RDMA, but no AF_RDMA socket keep @an from ending? The initial namespace never ends. */
+/*
+ * Has @an no AF_RDMA sockets, so that links must not keep it from ending for long? Always false for
+ * the initial namespace, which never ends.
+ */
 static inline bool afr_netns_unused(const struct afr_net *an)
 {
 	return !net_eq(an->net, &init_net) && !refcount_read(&an->cm_users);

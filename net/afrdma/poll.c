@@ -45,7 +45,8 @@ static __poll_t poll_framed_tx(struct sock *sk)
 /*
  * Does poll() report errors of the TCP socket? Not while the worker reads that socket: the worker
  * handles an error after it has read all bytes that came before the error. A full receive ring
- * makes the worker pause; the error is then reported only after the program has read.
+ * makes the worker pause; then the error is reported after the program has read, or as an abort if
+ * the worker or a sender meets the error before (afr_close_blocked_sender(), afr_frame_tx_push()).
  */
 static bool reports_tcp(struct afr_conn *conn, u8 rx)
 {

@@ -433,7 +433,7 @@ static int recv_fallback(struct sock *sk, struct msghdr *msg, int flags)
 {
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	struct socket *tcp = conn->tcp;
-	bool shut = READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN;	/* TCP's flag may be unset */
+	bool shut = READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN;	/* TCP's sk_shutdown may lack it */
 	bool shared, empty = !iov_iter_count(&msg->msg_iter);
 	int ret;
 

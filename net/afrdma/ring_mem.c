@@ -145,7 +145,7 @@ u32 afr_ring_mem_default_size(struct afr_net *an, u32 wanted)
 /**
  * afr_ring_mem_available() - how many more pages may rings on RDMA have?
  * @an: namespace
- * @all: pages that are charged for rings on RDMA, on this host; @an->ring_charged are its own
+ * @all: pages that are charged for rings on RDMA on this host; @an->ring_charged of them are @an's
  *
  * Context: any.
  * Return: pages.

@@ -22,7 +22,7 @@ enum afr_ring_quota_kind {
 
 /* The pages charged for one attach; all zero while nothing is charged. */
 struct afr_ring_quota {
-	struct afr_net	*an;		/* both valid while pages are charged */
+	struct afr_net	*an;		/* valid, like @of, while pages are charged */
 	struct afr_holder *of[AFR_QUOTAS];
 	unsigned long	pages;
 };

@@ -137,8 +137,8 @@ static bool wraps(const struct net_device *dev)
 }
 
 /*
- * Does @dev count as a tunnel? If its type is Ethernet or InfiniBand, only if wraps() says so; any
- * other device does, except loopback, which does not encapsulate.
+ * Does @dev count as a tunnel? A device of type Ethernet or InfiniBand does only if wraps() is
+ * true. A device of any other type does, except loopback, which does not encapsulate.
  */
 static bool is_tunnel(const struct net_device *dev)
 {

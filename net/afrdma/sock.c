@@ -77,7 +77,7 @@ static struct sock *alloc_sock(struct net *net, struct socket *sock, int protoco
 	afr_worker_init(afr_sk(sk)->conn);
 	sock->ops = &afr_ops;
 	set_bit(SOCK_CUSTOM_SOCKOPT, &sock->flags);
-	/* io_uring needs it for zerocopy sends; the module copies them, unless conn falls back */
+	/* io_uring needs this flag for zerocopy sends; unless conn falls back, bytes are copied */
 	set_bit(SOCK_SUPPORT_ZC, &sock->flags);
 	return sk;
 }
@@ -158,8 +158,9 @@ static bool one_way(const struct afr_conn *conn)
 /*
  * Does close() have to go on waiting for the peer? The modes are read each time, because an
  * undecided direction may fall back meanwhile. If that makes the connection one-way, no FINACK will
- * come, and close() waits for the end of TCP (afr_close_one_way_done()). If it makes it a fallback
- * connection, close() does not wait here, since TCP itself lingers.
+ * come, and close() waits until the peer has acknowledged TCP's FIN or TCP has ended
+ * (afr_close_one_way_done()). If the whole connection falls back, close() does not wait here, since
+ * TCP itself lingers.
  */
 static bool lingers(struct afr_conn *conn)
 {
@@ -318,7 +319,7 @@ static void settled(struct afr_handshake *offer, struct sock *tcp_sk, enum afr_r
 
 	if (tcp_sk->sk_state != TCP_ESTABLISHED) {
 		set_modes(conn, AFR_MODE_NONE, AFR_MODE_NONE);
-		/* shutdown() cancels with SS_UNCONNECTED; errors set it only after this call */
+		/* SS_UNCONNECTED: from cancel_connect(); after an error, TCP sets it only later */
 		WRITE_ONCE(as->disconnected, conn->tcp->state == SS_UNCONNECTED);
 		if (!READ_ONCE(as->blocking_connect))
 			afr_tcp_sock_take_error(conn, sk);
@@ -442,7 +443,7 @@ static void lock_client(struct sock *sk)
 		as->listened = false;
 		lock_sock(tcp_sk);
 	}
-	afr_sock_update_listening(sk);	/* "ss -K" may have ended it */
+	afr_sock_update_listening(sk);	/* "ss -K" may have ended the listening */
 	release_sock(sk);
 }
 
@@ -625,7 +626,7 @@ static const struct proto_ops afr_ops = {
 	.getname	= afr_getname,
 	.poll		= afr_poll,
 	.ioctl		= afr_poll_ioctl,
-	/* kernels such as 6.1 use only this for SO_PEEK_OFF; NULL: EOPNOTSUPP, as with TCP there */
+	/* NULL on kernels such as 6.1: there SO_PEEK_OFF fails with EOPNOTSUPP, as with TCP */
 	.set_peek_off	= AFR_CUSTOM_SOCKOPT ? sk_set_peek_off : NULL,
 	.set_rcvlowat	= afr_poll_set_rcvlowat,
 	.gettstamp	= sock_gettstamp,

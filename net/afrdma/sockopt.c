@@ -346,8 +346,8 @@ static int set_recverr(struct sock *sk, int level, sockptr_t value, unsigned int
 }
 
 /*
- * Is the option also set on the AF_RDMA socket? Not if it sets or removes the program of the TCP
- * socket's reuseport group.
+ * Is the option also set on the AF_RDMA socket? Not if it sets or removes the BPF program of the
+ * TCP socket's reuseport group.
  */
 static bool applies_to_afr_sock(int name)
 {

@@ -45,7 +45,7 @@
  * several short messages. While unsent bytes are waiting, conn->tx.piece does not shrink.
  *
  * Context: process, one sender at a time.
- * Return: how many bytes of the message to pass to afr_send_copy() at once.
+ * Return: maximum number of bytes of the message to pass to afr_send_copy() at once.
  */
 size_t afr_tx_policy_piece(struct afr_conn *conn, size_t len)
 {

@@ -163,7 +163,7 @@ void afr_worker_init(struct afr_conn *conn)
 }
 
 /**
- * afr_worker_run() - run the worker inline, if it does not run and the connection is detached
+ * afr_worker_run() - run the worker inline, if no run is in progress and @conn is detached
  * @conn: connection, the caller holds a reference
  *
  * Otherwise schedules a work item: the caller does not wait for a run in progress, and a thread of

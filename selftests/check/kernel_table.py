@@ -50,7 +50,7 @@ def results():
 
 
 def parts():
-    """The names of all parts, in the order of check.sh."""
+    """The names of all stages and parts, in the order of check.sh."""
     out = subprocess.run([SRC / "selftests/check.sh", "list"], check=True, text=True,
                          capture_output=True).stdout
     return [line.split()[0] for line in out.splitlines() if line.strip()]

@@ -8,9 +8,9 @@
     results.py keep NAME...     write the last results into the tree, for readers of a clone
 
 A result belongs to a commit. It is "dirty", and never valid, if tracked files were modified, or if
-another commit was checked out while it ran. It is also valid for a later commit that differs only
-in documents, in comments of C and Python files and of shell scripts, in durations and periods in
-the table of parts.sh, and in files that only other stages and parts use (PRIVATE).
+another commit was checked out while it ran. Except for lint, it is also valid for a later commit
+that differs only in documents, in comments of C and Python files and of shell scripts, in durations
+and periods in the table of parts.sh, and in files that only other stages and parts use (PRIVATE).
 
 Results are lines of ~/.cache/afrdma/check-results.tsv (AFRDMA_CACHE), which all trees on this
 machine share and "make clean" does not delete. The file that "keep" writes is read first.
@@ -36,7 +36,8 @@ FIELDS = ("date", "name", "commit", "dirty", "passed", "failed", "skipped", "sec
 # "-" and "_" in the names were replaced by blanks. The pattern "-" matches no name. No pattern
 # matches lint, which reads all files: see of_this_tree(). If a path is inside another path of the
 # table, a stage or part depends on it only if the patterns of both paths match.
-# GUESTS run selftests/net, RUN runs "smctl run".
+# GUESTS matches the stages and parts that run selftests/net in guests, RUN those that run
+# "smctl run".
 GUESTS = "siw|uml|vm|table|netns|containers|byzantine|forged|rogue|scripts|mutations"
 SCRIPTS = "siw|uml back|uml debug|uml 7.2 debug|vm|scripts|mutations"
 BYZANTINE = "uml|byzantine|forged|mutations"
@@ -161,7 +162,8 @@ def add(name, commit, passed, failed, skipped, seconds, log):
 
 def last_results():
     """The last result of each name. A result of a commit outside this history does not replace one
-    of a commit inside; otherwise, a result of a dirty tree does not replace one of a clean tree."""
+    of a commit inside. If both are inside or both outside, a result of a dirty tree does not
+    replace one of a clean tree."""
     last, ago = {}, functools.cache(commits_ago)
 
     def weight(one):
@@ -200,7 +202,7 @@ def without_comments(lang, text):
 
 @functools.cache
 def same_code(path, commit):
-    """Is the file in HEAD that of the commit, but for comments, and as executable?"""
+    """Has the file in HEAD the same mode as in the commit and, but for comments, the same text?"""
     old, new = (git("show", f"{rev}:{path}") for rev in (commit, "HEAD"))
     modes = [git("ls-tree", rev, path).split()[:1] for rev in (commit, "HEAD")]
     if modes[0] != modes[1]:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests for which later commits results.py lets a result hold. Prints KTAP."""
+"""Test of results.py: for which later commits does a result hold? Prints KTAP."""
 import os
 import pathlib
 import subprocess
@@ -46,7 +46,7 @@ def in_clone(clone, env, *words):
 
 
 def holds_after(clone, env, path, old, new, stage):
-    """Does a result hold after a change of the file? A text if the test itself fails."""
+    """Does a result hold after a change of the file? Returns a text if the test itself fails."""
     commit = ("git", "-c", "user.name=test", "-c", "user.email=test@localhost", "commit", "-qam",
               "x")
     in_clone(clone, env, "git", "reset", "-q", "--hard", "origin/HEAD")

@@ -35,8 +35,8 @@ stages() {
 	vm-6.1		3600	socket table and smctl on Debian's 6.1, with one CPU	+vm-6.1
 	END
 }
-# "make check" runs "all": on the newest and the oldest kernel, and with sanitizers on the newest.
-# "make check-full" also runs "only_full", and then the parts.
+# "make check" runs "all": on 6.12 (UML), on the newest and the oldest kernel, and with sanitizers
+# on the newest. "make check-full" also runs "only_full", and then the parts of parts_in_full().
 # shellcheck disable=SC2034 # used by check.sh
 all="deps unit build lint kernels uml-7.2-debug siw uml-back bench-quick faults programs-quick
 	vm-7.2 vm-6.1"
@@ -237,7 +237,7 @@ in_one_kernel() {
 	return "$failures"
 }
 
-# This is the stage of "make check-quick", so it must test even where 7.2 cannot be had.
+# The only stage of "make check-quick" with guests, so it must test even where 7.2 cannot be had.
 stage_uml_7.2() {
 	if can_get uml-7.2 "the socket table on 7.2"; then
 		in_one_kernel uml-7.2 600 selftests/check/one-way.sh quick
@@ -315,8 +315,8 @@ stage_vm_6.1() {
 	return "$failures"
 }
 
-# Makes the kernels that the other stages of this run need or, if no stage needs any, those of
-# stages. If a kernel is being built in the background, this stage waits for it.
+# Makes the kernels that the other stages of this run need or, if none needs any, those of all lines
+# of stages(). If a kernel is being built in the background, this stage waits for it.
 stage_kernels() {
 	local kernel rc
 	for kernel in ${kernels:-$(stages | sed -n 's/.*+//p' | sort -u)}; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# "make demo": unmodified TCP programs on AF_RDMA between two virtual machines with one link; see
+# "make demo": unmodified TCP programs on AF_RDMA between two virtual machines on one Ethernet; see
 # guest.sh. "make demo-netns" (--netns) does the same between two network namespaces of one guest,
 # for which Soft-RoCE needs kernel 7.2. Everything that is needed is installed, downloaded and built
 # first. At the end it prints what was proven ("PROVEN:"), or what failed ("DEMO FAILED:") and where

@@ -35,7 +35,7 @@ FAULTS = {
 
 
 class Faults:
-    """The faults that are active, and how often each was injected."""
+    """The active faults, and how often each fault, action and kill has occurred."""
 
     def __init__(self, ctx):
         self.ctx = ctx
@@ -128,7 +128,8 @@ class Victims:
             self.start()
 
     def ended(self):
-        """Have the streams of the survivor ended? If so, check their errors and kill it."""
+        """Have the survivor's streams ended, or has none begun? If so, check their errors and kill
+        the survivor."""
         other = self.streams.of("b" if self.killed == "a" else "a")
         if not over(other) and other.state["begun"]:
             return False

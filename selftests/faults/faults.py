@@ -156,7 +156,8 @@ class Context:
         return out
 
     def kernel_reports(self):
-        """The reports in the kernel logs of both guests since the last call, each in a line."""
+        """For each guest whose kernel has reported bugs since the last call, a line with the
+        headline of the first report."""
         found = []
         for host in self.hosts.values():
             rc, out = host.sh(NEW_SPLATS)

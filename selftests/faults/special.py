@@ -538,9 +538,10 @@ def link_kills(ctx, row):
     and return to RDMA."""
     here = ctx.at_fault
     for host in ctx.hosts.values():
-        # A connection that loses a link attaches again at once only if it had lost no link and no
+        # A connection that loses a link attaches again at once if it had lost no link and no
         # attempt had failed before, or if it was on this link for more than 10 s. Otherwise it
-        # waits before each attempt: with attach_retry_ms 1, for at most 64 ms.
+        # waits before each attempt until a device is added, but with attach_retry_ms 1 for at most
+        # 64 ms.
         ctx.do(host, row.before)
     streams = streams_on_rdma(ctx)
     stalls = []

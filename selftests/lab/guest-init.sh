@@ -109,8 +109,9 @@ mount_all() {
 	export HOME=/run/home
 }
 
-# In a network namespace: mount sysfs again, which shows the namespace in which it was mounted, and
-# empty folders that the other host does not see. What the lab needs below them stays visible.
+# In a network namespace: mount sysfs again, since it shows the namespace in which it was mounted,
+# and hide /tmp and others below a new tmpfs each, which the other host does not see. The folders
+# below them that the lab needs stay visible.
 mount_own() {
 	local path kept
 	umount -l /sys && mount_sys || return

@@ -25,9 +25,9 @@
 # initramfs.
 #
 # Everything is stored in ${AFRDMA_CACHE:-$HOME/.cache/afrdma}. The folder name of a User-Mode Linux
-# kernel contains the version of the sources and a hash of the configs; that of a kernel of Debian
-# contains its version. A folder is valid once its file "complete" exists, which is written last; an
-# incomplete folder is continued or made again.
+# kernel contains the version of the sources and a hash of the configs and the patch; that of a
+# kernel of Debian contains its version. A folder is valid once its file "complete" exists, which is
+# written last; an incomplete folder is continued or made again.
 
 # Functions are called through with_lock, which shellcheck does not follow.
 # shellcheck disable=SC2317
@@ -129,13 +129,14 @@ make_lists() {
 	Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
 	END
 	use_suite "$suite"
-	# Without the suite there is no kernel of it; progress() would end this script.
+	# If this fails, there is no kernel of the suite. In a subshell: progress() calls exit.
 	(progress "$dir.log" "package lists of $suite" apt-get "${apt[@]}" -q update) || return 4
 	touch "$dir/complete"
 }
 
 # The version of package $2 in suite $1. It is stored in the cache, so that a kernel is not built
-# again whenever the suite changes: "rm apt-SUITE.PACKAGE" there takes the newest one.
+# again whenever the suite changes. To get the newest version, remove the file apt-SUITE.PACKAGE and
+# the folder apt-SUITE (package lists) from the cache.
 suite_version() {
 	local stored=$cache/apt-$1.$2 version
 	if [ ! -s "$stored" ]; then
@@ -353,7 +354,8 @@ image_packages() {
 		sed -n 's/^ *Depends: //p' | grep -F -- "-${2#linux-image-}" || true
 }
 
-# In the unpacked image of release $1: divided packages have all files in /usr/lib/modules.
+# Prepare the unpacked image of release $1, the current folder, for modprobe and boot. Divided
+# packages have all files in usr/lib/modules: link lib and boot/vmlinuz-RELEASE to them.
 prepare_image() {
 	local release=$1
 	if [ ! -e "boot/vmlinuz-$release" ]; then

@@ -4,11 +4,12 @@
 
 - call lists: each function is in the file that the list names, and is called by the function above
   it, unless a line in brackets explains how it is reached
-- rule labels (PM3, B10, I7 ...): every label that a comment or a document uses is defined there
+- rule labels (PM3, B10, I7 ...): afrdma-internals.rst defines every label that a comment or a
+  document uses
 - upcalls: the section "Upcalls" names each struct with function pointers, each pointer, array of
-  pointers and argument that points to a function, each function that is stored in a member, and
-  the function of each work item and timer. The row of a struct of the module names all its function
-  pointers; the names in the first column are in the code
+  pointers and argument that points to a function, each function that an assignment stores in a
+  member, and the function of each work item and timer. The row of a struct of the module names all
+  its function pointers; the names in the first column are in the code
 - names: functions that are not static or are in a header begin with afr_ and the name of their
   file, or of the header that declares them
 
@@ -144,7 +145,8 @@ def pointer_structs(code):
 
 
 def routes(code):
-    """Yield (file, name) of each way by which code is called other than by name, but structs."""
+    """Yield (file, name) of each way by which code is called other than by name. Structs with
+    function pointers are not included: see pointer_structs()."""
     functions = {name for _, name in code.functions}
     for file, text in code.texts.items():
         quiet = csource.quiet(text)

@@ -4,7 +4,7 @@
 # Static checks of the sources.
 #
 #   lint.sh [NAME...]	layers planted circles style shell ynl symbols sparse mutations, and for the
-#			documents docs wire_doc gen_reference gen_support doc_names internals;
+#			documents: docs wire_doc gen_reference gen_support doc_names internals;
 #			default: all
 #
 # Prints KTAP: the lines of each script, indented, and a line with its result.

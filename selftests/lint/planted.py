@@ -103,7 +103,8 @@ def planted(check, folder, texts):
 
 
 def unnoticed(check, folder, texts, part):
-    """The output of the check, unless it reports the fault by @part, or passes if there is none."""
+    """The output of the check if it is wrong, otherwise []. With a fault (@part is not empty), the
+    check must fail and print @part; without a fault, it must pass."""
     status, text = planted(check, folder, texts)
     good = part in text and "Traceback" not in text and (status == 1 if part else not status)
     return [] if good else text.splitlines() or ["no output"]

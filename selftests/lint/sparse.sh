@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# sparse (byte order, address spaces, contexts) and gcc with W=1 must not warn about the module,
-# with each supported kernel.
+# sparse (byte order, address spaces, contexts) and gcc with W=1 must not warn about the module.
 #
-#   sparse.sh [KERNEL...]	names as in selftests/lab/kernels.sh
+#   sparse.sh [KERNEL...]	names as in selftests/lab/kernels.sh; default: the newest kernel and
+#				the oldest one
 set -euo pipefail
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -12,8 +12,8 @@ A line in the document marks the place of each of them:
     .. wire: constants AFR_OPT_KIND AFR_OPT_LEN
 
 The text between such a line and a line ".. wire: end" is generated: sizes and offsets are computed,
-meanings are the comments of the headers, and the list of frame types. Every definition of the
-headers must be in the document.
+meanings are taken from the comments of the headers and from the list of frame types. Every
+definition of the headers must be in the document.
 """
 
 import pathlib

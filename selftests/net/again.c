@@ -217,7 +217,10 @@ static void only_sends(int fd)
 	barrier("received");
 }
 
-/* A listener that listens again with AFRDMA_RDMA_NEVER consents no more, and says why. */
+/*
+ * A listener that listens again with AFRDMA_RDMA_NEVER consents no more. The connection that it
+ * accepts reports the reason.
+ */
 static void listen_denied(void)
 {
 	struct flow in = flow_in(0);

@@ -75,7 +75,7 @@ static void both_end(void)
 	want_eof(fd);
 	barrier("both ended");
 	SYS_ERRNO(send(fd, "x", 1, MSG_NOSIGNAL), EPIPE);
-	/* once the peer has acknowledged the FIN */
+	/* shutdown() fails once the peer has acknowledged the FIN */
 	EVENTUALLY(shutdown(fd, SHUT_RDWR) < 0 && errno == ENOTCONN);
 }
 

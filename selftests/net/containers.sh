@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # For the lab, in both guests, or with --netns: the recipe for containers in afrdma.rst. A container
-# in guest b serves a file, and a container in guest a fetches it, by RDMA. The image of both has
-# nothing but busybox, which is static, and knows nothing of AF_RDMA.
+# in guest b serves a file, and a container in guest a fetches it, by RDMA. The only program in both
+# containers is a static busybox, which knows nothing of AF_RDMA.
 # shellcheck disable=SC2317 # functions are called by "wait_for"
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh

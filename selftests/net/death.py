@@ -29,7 +29,7 @@
                                  connection, or return soon after mem_max is restored
     death.py noread PORT          accept a connection and read nothing until poll() reports an
                                  error; recv() must then fail with ECONNRESET
-    death.py stuffed HOST PORT   send to a peer that does not read until EAGAIN, and close
+    death.py stuffed HOST PORT   send until EAGAIN to a peer that does not read, and close
     death.py keep PORT COUNT     read COUNT connections to their ends, one by one, and close none
     death.py leave HOST PORT COUNT
                                  open COUNT connections, one by one, send on each and close it

@@ -605,7 +605,7 @@ static void outq_send_of(const struct sizes *sizes)
 	sent = flow_send_full(fd, &out, 64 * KIB);
 	WANT(ask_int(fd, SIOCOUTQ) > 0);
 	WANT((uint64_t)ask_int(fd, SIOCOUTQ) <= sent);
-	all = ask_int(fd, SIOCOUTQ);	/* first: both values fall while TCP delivers */
+	all = ask_int(fd, SIOCOUTQ);	/* read first: both values fall while TCP delivers */
 	WANT(ask_int(fd, SIOCOUTQNSD) <= all);
 	control_send_number("SENT", sent);
 	path_check(fd, sent, 0);

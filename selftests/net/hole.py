@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """
-The client of hole.sh: links over paths that lose large RDMA packets, or all of them.
+The client of hole.sh: links over paths that lose large RDMA packets, or all RDMA packets.
 
     hole.py route HOST PORT SMCTL MTU   the packets of links have MTU bytes
     hole.py brief HOST PORT SMCTL       idle links that the peer disconnects are replaced

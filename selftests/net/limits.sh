@@ -101,7 +101,8 @@ no_orphans_anywhere() {
 }
 
 # orphans_max limits closed connections that still deliver bytes. Closed connections that have
-# delivered all bytes do not count against this limit, even while the peer keeps its ends open.
+# delivered all bytes do not count among these, even while the peer keeps its ends open: a second
+# limit of the same size holds for them, and those beyond it are reset.
 kept_open() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then

@@ -18,9 +18,9 @@
                         accept connections and keep them open until a line comes on stdin; if that
                         is "read", first read what has come on each, and wait for another line
     memory.py hold HOST PORT UID LOCAL COUNT RDMA REASON BYTES
-                        open COUNT connections from the address LOCAL, of which RDMA must be on
-                        RDMA and the others on TCP for REASON; send BYTES bytes on each, and keep
-                        them until a line comes on stdin
+                        open COUNT connections from the address LOCAL; as many as the number RDMA
+                        says must be on RDMA, and the others on TCP for REASON; send BYTES bytes on
+                        each, and keep them until a line comes on stdin
 """
 import contextlib
 import os
@@ -51,6 +51,7 @@ def listen(port, backlog):
 def wait(conns):
     """Wait for a line on stdin, then set SO_LINGER so that close() resets @conns.
 
+    If the line is "read", first read what has come on @conns, and wait for another line.
     After an orderly close() each connection would stay until the peer closes its end.
     """
     print("ready", flush=True)

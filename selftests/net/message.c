@@ -219,8 +219,8 @@ static void mmsg_one_send(void)
 /* ---- zero lengths ---- */
 
 /*
- * send() of 0 bytes sends nothing. recv() of 0 bytes waits for a byte and leaves it there, but
- * read() of 0 bytes returns at once.
+ * send() of 0 bytes sends nothing. recv() of 0 bytes waits until a byte has arrived and leaves the
+ * byte unread, but read() of 0 bytes returns at once.
  */
 static void zero_length(void)
 {
@@ -292,7 +292,7 @@ static void eintr_recv(void)
 	path_check(fd, 0, 100);
 }
 
-/* Other end of eintr_recv(): sends late, so that SA_RESTART restarts the last recv() there. */
+/* Other end: sends late, so that SA_RESTART must restart the last recv() of eintr_recv(). */
 static void eintr_send(void)
 {
 	struct flow out = flow_out(0);

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """For netns.sh: pairs of network namespaces of one kernel, with connections on RDMA between them.
 
-    netns.py storm PAIRS    create and delete PAIRS pairs of namespaces, each with connections that
-                            are open at that moment
-    netns.py leave          move the interface of a namespace away while bytes are on RDMA
+    netns.py storm PAIRS    create PAIRS pairs of namespaces; delete the namespaces of each pair and
+                            close its connections, which are on RDMA, in random order
+    netns.py leave          move the interface of a namespace away and back under a stream on RDMA
 
 The kernel must be 7.2 or newer, whose rxe can be used in every namespace.
 """
@@ -30,7 +30,7 @@ CLONE_NEWNET = 0x40000000
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-longest = 0         # seconds in which no namespace could be created
+longest = 0         # the longest time that add_namespace() has taken, in seconds
 
 
 def run(*lines):
@@ -39,8 +39,9 @@ def run(*lines):
 
 
 def add_namespace(name):
-    """ib_core shows each device in each namespace. While rxe has lost its interface and is not yet
-    unregistered, it cannot be queried, and no namespace can be created (ENODEV)."""
+    """Create namespace @name; retry while that fails. In shared mode, ib_core adds each RDMA device
+    to each new namespace. This fails (ENODEV) while an rxe device has lost its interface and is
+    not yet unregistered, since such a device cannot be queried."""
     global longest      # pylint: disable=global-statement
     begin = time.monotonic()
     while (done := subprocess.run(["ip", "netns", "add", name], check=False, text=True,
@@ -119,7 +120,7 @@ class Pair:
             self.exchange()
 
     def delete(self, rng):
-        """Delete namespaces, devices and sockets, in random order."""
+        """Delete the namespaces, with their devices, and close the sockets, in random order."""
         steps = [lambda name=name: run(f"ip netns del {name}") for name in self.names]
         steps += [conn.close for conn in [self.listener, *self.conns, *self.accepted]]
         if rng.random() < 0.3:      # under traffic that nobody reads
@@ -154,8 +155,8 @@ def storm(pairs):
 
 
 def leave():
-    """The interface of the client leaves its namespace, and with it the device. No byte may be lost
-    when it is back: the connection returns to TCP, and then to RDMA."""
+    """Move the client's interface to another namespace, which removes its rxe device, and back, and
+    add a new rxe device. The connection must return to TCP, then to RDMA, and lose no byte."""
     pair = Pair(0)
     pair.connect()
     pair.move_to_rdma()

@@ -13,8 +13,9 @@ netns=$AFR_SRC/selftests/net/netns.py
 smctl=$AFR_SRC/build/tools/smctl
 out=$(mktemp)
 
-# Namespaces that exist in the kernel, including those that only something in the kernel holds. The
-# kernel frees the memory of namespaces that have ended when it ends others.
+# Prints the number of namespaces in the kernel, including those that only the kernel itself holds.
+# First creates and deletes two: the kernel frees the memory of a namespace that has ended only
+# when a later one ends.
 namespaces() {
 	for _ in 1 2; do
 		ip netns add another

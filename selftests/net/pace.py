@@ -3,7 +3,7 @@
 """
 Both ends of pace.sh: pacing, crowded links, several links, default ring sizes.
 
-    pace.py serve PORT            serve each connection as its first byte selects: echo or sink
+    pace.py serve PORT            serve each connection as its first byte says: echo, sink, or exit
     pace.py talk HOST PORT SMCTL  bulk data is paced while other connections send
                                   latency-sensitive messages, and only then
     pace.py crowd HOST PORT SMCTL connections can join and leave a link that carries far more

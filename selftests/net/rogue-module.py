@@ -5,10 +5,10 @@
     rogue-module.py [--quick] [--only PATTERN,...] [--slice I/N] [--repeat N] [--seed N]
                      [--injections N]                               in both guests
 
-The guest with the unmodified module runs the rows of rogue_rows.py, each as client and as
-server. Three bystander connections run meanwhile: over TCP and over RDMA to the Byzantine
-peer, and over RDMA within the guest. The row names the allowed outcomes; bytes of another
-connection are never allowed. KTAP on stdout.
+The guest with the unmodified module runs the rows of rogue_rows.py, each as client, as server
+or as both in turn. Three bystander connections run meanwhile: over TCP and over RDMA to the
+Byzantine peer, and over RDMA within the guest. The row names the allowed outcomes; on a
+bystander, bytes of another connection are never allowed. KTAP on stdout.
 """
 import argparse
 import fnmatch
@@ -313,7 +313,7 @@ class UnmodifiedEnd:
 
     @staticmethod
     def detach_ms(row):
-        """The detach timeout of a row, longer on a slow kernel if it injects more than once.
+        """The detach timeout of a row, longer on a slow kernel if the row injects more than once.
 
         The timeout ends a flood, which must have made all its injections by then.
         """

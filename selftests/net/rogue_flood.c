@@ -12,8 +12,8 @@
 static unsigned int flood_size(void)
 {
 	/*
-	 * To a victim on TCP, frames are data. In flood_blocked_unread() it does not read, and TCP
-	 * has no room for FLOOD of them.
+	 * To a victim on a TCP socket, frames are data. In flood_blocked_unread() the victim does
+	 * not read, and its receive buffer has no room for FLOOD frames.
 	 */
 	return rogue.quick || !rogue.rdma ? FLOOD / 20 : FLOOD;
 }

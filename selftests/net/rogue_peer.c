@@ -235,8 +235,9 @@ static bool victim_ended(struct peer *p)
 }
 
 /*
- * In rows with EXPECT_STREAM, all bytes of the victim must arrive in frames, and then its FIN,
- * unless they exceed the window in rogue's HELLO: rogue may send no CREDIT.
+ * In rows with EXPECT_STREAM and without RAW_BACK, all bytes of the victim must arrive in frames,
+ * and its FIN as well, unless the bytes exceed the window in rogue's HELLO: rogue may send no
+ * CREDIT.
  */
 static bool wants_frames(const struct peer *p)
 {

@@ -42,8 +42,8 @@ def stream_bytes(tag, offset, length):
 
 
 def foreign_bytes(data, tag):
-    """The bytes that belong to another direction. 0 is not counted: it belongs to none, and may be
-    memory that was never written."""
+    """The bytes of @data without the tag of this direction: those of other directions, and 1 to 31,
+    which have no tag. 0 is not counted: it may be memory that was never written."""
     own = bytes(range(tag << 5, (tag + 1) << 5)) + b"\0"
     return data.translate(None, own)
 
@@ -179,7 +179,7 @@ class Exchange:
             self.error = self.error or error
 
     def check(self, data):
-        """Remember the first error; an error with foreign bytes replaces an earlier one."""
+        """Remember the first error, or the first one with foreign bytes, if there is one."""
         try:
             check_bytes(data, self.in_tag, self.offset + self.got)
         except Wrong as wrong:

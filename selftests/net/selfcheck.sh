@@ -32,8 +32,8 @@ verdict() {
 	fi
 }
 
-# fault NAME ROW PATTERN: run ROW with one recv() of the server corrupted in the way NAME ("none":
-# not corrupted); the server's output must match PATTERN
+# fault NAME ROW PATTERN: run ROW while fault.so applies the fault NAME ("none": no fault) to one
+# recv() of the server; the server's output must match PATTERN
 fault() {
 	AFR_FAULT=$1 LD_PRELOAD="$build/fault.so" \
 		"$build/afr_test" --server --port 7000 >"$build/selfcheck.out" 2>&1 &

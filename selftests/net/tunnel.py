@@ -11,9 +11,9 @@
                                  the connection must leave RDMA within LEAVES seconds; then create
                                  the file OUT, and wait until the connection is on RDMA again
 
-With IPv6, rxe sends its packets into the tunnel as well, although its link is bound to another
-device, and they are lost. So no messages are exchanged until the connection has begun to leave its
-link. It continues on TCP when the link is lost.
+With IPv6, rxe sends the packets of a link into the tunnel as well, although the link is bound to
+another device, and these packets are lost. So no messages are exchanged until the connection has
+begun to leave its link. Once the link is lost, the connection continues on TCP.
 """
 import errno
 import fcntl

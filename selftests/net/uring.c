@@ -598,8 +598,8 @@ static void uring_reads_later(void)
 /* ---- poll ---- */
 
 /*
- * A poll request reports an arrival. A multishot poll request reports each arrival once, and then
- * the end of the stream.
+ * A poll request reports that bytes have arrived. A multishot poll request does so once each time
+ * bytes arrive, and then reports the end of the stream.
  */
 static void uring_poll(void)
 {

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Get what the programs need: the packages of packages.txt, and the test suites that are only in
-# Debian's source packages or in the kernel sources, built below ~/.cache/afrdma/programs
-# (AFRDMA_CACHE). "sources" does not change the package lists of the system.
+# Debian's source packages or in the kernel sources, built in folders below
+# ${AFRDMA_CACHE:-$HOME/.cache/afrdma}/programs. "sources" does not change the package lists of the
+# system.
 #
 #	fetch.sh packages [ROW...]	install all packages, or those for the ROWs
 #	fetch.sh sources		download suites: vsock, redis, memcached, libuv, socat

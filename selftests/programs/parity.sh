@@ -107,8 +107,8 @@ on_tcp() {
 	check "$1: tests that pass on TCP" enough_pass "$1"
 }
 
-# no_difference DELTA: does it contain only comments, among them the summary, which is missing if
-# compare.awk has failed?
+# no_difference DELTA: does the file DELTA contain only comments, and is the summary one of them? If
+# compare.awk has failed, the summary is missing.
 no_difference() { grep -q '^# [0-9]* of ' "$1" && ! grep -v '^#' "$1"; }
 
 on_rdma() {

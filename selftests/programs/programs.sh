@@ -9,7 +9,8 @@
 #	programs.sh quick			rows of four programs, on TCP and AF_RDMA
 #	programs.sh --guest NAME ...		another guest than "uml"
 #
-# Fails if a test or row that passes on TCP fails on AF_RDMA and is not in a *.differences file.
+# Fails if a test passes on TCP but not on AF_RDMA, or if a row fails on either of the two, unless a
+# *.differences file lists that. Also fails if too few tests of a suite pass on TCP.
 
 # shellcheck disable=SC2119,SC2120 # python, suites and rows may have no arguments
 set -uo pipefail

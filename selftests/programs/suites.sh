@@ -4,7 +4,7 @@
 # Run by selftests/lab/run: runs test suites of other programs, and the kernel's tests of AF_VSOCK,
 # as parity.sh describes. Each guest runs a share of the suites, with connections to itself. On TCP,
 # AF_RDMA and AF_SMC alike, home.so replaces 127.0.0.1 and ::1 by the addresses of the guest.
-# fetch.sh has unpacked and built the suites, but for stress-ng, which is a package.
+# fetch.sh has unpacked the suites, and built those that have to be built; stress-ng is a package.
 #
 #	suites.sh [--on FAMILIES] [SUITE...]	only these; the variable SUITES names their folder
 set -uo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of smctl run without the module. Prints KTAP.
+"""Tests of "smctl run" without the module. Prints KTAP.
 
 Evaluation of rules, choice between preload library and supervisor, status and signals through the
 supervisor. That the rules decide how bytes are carried is tested in guests: run.sh.

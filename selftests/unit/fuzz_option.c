@@ -15,7 +15,10 @@ static void check_found(const struct afr_tcp_option *found)
 	MUST(again.nonce == found->nonce && again.server == found->server);
 }
 
-/* Adds our option in front of @list, which has room for it; it must be found there. */
+/*
+ * Adds our option in front of @list, which has room for it. Then afr_tcp_option_find() must find
+ * the option, and afr_tcp_option_check_room() must refuse a second one.
+ */
 static void check_added(const u8 *list, size_t len)
 {
 	struct afr_tcp_option ours = { .nonce = 0xfeed0000 + len, .server = len & 1 }, found;

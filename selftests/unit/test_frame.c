@@ -167,7 +167,7 @@ static int reparse(const struct afr_frame *frame)
 	return parse(bytes, afr_frame_write(bytes, frame), &out, &need);
 }
 
-/* Returns offset @n of the frame, NULL if it has none. */
+/* Returns a pointer to offset @n (0 or 1) of the frame, or NULL if it has no such offset. */
 static u64 *offset_of(struct afr_frame *f, unsigned int n)
 {
 	switch (f->type) {

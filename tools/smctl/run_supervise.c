@@ -124,10 +124,10 @@ static bool reap(struct supervised *it)
 
 /*
  * Handles a signal. If it is SIGCHLD, reaps children, and returns false if no child is left. While
- * the program runs, passes on other signals, except those that the kernel sends: the terminal
- * signals the whole process group, so also the program, and the others concern only smctl. But
- * when the terminal hangs up, only the session leader gets SIGHUP: if that is smctl, the program
- * needs it.
+ * the program runs, passes on other signals, except those that the kernel sends: it sends those of
+ * the terminal to the whole process group, which includes the program, and all others concern only
+ * smctl. But when the terminal hangs up, the kernel sends SIGHUP to the session leader alone, so
+ * smctl passes SIGHUP on if smctl is the session leader.
  */
 static bool handle_signal(struct supervised *it, int signals)
 {

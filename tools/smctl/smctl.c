@@ -119,7 +119,10 @@ static const struct option long_options[] = {
 	{ }
 };
 
-/* Parses options of @argv. Returns 0, or -1 after an error message. */
+/*
+ * Parses options of @argv. Ends smctl for --help and --version; otherwise returns 0, or -1 after an
+ * error message.
+ */
 static int options(int argc, char **argv, const char *known, enum print_format *format)
 {
 	int option;

@@ -2,7 +2,7 @@
 /* Copyright (C) 2026 AF_RDMA maintainers */
 /*
  * Frames. After HELLO, a framed direction of the TCP connection consists of frames only. A frame is
- * a header, the fixed body of its type, and with DATA the bytes of the stream. This header has the
+ * a header, the fixed body of its type, and with DATA the bytes of the stream. This file has the
  * types, the layouts on the wire (big-endian, see wire.h), and a frame in host byte order.
  *
  * AFR_FRAME(number, NAME, layout, "meaning"): a type, whose fixed body is struct afr_wire_<layout>.

@@ -170,7 +170,7 @@ static u32 window_left(const struct afr_tx *tx)
  * and hello_rx.c pass SND.UNA to afr_tx_credit() as the cursor, so only TCP's window limits this
  * end.
  *
- * Context: any, conn->tx.lock held.
+ * Context: any, conn->tx.lock held; without the lock the result is only a hint.
  * Return: bytes; 0 if the direction is suspended or the window is full.
  */
 u32 afr_tx_ready(const struct afr_tx *tx)

@@ -176,7 +176,7 @@ static bool write_long(struct afr_link *link, struct ib_rdma_wr *wr)
 	return false;
 }
 
-/* Was the channel that has ended, whose rkey is used again, on @link? */
+/* Was the channel that last posted DETACH, whose rkey or id is used again, on @link? */
 static bool had_ended_channel(const struct afr_link *link)
 {
 	return afr_byzantine.ended.link == link->id;
