@@ -301,14 +301,12 @@ static void joined(struct afr_join *join, struct afr_link *link, enum afr_reason
 {
 	struct afr_conn *conn = container_of(join, struct afr_conn, attach.join);
 
-	afr_conn_get(conn);	/* not strictly needed, as the worker waits for joined() to end */
 	conn->attach.link = link;
 	conn->attach.link_reason = reason;
 	smp_mb__before_atomic();	/* link and reason are visible before the flag */
 	set_bit(AFR_F_JOINED, &conn->flags);
 	/* the next step can wait for the device, which only attach_work may do */
 	afr_conn_schedule_attach(conn);
-	afr_conn_put(conn);
 }
 
 /* Is the connection or its send direction ending, so that it must not attach any more? */

@@ -34,9 +34,16 @@ static struct workqueue_struct *queue, *attach_queue, *fallback_queue;
 /*
  * Connections by id, from afr_conn_create() on. Lookups take a reference under xa_lock, and find
  * no connection whose last reference is gone; release_closed() erases the entry before it frees
- * anything.
+ * anything. There are several tables, each for every CONN_TABLES-th id, so that processors that
+ * create and release connections rarely need the same xa_lock.
  */
-static DEFINE_XARRAY(conns);
+#define CONN_TABLES	32
+static struct xarray conns[CONN_TABLES];
+
+static struct xarray *table_of(u64 id)
+{
+	return &conns[id % CONN_TABLES];
+}
 
 /* Makes an upcall to the AF_RDMA socket, unless it was closed. */
 static void upcall(struct afr_conn *conn, void (*event)(struct sock *sk))
@@ -87,7 +94,7 @@ struct afr_conn *afr_conn_alloc(struct afr_net *an, struct sock *sk,
 	mutex_init(&conn->out.mutex);
 	conn->reason = AFR_REASON_NONE;
 	RCU_INIT_POINTER(conn->sk, sk);
-	if (xa_reserve(&conns, conn->id, GFP_KERNEL)) {
+	if (xa_reserve(table_of(conn->id), conn->id, GFP_KERNEL)) {
 		mutex_destroy(&conn->out.mutex);
 		mutex_destroy(&conn->worker.mutex);
 		kmem_cache_free(cache, conn);
@@ -108,7 +115,7 @@ void afr_conn_create(struct afr_conn *conn, struct socket *tcp)
 	conn->tcp = tcp;
 	trace_afrdma_conn_create(conn->id);
 	/* from now on dumps find the connection (I6); no failure, as the entry was reserved */
-	WARN_ON_ONCE(xa_err(xa_store(&conns, conn->id, conn, GFP_KERNEL)));
+	WARN_ON_ONCE(xa_err(xa_store(table_of(conn->id), conn->id, conn, GFP_KERNEL)));
 }
 
 /* Frees the connection. If SO_LINGER is set on the TCP socket, sock_release() may wait. */
@@ -119,7 +126,7 @@ static void release_closed(struct kref *ref)
 	might_sleep();
 	timer_delete_sync(&conn->worker.timer);	/* see afr_conn_schedule_delayed() */
 	WARN_ON_ONCE(conn->attach.state != AFR_DETACHED || conn->attach.link);
-	xa_erase(&conns, conn->id);
+	xa_erase(table_of(conn->id), conn->id);
 	afr_ring_mem_destroy(&conn->tx.mem);
 	afr_ring_mem_destroy(&conn->rx.mem);
 	afr_ring_quota_uncharge(&conn->attach.quota, 0);
@@ -444,6 +451,20 @@ void afr_conn_changed(struct afr_conn *conn)
 	upcall(conn, conn->sock_ops->changed);
 }
 
+/* @an: NULL for all namespaces */
+static struct afr_conn *find(const struct afr_net *an, u64 id)
+{
+	struct xarray *table = table_of(id);
+	struct afr_conn *conn;
+
+	xa_lock(table);
+	conn = id <= ULONG_MAX ? xa_load(table, id) : NULL;
+	if (conn && ((an && conn->an != an) || !kref_get_unless_zero(&conn->ref)))
+		conn = NULL;
+	xa_unlock(table);
+	return conn;
+}
+
 /**
  * afr_conn_find() - look up a connection by its id
  * @an: its namespace
@@ -454,14 +475,21 @@ void afr_conn_changed(struct afr_conn *conn)
  */
 struct afr_conn *afr_conn_find(struct afr_net *an, u64 id)
 {
-	struct afr_conn *conn;
+	return find(an, id);
+}
 
-	xa_lock(&conns);
-	conn = id <= ULONG_MAX ? xa_load(&conns, id) : NULL;
-	if (conn && (conn->an != an || !kref_get_unless_zero(&conn->ref)))
-		conn = NULL;
-	xa_unlock(&conns);
-	return conn;
+/* Returns the lowest id in the tables that is not below @id, or ULONG_MAX. */
+static unsigned long next_id(unsigned long id)
+{
+	unsigned long least = ULONG_MAX, found;
+	unsigned int i;
+
+	for (i = 0; i < CONN_TABLES; i++) {
+		found = id;
+		if (xa_find(&conns[i], &found, least, XA_PRESENT))
+			least = found;
+	}
+	return least;
 }
 
 /**
@@ -474,16 +502,14 @@ struct afr_conn *afr_conn_find(struct afr_net *an, u64 id)
  */
 struct afr_conn *afr_conn_next(struct afr_net *an, unsigned long id)
 {
-	struct afr_conn *conn;
-	bool ours;
+	struct afr_conn *conn = NULL;
 
-	do {
-		xa_lock(&conns);
-		conn = xa_find(&conns, &id, ULONG_MAX, XA_PRESENT);
-		ours = conn && (!an || conn->an == an) && kref_get_unless_zero(&conn->ref);
-		xa_unlock(&conns);
-		id++;
-	} while (conn && !ours);
+	while (!conn) {
+		id = next_id(id);
+		if (id == ULONG_MAX)
+			break;
+		conn = find(an, id++);
+	}
 	return conn;
 }
 
@@ -505,6 +531,10 @@ static void destroy_queues(void)
  */
 int afr_conn_init(void)
 {
+	unsigned int i;
+
+	for (i = 0; i < CONN_TABLES; i++)
+		xa_init(&conns[i]);
 	cache = kmem_cache_create("afr_conn", sizeof(struct afr_conn), 0,
 				  SLAB_HWCACHE_ALIGN | SLAB_ACCOUNT, NULL);
 	if (!cache)
@@ -526,8 +556,12 @@ int afr_conn_init(void)
  */
 void afr_conn_exit(void)
 {
+	unsigned int i;
+
 	destroy_queues();
-	WARN_ON_ONCE(!xa_empty(&conns));
-	xa_destroy(&conns);
+	for (i = 0; i < CONN_TABLES; i++) {
+		WARN_ON_ONCE(!xa_empty(&conns[i]));
+		xa_destroy(&conns[i]);
+	}
 	kmem_cache_destroy(cache);
 }

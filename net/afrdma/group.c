@@ -8,13 +8,12 @@
  * them, and connects links when there are too few. A group connects at most one link at a time, and
  * all waiting connections share it.
  *
- * For the lock order see afrdma-internals.rst. group->lock and the locks inside it are held neither
- * during a joined() upcall nor while waiting for the peer.
+ * For the lock order see afrdma-internals.rst. group->lock and the locks inside it are not held
+ * while waiting for the peer.
  */
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/slab.h>
-#include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
 
@@ -41,17 +40,6 @@ struct group_link {
 };
 
 static struct workqueue_struct *groups_wq;
-
-/* A joined() upcall in progress. */
-struct delivery {
-	struct list_head	entry;
-	struct afr_join		*join;
-	struct task_struct	*task;
-};
-
-static LIST_HEAD(deliveries);
-static DEFINE_SPINLOCK(joins_lock);	/* protects deliveries, joins of all groups, join->group */
-static DECLARE_WAIT_QUEUE_HEAD(delivered);
 
 static void queue_group(struct afr_group *g)
 {
@@ -333,48 +321,33 @@ static bool needs_more_links(const struct afr_group *g)
 
 /* Joins */
 
-/* Makes the joined() upcall of @join; the caller has put @d on the list of deliveries. */
-static void answer(struct afr_join *join, struct afr_link *link, enum afr_reason reason,
-		   struct delivery *d)
-{
-	/* joined() may free @join; after that, delivery_runs() only compares its address */
-	join->joined(join, link, reason);
-	spin_lock(&joins_lock);
-	list_del(&d->entry);
-	spin_unlock(&joins_lock);
-	wake_up_all(&delivered);
-}
-
 /* Answers the first waiting join, if there still is one; takes over the reference on @link. */
 static void answer_first(struct afr_group *g, struct afr_link *link, enum afr_reason reason)
 {
-	struct delivery d = { .task = current };
 	struct afr_join *join;
 
-	spin_lock(&joins_lock);
+	spin_lock(&g->joins_lock);
 	join = list_first_entry_or_null(&g->joins, struct afr_join, entry);
 	if (join) {
-		list_del_init(&join->entry);
-		join->group = NULL;
-		d.join = join;
-		list_add(&d.entry, &deliveries);
+		list_del(&join->entry);
+		join->joined(join, link, reason);
+		/* now afr_group_join_cancel() need not take the lock, and @join may be freed */
+		smp_store_release(&join->group, NULL);
 	}
-	spin_unlock(&joins_lock);
-	if (join) {
-		answer(join, link, reason, &d);
+	spin_unlock(&g->joins_lock);
+	if (join)
 		afr_group_table_put(g);
-	} else if (link) {
+	else if (link)
 		afr_link_put(link);
-	}
 }
 
 static bool joins_wait(struct afr_group *g)
 {
 	bool wait;
 
-	spin_lock(&joins_lock);
+	spin_lock(&g->joins_lock);
 	wait = !list_empty(&g->joins);
-	spin_unlock(&joins_lock);
+	spin_unlock(&g->joins_lock);
 	return wait;
 }
 
@@ -404,9 +377,7 @@ static void serve(struct afr_group *g)
 		reason = link ? AFR_REASON_NONE : g->failure ?:
 			 connect_suppressed(g) ? AFR_REASON_LINK_SHORT : reason_of(err);
 		used |= !!link;
-		mutex_unlock(&g->lock);
 		answer_first(g, link, reason);
-		mutex_lock(&g->lock);
 	}
 	g->failure = AFR_REASON_NONE;
 	if (used && needs_more_links(g))
@@ -421,17 +392,6 @@ static void group_work(struct work_struct *work)
 	serve(g);
 	mutex_unlock(&g->lock);
 	afr_group_table_put(g);
-}
-
-/* Answers a join for which there is no group, with the reason. */
-static void refuse_join(struct afr_join *join, enum afr_reason reason)
-{
-	struct delivery d = { .join = join, .task = current };
-
-	spin_lock(&joins_lock);
-	list_add(&d.entry, &deliveries);
-	spin_unlock(&joins_lock);
-	answer(join, NULL, reason, &d);
 }
 
 /**
@@ -452,10 +412,9 @@ void afr_group_join(struct afr_net *an, const struct afr_peer *peer, struct afr_
 	struct afr_peer key = *peer;
 	struct afr_group *g;
 
-	INIT_LIST_HEAD(&join->entry);
 	join->group = NULL;
 	if (!peer->port) {
-		refuse_join(join, AFR_REASON_PEER_NO_SERVICE);
+		join->joined(join, NULL, AFR_REASON_PEER_NO_SERVICE);
 		return;
 	}
 	afr_group_table_key_address(&key.local, &peer->local);
@@ -467,59 +426,47 @@ void afr_group_join(struct afr_net *an, const struct afr_peer *peer, struct afr_
 	}
 	if (IS_ERR(g)) {
 		count_limit(an, PTR_ERR(g));
-		refuse_join(join, reason_of(PTR_ERR(g)));
+		join->joined(join, NULL, reason_of(PTR_ERR(g)));
 		return;
 	}
 	mutex_lock(&g->lock);
 	afr_group_table_update_peer(&g->peer, &key);
 	mutex_unlock(&g->lock);
 	refcount_inc(&g->refs);	/* for the join, until it is answered or cancelled */
-	spin_lock(&joins_lock);
+	spin_lock(&g->joins_lock);
 	join->group = g;
 	list_add_tail(&join->entry, &g->joins);
-	spin_unlock(&joins_lock);
+	spin_unlock(&g->joins_lock);
 	queue_group(g);
 	afr_group_table_put(g);
-}
-
-/* Is another task in the joined() upcall of @join? */
-static bool delivery_runs(const struct afr_join *join)
-{
-	struct delivery *d;
-	bool runs = false;
-
-	spin_lock(&joins_lock);
-	list_for_each_entry(d, &deliveries, entry)
-		runs |= d->join == join && d->task != current;
-	spin_unlock(&joins_lock);
-	return runs;
 }
 
 /**
  * afr_group_join_cancel() - stop waiting for a link
  * @join: waiting, answered, or zeroed
  *
- * A call from joined() itself returns at once. After any other call, joined() has completed or
- * will never be called.
+ * Afterwards joined() has returned, or will never be called.
  *
- * Context: process. Waits for a joined() in progress, so the caller must not hold a lock that
- * joined() takes.
+ * Context: process; not in joined().
  */
 void afr_group_join_cancel(struct afr_join *join)
 {
 	struct afr_group *g;
+	bool waits = false;
 
-	spin_lock(&joins_lock);
-	g = join->group;
+	rcu_read_lock();	/* answer_first() may drop the last reference on the group */
+	g = smp_load_acquire(&join->group);
 	if (g) {
-		list_del_init(&join->entry);
+		spin_lock(&g->joins_lock);
+		waits = join->group;
+		if (waits)
+			list_del(&join->entry);
 		join->group = NULL;
+		spin_unlock(&g->joins_lock);
 	}
-	spin_unlock(&joins_lock);
-	if (g)
+	rcu_read_unlock();
+	if (waits)
 		afr_group_table_put(g);
-	else
-		wait_event(delivered, !delivery_runs(join));
 }
 
 /* Lookup */

@@ -41,9 +41,9 @@ struct afr_peer {
 /* A request for a link, embedded in the connection. */
 struct afr_join {
 	/*
-	 * Called at most once for each afr_group_join(), in process context: with a link that has
-	 * come up, on which the callee gets a reference, or with NULL and the reason. The callee
-	 * may free the join.
+	 * Called at most once for each afr_group_join(), in process context and perhaps under a
+	 * spinlock: with a link that has come up, on which the callee gets a reference, or with
+	 * NULL and the reason. It must not free the join.
 	 */
 	void (*joined)(struct afr_join *join, struct afr_link *link, enum afr_reason reason);
 	struct list_head entry;		/* private */

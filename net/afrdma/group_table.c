@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 // Copyright (C) 2026 AF_RDMA maintainers
 /*
- * The table of all link groups, hashed by peer instance. Every group in the table has a non-zero
- * reference count; dropping the last reference removes the group.
+ * The table of all link groups, hashed by peer instance. Dropping the last reference removes the
+ * group. Lookups of peers use RCU, so that connections can be set up on many processors at once;
+ * they do not find a group without references.
  *
  * Locks: groups_lock is a leaf, held briefly.
  */
@@ -11,6 +12,7 @@
 #include <linux/in6.h>
 #include <linux/jhash.h>
 #include <linux/random.h>
+#include <linux/rculist.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
 
@@ -25,7 +27,8 @@ static int groups_count;
 static bool groups_closing;
 static u64 groups_ids;
 static u32 groups_seed;
-static DEFINE_SPINLOCK(groups_lock);	/* for the above; groups_closing is also read without it */
+/* Protects the above. RCU also reads the hash table, and groups_closing is read without lock. */
+static DEFINE_SPINLOCK(groups_lock);
 static DECLARE_WAIT_QUEUE_HEAD(groups_gone);
 
 /**
@@ -36,23 +39,17 @@ static DECLARE_WAIT_QUEUE_HEAD(groups_gone);
  */
 void afr_group_table_put(struct afr_group *g)
 {
-	bool dead;
-
-	/* under the lock, so that lookups never find a group without references */
-	spin_lock(&groups_lock);
-	dead = refcount_dec_and_test(&g->refs);
-	if (dead) {
-		hash_del(&g->hash);
-		list_del(&g->entry);
-		groups_count--;
-		WRITE_ONCE(g->an->groups, g->an->groups - 1);
-	}
-	spin_unlock(&groups_lock);
-	if (!dead)
+	/* under the lock, every group in the table has a reference */
+	if (!refcount_dec_and_lock(&g->refs, &groups_lock))
 		return;
+	hash_del_rcu(&g->hash);
+	list_del(&g->entry);
+	groups_count--;
+	WRITE_ONCE(g->an->groups, g->an->groups - 1);
+	spin_unlock(&groups_lock);
 	trace_afrdma_group_destroy(g->id);
 	mutex_destroy(&g->lock);
-	kfree(g);
+	kfree_rcu(g, rcu);
 	wake_up_all(&groups_gone);
 }
 
@@ -146,17 +143,16 @@ static bool is_of(const struct afr_group *g, const struct afr_net *an, const str
 	       same_address(&g->peer.remote, &key->remote);
 }
 
-static struct afr_group *find_locked(struct afr_net *an, const struct afr_peer *key)
+/* Under RCU or groups_lock. Returns the group with a reference, or NULL. */
+static struct afr_group *find(struct afr_net *an, const struct afr_peer *key)
 {
 	struct afr_group *g;
 
-	lockdep_assert_held(&groups_lock);
-	hash_for_each_possible(groups, g, hash, hash_of(key->instance)) {
-		if (!is_of(g, an, key) || g->peer.tclass != key->tclass)
-			continue;
-		refcount_inc(&g->refs);
-		return g;
-	}
+	hash_for_each_possible_rcu(groups, g, hash, hash_of(key->instance),
+				   lockdep_is_held(&groups_lock))
+		if (is_of(g, an, key) && g->peer.tclass == key->tclass &&
+		    refcount_inc_not_zero(&g->refs))
+			return g;
 	return NULL;
 }
 
@@ -175,16 +171,15 @@ struct afr_group *afr_group_table_find(struct afr_net *an, const struct afr_peer
 	struct afr_group *g, *found = NULL;
 	bool passed = !last;
 
-	spin_lock(&groups_lock);
-	hash_for_each_possible(groups, g, hash, hash_of(key->instance)) {
-		if (passed && is_of(g, an, key)) {
-			refcount_inc(&g->refs);
+	rcu_read_lock();
+	hash_for_each_possible_rcu(groups, g, hash, hash_of(key->instance)) {
+		if (passed && is_of(g, an, key) && refcount_inc_not_zero(&g->refs)) {
 			found = g;
 			break;
 		}
-		passed |= g == last;
+		passed |= g == last;	/* its reference keeps it in the table */
 	}
-	spin_unlock(&groups_lock);
+	rcu_read_unlock();
 	if (last)
 		afr_group_table_put(last);
 	return found;
@@ -257,6 +252,7 @@ static struct afr_group *new_group(struct afr_net *an, const struct afr_peer *ke
 		  same_address(&key->local, &key->remote);
 	INIT_WORK(&g->work, work);
 	INIT_DELAYED_WORK(&g->memory, forget);
+	spin_lock_init(&g->joins_lock);
 	INIT_LIST_HEAD(&g->joins);
 	mutex_init(&g->lock);
 	INIT_LIST_HEAD(&g->members);
@@ -280,16 +276,16 @@ struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer 
 	struct afr_group *g, *fresh;
 	int err = 0;
 
-	spin_lock(&groups_lock);
-	g = find_locked(an, key);
-	spin_unlock(&groups_lock);
+	rcu_read_lock();
+	g = find(an, key);
+	rcu_read_unlock();
 	if (g)
 		return g;
 	fresh = new_group(an, key, work);
 	if (!fresh)
 		return ERR_PTR(-ENOMEM);
 	spin_lock(&groups_lock);
-	g = find_locked(an, key);
+	g = find(an, key);
 	if (!g && groups_closing) {
 		err = -ESHUTDOWN;
 	} else if (!g && too_many(an, key, between)) {
@@ -300,7 +296,7 @@ struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer 
 		g->id = ++groups_ids;
 		groups_count++;
 		WRITE_ONCE(an->groups, an->groups + 1);
-		hash_add(groups, &g->hash, hash_of(key->instance));
+		hash_add_rcu(groups, &g->hash, hash_of(key->instance));
 		list_add_tail(&g->entry, &groups_list);
 	}
 	spin_unlock(&groups_lock);

@@ -13,15 +13,17 @@
 #include "group.h"
 
 struct afr_group {
-	struct hlist_node	hash;		/* hash, entry: under groups_lock */
+	struct hlist_node	hash;		/* hash, entry: under groups_lock; RCU reads hash */
 	struct list_head	entry;
-	refcount_t		refs;		/* dropped under groups_lock */
+	refcount_t		refs;		/* the last one is dropped under groups_lock */
+	struct rcu_head		rcu;
 	u64			id;
 	struct afr_net		*an;
 	/* the peer is this host, at the same address: both ends of each link are members */
 	bool			loop;
 	struct work_struct	work;
-	struct list_head	joins;		/* under joins_lock of group.c */
+	spinlock_t		joins_lock;	/* protects @joins and the entries of joins */
+	struct list_head	joins;
 
 	/* protects the members below, except the key, which is part of @peer and constant */
 	struct mutex		lock;

@@ -58,7 +58,11 @@ static const struct {
 
 static DEFINE_HASHTABLE(holders, 10);
 static unsigned long all_pages;		/* granted to all attaches */
-/* Leaf lock. Protects holders, all_pages, each afr_holder, and changes of afr_ring_quota.pages. */
+/*
+ * Leaf lock. Protects holders, all_pages, each afr_holder, and changes of afr_ring_quota.pages. One
+ * for the host, since all of them are compared for each decision: charge() and uncharge() take it
+ * once each.
+ */
 static DEFINE_SPINLOCK(holders_lock);
 
 static u32 hash_of(const struct holder_key *key)
@@ -105,39 +109,31 @@ static struct afr_holder *find(const struct holder_key *key)
 }
 
 /*
- * Finds or creates a holder, and counts an attach until put_holder(). Returns NULL if there is no
- * such holder yet and no memory for one.
+ * Finds the holder, or adds @new and sets it to NULL, and counts an attach until put_holder().
+ * Returns NULL if there is no such holder yet and @new is NULL.
  */
-static struct afr_holder *get_holder(struct holder_key key)
+static struct afr_holder *get_holder(const struct holder_key *key, struct afr_holder **new)
 {
-	struct afr_holder *new = kzalloc_obj(*new), *h;
+	struct afr_holder *h = find(key);
 
-	spin_lock(&holders_lock);
-	h = find(&key);
-	if (!h && new) {
-		h = new;
-		new = NULL;
-		h->key = key;
-		hash_add(holders, &h->hash, hash_of(&key));
+	if (!h && *new) {
+		h = *new;
+		*new = NULL;
+		h->key = *key;
+		hash_add(holders, &h->hash, hash_of(key));
 	}
 	if (h)
 		h->attaches++;
-	spin_unlock(&holders_lock);
-	kfree(new);
 	return h;
 }
 
 static void put_holder(struct afr_holder *h)
 {
-	bool last;
-
-	spin_lock(&holders_lock);
-	last = !--h->attaches;
-	if (last)
-		hash_del(&h->hash);
-	spin_unlock(&holders_lock);
-	if (last)
-		kfree(h);
+	lockdep_assert_held(&holders_lock);
+	if (--h->attaches)
+		return;
+	hash_del(&h->hash);
+	kfree(h);
 }
 
 /*
@@ -202,25 +198,32 @@ int afr_ring_quota_charge(struct afr_ring_quota *share, struct afr_net *an,
 			  const struct afr_ring_mem *snd, const struct afr_ring_mem *rcv)
 {
 	unsigned long pages = afr_ring_mem_pages(snd) + afr_ring_mem_pages(rcv) - share->pages;
+	const struct holder_key keys[AFR_QUOTAS] = {
+		[AFR_QUOTA_PEER] = key_of_peer(an, remote),
+		[AFR_QUOTA_USER] = key_of_user(uid),
+	};
+	struct afr_holder *new[AFR_QUOTAS] = {};
+	unsigned int kind;
 	int err = -ENOMEM;
 
+	for (kind = 0; kind < AFR_QUOTAS && !share->pages; kind++)
+		new[kind] = kzalloc_obj(*new[kind]);
+	spin_lock(&holders_lock);
 	if (!share->pages) {
 		share->an = an;
-		share->of[AFR_QUOTA_PEER] = get_holder(key_of_peer(an, remote));
-		share->of[AFR_QUOTA_USER] = get_holder(key_of_user(uid));
+		for (kind = 0; kind < AFR_QUOTAS; kind++)
+			share->of[kind] = get_holder(&keys[kind], &new[kind]);
 	}
-	if (share->of[AFR_QUOTA_PEER] && share->of[AFR_QUOTA_USER]) {
-		spin_lock(&holders_lock);
+	if (share->of[AFR_QUOTA_PEER] && share->of[AFR_QUOTA_USER])
 		err = check_quota(share, an, pages);
-		if (!err)
-			add(share, pages);
-		spin_unlock(&holders_lock);
-	}
 	if (!err)
-		return 0;
-	if (!share->pages)
+		add(share, pages);
+	else if (!share->pages)
 		put_holders(share);
-	if (err != -ENOMEM)
+	spin_unlock(&holders_lock);
+	for (kind = 0; kind < AFR_QUOTAS; kind++)
+		kfree(new[kind]);
+	if (err && err != -ENOMEM)
 		afr_netns_count(an->net, err == -EDQUOT ? AFR_STAT_RING_NO_MEMORY :
 						       AFR_STAT_OVER_LIMIT);
 	return err;
@@ -235,16 +238,14 @@ int afr_ring_quota_charge(struct afr_ring_quota *share, struct afr_net *an,
  */
 void afr_ring_quota_uncharge(struct afr_ring_quota *share, unsigned long keep)
 {
-	bool last;
-
 	/* without the lock: only uncharges run at the same time, so the number only falls */
 	if (READ_ONCE(share->pages) <= keep)
 		return;
 	spin_lock(&holders_lock);
-	last = share->pages && !keep;
-	if (share->pages > keep)
+	if (share->pages > keep) {
 		add(share, keep - share->pages);
+		if (!keep)
+			put_holders(share);
+	}
 	spin_unlock(&holders_lock);
-	if (last)
-		put_holders(share);
 }
