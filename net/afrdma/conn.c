@@ -452,7 +452,7 @@ void afr_conn_changed(struct afr_conn *conn)
 }
 
 /* @an: NULL for all namespaces */
-static struct afr_conn *find(const struct afr_net *an, u64 id)
+static struct afr_conn *find_conn(const struct afr_net *an, u64 id)
 {
 	struct xarray *table = table_of(id);
 	struct afr_conn *conn;
@@ -475,7 +475,7 @@ static struct afr_conn *find(const struct afr_net *an, u64 id)
  */
 struct afr_conn *afr_conn_find(struct afr_net *an, u64 id)
 {
-	return find(an, id);
+	return find_conn(an, id);
 }
 
 /* Returns the lowest id in the tables that is not below @id, or ULONG_MAX. */
@@ -508,7 +508,7 @@ struct afr_conn *afr_conn_next(struct afr_net *an, unsigned long id)
 		id = next_id(id);
 		if (id == ULONG_MAX)
 			break;
-		conn = find(an, id++);
+		conn = find_conn(an, id++);
 	}
 	return conn;
 }

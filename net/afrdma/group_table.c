@@ -144,7 +144,7 @@ static bool is_of(const struct afr_group *g, const struct afr_net *an, const str
 }
 
 /* Under RCU or groups_lock. Returns the group with a reference, or NULL. */
-static struct afr_group *find(struct afr_net *an, const struct afr_peer *key)
+static struct afr_group *find_group(struct afr_net *an, const struct afr_peer *key)
 {
 	struct afr_group *g;
 
@@ -277,7 +277,7 @@ struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer 
 	int err = 0;
 
 	rcu_read_lock();
-	g = find(an, key);
+	g = find_group(an, key);
 	rcu_read_unlock();
 	if (g)
 		return g;
@@ -285,7 +285,7 @@ struct afr_group *afr_group_table_get(struct afr_net *an, const struct afr_peer 
 	if (!fresh)
 		return ERR_PTR(-ENOMEM);
 	spin_lock(&groups_lock);
-	g = find(an, key);
+	g = find_group(an, key);
 	if (!g && groups_closing) {
 		err = -ESHUTDOWN;
 	} else if (!g && too_many(an, key, between)) {
