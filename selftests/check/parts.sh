@@ -32,6 +32,8 @@ kinds_of_parts() {
 	faults_uml-7.2	1	600	50	uml-7.2	faults that take little time, on 7.2
 	faults_vm-7.2-rt	1	900	-	vm-7.2-rt	the same on PREEMPT_RT
 	faults_vm-6.1	1	900	-	vm-6.1	the same on 6.1
+	storms_2	1	4200	-	uml-7.2-debug	an hour of storms of faults, two CPUs
+	storms_4	1	4200	-	uml-7.2-debug	the same with four CPUs
 	build_vm-6.12	1	150	50	vm-6.12	the module for 6.12
 	build_vm-7.2-rt	1	150	50	vm-7.2-rt	the module for PREEMPT_RT
 	containers	1	120	50	vm-7.2	containers in two namespaces of Debian's 7.2
@@ -236,6 +238,17 @@ part_faults() {
 	elif can_get "$1" "faults on $1"; then
 		selftests/faults/run --quick --guest "$1"
 	fi
+}
+
+# part_storms CPUS SLICE: rows that inject faults at random, each time with a new seed, which is in
+# the log. The last run begins within the hour.
+part_storms() {
+	local end=$((SECONDS + 3600)) rc=0
+	can_get uml-7.2-debug "storms of faults" || return 0
+	while [ "$SECONDS" -lt "$end" ]; do
+		selftests/faults/run --guest uml-7.2-debug --smp "$1" --rows F39,X1,X3,X4 || rc=1
+	done
+	return "$rc"
 }
 
 part_mutations() { selftests/mutations.py --slice "$1"; }
