@@ -648,7 +648,8 @@ int afr_link_init(void)
 /**
  * afr_link_exit() - wait until the last link is freed, and stop the link layer
  *
- * Context: module exit, after afr_link_fail() was called for all links.
+ * Context: module exit, or a module load that fails; there are no links, or afr_link_fail() was
+ * called for all of them.
  */
 void afr_link_exit(void)
 {

@@ -172,20 +172,6 @@ static const char *run_timed(const struct rogue_row *row, bool as_client)
 	return why;
 }
 
-/*
- * Does the kernel have TCP-AO? Its TCP then drops segments whose option list is malformed, before
- * AF_RDMA sees them.
- */
-static bool has_tcp_ao(void)
-{
-	int add_key = 38, value = 0, fd = socket(AF_INET, SOCK_STREAM, 0);	/* TCP_AO_ADD_KEY */
-	bool has = setsockopt(fd, IPPROTO_TCP, add_key, &value, sizeof(value)) &&
-		   errno != ENOPROTOOPT;
-
-	close(fd);
-	return has;
-}
-
 static void run_row(const struct rogue_row *row, bool as_client)
 {
 	double start = now();

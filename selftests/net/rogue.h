@@ -173,6 +173,7 @@ struct rogue_run {
 extern struct rogue_run rogue;
 
 double now(void);
+bool has_tcp_ao(void);
 u64 rnd(void);
 void rnd_start(u64 seed);
 
@@ -223,7 +224,7 @@ struct rogue_row {
 	void (*act)(struct peer *p, unsigned int i);
 	unsigned int count;	/* act() gets each i < count; --quick and --cases change that */
 	enum expect expect;
-	unsigned int reason;	/* reason that AFRDMA_INFO must report with an error, 0 = any */
+	unsigned int reason;	/* in AFRDMA_INFO if recv() or send() of the victim fails; 0 = any */
 	unsigned int sends;	/* bytes that the victim sends */
 };
 

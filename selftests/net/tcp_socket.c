@@ -40,7 +40,10 @@ static const struct option {
 #define TX_STAMPS	(SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE |	\
 			 SOF_TIMESTAMPING_TX_SCHED | SOF_TIMESTAMPING_TX_ACK)
 
-/* Values for some options: those in usual[] break even plain TCP, are refused, or test little. */
+/*
+ * Options for which value_of() does not return the values of its usual[], since these would break
+ * even plain TCP, would be refused, or would test little.
+ */
 static const struct {
 	int level, option;
 	int values[3];

@@ -291,7 +291,10 @@ static bool flood_empty(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm)
 	return true;
 }
 
-/* For the channel of the last message, repeats the last write with bytes, to the same address. */
+/*
+ * Repeats, to the same address, the last write that carried bytes on the channel of the last
+ * message. Returns false if no write carried bytes.
+ */
 static bool flood_again(struct afr_link *link, struct ib_rdma_wr *wr, u32 *imm)
 {
 	if (!afr_byzantine.last.sge.length)

@@ -29,8 +29,8 @@ struct afr_injection {
 	/* frame types, or AFR_BYZANTINE_HELLO; @type 0: all frames, but not HELLO */
 	u8 type, type2;
 	/*
-	 * of the changed field; @size 0: spoil() inverts one bit at a random place; with @cm, no
-	 * bit is inverted, but the message is not sent
+	 * Place and length of the bytes to change. If @size is 0, spoil() inverts one random bit
+	 * instead. If @size is 0 and @cm is set, nothing is changed: the message is not sent.
 	 */
 	u8 offset, size;
 };
