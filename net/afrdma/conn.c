@@ -38,11 +38,13 @@ static struct workqueue_struct *queue, *attach_queue, *fallback_queue;
  * create and release connections rarely need the same xa_lock.
  */
 #define CONN_TABLES	32
-static struct xarray conns[CONN_TABLES];
+static struct {
+	struct xarray	table;		/* index: id / CONN_TABLES */
+} ____cacheline_aligned_in_smp conns[CONN_TABLES];
 
 static struct xarray *table_of(u64 id)
 {
-	return &conns[id % CONN_TABLES];
+	return &conns[id % CONN_TABLES].table;
 }
 
 /* Makes an upcall to the AF_RDMA socket, unless it was closed. */
@@ -86,6 +88,7 @@ struct afr_conn *afr_conn_alloc(struct afr_net *an, struct sock *sk,
 	kref_init(&conn->ref);
 	conn->id = atomic64_inc_return(&last_id);
 	conn->an = an;
+	conn->node = numa_mem_id();
 	conn->sock_ops = ops;
 	timer_setup(&conn->worker.timer, timer_fired, 0);
 	spin_lock_init(&conn->tx.lock);
@@ -94,7 +97,7 @@ struct afr_conn *afr_conn_alloc(struct afr_net *an, struct sock *sk,
 	mutex_init(&conn->out.mutex);
 	conn->reason = AFR_REASON_NONE;
 	RCU_INIT_POINTER(conn->sk, sk);
-	if (xa_reserve(table_of(conn->id), conn->id, GFP_KERNEL)) {
+	if (xa_reserve(table_of(conn->id), conn->id / CONN_TABLES, GFP_KERNEL)) {
 		mutex_destroy(&conn->out.mutex);
 		mutex_destroy(&conn->worker.mutex);
 		kmem_cache_free(cache, conn);
@@ -115,7 +118,8 @@ void afr_conn_create(struct afr_conn *conn, struct socket *tcp)
 	conn->tcp = tcp;
 	trace_afrdma_conn_create(conn->id);
 	/* from now on dumps find the connection (I6); no failure, as the entry was reserved */
-	WARN_ON_ONCE(xa_err(xa_store(table_of(conn->id), conn->id, conn, GFP_KERNEL)));
+	WARN_ON_ONCE(xa_err(xa_store(table_of(conn->id), conn->id / CONN_TABLES, conn,
+				     GFP_KERNEL)));
 }
 
 /* Frees the connection. If SO_LINGER is set on the TCP socket, sock_release() may wait. */
@@ -126,7 +130,7 @@ static void release_closed(struct kref *ref)
 	might_sleep();
 	timer_delete_sync(&conn->worker.timer);	/* see afr_conn_schedule_delayed() */
 	WARN_ON_ONCE(conn->attach.state != AFR_DETACHED || conn->attach.link);
-	xa_erase(table_of(conn->id), conn->id);
+	xa_erase(table_of(conn->id), conn->id / CONN_TABLES);
 	afr_ring_mem_destroy(&conn->tx.mem);
 	afr_ring_mem_destroy(&conn->rx.mem);
 	afr_ring_quota_uncharge(&conn->attach.quota, 0);
@@ -198,8 +202,8 @@ void afr_conn_start(struct afr_conn *conn, bool server, u32 nonce, u32 sndbuf, u
 #endif
 	snd = afr_ring_size(sndbuf, AFR_RING_MEM_MIN, most);
 	rcv = afr_ring_size(rcvbuf, AFR_RING_MEM_MIN, most);
-	afr_ring_mem_init(&conn->tx.mem, conn->an, snd, memcg);
-	afr_ring_mem_init(&conn->rx.mem, conn->an, rcv, memcg);
+	afr_ring_mem_init(&conn->tx.mem, conn->an, snd, conn->node, memcg);
+	afr_ring_mem_init(&conn->rx.mem, conn->an, rcv, conn->node, memcg);
 	afr_tx_init(&conn->tx.seq, snd, AFR_WINDOW_INITIAL);
 	afr_rx_init(&conn->rx.seq, rcv);
 	conn->server = server;
@@ -458,7 +462,7 @@ static struct afr_conn *find_conn(const struct afr_net *an, u64 id)
 	struct afr_conn *conn;
 
 	xa_lock(table);
-	conn = id <= ULONG_MAX ? xa_load(table, id) : NULL;
+	conn = id <= ULONG_MAX ? xa_load(table, id / CONN_TABLES) : NULL;
 	if (conn && ((an && conn->an != an) || !kref_get_unless_zero(&conn->ref)))
 		conn = NULL;
 	xa_unlock(table);
@@ -481,13 +485,13 @@ struct afr_conn *afr_conn_find(struct afr_net *an, u64 id)
 /* Returns the lowest id in the tables that is not below @id, or ULONG_MAX. */
 static unsigned long next_id(unsigned long id)
 {
-	unsigned long least = ULONG_MAX, found;
-	unsigned int i;
+	unsigned long least = ULONG_MAX, end = id + CONN_TABLES, index;
 
-	for (i = 0; i < CONN_TABLES; i++) {
-		found = id;
-		if (xa_find(&conns[i], &found, least, XA_PRESENT))
-			least = found;
+	/* each round looks into another table, for the ids from @id on */
+	for (; id != end; id++) {
+		index = id / CONN_TABLES;
+		if (xa_find(table_of(id), &index, least / CONN_TABLES, XA_PRESENT))
+			least = min(least, index * CONN_TABLES + id % CONN_TABLES);
 	}
 	return least;
 }
@@ -509,6 +513,7 @@ struct afr_conn *afr_conn_next(struct afr_net *an, unsigned long id)
 		if (id == ULONG_MAX)
 			break;
 		conn = find_conn(an, id++);
+		cond_resched();
 	}
 	return conn;
 }
@@ -534,7 +539,7 @@ int afr_conn_init(void)
 	unsigned int i;
 
 	for (i = 0; i < CONN_TABLES; i++)
-		xa_init(&conns[i]);
+		xa_init(&conns[i].table);
 	cache = kmem_cache_create("afr_conn", sizeof(struct afr_conn), 0,
 				  SLAB_HWCACHE_ALIGN | SLAB_ACCOUNT, NULL);
 	if (!cache)
@@ -560,8 +565,8 @@ void afr_conn_exit(void)
 
 	destroy_queues();
 	for (i = 0; i < CONN_TABLES; i++) {
-		WARN_ON_ONCE(!xa_empty(&conns[i]));
-		xa_destroy(&conns[i]);
+		WARN_ON_ONCE(!xa_empty(&conns[i].table));
+		xa_destroy(&conns[i].table);
 	}
 	kmem_cache_destroy(cache);
 }

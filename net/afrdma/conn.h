@@ -332,6 +332,7 @@ struct afr_conn {
 	struct afr_net		*an;
 	struct socket		*tcp;
 	struct sock __rcu	*sk;		/* the AF_RDMA socket, NULL for an orphan */
+	int			node;		/* NUMA node of the socket() or accept() call */
 	const struct afr_sock_ops *sock_ops;
 	unsigned long		flags;		/* enum afr_conn_flag, by atomic bit operations */
 

@@ -378,6 +378,7 @@ static void serve(struct afr_group *g)
 			 connect_suppressed(g) ? AFR_REASON_LINK_SHORT : reason_of(err);
 		used |= !!link;
 		answer_first(g, link, reason);
+		cond_resched();
 	}
 	g->failure = AFR_REASON_NONE;
 	if (used && needs_more_links(g))

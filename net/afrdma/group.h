@@ -43,7 +43,7 @@ struct afr_join {
 	/*
 	 * Called at most once for each afr_group_join(), in process context and perhaps under a
 	 * spinlock: with a link that has come up, on which the callee gets a reference, or with
-	 * NULL and the reason. It must not free the join.
+	 * NULL and the reason. It must not sleep or free the join.
 	 */
 	void (*joined)(struct afr_join *join, struct afr_link *link, enum afr_reason reason);
 	struct list_head entry;		/* private */

@@ -27,7 +27,7 @@ static int groups_count;
 static bool groups_closing;
 static u64 groups_ids;
 static u32 groups_seed;
-/* Protects the above. RCU also reads the hash table, and groups_closing is read without lock. */
+/* For the above. The hash table is also read under RCU, and groups_closing without a lock. */
 static DEFINE_SPINLOCK(groups_lock);
 static DECLARE_WAIT_QUEUE_HEAD(groups_gone);
 
@@ -135,9 +135,11 @@ static u32 hash_of(const u8 instance[16])
 	return jhash(instance, 16, groups_seed);
 }
 
-/* Is @g a group of the peer that @key describes, of whatever traffic class? */
+/* Is @g a group of the peer that @key describes, of whatever traffic class? For lookups. */
 static bool is_of(const struct afr_group *g, const struct afr_net *an, const struct afr_peer *key)
 {
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held() && !lockdep_is_held(&groups_lock),
+			 "lookup of a link group without a lock");
 	return g->an == an && !memcmp(g->peer.instance, key->instance, sizeof(key->instance)) &&
 	       same_address(&g->peer.local, &key->local) &&
 	       same_address(&g->peer.remote, &key->remote);

@@ -182,11 +182,12 @@ static void account_ring(const struct afr_ring_mem *mem, long pages)
  * @mem: ring
  * @an: namespace whose mem_max limits the pages
  * @size: bytes, a power of two >= AFR_RING_MEM_MIN
+ * @node: NUMA node from which kernel threads allocate pages, if it has free ones
  * @memcg: charged for the pages, or NULL; the caller keeps it alive until afr_ring_mem_destroy()
  *
  * Context: any.
  */
-void afr_ring_mem_init(struct afr_ring_mem *mem, struct afr_net *an, u32 size,
+void afr_ring_mem_init(struct afr_ring_mem *mem, struct afr_net *an, u32 size, int node,
 		       struct mem_cgroup *memcg)
 {
 	mem->pages = NULL;
@@ -194,6 +195,7 @@ void afr_ring_mem_init(struct afr_ring_mem *mem, struct afr_net *an, u32 size,
 	atomic_set(&mem->held, 0);
 	atomic_set(&mem->rdma, 0);
 	mem->pinned = false;
+	mem->node = node;
 	mem->an = an;
 	mem->memcg = memcg;
 	account_ring(mem, afr_ring_mem_pages(mem));
@@ -238,6 +240,17 @@ void afr_ring_mem_destroy(struct afr_ring_mem *mem)
 	mem->pages = NULL;
 }
 
+/*
+ * A program gets pages as its memory policy says, normally of the node on which it runs. A kernel
+ * thread may run on any node.
+ */
+static struct page *alloc_ring_page(const struct afr_ring_mem *mem)
+{
+	gfp_t gfp = ring_gfp(mem) | __GFP_ZERO;
+
+	return current->flags & PF_KTHREAD ? alloc_pages_node(mem->node, gfp, 0) : alloc_page(gfp);
+}
+
 static int populate_page(struct afr_ring_mem *mem, unsigned long i)
 {
 	bool tcp = !READ_ONCE(mem->pinned);
@@ -247,7 +260,7 @@ static int populate_page(struct afr_ring_mem *mem, unsigned long i)
 		return 0;
 	if (!charge_page(mem, tcp))
 		return -EDQUOT;
-	page = alloc_page(ring_gfp(mem) | __GFP_ZERO);
+	page = alloc_ring_page(mem);
 	if (!page) {
 		uncharge_page(mem, tcp);
 		return -ENOMEM;

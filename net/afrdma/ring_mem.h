@@ -39,6 +39,7 @@ struct afr_ring_mem {
 	atomic_t	held;		/* number of pages allocated */
 	atomic_t	rdma;		/* how many of them were charged for RDMA (ring_quota.c) */
 	bool		pinned;		/* for a device: pages stay until afr_ring_mem_unpin() */
+	int		node;		/* NUMA node of the program */
 	struct afr_net	*an;
 	struct mem_cgroup *memcg;	/* charged for the pages; may be NULL */
 };
@@ -48,7 +49,7 @@ static inline unsigned long afr_ring_mem_pages(const struct afr_ring_mem *mem)
 	return mem->size >> PAGE_SHIFT;
 }
 
-void afr_ring_mem_init(struct afr_ring_mem *mem, struct afr_net *an, u32 size,
+void afr_ring_mem_init(struct afr_ring_mem *mem, struct afr_net *an, u32 size, int node,
 		       struct mem_cgroup *memcg);
 void afr_ring_mem_destroy(struct afr_ring_mem *mem);
 void afr_ring_mem_setup(void);
