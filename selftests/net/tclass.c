@@ -108,6 +108,12 @@ static void class_client(void)
 	trips_client();
 }
 
+static void class_server(void)
+{
+	need_roce();
+	trips_server();
+}
+
 static void class6_client(void)
 {
 	need_roce();
@@ -117,12 +123,13 @@ static void class6_client(void)
 
 static void class6_server(void)
 {
+	need_roce();
 	run.inet6 = true;
 	trips_server();
 }
 
 const struct row tclass_rows[] = {
-	{ "traffic_class", class_client, trips_server, ON_RDMA | ONLY_RDMA | QUICK },
+	{ "traffic_class", class_client, class_server, ON_RDMA | ONLY_RDMA | QUICK },
 	{ "traffic_class6", class6_client, class6_server, ON_RDMA | ONLY_RDMA | NEEDS_V6 | QUICK },
 	{ }
 };
