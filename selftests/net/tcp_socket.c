@@ -40,10 +40,7 @@ static const struct option {
 #define TX_STAMPS	(SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE |	\
 			 SOF_TIMESTAMPING_TX_SCHED | SOF_TIMESTAMPING_TX_ACK)
 
-/*
- * Options for which value_of() does not return the values of its usual[], since these would break
- * even plain TCP, would be refused, or would test little.
- */
+/* Options to which value_of() gives other values: 0, 1 or 3 breaks even TCP or tests little. */
 static const struct {
 	int level, option;
 	int values[3];
