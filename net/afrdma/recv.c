@@ -114,10 +114,11 @@ void afr_recv_consume(struct afr_conn *conn, size_t len)
  * @conn: connection
  *
  * Bytes in the receive ring stay readable. Bytes that come into the ring later reset the
- * connection. Unlike with TCP, these can include bytes that TCP has received already. Before this
- * call, afr_shutdown() calls afr_worker_run(), so that the worker reads such bytes. But that does
- * not run the worker if the worker already runs or the connection is not detached. And a run may
- * leave bytes in TCP, for example those for which the ring has no space or no page.
+ * connection, even if the TCP socket had received them before this call; on a plain TCP connection
+ * they would stay readable. To make this rare, afr_shutdown() calls afr_worker_run() first, and the
+ * worker moves bytes from the TCP socket to the ring. Some may remain: afr_worker_run() returns at
+ * once if a run is in progress or the connection is not detached, and a run leaves bytes for which
+ * the ring has no space or no page.
  *
  * Context: process.
  */

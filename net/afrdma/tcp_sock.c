@@ -118,7 +118,7 @@ void afr_tcp_sock_return_error(struct afr_conn *conn, struct sock *sk, int err)
 	if (afr_conn_aborted(conn))
 		return;
 	switch (-err) {
-	case EACCES:		/* unless TCP is closed, taken as the result of a security hook */
+	case EACCES:		/* of a security hook: not stored, unless TCP is closed */
 		if (inet_sk_state_load(tcp_sk) != TCP_CLOSE)
 			return;
 		fallthrough;

@@ -365,7 +365,7 @@ static int tcp_state(const char *path)
 	return found;
 }
 
-/* Waits until tcp_state() finds no socket, up to GONE seconds. */
+/* Waits until tcp_state() finds no socket; fails after GONE seconds. */
 static void wait_gone(void)
 {
 	double limit = now() + GONE;

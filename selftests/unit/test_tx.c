@@ -351,7 +351,7 @@ TEST(tx_may_move__needs_an_open_epoch_and_all_data_taken_by_tcp)
 	EXPECT(!afr_tx_may_move(&tx));
 }
 
-TEST(tx_may_move__not_when_all_is_sent)
+TEST(tx_may_move__not_when_the_whole_stream_is_sent)
 {
 	struct afr_tx tx = tx_of(RING, RING, 10, 10);
 
