@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 // Copyright (C) 2026 AF_RDMA maintainers
 /*
- * Sends on TCP: HELLO, control frames, and DATA, which is the TCP path; also early bytes, see
- * next_early(). Frames are built one at a time into conn->out and written to the TCP socket
- * without waiting for space. If TCP does not take all bytes of a frame, sk_write_space schedules
- * the worker, which writes the rest. Before a frame is built, the send direction may enter the
- * link (try_move()).
+ * Sends on TCP: HELLO, control frames, and DATA frames, which carry the stream while its path is
+ * TCP; also early bytes, see next_early(). Frames are built one at a time into conn->out and
+ * written to the TCP socket without waiting for space. If TCP does not take all bytes of a frame,
+ * sk_write_space schedules the worker, which writes the rest. Before a frame is built, the send
+ * direction may enter the link (try_move()).
  */
 #include "frame_tx.h"
 

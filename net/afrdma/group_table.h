@@ -22,7 +22,8 @@ struct afr_group {
 	/* the peer is this host, at the same address: both ends of each link are members */
 	bool			loop;
 	struct work_struct	work;
-	spinlock_t		joins_lock;	/* protects @joins and the entries of joins */
+	/* protects @joins, and entry and group of each struct afr_join in it */
+	spinlock_t		joins_lock;
 	struct list_head	joins;
 
 	/* protects the members below, except the key, which is part of @peer and constant */

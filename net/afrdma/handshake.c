@@ -462,8 +462,9 @@ static bool server_decide(struct request_sock *req, enum afr_reason refusal, u32
  * @sk: a TCP socket
  *
  * Context: Any.
- * Return: true if the call of afr_handshake_listen() that made @sk a listener was with consent
- * (later calls, while @sk listens, change nothing), and its override is still installed.
+ * Return: true if the last call of afr_handshake_listen() in which @sk was in state CLOSE was with
+ * consent, and the override that it installed is still there. Calls while @sk listens change
+ * nothing.
  */
 bool afr_handshake_consents(const struct sock *sk)
 {

@@ -465,9 +465,9 @@ static int afr_connect(struct socket *sock, struct sockaddr_unsized *addr, int l
 	}
 	WRITE_ONCE(afr_sk(sk)->disconnected, unspec);
 	/*
-	 * Report the error of an earlier connect() that failed. In state SS_CONNECTING, call TCP
-	 * first, which resets the state to SS_UNCONNECTED; the error is reported after that, but
-	 * connect(AF_UNSPEC) drops it.
+	 * An earlier connect() has failed: return its error. In state SS_CONNECTING, do so only
+	 * after the call of TCP below, which resets the state to SS_UNCONNECTED. If that call is
+	 * for AF_UNSPEC, it succeeds instead, and the error is dropped.
 	 */
 	if (failed && READ_ONCE(conn->tcp->state) != SS_CONNECTING)
 		return failed;

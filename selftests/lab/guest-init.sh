@@ -7,8 +7,8 @@
 # of the host, read-only. Variables from the kernel command line:
 #   afr_run=DIR	  folder of this run, shared by the guests and the host; contains a busybox
 #   afr_role=a|b
-# DIR/ROLE/env, which "run" has written, sets the AFR_* variables and those of --env, and makes the
-# test script and its arguments "$@".
+# DIR/ROLE/env, which "run" has written, sets the AFR_* variables and those of --env, and sets the
+# positional parameters ("$@") to the test script and its arguments.
 #
 # With AFR_NETNS=yes, one kernel is both hosts: this script, as process 1 and with role a, creates a
 # network namespace for each host, and starts itself in each with afr_host=yes.
@@ -48,7 +48,7 @@ write_verdict() {
 	sync
 }
 
-# Write verdict $1 and power off; a network namespace only ends.
+# Write verdict $1, then power off; in a network namespace, this script exits instead.
 power_off() {
 	write_verdict "$1" "$role"
 	[ "$host" = no ] || exit 0

@@ -4,6 +4,7 @@
 
     netns.py storm PAIRS    create PAIRS pairs of namespaces; delete the namespaces of each pair and
                             close its connections, which are on RDMA, in random order
+    netns.py kind KIND      move bytes by RDMA between namespaces with interfaces of this kind
     netns.py leave          move the interface of a namespace away and back under a stream on RDMA
 
 The kernel must be 7.2 or newer, whose rxe can be used in every namespace.
@@ -72,13 +73,23 @@ def enter(fd):
 
 
 class Pair:
-    """Two namespaces, each with an rxe device on its end of a veth pair."""
+    """Two namespaces, each with an rxe device on its interface: an end of a veth pair, or a macvlan
+    or ipvlan interface on one. There is no rxe device on the parents: it would have the GIDs of
+    these interfaces as well, and rdma_cm might choose it. The parents differ, as on two hosts,
+    since rxe takes packets between ipvlan interfaces with one MAC address for loopback."""
 
-    def __init__(self, number):
+    def __init__(self, number, kind="veth"):
         self.number = number
         self.names = [f"s{number}", f"c{number}"]
         self.address = "10.5.0.1"
-        run(f"ip link add vs{number} type veth peer name vc{number}")
+        if kind == "veth":
+            run(f"ip link add vs{number} type veth peer name vc{number}")
+        else:
+            mode = {"macvlan": "bridge", "ipvlan": "l2"}[kind]
+            run("ip link add parent_s type veth peer name parent_c",
+                *(line for end in "sc" for line in (
+                    f"ip link set parent_{end} up",
+                    f"ip link add v{end}{number} link parent_{end} type {kind} mode {mode}")))
         for end, name in zip("sc", self.names):
             add_namespace(name)
             run(f"ip link set v{end}{number} netns {name} name eth0",
@@ -154,6 +165,24 @@ def storm(pairs):
           f"not be created for up to {longest:.1f} s")
 
 
+def of_kind(kind):
+    pair = Pair(0, kind)
+    pair.connect()
+    pair.move_to_rdma()
+    before = info(pair.conns[0])["tx_rdma"]
+    for _ in range(100):
+        pair.exchange()
+    sent = info(pair.conns[0])["tx_rdma"] - before
+    for sock in [*pair.conns, *pair.accepted]:      # first: without network they would linger
+        sock.close()
+    time.sleep(1)
+    pair.delete(random.Random(0))
+    if kind != "veth":
+        run("ip link del parent_s")
+    if sent != 100 * len(WORD):
+        sys.exit(f"{sent} of {100 * len(WORD)} bytes by RDMA")
+
+
 def leave():
     """Move the client's interface to another namespace, which removes its rxe device, and back, and
     add a new rxe device. The connection must return to TCP, then to RDMA, and lose no byte."""
@@ -199,5 +228,7 @@ def leave():
 if __name__ == "__main__":
     if sys.argv[1] == "storm":
         storm(int(sys.argv[2]))
+    elif sys.argv[1] == "kind":
+        of_kind(sys.argv[2])
     else:
         leave()

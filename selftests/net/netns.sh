@@ -46,6 +46,15 @@ smctl_in() { ip netns exec "$1" "$smctl" -j "${@:2}" | tr -d '\n '; }
 
 # Namespaces that end slowly may still be counted: take the least of several counts.
 before=$(for _ in 1 2 3; do namespaces; done | sort -n | head -n 1)
+# The interfaces that container runtimes make. UML has no ipvlan.
+for kind in veth macvlan ipvlan; do
+	if [ $kind = veth ] || ip link add try link eth0 type $kind 2>/dev/null; then
+		[ $kind = veth ] || ip link del try
+		passes "RDMA between namespaces with $kind interfaces" 60 kind $kind
+	else
+		skip "RDMA between namespaces with $kind interfaces" "this kernel has no $kind"
+	fi
+done
 passes "a device leaves its namespace under a stream" 120 leave
 passes "namespaces end with connections on RDMA" 3000 storm "${PAIRS:-30}"
 check "no namespace stays behind" wait_for 200 gone

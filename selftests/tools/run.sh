@@ -107,8 +107,10 @@ client() {
 	goes "$way" "$name" "$smctl" run "$@" -- "${words[@]}"
 }
 
-# Hold a connection that keeps a link up: short-lived programs might end before a new link is up.
 link_is_up() { [ "$("$smctl" -j link state up)" != "[]" ]; }
+
+# Hold a connection that keeps a link up for the programs under test: a short-lived program could
+# end before a new link is up.
 keep_link() {
 	"$smctl" run -- python3 "$here/program.py" connect "$AFR_PEER" 7101 \
 		</tmp/hold >/tmp/keep.out 2>&1 5>&- &
