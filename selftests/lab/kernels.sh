@@ -317,6 +317,10 @@ vm_package() {
 	if [ -z "$pkg" ] && [ -e "$cache/$1.package" ]; then
 		pkg=$(cat "$cache/$1.package")
 	fi
+	if [ -z "$pkg" ] && [ "$suite" != - ]; then
+		say "Debian's suite $suite has no package $meta"
+		return 4
+	fi
 	[ -n "$pkg" ] || die "apt does not know $meta: run $here/deps.sh"
 	echo "$pkg"
 }
