@@ -3,7 +3,8 @@
 /*
  * How connections end: shutdown() of one or both directions, close() with unsent or unread bytes,
  * linger, killed processes, client and server that close at the same time. Also streams in which
- * the client, the server, neither or both send first.
+ * the client sends first, the server sends first, both send before they read, or both are silent
+ * at first.
  */
 #define _GNU_SOURCE
 #include <sys/ioctl.h>

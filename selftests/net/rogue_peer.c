@@ -235,9 +235,9 @@ static bool victim_ended(struct peer *p)
 }
 
 /*
- * In rows with EXPECT_STREAM and without RAW_BACK, all bytes of the victim must arrive in frames,
- * and its FIN as well, unless the bytes exceed the window in rogue's HELLO: rogue may send no
- * CREDIT.
+ * Must all bytes and the FIN of a victim on AF_RDMA arrive in frames? Only in rows with
+ * EXPECT_STREAM and without RAW_BACK, and only if the window in rogue's HELLO has space for all
+ * bytes: a row that sends no CREDIT would otherwise leave the victim stopped at the window.
  */
 static bool wants_frames(const struct peer *p)
 {
