@@ -148,8 +148,9 @@ static enum afr_reason reason_of(const struct afr_conn *conn, int err)
 }
 
 /*
- * Is the connection attached or leaving, while its link is not drained, and the local DETACH or
- * the peer's is still to be waited for (I9, PE5)?
+ * May the peer or a device still use what the attach has created (I9, PE5)? Yes if the connection
+ * is attached or leaving, its link has not been drained, and this end still waits for the
+ * completion of its own DETACH or for the DETACH of the peer.
  */
 static bool __maybe_unused in_use(const struct afr_conn *conn)
 {

@@ -46,7 +46,8 @@ class Row:
     roles: tuple = BOTH     # roles of the unmodified end with which the row runs
     size: int = 4 * MIB     # bytes each Exchange sends; most injections come before the last byte
     limit: float = 3        # seconds, times SLOW: an exchange not over by then has stalled
-    detach_ms: int = 1500   # detach_timeout_ms of the unmodified end, in some rows times SLOW
+    # detach_timeout_ms of the unmodified end; times SLOW if the row injects more than once
+    detach_ms: int = 1500
     retry_ms: int = 20      # attach_retry_ms of the unmodified end
     injections: int = 1     # minimum number of injections
     counts: str = ""        # a counter of the unmodified end that must rise
