@@ -117,7 +117,7 @@
 #define register_net_sysctl_sz(net, path, table, n) register_net_sysctl(net, path, table)
 #endif
 
-/* An address whose length comes with it, in bind() and connect(). */
+/* The type of the address in proto_ops.bind and .connect; its length is another argument. */
 #ifndef AFR_HAVE_SOCKADDR_UNSIZED
 #define sockaddr_unsized sockaddr
 #endif

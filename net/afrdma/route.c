@@ -183,9 +183,11 @@ static bool bypasses(const struct afr_conn *conn, enum afr_reason reason)
  * afr_route_denied() - does the route or an IPsec policy of the TCP connection deny RDMA?
  * @conn: connection whose TCP connection is established
  *
- * If the socket itself has no IPsec policy, the route decides. It is looked up in the first call;
- * later only if generation() has changed, if afr_route_invalidate() was called, or if the last
- * lookup has found an IPsec policy or a tunnel.
+ * An IPsec policy of the socket itself always denies RDMA, and the route is not looked up then.
+ * Otherwise a route with an IPsec policy denies RDMA; a route through a tunnel does so only if the
+ * connection has a link that bypasses the tunnel, see bypasses(). After the first lookup, the route
+ * is looked up again only if generation() has changed, if afr_route_invalidate() was called, or if
+ * the last lookup has found an IPsec policy or a tunnel.
  *
  * Context: connection worker.
  * Return: AFR_REASON_NONE, AFR_REASON_XFRM_POLICY or AFR_REASON_TUNNEL.

@@ -256,7 +256,7 @@ stage_uml_7.2_debug() {
 	more=(--guests 1 --env PAIRS=4)
 	in_guests uml-7.2-debug 900 selftests/net/netns.sh
 	more=()
-	for script in $on_debug; do
+	for script in tools/guest net/limits net/memory net/arrival net/dumps; do
 		in_guests uml-7.2-debug 900 "selftests/$script.sh"
 	done
 	return "$failures"
@@ -274,15 +274,12 @@ stage_siw() {
 
 stage_programs_quick() { selftests/programs/programs.sh quick; }
 
-# Scripts that run with sanitizers.
-on_debug="tools/guest net/death net/limits net/memory net/arrival net/pace net/dumps"
-
 stage_uml_debug() {
 	local script
 	programs || return
 	in_guests uml-debug 900 selftests/check/one-way.sh \
 		quick -- full --no-rogue --only cycles.cold
-	for script in $on_debug; do
+	for script in tools/guest net/death net/limits net/memory net/arrival net/pace net/dumps; do
 		in_guests uml-debug 600 "selftests/$script.sh"
 	done
 	against_byzantine uml-debug 900 selftests/net/rogue-module.sh --quick
