@@ -207,7 +207,7 @@ static u8 *stalling_buffer(int *uffd)
 	return pages + PAGE - FIRST;
 }
 
-/* Fills the missing page of stalling_buffer() with the bytes behind the first FIRST ones. */
+/* Fills the missing page of stalling_buffer() with the victim's stream from offset FIRST on. */
 static void end_stall(int uffd, u8 *buf)
 {
 	struct uffdio_copy copy = {
