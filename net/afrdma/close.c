@@ -319,7 +319,7 @@ static void run_orphan(struct afr_conn *conn)
 			return;
 		}
 		if (afr_conn_tx_mode(conn) == AFR_MODE_UNDECIDED)
-			set_bit(AFR_F_NO_EARLY_TX, &conn->flags);	/* the abort must not wait for HELLO */
+			set_bit(AFR_F_NO_EARLY_TX, &conn->flags);	/* abort before HELLO */
 		afr_conn_abort(conn, AFR_REASON_ORPHAN_TIMEOUT);
 	}
 }

@@ -29,9 +29,9 @@ static const struct nf_hook_ops hook_ops[] = {
  * afr_handshake_hook_use() - register the hooks of a namespace, if not yet done
  * @net: the namespace of a socket
  *
- * Registering is slow and takes a lock shared by all namespaces. It is therefore done by the first
- * socket that connects or listens and may use AF_RDMA, and undone when the namespace ends or the
- * module is unloaded.
+ * Registering is slow and takes a lock shared by all namespaces. Therefore only a socket that
+ * connects or listens, and that neither AFRDMA_RDMA_NEVER nor a sysctl keeps on TCP, registers the
+ * hooks. They are removed when the namespace ends or the module is unloaded.
  *
  * Context: Process, may sleep.
  * Return: 0, or a negative error: the connections of the calling socket fall back to TCP.

@@ -3,9 +3,11 @@
 /*
  * Receives HELLO. The first bytes of the peer decide whether the receive direction is framed or in
  * fallback mode. The receive direction also falls back if the peer ends its stream without sending
- * a byte or, on a server, if TCP fails before a byte has arrived. The connection is aborted if
- * HELLO is invalid, if TCP ends or fails in the middle of HELLO or, on a client, fails before it,
- * or if a server has received only a part of HELLO when hello_timeout_ms expires.
+ * a byte or, on a server, if TCP fails before a byte has arrived. The connection is aborted
+ * - if HELLO is invalid;
+ * - if TCP ends or fails when only a part of HELLO has arrived;
+ * - on a client, if TCP fails before a byte has arrived;
+ * - on a server, if only a part of HELLO has arrived when hello_timeout_ms expires.
  *
  * A client's send direction is framed already. A server's send direction gets the mode of the
  * receive direction, unless it has already begun to fall back: it does so when hello_timeout_ms

@@ -630,8 +630,9 @@ static void outq_send(void) { outq_send_of(&(struct sizes) { 0 }); }
 static void outq_recv(void) { outq_recv_of(&(struct sizes) { 0 }); }
 
 /*
- * On a link, SIOCOUTQ omits up to half of the smaller ring, see queued_on_link(). It must not omit
- * half of the receive ring: here, that half is larger than the whole send ring.
+ * On a link, SIOCOUTQ leaves bytes uncounted: up to half of the send ring or of the peer's receive
+ * ring, whichever is smaller, see queued_on_link(). Here half of the peer's receive ring is larger
+ * than the whole send ring: if SIOCOUTQ left out that many bytes, it could be 0 for a full ring.
  */
 static void outq_small_send(void) { outq_send_of(&(struct sizes) { .sndbuf = 64 * KIB }); }
 static void outq_small_recv(void) { outq_recv_of(&(struct sizes) { .rcvbuf = 512 * KIB }); }

@@ -155,7 +155,7 @@ static void unknown_too_long(struct peer *p, unsigned int i)
 /* ---- incomplete and split frames, and a missing FIN ---- */
 
 /*
- * Number of cases of cut() per frame type: as many as the longest header with fixed body has bytes.
+ * Number of cases of cut() per frame type: the largest size in bytes of a header plus fixed body.
  * Case n sends the first n bytes of the frame, or all but its last byte if the frame is not longer
  * than n bytes.
  */

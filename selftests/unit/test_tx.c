@@ -222,7 +222,7 @@ TEST(tx_blocked__nobody_waits_for_room_behind_the_end)
 	EXPECT(!afr_tx_blocked(&tx));
 }
 
-TEST(tx_taken__frees_on_tcp)
+TEST(tx_tcp_accepted__frees_bytes_that_tcp_has_taken)
 {
 	struct afr_tx tx = tx_of(RING, RING, 300, 200);
 

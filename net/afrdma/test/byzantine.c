@@ -147,7 +147,8 @@ static bool next_flood(struct afr_link *link, struct ib_rdma_wr *wr, struct ib_s
 /**
  * afr_byzantine_flood() - post the messages of a flood, while credits and send slots are free
  * @link: the link
- * @post: afr_link_queue_post(); a parameter, as link_queue.c is named later in LAYERS
+ * @post: afr_link_queue_post(); passed in, because this file must not call link_queue.c, which is
+ *	named after it in LAYERS
  *
  * Context: completion handler, under link->lock.
  */
