@@ -12,6 +12,9 @@
 # ok NAME, not_ok NAME WHY, skip NAME WHY
 #				print one KTAP line; any not_ok fails the run
 # check NAME CMD...		ok if CMD succeeds, else not_ok
+# check_within SECONDS NAME CMD...
+#				the same for a program that is ended after SECONDS; its output is
+#				printed as comments, the last line is the reason of not_ok
 # put KEY VALUE, get KEY [SECONDS]
 #				pass a small value to the other guest; wait for its value, print it
 # cut_network, mend_network	drop all packets of this guest; stop dropping them
@@ -37,6 +40,19 @@ check() {
 	local name=$1
 	shift
 	if "$@"; then ok "$name"; else not_ok "$name" "failed with $?: $*"; return 1; fi
+}
+
+check_within() {
+	local seconds=$1 name=$2 out rc=0
+	shift 2
+	out=$(timeout "$seconds" "$@" 2>&1) || rc=$?
+	case $rc in
+	0)	ok "$name" ;;
+	124)	not_ok "$name" "not over after $seconds s" ;;
+	*)	not_ok "$name" "${out##*$'\n'}" ;;
+	esac
+	printf '%s\n' "$out" | sed 's/^/# /'
+	return $rc
 }
 
 wait_for() {

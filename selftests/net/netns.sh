@@ -11,7 +11,6 @@ set -uo pipefail
 
 netns=$AFR_SRC/selftests/net/netns.py
 smctl=$AFR_SRC/build/tools/smctl
-out=$(mktemp)
 
 # Prints the number of namespaces in the kernel, including those that only the kernel itself holds.
 # First creates and deletes two: the kernel frees the memory of a namespace that has ended only
@@ -27,19 +26,8 @@ namespaces() {
 }
 gone() { [ "$(namespaces)" -le "$before" ]; }
 
-# passes NAME SECONDS WORD...: ok if netns.py WORD... passes within SECONDS. If it fails, its
-# namespaces are deleted here.
-passes() {
-	local name=$1 seconds=$2
-	shift 2
-	if timeout "$seconds" python3 "$netns" "$@" >"$out" 2>&1; then
-		ok "$name"
-	else
-		not_ok "$name" "$(tail -n 1 "$out")"
-		ip -all netns delete
-	fi
-	sed 's/^/# /' "$out"
-}
+# part NAME SECONDS WORD...: run netns.py WORD...; if it fails, its namespaces are deleted here
+part() { check_within "$2" "$1" python3 "$netns" "${@:3}" || ip -all netns delete; }
 
 # smctl_in NAMESPACE WORDS...: the JSON of smctl, on one line
 smctl_in() { ip netns exec "$1" "$smctl" -j "${@:2}" | tr -d '\n '; }
@@ -50,13 +38,13 @@ before=$(for _ in 1 2 3; do namespaces; done | sort -n | head -n 1)
 for kind in veth macvlan ipvlan; do
 	if [ $kind = veth ] || ip link add try link eth0 type $kind 2>/dev/null; then
 		[ $kind = veth ] || ip link del try
-		passes "RDMA between namespaces with $kind interfaces" 60 kind $kind
+		part "RDMA between namespaces with $kind interfaces" 60 kind $kind
 	else
 		skip "RDMA between namespaces with $kind interfaces" "this kernel has no $kind"
 	fi
 done
-passes "a device leaves its namespace under a stream" 120 leave
-passes "namespaces end with connections on RDMA" 3000 storm "${PAIRS:-30}"
+part "a device leaves its namespace under a stream" 120 leave
+part "namespaces end with connections on RDMA" 3000 storm "${PAIRS:-30}"
 check "no namespace stays behind" wait_for 200 gone
 
 # Shared mode: a namespace sees all devices, but can use only those with an interface in it.
@@ -87,5 +75,4 @@ ip netns del empty
 rdma link del "$AFR_DEV"
 check "shared mode again" wait_for 20 shared
 rdma link add "$AFR_DEV" type rxe netdev eth0
-rm -f "$out"
 exit 0

@@ -20,17 +20,8 @@ port=7300
 module=/sys/module/afrdma/parameters/mem_max
 space=/proc/sys/net/afrdma/mem_max
 
-# part NAME SECONDS ARGS...: run pace.py; if it fails, the last line of its output is the reason
-part() {
-	local name=$1 seconds=$2
-	shift 2
-	if timeout "$seconds" python3 "$pace" "$@" >"$work/out" 2>&1; then
-		ok "$name"
-	else
-		not_ok "$name" "$(tail -n 1 "$work/out")"
-	fi
-	sed 's/^/# /' "$work/out"
-}
+# part NAME SECONDS ARGS...: run pace.py
+part() { check_within "$2" "$1" python3 "$pace" "${@:3}"; }
 
 listening() { grep -q listening "$work/serve"; }
 no_link() { [ "$("$smctl" -j link)" = "[]" ]; }
