@@ -210,9 +210,26 @@ static int kill_set(const char *value, const struct kernel_param *param)
 static const struct kernel_param_ops kill_ops = { .set = kill_set };
 module_param_cb(kill, &kill_ops, NULL, 0200);
 
+/* Takes a reference on the device with the right name; an error keeps the client off the device. */
+static int find_device(struct ib_device *ib)
+{
+	if (!dev && !strcmp(dev_name(&ib->dev), device) && ib_device_try_get(ib))
+		dev = ib;
+	return -EOPNOTSUPP;
+}
+
+static struct ib_client finder = {
+	.name	= "verbfault",
+	.add	= find_device,
+};
+
 static int __init verbfault_init(void)
 {
-	dev = ib_device_get_by_name(device, RDMA_DRIVER_UNKNOWN);
+	int err = ib_register_client(&finder);	/* calls find_device() for each device */
+
+	if (err)
+		return err;
+	ib_unregister_client(&finder);
 	if (!dev)
 		return -ENODEV;
 	real = dev->ops;
