@@ -107,7 +107,12 @@ void tcp_rst(struct tcb *tcb);
 #define FIRST		500	/* bytes that an accepting victim sends first, with MSG_DONTWAIT */
 #define HEAR_MAX	(4 * 1024 * 1024)
 
-enum victim_state { VICTIM_STARTING, VICTIM_CONNECTED, VICTIM_ENDED };
+enum victim_state {
+	VICTIM_STARTING,
+	VICTIM_CONNECTED,
+	VICTIM_CLOSING,		/* with @lingers only */
+	VICTIM_ENDED,
+};
 
 struct victim_report {
 	int state;		/* enum victim_state */
@@ -123,7 +128,6 @@ struct victim_report {
 	u32 mode, reason;	/* AFRDMA_INFO after the last recv(); 0 without recv() */
 	/* now() after a failed open_conn(), the last recv(), or close() with @lingers */
 	double ended;
-	double lingered;	/* seconds in close() of a victim with @lingers */
 	bool stalled;		/* @stalls has an effect: the kernel has userfaultfd */
 	size_t heard_len;
 	u8 heard[HEAR_MAX];
@@ -154,6 +158,7 @@ struct victim_plan {
 };
 
 void victim_start(struct victim *victim, const struct tun *tun, const struct victim_plan *plan);
+int victim_state(const struct victim *victim);
 bool victim_join(struct victim *victim, double seconds);
 u8 victim_byte(size_t i);
 u8 rogue_byte(size_t i);

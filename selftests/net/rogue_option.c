@@ -268,8 +268,7 @@ static void shut_crossing(struct peer *p, unsigned int i)
 		return;
 	}
 	tcp_cross_syn(&p->tcb);
-	while (__atomic_load_n(&p->victim.report->state, __ATOMIC_ACQUIRE) == VICTIM_STARTING &&
-	       now() < end)
+	while (victim_state(&p->victim) == VICTIM_STARTING && now() < end)
 		poll(NULL, 0, 1);	/* not tcp_turn(), which would acknowledge the SYN-ACK */
 	while (!p->tcb.peer_fin && now() < end)
 		tcp_turn(&p->tcb, 10);

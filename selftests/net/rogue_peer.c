@@ -229,11 +229,6 @@ bool peer_await_hello(struct peer *p, double seconds)
 	return false;
 }
 
-static bool victim_ended(struct peer *p)
-{
-	return __atomic_load_n(&p->victim.report->state, __ATOMIC_ACQUIRE) == VICTIM_ENDED;
-}
-
 /*
  * Must all bytes and the FIN of a victim on AF_RDMA arrive in frames? Only in rows with
  * EXPECT_STREAM and without RAW_BACK, and only if the window in rogue's HELLO has space for all
@@ -286,7 +281,10 @@ void peer_settle(struct peer *p, double seconds)
 		}
 		if (p->tcb.peer_fin)
 			tcp_fin(&p->tcb);
-		quiet = came || !victim_ended(p) || (all && !has_all_frames(p)) ? 0 : quiet + 1;
+		if (came || victim_state(&p->victim) != VICTIM_ENDED || (all && !has_all_frames(p)))
+			quiet = 0;
+		else
+			quiet++;
 	}
 }
 
@@ -374,7 +372,7 @@ static bool await_connected(struct peer *p)
 {
 	double end = now() + rogue.patience;
 
-	while (__atomic_load_n(&p->victim.report->state, __ATOMIC_ACQUIRE) == VICTIM_STARTING) {
+	while (victim_state(&p->victim) == VICTIM_STARTING) {
 		if (now() > end) {
 			wrong(p, "the victim's connect() does not return");
 			return false;
@@ -598,7 +596,7 @@ const char *peer_run(const struct rogue_row *row, unsigned int i, bool as_client
 	victim_start(&p.victim, &rogue.tun, &plan);
 	act(&p, i);
 	finish(&p);
-	if (!victim_ended(&p))
+	if (victim_state(&p.victim) != VICTIM_ENDED)
 		report_stall(&p);
 	else if (!p.why[0])
 		(rogue.rdma ? judge : judge_tcp)(&p);

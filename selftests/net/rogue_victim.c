@@ -281,13 +281,12 @@ static void join_sender(const struct sender *sender, pthread_t thread)
 static void close_lingering(const struct sender *sender, struct victim_report *r)
 {
 	struct linger linger = { .l_onoff = 1, .l_linger = LINGER_SECONDS };
-	double start = now();
 
 	if (setsockopt(sender->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)))
 		_exit(1);
+	__atomic_store_n(&r->state, VICTIM_CLOSING, __ATOMIC_RELEASE);
 	close(sender->fd);
 	r->ended = now();
-	r->lingered = r->ended - start;
 	r->err = sender->err;
 }
 
@@ -394,6 +393,12 @@ void victim_start(struct victim *victim, const struct tun *tun, const struct vic
 	}
 	if (listener >= 0)
 		close(listener);
+}
+
+/* Returns a value of enum victim_state. What the victim stored before it is visible. */
+int victim_state(const struct victim *victim)
+{
+	return __atomic_load_n(&victim->report->state, __ATOMIC_ACQUIRE);
 }
 
 /* Waits for the victim's process to exit. Returns false if it had to be killed after @seconds. */
