@@ -4,7 +4,7 @@
  * The cm listener: accepts or rejects the connect requests by which peers set up links.
  *
  * IPv4 and IPv6 share one port, so that the port sent in HELLO is right for both address families.
- * The rdma_cm ids pin the namespace (B8), so they exist only while it has AF_RDMA sockets.
+ * The listening ids pin the namespace (B8), so they exist only while it has AF_RDMA sockets.
  *
  * On each device and for each address family, rdma_cm calls the handler for the requests of all
  * peers one after the other; so the handler only checks the form of a request, copies and queues

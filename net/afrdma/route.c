@@ -125,7 +125,7 @@ static bool has_xfrm(const struct dst_entry *dst)
 	return dst->flags & DST_XFRM_QUEUE || dst->output == dst_discard_out;
 }
 
-/* Does @dev encapsulate or encrypt packets, although its type may be Ethernet? */
+/* Does @dev, whose type is Ethernet or InfiniBand, encapsulate or encrypt packets? */
 static bool wraps(const struct net_device *dev)
 {
 	static const char *const kinds[] = {

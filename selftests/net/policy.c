@@ -134,8 +134,8 @@ static void run_command(const char *format, int port)
 }
 
 /*
- * Answers the selected packets with an ICMP error instead of receiving them, until the end that
- * calls send_rejected() has received such an error. @match, a format whose argument is @port, is
+ * Answers the selected packets with an ICMP error instead of receiving them, until the peer, which
+ * calls send_rejected(), has received such an error. @match, a format whose argument is @port, is
  * the nft expression that selects the packets.
  */
 static void reject_for_a_while(const char *match, int port)

@@ -22,7 +22,7 @@ static void check_yes(const u8 *bytes, const struct afr_hello *hello)
 	MUST(!memcmp(&wire, bytes, sizeof(wire)));
 }
 
-/* Parses the first 0, 1, 2 ... bytes; the verdicts must agree. */
+/* Parses the first 0, 1, 2 ... bytes: a verdict other than AFR_HELLO_MORE must not change. */
 static void check_all_lengths(const u8 *bytes, size_t size)
 {
 	enum afr_hello_verdict last = AFR_HELLO_MORE, verdict;
@@ -33,7 +33,6 @@ static void check_all_lengths(const u8 *bytes, size_t size)
 
 	for (len = 0; len <= size; len++) {
 		verdict = afr_hello_parse(edge_put(&edge, bytes, len), len, PROOF, &hello);
-		/* Any verdict but AFR_HELLO_MORE is final: more bytes never change it. */
 		MUST(last == AFR_HELLO_MORE || verdict == last);
 		if (last == AFR_HELLO_MORE && verdict == AFR_HELLO_NO)
 			MUST(len && len <= settled);

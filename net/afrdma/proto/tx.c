@@ -365,10 +365,10 @@ u64 afr_tx_move(struct afr_tx *tx)
  * afr_tx_leave() - stop using the link of the current epoch
  * @tx: send sequence state
  *
- * Used when the link is lost, after the connection has left it by DETACH (PM7), and when the
- * attach fails or is given up. A direction on the link becomes suspended: until RESUME or FINACK,
- * the send ring keeps the bytes that the peer has not reported as consumed. A direction on TCP
- * stays there.
+ * There are three cases: the link is lost; the connection has left the link by DETACH (PM7); or the
+ * attach fails or is given up. A direction on the link becomes suspended: until RESUME or FINACK, the
+ * send ring keeps those bytes from @tx->start (S) on that the peer has not reported as consumed. A
+ * direction on TCP stays there.
  *
  * Context: any, conn->tx.lock held.
  */
