@@ -366,9 +366,9 @@ u64 afr_tx_move(struct afr_tx *tx)
  * @tx: send sequence state
  *
  * There are three cases: the link is lost; the connection has left the link by DETACH (PM7); or the
- * attach fails or is given up. A direction on the link becomes suspended: until RESUME or FINACK, the
- * send ring keeps those bytes from @tx->start (S) on that the peer has not reported as consumed. A
- * direction on TCP stays there.
+ * attach fails or is given up. A direction on the link becomes suspended: until RESUME or FINACK,
+ * the send ring keeps those bytes from @tx->start (S) on that the peer has not reported as
+ * consumed. A direction on TCP stays there.
  *
  * Context: any, conn->tx.lock held.
  */
