@@ -30,8 +30,9 @@ static const struct nf_hook_ops hook_ops[] = {
  * @net: the namespace of a socket
  *
  * Registering is slow and takes a lock shared by all namespaces. Therefore only a socket that
- * connects or listens, and that neither AFRDMA_RDMA_NEVER nor a sysctl keeps on TCP, registers the
- * hooks. They are removed when the namespace ends or the module is unloaded.
+ * connects or listens registers the hooks, and only if neither AFRDMA_RDMA_NEVER nor the sysctl
+ * enabled forbids it to negotiate AF_RDMA. They are removed when the namespace ends or the module
+ * is unloaded.
  *
  * Context: Process, may sleep.
  * Return: 0, or a negative error: the connections of the calling socket fall back to TCP.

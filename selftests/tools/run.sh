@@ -4,8 +4,8 @@
 # Run by selftests/lab/run in both guests: tests the rules of smctl run and both of its methods,
 # preload library and supervisor. The test programs are dynamic, static or in Go; the library
 # cannot intercept the calls of the last two kinds. The rules select sockets by port, address and
-# program. The counters show how the bytes were carried. Also tests to which user and network
-# namespace the sockets of a supervised program belong.
+# program. The counters show how the bytes were carried. Also tests that the sockets of a supervised
+# program belong to its user, and are in its network namespace.
 # shellcheck disable=SC2317 # "check" calls functions
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh

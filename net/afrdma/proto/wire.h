@@ -85,7 +85,7 @@ static_assert(sizeof(struct afr_wire_note) == 8, "note size");
 struct afr_wire_cm_req {
 	__be32	magic;		/* AFR_CM_MAGIC */
 	u8	version;	/* AFR_WIRE_VERSION */
-	u8	tclass;		/* traffic class of the link's connections, 0 if they set none */
+	u8	tclass;		/* traffic class of the link's packets, 0 = default of rdma_cm */
 	__be16	depth;		/* receives that the sender has posted: the first credits */
 	u8	instance[16];	/* of the sender, as in its HELLO */
 	u8	secret[16];	/* from the receiver's HELLO */
