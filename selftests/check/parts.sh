@@ -37,6 +37,7 @@ kinds_of_parts() {
 	build_vm-6.12	1	150	50	vm-6.12	the module for 6.12
 	build_vm-7.2-rt	1	150	50	vm-7.2-rt	the module for PREEMPT_RT
 	containers	1	120	50	vm-7.2	containers in two namespaces of Debian's 7.2
+	numa		1	120	50	vm-7.2	rings on the NUMA node of the program
 	netns_uml-7.2	1	1200	-	uml-7.2	1,000 namespaces that end with connections
 	netns_vm-7.2-rt	1	900	-	vm-7.2-rt	60 such namespaces on PREEMPT_RT
 	table_siw	2	400	50	uml	socket table over iWARP
@@ -196,6 +197,13 @@ part_containers() {
 	make -s tools || return
 	cpus=(--smp 2) more=(--netns)
 	in_guests vm-7.2 500 selftests/net/containers.sh
+}
+
+# shellcheck disable=SC2034 # in_guests() reads both
+part_numa() {
+	make -s tools || return
+	cpus=(--smp 2) more=(--guests 1 --numa 2)
+	in_guests vm-7.2 500 selftests/net/numa.sh
 }
 
 part_build() { build_for "$1"; }

@@ -38,7 +38,7 @@ FIELDS = ("date", "name", "commit", "dirty", "passed", "failed", "skipped", "sec
 # table, a stage or part depends on it only if the patterns of both paths match.
 # GUESTS matches the stages and parts that run selftests/net in guests, RUN those that run
 # "smctl run".
-GUESTS = "siw|uml|vm|table|netns|containers|byzantine|forged|rogue|scripts|mutations"
+GUESTS = "siw|uml|vm|table|netns|numa|containers|byzantine|forged|rogue|scripts|mutations"
 SCRIPTS = "siw|uml back|uml debug|uml 7.2 debug|vm|scripts|mutations"
 BYZANTINE = "uml|byzantine|forged|mutations"
 RUN = f"unit|build|programs|suite|bench|demo|containers|{SCRIPTS}"
@@ -63,8 +63,10 @@ PRIVATE = {
     "selftests/net/oracle.sh": "unit|oracle",
     "selftests/net/netns.py": "uml 7.2|netns",
     "selftests/net/netns.sh": "uml 7.2|netns",
+    "selftests/net/numa.py": "numa",
+    "selftests/net/numa.sh": "numa",
     "selftests/net/arrival.sh": SCRIPTS,
-    "selftests/net/death.py": f"{SCRIPTS}|faults|storms|uml 7.2|netns",
+    "selftests/net/death.py": f"{SCRIPTS}|faults|storms|uml 7.2|netns|numa",
     "selftests/net/death.sh": SCRIPTS,
     "selftests/net/dumps.sh": SCRIPTS,
     "selftests/net/hole.py": SCRIPTS,

@@ -216,8 +216,15 @@ class Vm:
         # Without erms and fsrm: "rep movsb" is emulated byte by byte, so kernels should not use it
         # to copy. Without cx16: cmpxchg16b corrupts the flags (QEMU before 8.0, see README.rst).
         slow = ["-accel", "tcg,thread=multi", "-cpu", "max,-erms,-fsrm,-cx16"]
+        memory = self.args.mem or 1024
+        nodes = self.args.numa
+        each, cpus = memory // nodes, self.args.smp // nodes
+        numa = [] if nodes == 1 else [word for node in range(nodes) for word in (
+            "-object", f"memory-backend-ram,id=m{node},size={each}M",
+            "-numa", f"node,nodeid={node},memdev=m{node},"
+                     f"cpus={node * cpus}-{node * cpus + cpus - 1}")]
         return ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-nographic",
-                "-no-reboot", "-m", str(self.args.mem or 1024), "-smp", str(self.args.smp),
+                "-no-reboot", "-m", str(memory), "-smp", f"{self.args.smp},sockets={nodes}", *numa,
                 *(fast if accel == "kvm" else slow),
                 "-kernel", self.image, "-initrd", self.initrd]
 
