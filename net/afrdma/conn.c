@@ -557,7 +557,8 @@ int afr_conn_init(void)
 /**
  * afr_conn_exit() - wait for the last work items, and free everything
  *
- * Context: module exit; only work items may still hold references on connections.
+ * Context: module exit, or a module load that fails; only work items may still hold references on
+ * connections.
  */
 void afr_conn_exit(void)
 {

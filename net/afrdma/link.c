@@ -9,8 +9,8 @@
  * One work item per link, the link worker, takes the steps that sleep, one at a time: it creates
  * the queue pair, connects, reports to the group layer and takes the link down. rdma_cm handlers,
  * completions, timers and device events leave these steps to it: they record what happened and
- * queue the worker. So rdma_destroy_id() never runs in a handler of its id (R8). The worker drains
- * the queue pair of a dying link, on which nothing is posted any more (R9).
+ * queue the worker. So rdma_destroy_id() never runs in a handler of its id (R8). On a dying link,
+ * nothing is posted any more; if the link was up, the worker drains its queue pair (R9).
  *
  * For the lock order see afrdma-internals.rst. No lock of a link is held while waiting for the
  * peer, or during an upcall to the group layer or a channel; only a channel's get() runs under

@@ -213,7 +213,7 @@ struct framed_read {
 	int flags;		/* MSG_* */
 	long timeo;		/* jiffies left to sleep */
 	size_t target;		/* bytes to wait for; unused for MSG_WAITALL without MSG_PEEK */
-	size_t seen;		/* bytes between the consumer cursor and the place of a peek */
+	size_t seen;		/* peek: bytes from the cursor to the next byte to copy; else 0 */
 	size_t done;		/* bytes copied to the program, or dropped if @to is NULL */
 };
 

@@ -204,7 +204,8 @@ enum expect {
 #define AS_SERVER	0x2	/* the victim connects to rogue */
 #define AS_BOTH		(AS_CLIENT | AS_SERVER)
 #define OPEN_SELF	0x4	/* the row does the TCP handshake itself; implies NO_HELLO */
-#define SLEEPY		0x8	/* the victim does not read before read_now is set, see act() */
+/* the victim reads only once read_now is set: by the row, or else by act() of rogue_peer.c */
+#define SLEEPY		0x8
 #define NO_HELLO	0x10	/* the row sends its own HELLO, or none */
 #define LINGERS		0x20	/* the victim does not read; it sends and closes with SO_LINGER */
 #define SHORT_TIMERS	0x40	/* the timers of run_timed() are SHORT_TIMER, else LONG_TIMER */
