@@ -27,8 +27,8 @@ excused() {
 	netns.c | reason.c)
 			echo BRACKET_SPACE COMPLEX_MACRO MACRO_WITH_FLOW_CONTROL \
 				TRAILING_SEMICOLON ;;
-	# The list of frame types, a macro for one row that expands to an enumerator, and another that
-	# expands to a member of a union.
+	# The list of frame types is a macro; the macros for one row of it expand to an enumerator, to
+	# "+ 1", or to a member of a union.
 	frame.h)	echo COMPLEX_MACRO LONG_LINE LONG_LINE_STRING TRAILING_SEMICOLON ;;
 	# Two macros begin with a comma: they add a parameter or an argument if the kernel has it.
 	compat.h)	echo COMPLEX_MACRO SPACING ;;

@@ -304,6 +304,14 @@ static void late_and_plain(struct peer *p, unsigned int i)
 
 #define TRACING	"/sys/kernel/tracing/instances/rogue_stall"
 
+/* Is this kernel both hosts of the lab? Then rogue has connections in the other one, too. */
+static bool both_hosts(void)
+{
+	const char *netns = getenv("AFR_NETNS");
+
+	return netns && !strcmp(netns, "yes");
+}
+
 /* Counts how often run_work() of worker.c is called, for any connection, within @seconds. */
 static unsigned int worker_runs(struct peer *p, double seconds)
 {
@@ -349,7 +357,9 @@ static void late_stalled(struct peer *p, unsigned int i)
 	else if (rogue.rdma && p->tcb.in_len != FIRST)
 		wrong(p, "%zu bytes arrived before the page fault", p->tcb.in_len);
 	runs = worker_runs(p, 0.5);
-	if (runs > 10)
+	if (both_hosts())
+		printf("# this kernel is both hosts: runs of the worker are not checked\n");
+	else if (runs > 10)
 		wrong(p, "the connection worker has run %u times during a page fault", runs);
 	__atomic_store_n(&p->victim.report->read_now, 1, __ATOMIC_RELEASE);
 	end = now() + rogue.patience;

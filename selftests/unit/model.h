@@ -223,6 +223,7 @@ u32 random32(void);
 u32 pick(u32 below);			/* 0 .. below - 1 */
 bool chance(u32 percent);
 u8 byte_at(int sender, u64 offset);	/* the byte of the stream at this offset */
+struct link *link_make(void);
 
 static inline struct end *peer_of(const struct end *e)
 {
@@ -265,7 +266,6 @@ bool step_tcp_write(struct end *e, bool go);
 bool step_tcp_read(struct end *e, bool go);
 
 /* model_link.c: links, fabric */
-struct link *link_make(void);	/* of model_world.c */
 bool step_write(struct end *e, bool go);
 bool step_credit(struct end *e, bool go);
 bool step_detach(struct end *e, bool go);
