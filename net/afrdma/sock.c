@@ -465,9 +465,9 @@ static int afr_connect(struct socket *sock, struct sockaddr_unsized *addr, int l
 	}
 	WRITE_ONCE(afr_sk(sk)->disconnected, unspec);
 	/*
-	 * An earlier connect() has failed: return its error. In state SS_CONNECTING, do so only
-	 * after the call of TCP below, which resets the state to SS_UNCONNECTED. If that call is
-	 * for AF_UNSPEC, it succeeds instead, and the error is dropped.
+	 * If an earlier connect() has failed, return its error; but in state SS_CONNECTING, call
+	 * TCP first, see below, which resets the state to SS_UNCONNECTED and also fails. With
+	 * AF_UNSPEC, TCP resets the state and succeeds, and the error is dropped.
 	 */
 	if (failed && READ_ONCE(conn->tcp->state) != SS_CONNECTING)
 		return failed;
