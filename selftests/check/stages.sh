@@ -256,7 +256,7 @@ stage_uml_7.2_debug() {
 	more=(--guests 1 --env PAIRS=4)
 	in_guests uml-7.2-debug 900 selftests/net/netns.sh
 	more=()
-	for script in tools/guest net/limits net/memory net/arrival net/dumps; do
+	for script in tools/guest net/death net/limits net/memory net/arrival net/pace net/dumps; do
 		in_guests uml-7.2-debug 900 "selftests/$script.sh"
 	done
 	return "$failures"

@@ -7,25 +7,26 @@
 #   kernels.sh dir   NAME      the KDIR to build external modules with
 #   kernels.sh image NAME      the kernel to boot
 #   kernels.sh initrd NAME     the initramfs to boot it with (VMs only)
-#   kernels.sh root  NAME      the folder that contains lib/modules/RELEASE (UML: no modules)
+#   kernels.sh root  NAME      the folder with lib/modules/RELEASE, if the kernel has modules
 #   kernels.sh release NAME    the output of uname -r in the guest
-#   kernels.sh source [NAME]   the unpacked sources of a UML kernel (default: uml)
+#   kernels.sh source [NAME]   the unpacked sources of a kernel (default: uml)
 #   kernels.sh busybox         a static busybox, for the guests to boot with
 #   kernels.sh need  NAME...   the downloads of "make", one per line: PACKAGE BYTES
 #   kernels.sh list            the names
 #
-# NAME is that of a line of the table below: User-Mode Linux (uml*), or a kernel of Debian (vm-*).
-# A kernel that this machine's release of Debian does not have is taken from a newer suite, whose
-# package lists and packages stay in the cache: the machine's own package lists are not changed. If
-# the suite does not have the package either, the status is 4.
+# NAME is that of a line of the table below: User-Mode Linux (uml*), a kernel for a VM that is built
+# here (kcsan*), or a kernel of Debian for a VM (vm-*). A kernel that this machine's release of
+# Debian does not have is taken from a newer suite, whose package lists and packages stay in the
+# cache: the machine's own package lists are not changed. If the suite does not have the package
+# either, the status is 4.
 #
 # Debian's kernels, their headers and busybox-static are downloaded and unpacked, but not
 # installed, because as packages they change what this machine boots: the headers of 6.12 depend on
 # its image, whose scripts make it the default kernel, and busybox-static is added to each
 # initramfs.
 #
-# Everything is stored in ${AFRDMA_CACHE:-$HOME/.cache/afrdma}. The folder name of a User-Mode Linux
-# kernel contains the version of the sources and a hash of the configs and the patch; that of a
+# Everything is stored in ${AFRDMA_CACHE:-$HOME/.cache/afrdma}. The folder name of a kernel that is
+# built here contains the version of the sources and a hash of the configs and the patch; that of a
 # kernel of Debian contains its version. A folder is valid once its file "complete" exists, which is
 # written last; an incomplete folder is continued or made again.
 
@@ -37,19 +38,20 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${AFRDMA_CACHE:-$HOME/.cache/afrdma}
 jobs=${AFRDMA_JOBS:-$(nproc)}
 
-# Name, suite of Debian ("-": that of this machine), package; then for UML the configs on top of
-# tinyconfig, and for a VM of a newer suite the package of its source. linux-source-6.12 is one of
-# packages.txt; all other packages are downloaded.
+# Name, suite of Debian ("-": that of this machine), package; then, if the package is a source, the
+# configs on top of tinyconfig, and for an image of a newer suite the package of its source.
+# linux-source-6.12 is one of packages.txt; all other packages are downloaded.
 table() {
 	cat <<-'END'
 	uml		-	linux-source-6.12	uml.config
 	uml-debug	-	linux-source-6.12	uml.config uml-debug.config
 	uml-7.2		sid	linux-source-7.2	uml.config uml-7.2.config
-	uml-7.2-debug	sid	linux-source-7.2	uml.config uml-debug.config uml-7.2.config
+	uml-7.2-debug	sid linux-source-7.2 uml.config uml-debug.config uml-7.2.config frames.config
 	vm-6.12		-	linux-image-6.12-amd64
 	vm-6.1		-	linux-image-amd64
 	vm-7.2		sid	linux-image-amd64	linux-source-7.2
 	vm-7.2-rt	sid	linux-image-rt-amd64	linux-source-7.2
+	kcsan-7.2	sid	linux-source-7.2	uml.config uml-7.2.config kcsan.config
 	END
 }
 
@@ -61,6 +63,9 @@ field() {
 		print ""
 	}'
 }
+
+# Is kernel $1 built here?
+built() { [[ $(field "$1" 3) = linux-source-* ]]; }
 
 list() { table | awk '{ print $1 }'; }
 
@@ -157,10 +162,11 @@ suite_version() {
 
 # The package with the source of kernel $1.
 source_package() {
-	case $1 in
-	uml*)	field "$1" 3 ;;
-	vm-*)	field "$1" 4 ;;
-	esac
+	if built "$1"; then
+		field "$1" 3
+	else
+		field "$1" 4
+	fi
 }
 
 source_version() {
@@ -214,15 +220,15 @@ make_source() {
 	with_lock "source-$(source_package "$1")" unpack_source "$1" "$src"
 }
 
-### User-Mode Linux
+### Kernels built here
 
-uml_configs() { field "$1" 4 99 | xargs -n 1 printf '%s/%s\n' "$here"; }
+configs_of() { field "$1" 4 99 | xargs -n 1 printf '%s/%s\n' "$here"; }
 
-uml_entry() {
+built_entry() {
 	local hash configs patch version
-	mapfile -t configs < <(uml_configs "$1")
+	mapfile -t configs < <(configs_of "$1")
 	patch=$(source_patch "$1")
-	[ ! -e "$patch" ] || configs+=("$patch")
+	[[ $1 != uml* ]] || [ ! -e "$patch" ] || configs+=("$patch")
 	hash=$(cat "${configs[@]}" | sha256sum | cut -c1-12)
 	version=$(source_version "$1") || return
 	echo "$cache/$1-$(tr ':~+' '---' <<<"$version")-$hash"
@@ -258,36 +264,41 @@ check_config() {
 	return "$bad"
 }
 
-build_uml() {
-	local name=$1 dir=$2 src=$3 configs
+# In a kernel with KCSAN, only the module is instrumented: everything else would be too slow in an
+# emulated VM. So KCSAN finds a race only if the module is at least one side of it.
+build_kernel() {
+	local name=$1 dir=$2 src=$3 configs args=(ARCH=x86_64 KCSAN_SANITIZE=n)
 	[ ! -e "$dir/complete" ] || return 0
-	mapfile -t configs < <(uml_configs "$name")
+	mapfile -t configs < <(configs_of "$name")
+	[[ $name != uml* ]] || args=(ARCH=um)
 	mkdir -p "$dir"
 	if [ ! -e "$dir/configured" ]; then
-		progress "$dir.log" "configure $name" make -C "$src" O="$dir" ARCH=um tinyconfig
+		progress "$dir.log" "configure $name" \
+			make -C "$src" O="$dir" "${args[@]}" tinyconfig
 		cat "${configs[@]}" >>"$dir/.config"
-		progress "$dir.log" "configure $name" make -C "$src" O="$dir" ARCH=um olddefconfig
+		progress "$dir.log" "configure $name" \
+			make -C "$src" O="$dir" "${args[@]}" olddefconfig
 		check_config "$dir/.config" "${configs[@]}" ||
 			die "the kernel config of $name does not contain all requested options"
 		touch "$dir/configured"
 	fi
 	progress "$dir.log" "build $name (4 to 15 minutes on two cores)" \
-		make -C "$dir" ARCH=um -j"$jobs" all
+		make -C "$dir" "${args[@]}" -j"$jobs" all
 	# External modules need headers, scripts and Module.symvers, but no objects.
 	find "$dir" -path "$dir/scripts" -prune -o \
 		\( -name '*.o' -o -name '*.a' -o -name '.*.cmd' \) -type f -print0 |
 		xargs -0 rm -f
-	rm -f "$dir/vmlinux"		# the same file as "linux"
+	rm -f "$dir/vmlinux"		# the guest boots "linux" or bzImage
 	touch "$dir/complete"
 }
 
-make_uml() {
+make_built() {
 	local dir src
-	dir=$(uml_entry "$1") || return
+	dir=$(built_entry "$1") || return
 	src=$(source_entry "$1")
 	[ ! -e "$dir/complete" ] || return 0
 	make_source "$1"
-	with_lock "$1" build_uml "$1" "$dir" "$src"
+	with_lock "$1" build_kernel "$1" "$dir" "$src"
 }
 
 ### Debian's own kernels
@@ -430,6 +441,47 @@ make_vm() {
 		"$(vm_release "$name")" "$headers" "$(build_entry "$name")"
 }
 
+### Places of a kernel that has been made
+
+# A kernel that is built here has no modules.
+root_of() {
+	if built "$1"; then
+		built_entry "$1"
+	else
+		echo "$cache/$(vm_package "$1")/root"
+	fi
+}
+
+release_of() {
+	if built "$1"; then
+		cat "$(built_entry "$1")/include/config/kernel.release"
+	else
+		vm_release "$1"
+	fi
+}
+
+image_of() {
+	if ! built "$1"; then
+		echo "$(root_of "$1")/boot/vmlinuz-$(vm_release "$1")"
+	elif [[ $1 = uml* ]]; then
+		echo "$(built_entry "$1")/linux"
+	else
+		echo "$(built_entry "$1")/arch/x86/boot/bzImage"
+	fi
+}
+
+dir_of() {
+	if built "$1"; then
+		built_entry "$1"
+	elif [ "$(field "$1" 2)" = - ]; then
+		echo "$(headers_entry "$1")/root/usr/src/linux-headers-$(vm_release "$1")"
+	else
+		build_entry "$1"
+	fi
+}
+
+### The initramfs
+
 make_busybox() {
 	[ -e "$cache/busybox/complete" ] ||
 		with_lock busybox fetch - "$cache/busybox" busybox-static test -x bin/busybox
@@ -442,8 +494,8 @@ initrd_vm() {
 	init=$here/vm-init.sh
 	make_busybox
 	busybox=$cache/busybox/root/bin/busybox
-	root=$cache/$(vm_package "$name")/root
-	release=$(vm_release "$name")
+	root=$(root_of "$name")
+	release=$(release_of "$name")
 	hash=$(cat "$init" "$busybox" | sha256sum | cut -c1-12)
 	out=$cache/initrd-$release-$hash
 	if [ ! -e "$out" ]; then
@@ -451,8 +503,8 @@ initrd_vm() {
 		mkdir -p "$tmp/tree"/{bin,dev,proc,sys,modules,host}
 		cp "$busybox" "$tmp/tree/bin/"
 		cp "$init" "$tmp/tree/init"
-		# Copy modules in the order of their dependencies. A kernel may have some built in.
-		for module in virtio_pci 9pnet_virtio 9p; do
+		# Copy modules in the order of their dependencies. Some or all may be built in.
+		[ ! -d "$root/lib/modules" ] || for module in virtio_pci 9pnet_virtio 9p; do
 			modprobe -d "$root" -S "$release" --show-depends "$module"
 		done | sed -n 's/^insmod \([^ ]*\).*/\1/p' | awk '!seen[$0]++' |
 		while read -r module; do
@@ -486,7 +538,7 @@ wanted_packages() {
 	for name; do
 		known "$name"
 		[ "$(field "$name" 2)" = "$suite" ] || continue
-		if [[ $name = vm-* ]]; then
+		if ! built "$name"; then
 			[ -e "$cache/$(vm_package "$name")/complete" ] ||
 				image_packages "$name" "$(vm_package "$name")"
 			[ -e "$(headers_entry "$name")/complete" ] || headers_packages "$name"
@@ -510,14 +562,15 @@ need() {
 make_one() {
 	known "$1"
 	make_busybox
-	case $1 in
-	uml*)	make_uml "$1" ;;
-	vm-*)	make_vm "$1" ;;
-	esac
+	if built "$1"; then
+		make_built "$1"
+	else
+		make_vm "$1"
+	fi
 }
 
 main() {
-	local command=${1:-help} name dir
+	local command=${1:-help} name
 	[ $# -eq 0 ] || shift
 	case $command in
 	list)	list ;;
@@ -525,36 +578,19 @@ main() {
 		for name in "$@"; do make_one "$name"; done ;;
 	dir)
 		make_one "$1"
-		case $1 in
-		uml*)	uml_entry "$1" ;;
-		vm-*)
-			dir=$(headers_entry "$1")/root/usr/src/linux-headers-$(vm_release "$1")
-			[ "$(field "$1" 2)" = - ] || dir=$(build_entry "$1")
-			echo "$dir" ;;
-		esac ;;
+		dir_of "$1" ;;
 	image)
 		make_one "$1"
-		case $1 in
-		uml*)	echo "$(uml_entry "$1")/linux" ;;
-		vm-*)	echo "$cache/$(vm_package "$1")/root/boot/vmlinuz-$(vm_release "$1")" ;;
-		esac ;;
+		image_of "$1" ;;
 	initrd)
 		make_one "$1"
-		case $1 in
-		vm-*)	initrd_vm "$1" ;;
-		esac ;;
+		[[ $1 = uml* ]] || initrd_vm "$1" ;;
 	root)
 		make_one "$1"
-		case $1 in
-		uml*)	uml_entry "$1" ;;	# everything is built in: no modules
-		vm-*)	echo "$cache/$(vm_package "$1")/root" ;;
-		esac ;;
+		root_of "$1" ;;
 	release)
 		make_one "$1"
-		case $1 in
-		uml*)	cat "$(uml_entry "$1")/include/config/kernel.release" ;;
-		vm-*)	vm_release "$1" ;;
-		esac ;;
+		release_of "$1" ;;
 	source)
 		known "${1:-uml}"
 		make_source "${1:-uml}"
