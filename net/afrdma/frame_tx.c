@@ -370,10 +370,18 @@ static void write_hello(struct afr_conn *conn)
 	afr_netns_count(conn->an->net, AFR_STAT_HELLO_SENT);
 }
 
+/* Other threads may set bits meanwhile; they call afr_frame_tx_push() afterwards. */
+static unsigned long pending(const struct afr_conn *conn)
+{
+	return READ_ONCE(conn->out.pending);
+}
+
 /* Is there nothing to send but frames that wait to be piggybacked? */
 static bool only_piggyback(struct afr_conn *conn)
 {
-	return conn->out.pending && !(conn->out.pending & ~AFR_PENDING_PIGGYBACK) &&
+	unsigned long frames = pending(conn);
+
+	return frames && !(frames & ~AFR_PENDING_PIGGYBACK) &&
 	       !test_bit(AFR_F_FLUSH, &conn->flags) && !data_ready(conn);
 }
 
@@ -391,7 +399,7 @@ static bool next_frame(struct afr_conn *conn)
 		return false;
 	if (test_and_clear_bit(AFR_PENDING_HELLO, &conn->out.pending)) {
 		write_hello(conn);
-		conn->out.more = conn->out.pending || data_ready(conn);
+		conn->out.more = pending(conn) || data_ready(conn);
 		return true;
 	}
 
@@ -407,7 +415,7 @@ static bool next_frame(struct afr_conn *conn)
 		clear_bit(AFR_F_FLUSH, &conn->flags);
 		return false;
 	}
-	conn->out.more = conn->out.pending || data_ready(conn);
+	conn->out.more = pending(conn) || data_ready(conn);
 	conn->out.len = afr_frame_write(conn->out.buf, &frame);
 	conn->out.len = afr_byzantine_frame(conn->id, &frame, conn->out.buf, conn->out.len);
 	note_attach(conn, &frame);
@@ -651,7 +659,7 @@ void afr_frame_tx_push(struct afr_conn *conn)
  */
 void afr_frame_tx_flush(struct afr_conn *conn)
 {
-	if (!(READ_ONCE(conn->out.pending) & AFR_PENDING_PIGGYBACK))
+	if (!(pending(conn) & AFR_PENDING_PIGGYBACK))
 		return;
 	set_bit(AFR_F_FLUSH, &conn->flags);
 	afr_frame_tx_push(conn);
@@ -669,7 +677,7 @@ bool afr_frame_tx_idle(struct afr_conn *conn)
 	bool idle;
 
 	mutex_lock(&conn->out.mutex);
-	idle = !conn->out.pending && conn->out.done == conn->out.len && !conn->out.data;
+	idle = !pending(conn) && conn->out.done == conn->out.len && !conn->out.data;
 	mutex_unlock(&conn->out.mutex);
 	return idle;
 }
