@@ -26,9 +26,9 @@
 # initramfs.
 #
 # Everything is stored in ${AFRDMA_CACHE:-$HOME/.cache/afrdma}. The folder name of a kernel that is
-# built here contains the version of the sources and a hash of the configs and the patch; that of a
-# kernel of Debian contains its version. A folder is valid once its file "complete" exists, which is
-# written last; an incomplete folder is continued or made again.
+# built here contains the version of the sources and a hash of the configs and, for User-Mode Linux,
+# of the patch; that of a kernel of Debian contains its version. A folder is valid once its file
+# "complete" exists, which is written last; an incomplete folder is continued or made again.
 
 # Functions are called through with_lock, which shellcheck does not follow.
 # shellcheck disable=SC2317
@@ -182,7 +182,7 @@ source_version() {
 }
 
 # The patch to apply to the source of kernel $1, PACKAGE.patch in this folder; may be missing. It
-# may change arch/um only, because VMs boot Debian's binary kernels.
+# may change arch/um only: kernels of VMs are built without regard to it, or by Debian.
 source_patch() { echo "$here/$(source_package "$1").patch"; }
 
 source_entry() {

@@ -158,8 +158,9 @@ static bool answer_socket(const struct call *call)
 	int family, fd = -1, ret;
 
 	/*
-	 * smctl creates the socket, in its own network namespace and with capabilities in its own
-	 * user namespace. So the caller must be in both.
+	 * smctl creates the socket in its own network namespace. The capabilities that it keeps for
+	 * that are those of the caller, but count in smctl's user namespace. So the caller must be
+	 * in both namespaces.
 	 */
 	if (!rules_want(call->rules, call->proc, args[0], args[1], args[2]) ||
 	    !same_namespace(call, "net") || !same_namespace(call, "user") || !is_pending(call))
