@@ -14,7 +14,7 @@
 #   check.sh keep		write the last results into Documentation/test-results.tsv
 #
 # With JOBS=N in the environment, up to N stages run at once, as their guests are idle most of the
-# time. But the stages up to "kernels" run one after the other, and benchmarks run alone at the end.
+# time. But no guest is started before "kernels" has ended, and benchmarks run alone at the end.
 #
 # Each stage writes build/check/STAGE.log; the KTAP lines in it are counted. A stage that fails
 # without a "not ok" line counts as one failure. The last line that check.sh prints is
@@ -228,6 +228,7 @@ work_off() {
 
 run_at_once() {
 	local job p f s
+	[ $# -gt 0 ] || return 0
 	rm -f "$logs"/tmp.total.*
 	printf '%s\n' "$@" >"$logs/tmp.todo"
 	for ((job = 1; job <= jobs; job++)); do
@@ -243,23 +244,26 @@ run_at_once() {
 	done
 }
 
-# With several jobs, the stages up to the last "deps" or "kernels" run one after the other, then the
-# others at once, and bench-quick and the parts bench_* last and alone.
+# With several jobs, "deps" and "kernels" run alone. The stages between them, of which "unit" builds
+# the programs that the guests run, are over before a stage with guests begins. Stages run at once
+# up to the next of these two, and bench-quick and the parts bench_* last and alone.
 run_all() {
-	local stage first=() alone=() others=()
-	for stage; do
-		case $stage in
-		deps | kernels)	first+=("${others[@]}" "$stage") others=() ;;
-		bench[-_]*)	alone+=("$stage") ;;
-		*)		others+=("$stage") ;;
-		esac
-	done
+	local stage at_once=() alone=()
 	if ((jobs < 2)); then
 		run_here "$@"
 		return
 	fi
-	run_here "${first[@]}" || return
-	[ ${#others[@]} -eq 0 ] || run_at_once "${others[@]}"
+	for stage; do
+		case $stage in
+		deps | kernels)
+			run_at_once "${at_once[@]}"
+			at_once=()
+			run_here "$stage" || return ;;
+		bench[-_]*)	alone+=("$stage") ;;
+		*)		at_once+=("$stage") ;;
+		esac
+	done
+	run_at_once "${at_once[@]}"
 	run_here "${alone[@]}"
 }
 

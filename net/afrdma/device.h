@@ -22,7 +22,7 @@ struct ib_device *afr_device_ib(const struct afr_device *dev);
 struct afr_device_info {
 	char	name[IB_DEVICE_NAME_MAX];
 	bool	iwarp;
-	bool	usable;		/* by the network namespace; can register mirrored rings, by FRWR */
+	bool	usable;		/* serves the namespace, and can register mirrored rings by FRWR */
 	enum afr_reason reason;	/* why it is not usable */
 	u32	ring_max;	/* largest ring that it can map mirrored, bytes */
 	u32	max_qp_wr, max_cqe;

@@ -307,9 +307,9 @@ static void note_attach(struct afr_conn *conn, const struct afr_frame *frame)
 
 /*
  * Moves the send direction to the link if possible: only at a frame boundary, when TCP has taken
- * every byte that was put into DATA frames. A pending URGENT is written to TCP first. So the peer
- * reads URGENT before MOVE, and as its program sees bytes that came by the link only after MOVE,
- * the peer knows which byte is urgent before its program can read that byte.
+ * every byte that was put into DATA frames. A pending URGENT is written to TCP first, so the peer
+ * reads URGENT before MOVE. Until the peer has read MOVE, its program cannot read any byte that
+ * came by the link. So the peer knows which byte is urgent before its program can read that byte.
  */
 static void try_move(struct afr_conn *conn)
 {

@@ -209,7 +209,8 @@ void afr_send_uncork(struct afr_conn *conn)
  * afr_send_blocked() - send BLOCKED if only the peer's reader can unblock the send direction
  * @conn: connection
  *
- * BLOCKED is not repeated before the peer reports its cursor: the receiver remembers it (PC6).
+ * The receiver remembers BLOCKED (PC6), so it is not repeated until a frame reports the peer's
+ * cursor, or an immediate reports a newer one.
  *
  * Context: connection worker.
  */

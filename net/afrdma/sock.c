@@ -319,7 +319,10 @@ static void settled(struct afr_handshake *offer, struct sock *tcp_sk, enum afr_r
 
 	if (tcp_sk->sk_state != TCP_ESTABLISHED) {
 		set_modes(conn, AFR_MODE_NONE, AFR_MODE_NONE);
-		/* SS_UNCONNECTED: from cancel_connect(); after an error, TCP sets it only later */
+		/*
+		 * cancel_connect() sets SS_UNCONNECTED before it causes this call. After an error,
+		 * TCP sets that state only after this call.
+		 */
 		WRITE_ONCE(as->disconnected, conn->tcp->state == SS_UNCONNECTED);
 		if (!READ_ONCE(as->blocking_connect))
 			afr_tcp_sock_take_error(conn, sk);

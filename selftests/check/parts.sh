@@ -11,36 +11,40 @@
 : "${src:?}" "${check:?}"	# from check.sh
 
 # Name, number of slices, seconds of each on two cores without KVM, period of "rotate" (N: the part
-# runs at one commit in N; "-": never), guest kernels, description. The most valuable kinds come
-# first.
+# runs at one commit in N; "-": never), guest kernel, description. The most valuable kinds come
+# first. A kind with a period needs no kernel that has to be built and that "make check" does not
+# need anyway: building one takes ten minutes or more. (Of "faults", two rows run on uml-debug and
+# two on vm-6.12; the kernel is made when such a row is run.)
 kinds_of_parts() {
 	cat <<-'END'
 	table_uml	2	600	10	uml	all rows of the socket table
 	byzantine_uml	4	120	10	uml	injections of a Byzantine peer, both roles
-	faults		10	400	10	uml uml-debug vm-6.12	all faults, at both ends
-	forged_uml	1	600	10	uml	10,000 bad handshakes per role, 10^5 cursors
-	mutations	6	600	50	uml-debug	does a test find each of these bugs?
+	faults		10	400	20	uml	all faults, at both ends
+	forged_uml	1	600	20	uml	10,000 bad handshakes per role, 10^5 cursors
+	mutations	6	600	-	uml-debug	does a test find each of these bugs?
 	programs	3	420	50	uml	third-party programs: TCP, AF_SMC, AF_RDMA
+	rings		1	300	10	uml	socket table, quick, with rings of 1 MiB
 	rogue_uml	1	400	50	uml	a hostile peer without RDMA, all rows
 	table_vm-6.12	10	400	100	vm-6.12	socket table, two CPUs, Debian's 6.12
 	table_vm-6.1	10	400	100	vm-6.1	socket table on Debian's 6.1
-	table_uml-debug	10	400	100	uml-debug	socket table, KASAN/lockdep/kmemleak
+	table_uml-debug	10	400	-	uml-debug	socket table, KASAN/lockdep/kmemleak
 	byzantine_uml-debug	6	540	-	uml-debug	injections, KASAN/lockdep/kmemleak
-	table_uml-7.2	2	500	50	uml-7.2	socket table, two CPUs, two hosts in one 7.2
+	table_uml-7.2	2	500	-	uml-7.2	socket table, two CPUs, two hosts in one 7.2
+	sanitized	2	600	10	uml-7.2-debug	failing devices, limits, memory, with KASAN
 	table_uml-7.2-debug	4	800	100	uml-7.2-debug	the same with KASAN, lockdep
-	table_vm-7.2-rt	10	400	100	vm-7.2-rt	socket table on PREEMPT_RT, two CPUs
-	faults_uml-7.2	1	600	50	uml-7.2	faults that take little time, on 7.2
+	table_vm-7.2-rt	10	400	-	vm-7.2-rt	socket table on PREEMPT_RT, two CPUs
+	faults_uml-7.2	1	600	-	uml-7.2	faults that take little time, on 7.2
 	faults_vm-7.2-rt	1	900	-	vm-7.2-rt	the same on PREEMPT_RT
 	faults_vm-6.1	1	900	-	vm-6.1	the same on 6.1
 	storms_2	1	4200	-	uml-7.2-debug	an hour of storms of faults, two CPUs
 	storms_4	1	4200	-	uml-7.2-debug	the same with four CPUs
 	build_vm-6.12	1	150	50	vm-6.12	the module for 6.12
-	build_vm-7.2-rt	1	150	50	vm-7.2-rt	the module for PREEMPT_RT
+	build_vm-7.2-rt	1	150	-	vm-7.2-rt	the module for PREEMPT_RT
 	containers	1	120	50	vm-7.2	containers in two namespaces of Debian's 7.2
 	numa		1	120	50	vm-7.2	rings on the NUMA node of the program
 	netns_uml-7.2	1	1200	-	uml-7.2	1,000 namespaces that end with connections
 	netns_vm-7.2-rt	1	900	-	vm-7.2-rt	60 such namespaces on PREEMPT_RT
-	table_siw	2	400	50	uml	socket table over iWARP
+	table_siw	2	400	10	uml	socket table over iWARP
 	rogue_uml-debug	1	900	-	uml-debug	a hostile peer, no RDMA; with KASAN
 	rogue_vm-6.1	1	900	-	vm-6.1	a hostile peer, no RDMA; on 6.1
 	scripts_uml	1	450	50	uml	smctl, failing devices, limits, pacing, ...
@@ -180,6 +184,25 @@ part_table() {
 	on "$1"
 	programs || return
 	in_guests "$guest" 1700 selftests/check/one-way.sh full --no-rogue --slice "$2"
+}
+
+# shellcheck disable=SC2034 # in_guests() reads it
+part_rings() {
+	programs || return
+	more=(--mem 2000 --env PAGES=1000000)
+	in_guests uml 500 selftests/check/one-way.sh quick --no-rogue --variants rdma,cold
+}
+
+# shellcheck disable=SC2034,SC2154 # in_guests() reads cpus; stages.sh sets sanitized
+part_sanitized() {
+	local scripts i
+	read -r -a scripts <<<"$sanitized"
+	programs || return
+	cpus=(--smp 2)
+	for ((i = ${1%/*} - 1; i < ${#scripts[@]}; i += ${1#*/})); do
+		in_guests uml-7.2-debug 900 "selftests/${scripts[i]}.sh"
+	done
+	return "${failures:?}"
 }
 
 # shellcheck disable=SC2034 # in_guests() reads both

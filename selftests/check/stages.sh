@@ -23,10 +23,10 @@ stages() {
 	kernels		2400	guest kernels, built in the background meanwhile
 	uml		900	two UML guests: the socket table, quick; fault injection	+uml
 	uml-7.2		900	7.2, two CPUs, hosts in one kernel: socket table, quick	+uml-7.2
-	uml-7.2-debug	3600	the same with KASAN, lockdep; namespaces	+uml-7.2-debug
+	uml-7.2-debug	2400	the same with KASAN, lockdep; namespaces	+uml-7.2-debug
 	uml-debug	3600	6.12 with KASAN, lockdep, kmemleak; 1,000 connections	+uml-debug
-	siw		600	the socket table, quick, and failing devices, over iWARP	+uml
-	uml-back	900	roles exchanged; smctl run; a Byzantine peer; rings of 1 MiB	+uml
+	siw		600	failing devices and pacing, over iWARP	+uml
+	uml-back	900	roles exchanged; smctl run; tunnels; a Byzantine peer	+uml
 	programs-quick	400	four third-party programs on TCP and on AF_RDMA	+uml
 	bench-quick	300	what a message costs, counted in two UML guests	+uml
 	faults		600	faults under streams, those that take little time	+uml
@@ -225,9 +225,6 @@ stage_uml_back() {
 	in_guests uml 200 selftests/net/tail.sh
 	in_guests uml 300 selftests/net/hole.sh
 	against_byzantine uml 400 selftests/net/rogue-module.sh --quick
-	more=(--mem 2000 --env PAGES=1000000)
-	in_guests uml 300 selftests/check/one-way.sh quick --no-rogue --variants rdma,cold
-	return "$failures"
 }
 
 # Both hosts are network namespaces of one kernel, whose two CPUs make races possible.
@@ -250,23 +247,16 @@ stage_uml_7.2() {
 }
 
 stage_uml_7.2_debug() {
-	local script
 	in_one_kernel uml-7.2-debug 2400 selftests/check/one-way.sh \
 		quick -- full --no-rogue --only cycles.cold
 	more=(--guests 1 --env PAIRS=4)
 	in_guests uml-7.2-debug 900 selftests/net/netns.sh
-	more=()
-	for script in tools/guest net/death net/limits net/memory net/arrival net/pace net/dumps; do
-		in_guests uml-7.2-debug 900 "selftests/$script.sh"
-	done
-	return "$failures"
 }
 
 # In UML only: Debian's kernels do not contain siw.
 stage_siw() {
 	rdma=siw
 	programs || return
-	in_guests uml 400 selftests/check/one-way.sh quick --no-rogue
 	in_guests uml 300 selftests/net/death.sh
 	in_guests uml 400 selftests/net/pace.sh
 	return "$failures"
@@ -274,12 +264,15 @@ stage_siw() {
 
 stage_programs_quick() { selftests/programs/programs.sh quick; }
 
+# Scripts that run with sanitizers.
+sanitized='tools/guest net/death net/limits net/memory net/arrival net/pace net/dumps'
+
 stage_uml_debug() {
 	local script
 	programs || return
 	in_guests uml-debug 900 selftests/check/one-way.sh \
 		quick -- full --no-rogue --only cycles.cold
-	for script in tools/guest net/death net/limits net/memory net/arrival net/pace net/dumps; do
+	for script in $sanitized; do
 		in_guests uml-debug 600 "selftests/$script.sh"
 	done
 	against_byzantine uml-debug 900 selftests/net/rogue-module.sh --quick

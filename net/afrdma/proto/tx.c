@@ -201,11 +201,12 @@ bool afr_tx_writable(const struct afr_tx *tx)
  * @tx: send sequence state
  *
  * Each send path checks this after it has sent what it can, and each cursor received restarts the
- * path. While the direction is blocked, the worker sends BLOCKED, but only once until the peer
- * reports its cursor again. Without BLOCKED, a peer that sends no data reports nothing until half
- * of the smaller ring (this end's send ring or the peer's receive ring) has been read, while its
- * reader may wait for more bytes than have arrived (PC6). On a link, a send ring that is too full
- * also blocks the direction: until FIN, only the peer's cursor frees space in that ring (PM6).
+ * path. While the direction is blocked, the worker sends BLOCKED, but does not repeat it until a
+ * frame reports the peer's cursor, or an immediate reports a newer one. Without BLOCKED, a peer
+ * that sends no data reports nothing until half of the smaller ring (this end's send ring or the
+ * peer's receive ring) has been read, while its reader may wait for more bytes than have arrived
+ * (PC6). On a link, a send ring that is too full also blocks the direction: until FIN, only the
+ * peer's cursor frees space in that ring (PM6).
  *
  * Context: any, conn->tx.lock held.
  * Return: false if the direction is suspended (it waits for RESUME), or if bytes may be sent now;

@@ -54,7 +54,7 @@ static struct ib_device *dev;
 static struct ib_device_ops real;	/* the driver's */
 static DEFINE_SPINLOCK(lock);		/* serializes hit(), which counts nth and times down */
 
-/* Must this call of the verb @name fail? */
+/* Must this call of the verb @name fail, or be swallowed? Counts the call in nth or times. */
 static bool hit(const char *name)
 {
 	unsigned long flags;
