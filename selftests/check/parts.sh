@@ -32,10 +32,12 @@ kinds_of_parts() {
 	table_uml-7.2	2	500	-	uml-7.2	socket table, two CPUs, two hosts in one 7.2
 	sanitized	2	600	10	uml-7.2-debug	failing devices, limits, memory, with KASAN
 	table_uml-7.2-debug	4	800	100	uml-7.2-debug	the same with KASAN, lockdep
+	table_uml-7.2-debug-4	4	900	-	uml-7.2-debug	the same with four CPUs
 	table_vm-7.2-rt	10	400	-	vm-7.2-rt	socket table on PREEMPT_RT, two CPUs
 	faults_uml-7.2	1	600	-	uml-7.2	faults that take little time, on 7.2
 	faults_vm-7.2-rt	1	900	-	vm-7.2-rt	the same on PREEMPT_RT
 	faults_vm-6.1	1	900	-	vm-6.1	the same on 6.1
+	kcsan		1	900	-	kcsan-7.2	socket table, quick, with KCSAN
 	storms_2	1	4200	-	uml-7.2-debug	an hour of storms of faults, two CPUs
 	storms_4	1	4200	-	uml-7.2-debug	the same with four CPUs
 	build_vm-6.12	1	150	50	vm-6.12	the module for 6.12
@@ -169,11 +171,12 @@ run_part_named() {
 
 # shellcheck disable=SC2034 # rdma and cpus are read by in_guests()
 # on GUEST: set guest and its options; "siw" is uml with a siw device instead of rxe. Guests of
-# vm-6.12 and of 7.2 get two CPUs; in those of User-Mode Linux 7.2, both hosts are namespaces of one
-# guest.
+# vm-6.12 and of 7.2 get two CPUs, or four if the name ends in -4; in those of User-Mode Linux 7.2,
+# both hosts are namespaces of one guest.
 on() {
-	guest=$1
+	guest=${1%-4}
 	case $1 in
+	uml-7.2*-4) cpus=(--smp 4) more=(--netns) ;;
 	siw)	rdma=siw guest=uml ;;
 	vm-6.12 | vm-7.2*) cpus=(--smp 2) ;;
 	uml-7.2*) cpus=(--smp 2) more=(--netns) ;;
@@ -191,6 +194,13 @@ part_rings() {
 	programs || return
 	more=(--mem 2000 --env PAGES=1000000)
 	in_guests uml 500 selftests/check/one-way.sh quick --no-rogue --variants rdma,cold
+}
+
+# shellcheck disable=SC2034 # in_guests() reads both
+part_kcsan() {
+	programs || return
+	cpus=(--smp 2) more=(--netns)
+	in_guests kcsan-7.2 1500 selftests/check/kcsan.sh
 }
 
 # shellcheck disable=SC2034,SC2154 # in_guests() reads cpus; stages.sh sets sanitized

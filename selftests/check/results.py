@@ -38,8 +38,9 @@ FIELDS = ("date", "name", "commit", "dirty", "passed", "failed", "skipped", "sec
 # table, a stage or part depends on it only if the patterns of both paths match.
 # GUESTS matches the stages and parts that run selftests/net in guests, RUN those that run
 # "smctl run".
-GUESTS = "siw|uml|vm|table|netns|numa|containers|byzantine|forged|rogue|scripts|mutations"
-SCRIPTS = "siw|uml back|uml debug|uml 7.2 debug|vm|scripts|mutations"
+GUESTS = ("siw|uml|vm|table|rings|kcsan|netns|numa|containers|byzantine|forged|rogue|sanitized|"
+          "scripts|mutations")
+SCRIPTS = "siw|uml back|uml debug|vm|sanitized|scripts|mutations"
 BYZANTINE = "uml|byzantine|forged|mutations"
 RUN = f"unit|build|programs|suite|bench|demo|containers|{SCRIPTS}"
 PRIVATE = {
@@ -51,6 +52,8 @@ PRIVATE = {
     "SECURITY.md": "-",
     "selftests/check/README.rst": "-",
     "selftests/check/install.sh": "unit",
+    "selftests/check/kcsan.sh": "kcsan",
+    "selftests/check/kernel_table.py": "-",
     "selftests/check/packages.sh": "-",
     "selftests/check/readme.sh": "-",
     "selftests/check/results.py": "-",
@@ -80,7 +83,7 @@ PRIVATE = {
     "selftests/net/pace.py": SCRIPTS,
     "selftests/net/pace.sh": SCRIPTS,
     "selftests/net/prefix.py": SCRIPTS,
-    "selftests/net/stream.c": f"unit|build|oracle|table|uml|{SCRIPTS}",
+    "selftests/net/stream.c": f"unit|build|oracle|table|rings|kcsan|uml|{SCRIPTS}",
     "selftests/net/tail.py": SCRIPTS,
     "selftests/net/tail.sh": SCRIPTS,
     "selftests/net/tunnel.py": SCRIPTS,
