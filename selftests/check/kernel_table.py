@@ -23,7 +23,7 @@ RT = "Debian has no debug flavour of PREEMPT_RT."
 
 # For each kernel, what each column shows: names of stages, or of parts without "_IofN"; or a reason.
 CELLS = {
-    "6.1": ("build", "table_vm-6.1", "faults_vm-6.1", (NO_UML,), (RXE_NETNS,)),
+    "6.1": ("build_vm-6.1", "table_vm-6.1", "faults_vm-6.1", (NO_UML,), (RXE_NETNS,)),
     "6.12": ("build_vm-6.12", "table_uml", "faults", "uml-debug", (RXE_NETNS,)),
     "7.2": ("build", "table_uml-7.2", "faults_uml-7.2", "table_uml-7.2-debug", "netns_uml-7.2"),
     "7.2-rt": ("build_vm-7.2-rt", "table_vm-7.2-rt", "faults_vm-7.2-rt", (RT,), "netns_vm-7.2-rt"),

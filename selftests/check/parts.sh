@@ -40,6 +40,7 @@ kinds_of_parts() {
 	kcsan		1	900	-	kcsan-7.2	socket table, quick, with KCSAN
 	storms_2	1	4200	-	uml-7.2-debug	an hour of storms of faults, two CPUs
 	storms_4	1	4200	-	uml-7.2-debug	the same with four CPUs
+	build_vm-6.1	1	150	10	vm-6.1	the module for 6.1: gcc and clang, W=1, sparse
 	build_vm-6.12	1	150	50	vm-6.12	the module for 6.12
 	build_vm-7.2-rt	1	150	-	vm-7.2-rt	the module for PREEMPT_RT
 	containers	1	120	50	vm-7.2	containers in two namespaces of Debian's 7.2

@@ -16,7 +16,7 @@ stages() {
 	deps		3600	Debian packages that are missing
 	unit		900	proto layer in user space, model, fuzzers; tools; socket tests
 	unit-quick	120	the same without fuzzers, and with fewer schedules of the model
-	build		1800	{7.2, 6.1} x {gcc W=1 and sparse, clang W=1}; the tools with both
+	build		1800	7.2 with gcc, W=1 and sparse, and with clang, W=1; the tools
 	build-quick	300	6.12 with gcc and W=1, the tools
 	lint		600	layers, style, symbols, scripts, documents
 	lint-quick	120	layers, scripts, documents
@@ -132,7 +132,6 @@ build_for() {
 stage_build() {
 	local cc
 	build_for vm-7.2
-	build_for vm-6.1
 	for cc in gcc clang; do
 		verdict "build: tools with $cc" tools_with "$cc"
 		verdict "build: socket tests with $cc" tests_with "$cc"

@@ -462,6 +462,8 @@ static void sweep_call(const char *name)
 			note_error(errors, sizeof(errors), sweep.err);
 		}
 	}
+	if (nth == NTH_MAX)
+		fail("%s has at least %d points of failure", name, NTH_MAX - 1);
 	ktap_result(true, 0, "%s: %d points, %d made it fail:%s", name, nth - 1, failed, errors);
 	fflush(stdout);
 }

@@ -81,7 +81,7 @@ ledger_same() {
 
 # Print the counts that differ, as in "rdma:rxe0.qp was 1, is 3; ..."
 ledger_differences() {
-	awk 'FNR == NR { was[$1] = $2; next }
+	awk 'FILENAME == ARGV[1] { was[$1] = $2; next }
 	     { seen[$1] = 1
 	       if (was[$1] != $2) {
 		       d = d sep $1 " was " was[$1] + 0 ", is " $2

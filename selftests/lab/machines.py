@@ -294,10 +294,11 @@ class Vm:
         with socket.socket(socket.AF_UNIX) as monitor:
             monitor.connect(f"{scratch}/{guest.role}.monitor")
             monitor.sendall(b"stop\n" if stop else b"cont\n")
-            # The command would be lost if the connection was closed before the answer.
+            # The command would be lost if the connection was closed before the answer. There is no
+            # more to read if QEMU ends meanwhile.
             answer = b""
-            while answer.count(b"(qemu)") < 2:
-                answer += monitor.recv(4096)
+            while answer.count(b"(qemu)") < 2 and (more := monitor.recv(4096)):
+                answer += more
 
     @staticmethod
     def still_there(_guest, _scratch):
