@@ -30,7 +30,7 @@
  * Each build_ function, except build_pending() and build_data(), is for one type of control frame.
  * It fills in a frame from the state of the connection, or returns false if the frame is not needed
  * or must not be sent now. It changes nothing else, except that afr_rx_report() counts a cursor in
- * the frame as reported; what follows from its result is done by _built and _skipped functions. All
+ * the frame as reported. All further changes are left to the _built and _skipped functions. All
  * these functions run under conn->tx.lock.
  */
 static bool build_error(struct afr_conn *conn, struct afr_frame *frame)
@@ -103,8 +103,8 @@ static void attach_skipped(struct afr_conn *conn)
 }
 
 /*
- * A refusal contains the reason, and repeats epoch and link of the ATTACH. Its other fields have
- * no meaning.
+ * A refusal contains the reason, and repeats epoch and link of the ATTACH. The client does not use
+ * the other fields, not even ring and span.
  */
 static void fill_refusal(struct afr_conn *conn, struct afr_frame *frame)
 {
@@ -136,7 +136,9 @@ static void attached_built(struct afr_conn *conn, const struct afr_frame *frame)
 	afr_conn_set_credit_imm(conn, true);	/* no CREDIT between this frame and RESUME (PC3) */
 	spin_unlock(&conn->rx.lock);
 	/* in AFR_LEAVING this end posts no data, but sends ATTACHED: the client waits for it */
-	afr_conn_set_may_post(conn, conn->attach.state == AFR_ATTACHED);
+	afr_conn_set_may_post(conn, conn->attach.state == AFR_ATTACHED &&
+			      !test_bit(AFR_F_LINK_DOWN, &conn->flags) &&
+			      !test_bit(AFR_F_PEER_LEFT, &conn->flags));
 	afr_tx_policy_uncork(conn);
 }
 
@@ -471,7 +473,7 @@ static void data_taken(struct afr_conn *conn, u32 len)
 	spin_unlock_bh(&conn->tx.lock);
 	if (framed)
 		afr_netns_add(conn->an->net, AFR_STAT_TX_BYTES_TCP, len);
-	/* the worker uncharges the pages; it is never stopped for good while TCP takes bytes */
+	/* the worker uncharges the pages; afr_conn_finish() is not called while TCP takes bytes */
 	if (charged)
 		afr_conn_schedule(conn);
 	afr_conn_rings_wake_sender(conn);

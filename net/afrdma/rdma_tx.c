@@ -262,8 +262,13 @@ static void link_down(struct afr_channel *channel, enum afr_reason reason)
 	spin_lock_bh(&conn->tx.lock);
 	afr_conn_set_may_post(conn, false);
 	conn->attach.resume_reason = reason;
-	spin_unlock_bh(&conn->tx.lock);
+	/*
+	 * Under the lock, so that neither end of an attach sets may_post again. The worker reads
+	 * resume_reason once it sees the flag; pairs with afr_move_run().
+	 */
+	smp_mb__before_atomic();
 	set_bit(AFR_F_LINK_DOWN, &conn->flags);
+	spin_unlock_bh(&conn->tx.lock);
 	afr_conn_schedule(conn);
 }
 
