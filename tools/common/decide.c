@@ -107,6 +107,7 @@ static void look_who(struct who *who, const struct rules *rules, const char *pro
 	if (!rules->who)
 		return;
 	look_program(who, proc);
+	who->cgroup[0] = '\0';		/* look_program() has used it */
 	look_cgroup(who, proc);
 }
 
