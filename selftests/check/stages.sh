@@ -118,7 +118,7 @@ tests_with() {
 	make -C selftests/net CC="$1" O="$src/build/matrix/net-$1"
 }
 
-# The module for KERNEL, with both compilers.
+# build_for KERNEL: build the module with clang, and then with gcc, which sparse.sh runs.
 build_for() {
 	local kernel=$1 name="build: clang W=1 on $1"
 	if can_get "$kernel" "$name"; then
@@ -285,11 +285,13 @@ stage_bench_quick() {
 # Each run chooses a new seed, which is in the log.
 stage_faults() { selftests/faults/run --quick; }
 
-# VMs with two CPUs, so that threads run concurrently and races can occur.
+# VMs with two CPUs, so that threads run concurrently and races can occur. Without rogue, which runs
+# with sanitizers, and with two CPUs, in uml-7.2-debug.
 in_vms() {
 	cpus=(--smp 2)
 	programs || return
-	in_guests "$1" 1500 selftests/check/one-way.sh quick -- full --no-rogue --only "$many"
+	in_guests "$1" 1500 selftests/check/one-way.sh \
+		quick --no-rogue -- full --no-rogue --only "$many"
 	in_guests "$1" 800 selftests/net/death.sh
 	return "$failures"
 }

@@ -182,7 +182,8 @@ source_version() {
 }
 
 # The patch to apply to the source of kernel $1, PACKAGE.patch in this folder; may be missing. It
-# may change arch/um only: kernels of VMs are built without regard to it, or by Debian.
+# may change arch/um only: Debian builds its kernels without it, and a kernel for a VM that is built
+# here is not built again when the patch changes, see built_entry().
 source_patch() { echo "$here/$(source_package "$1").patch"; }
 
 source_entry() {
@@ -305,22 +306,23 @@ make_built() {
 
 declare -A vm_packages
 
-# The package in the table is a metapackage: it depends on the newest kernel of a series. A kernel
-# of a newer suite is kept once it is complete, as suite_version() keeps its source.
+# The package in the table is a metapackage: it depends on the newest kernel of a series. Once a
+# kernel is complete, that of this machine's suite is used until the package lists change, and that
+# of a newer suite is kept, as suite_version() keeps its source.
 vm_package() {
 	local meta pkg suite
-	# apt takes half a second: do not call it again if make_vm has stored the name.
+	# Calls of apt take long: do not call it again if make_vm has stored the name.
 	if [ -n "${vm_packages[$1]:-}" ]; then
 		echo "${vm_packages[$1]}"
 		return
 	fi
 	meta=$(field "$1" 3)
 	suite=$(field "$1" 2)
-	if [ "$suite" != - ]; then
+	if [ "$suite" != - ] || [ "$cache/$1.package" -nt /var/lib/apt/lists ]; then
 		pkg=$(cat "$cache/$1.package" 2>/dev/null) && [ -e "$cache/$pkg/complete" ] &&
 			echo "$pkg" && return
-		with_lock "apt-$suite" make_lists "$suite" || return
 	fi
+	[ "$suite" = - ] || with_lock "apt-$suite" make_lists "$suite" || return
 	use_suite "$suite"
 	pkg=$(apt-cache "${apt[@]}" depends --no-recommends --no-suggests "$meta" 2>/dev/null |
 		sed -n 's/^ *Depends: \(linux-image-[0-9].*\)$/\1/p' | head -n 1)
@@ -383,8 +385,9 @@ prepare_image() {
 
 fetch_image() {
 	local name=$1 pkg=$2
-	fetch "$(field "$name" 2)" "$cache/$pkg" "$(image_packages "$name" "$pkg" | xargs)" \
-		prepare_image "${pkg#linux-image-}"
+	[ -e "$cache/$pkg/complete" ] ||
+		fetch "$(field "$name" 2)" "$cache/$pkg" \
+			"$(image_packages "$name" "$pkg" | xargs)" prepare_image "${pkg#linux-image-}"
 	echo "$pkg" >"$cache/$name.package"
 }
 

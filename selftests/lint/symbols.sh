@@ -4,7 +4,7 @@
 # Check that a kernel exports every kernel symbol that afrdma.ko uses. The headers of a kernel can
 # declare a symbol that the kernel does not export, and a stable update can withdraw an export.
 #
-#   symbols.sh			for vm-6.1 and vm-6.12 of selftests/lab
+#   symbols.sh			for vm-6.1 and vm-7.2 of selftests/lab
 #   symbols.sh KO SYMVERS	a module and the Module.symvers of its kernel
 set -euo pipefail
 # shellcheck source=lib.sh
@@ -26,7 +26,7 @@ if [ $# -eq 2 ]; then
 fi
 
 lab=$src/selftests/lab
-for kernel in vm-6.1 vm-6.12; do
+for kernel in vm-6.1 vm-7.2; do
 	name="symbols: $kernel exports all symbols that the module uses"
 	if ! kdir=$("$lab/kernels.sh" dir "$kernel" 2>"$tmp/log"); then
 		skip "$name" "no headers of $kernel"
