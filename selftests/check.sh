@@ -244,9 +244,10 @@ run_at_once() {
 	done
 }
 
-# With several jobs, "deps" and "kernels" run alone. The stages between them, of which "unit" builds
-# the programs that the guests run, are over before a stage with guests begins. Stages run at once
-# up to the next of these two, and bench-quick and the parts bench_* last and alone.
+# With several jobs, "deps" and "kernels" run alone, after all stages before them in the list. So
+# the stages between the two, of which "unit" builds the programs that the guests run, are over
+# before a stage with guests begins. The other stages run several at a time, except that bench-quick
+# and the parts bench_* run last, one by one.
 run_all() {
 	local stage at_once=() alone=()
 	if ((jobs < 2)); then

@@ -3,7 +3,8 @@
 /*
  * One valid frame of each type, by type; there is no type 0. For each layout, SAMPLE_ has a valid
  * body, whose fields are different and not 0 as far as the parser allows, and OFFSETS_ lists the
- * fields that are offsets, at most two. Without these macros the tests do not compile.
+ * fields that are offsets, at most two. A new layout needs both macros: otherwise the tests do not
+ * compile.
  */
 #ifndef AFR_TEST_FRAME_SAMPLES_H
 #define AFR_TEST_FRAME_SAMPLES_H

@@ -14,8 +14,8 @@ static inline void ktap_begin(unsigned int count)
 }
 
 /*
- * Prints the result of test @number, whose name @format and its arguments make. If @number is 0,
- * "-" is printed instead: the test has no number.
+ * Prints the result of test @number. @format and its arguments make the name of the test. If
+ * @number is 0, "-" is printed instead: the test has no number.
  */
 __attribute__((format(printf, 3, 4)))
 static inline void ktap_result(bool good, unsigned int number, const char *format, ...)

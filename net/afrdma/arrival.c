@@ -76,9 +76,9 @@ static void cancel(void)
 
 /**
  * afr_arrival_init() - start to report added RDMA devices and changed GIDs
- * @came: called from a work item with true after devices were added, perhaps once for several; also
- *	for devices that existed before this call; and with false after GIDs have changed. It may
- *	run until afr_arrival_exit() returns.
+ * @came: called from a work item: with true after devices were added, perhaps once for several,
+ *	and also for devices that existed before this call; with false after GIDs have changed. It
+ *	may run until afr_arrival_exit() returns.
  *
  * Context: module load, after afr_link_init().
  * Return: 0 or a negative error.

@@ -243,7 +243,10 @@ static int attach_begin(struct afr_conn *conn, struct afr_link *link)
 	afr_link_put(link);	/* a channel that has joined has its own reference */
 	if (err)
 		return err;
-	/* checked again: the link may bypass a newer tunnel, see bypasses() of route.c */
+	/*
+	 * The check before the join did not count a tunnel on the route. With the link known, the
+	 * tunnel denies RDMA if the link bypasses it, see bypasses() of route.c.
+	 */
 	conn->attach.link_reason = afr_route_denied(conn);
 	if (conn->attach.link_reason)
 		return -EPERM;

@@ -17,8 +17,9 @@ struct afr_link;
 struct afr_channel;
 
 /*
- * Upcalls to the user of a channel (the connection layer). Those before down() come in any context
- * but hard irq: mostly the handler of a completion, in softirq or, on PREEMPT_RT, in a work item.
+ * Upcalls to the user of a channel (the connection layer). Those declared above down() are made in
+ * any context but hard irq: mostly by the handler of a completion, in softirq or, on PREEMPT_RT, in
+ * a work item.
  */
 struct afr_channel_ops {
 	/*

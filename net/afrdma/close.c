@@ -318,8 +318,9 @@ static void run_orphan(struct afr_conn *conn)
 			finish(conn);
 			return;
 		}
+		/* makes early_waits() false, so that the abort does not wait for HELLO */
 		if (afr_conn_tx_mode(conn) == AFR_MODE_UNDECIDED)
-			set_bit(AFR_F_NO_EARLY_TX, &conn->flags);	/* abort before HELLO */
+			set_bit(AFR_F_NO_EARLY_TX, &conn->flags);
 		afr_conn_abort(conn, AFR_REASON_ORPHAN_TIMEOUT);
 	}
 }

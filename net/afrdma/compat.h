@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Copyright (C) 2026 AF_RDMA maintainers */
 /*
- * Differences between kernel versions. The rest of the module is written for 7.2, except that it
- * uses AFR_HAVE_SPLICE_EOF (sock.c, sendmsg.c), and has code for older kernels where
- * AFR_CUSTOM_SOCKOPT is false or a comment says so. The Makefile searches the headers of the kernel
- * for differences and defines AFR_HAVE_* accordingly. "#ifndef NAME" is right only for what is a
- * macro in every kernel that has it: an enum constant would be redefined without a warning.
+ * Differences between kernel versions. The rest of the module is written for 7.2, with two
+ * exceptions: sock.c and sendmsg.c test AFR_HAVE_SPLICE_EOF, and some code is only for older
+ * kernels, namely code that runs if AFR_CUSTOM_SOCKOPT is false, or whose comment says so. The
+ * Makefile searches the headers of the kernel for differences and defines AFR_HAVE_* accordingly.
+ * "#ifndef NAME" is right only for what is a macro in every kernel that has it: an enum constant
+ * would be redefined without a warning.
  */
 #ifndef AFR_COMPAT_H
 #define AFR_COMPAT_H
@@ -55,7 +56,7 @@
 
 /*
  * rdma_restrict_node_type(), to listen on no iWARP device; older kernels listen on all devices.
- * A macro, so that only users of rdma_cm.h need it.
+ * The replacement is a macro, so that this file does not need the types of rdma_cm.h.
  */
 #ifdef AFR_HAVE_RESTRICT_NODE_TYPE
 #define AFR_CM_RESTRICTS	true
@@ -66,8 +67,8 @@
 
 /*
  * Can rxe be used in every network namespace? In older kernels it has sockets only in the initial
- * one. The headers do not show where it has sockets, but sockets in the other namespaces came with
- * the dellink() function of drivers.
+ * one. The headers do not show where it has sockets. But the kernel version that added sockets in
+ * the other namespaces also added dellink() to rdma_netlink.h, where the Makefile looks for it.
  */
 #ifdef AFR_HAVE_RXE_NETNS
 #define AFR_RXE_NETNS	true
@@ -75,7 +76,10 @@
 #define AFR_RXE_NETNS	false
 #endif
 
-/* Not called where it is missing: rxe has sockets only in the initial network namespace there. */
+/*
+ * Only for compilation: on kernels without this function, AFR_RXE_NETNS is false, and so serves()
+ * of device.c never calls port_is_in(), the only user.
+ */
 #ifndef AFR_HAVE_DEVICE_NETDEV
 #define ib_device_get_netdev(ib, port) NULL
 #endif

@@ -97,7 +97,7 @@ enum afr_conn_flag {
 	 * reports a new one, or if the direction is not blocked any more when BLOCKED is built.
 	 */
 	AFR_F_BLOCKED_SENT,
-	/* the peer has left the current epoch, was never in it, or its ATTACH was refused */
+	/* the peer has left the current epoch, was never in it, or the ATTACH was refused */
 	AFR_F_PEER_LEFT,
 	/* client: enough data was transferred for an attach, or an attach was requested */
 	AFR_F_UPGRADE,
@@ -136,7 +136,7 @@ enum afr_conn_flag {
 	AFR_F_TCP_SHUTTING_DOWN,
 	AFR_F_END_REPORTED,	/* SIGIO, if enabled, was sent for the end of the peer's stream */
 	AFR_F_PASSIVE_CLOSE,	/* the peer's whole stream had come before this end sent FIN */
-	AFR_F_DEVICE_ADDED,	/* an RDMA device was added on this host, see device_added() */
+	AFR_F_DEVICE_ADDED,	/* a device was added, or GIDs have changed, see device_added() */
 };
 
 /* Steps of an attach (attach.c). Only the worker changes the state. */
@@ -407,7 +407,10 @@ static inline bool afr_conn_in_attach_work(const struct afr_conn *conn)
 	return current_work() == &conn->worker.attach_work;
 }
 
-/* Connection worker: is a work item running it? Only then may it create sockets: hello_rx.c. */
+/*
+ * Connection worker: is a work item running it? Only then may it create the cm listener, for which
+ * some drivers create sockets, see may_answer() of hello_rx.c.
+ */
 static inline bool afr_conn_in_work_item(const struct afr_conn *conn)
 {
 	return current_work() == &conn->worker.work || afr_conn_in_attach_work(conn);

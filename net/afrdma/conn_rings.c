@@ -140,7 +140,7 @@ void afr_conn_rings_wake_sender(struct afr_conn *conn)
 	memory = !test_bit(AFR_F_NO_MEMORY, &conn->flags);
 	early = memory ? 0 : (long)(conn->tx.retry_at - jiffies);
 	if (early > 0) {
-		/* again: an earlier timer may have replaced the one for retry_at */
+		/* again: the worker's kernel timer may have expired early, for another reason */
 		afr_conn_schedule_delayed(conn, early);
 		enough = false;
 	} else if (conn->tx.busy || !memory) {

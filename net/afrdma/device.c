@@ -132,8 +132,8 @@ static bool usable(const struct ib_device_attr *attrs)
 }
 
 /*
- * Does port @port have a GID whose network interface is in @net; or with @elsewhere, is not in
- * @net?
+ * Does port @port have a GID whose network interface is in @net or, if @elsewhere is true, in
+ * another network namespace?
  */
 static bool port_has_gid(struct ib_device *ib, u32 port, const struct net *net, bool elsewhere)
 {

@@ -26,7 +26,8 @@
 
 #define MEMBERS_MAX	32	/* limit for the links of a group, whichever end connects them */
 #define BETWEEN_MAX	8	/* groups of a pair of addresses: a host may invent instances */
-#define CLASSES_MAX	4	/* the same for joins with a class: a program may try all classes */
+/* Instead of BETWEEN_MAX for joins with a traffic class: a program may try all classes. */
+#define CLASSES_MAX	4
 #define LINKS_MAX	16u	/* the most that needs_more_links() demands for many connections */
 #define SHARERS		4	/* connections per posted receive of a link */
 #define BACKOFF_MAX	(64 * HZ)

@@ -27,7 +27,10 @@ static int groups_count;
 static bool groups_closing;
 static u64 groups_ids;
 static u32 groups_seed;
-/* For the above. The hash table is also read under RCU, and groups_closing without a lock. */
+/*
+ * Protects all of the above except groups_seed, which does not change after module load. The hash
+ * table is also read under RCU, and groups_closing without a lock.
+ */
 static DEFINE_SPINLOCK(groups_lock);
 static DECLARE_WAIT_QUEUE_HEAD(groups_gone);
 
@@ -209,9 +212,9 @@ static bool has_share(int held, int taken, int most)
  * class that programs use and, for a while after the peer has restarted, also the groups of the
  * peer's earlier instances. A pair has at most @between groups. A /64 has only a share of
  * groups_max, so that a host does not get all groups by using many of its addresses. groups_max of
- * the initial namespace limits all namespaces together. Half of it is for the initial one, and each
- * of the others has only a share of the other half, so that no container gets all groups of the
- * host.
+ * the initial namespace limits all namespaces together. Half of it is reserved for the initial one,
+ * which may also use the rest; each of the others has only a share of the other half, so that no
+ * container gets all groups of the host.
  */
 static bool too_many(struct afr_net *an, const struct afr_peer *key, unsigned int between)
 {

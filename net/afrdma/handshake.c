@@ -75,10 +75,9 @@ static struct afr_listen_override *ops_find(const struct inet_connection_sock_af
  * - accepted() knows of the consent even if the saved SYN is gone.
  * - The child cannot get into a sockmap, which would read HELLO and frames: sk_psock_init() refuses
  *   a socket whose sk_user_data is in use.
- * A child has no pointer if its listener had no override when TCP made the child. If its saved SYN
- * says that a SYN-ACK was to carry the consent, a sockmap may already have read HELLO, so
- * accepted() returns AFR_REASON_SYN_TAKEN, and the function of that name in sock.c aborts the
- * connection.
+ * A child has no pointer if its listener had no override when TCP made the child. If the saved SYN
+ * of such a child says that a SYN-ACK was to carry the consent, a sockmap may already have read
+ * HELLO. So accepted() returns AFR_REASON_SYN_TAKEN, with which sock.c aborts the connection.
  */
 static u64 consent_mark __aligned(8);
 
@@ -549,10 +548,10 @@ void afr_handshake_unlisten(struct sock *sk)
 }
 
 /*
- * For a SYN-ACK, server_decide() decides whether it shall carry the answer, or for which reason
- * not, and stores a hash of that in the saved SYN. Returns this reason, or AFR_REASON_NONE if a
- * SYN-ACK was to carry the answer (then only a lack of memory can have kept it out), or
- * AFR_REASON_OPTION_NO_ROOM if nothing was stored.
+ * Identifies the decision whose hash server_decide() has stored in the saved SYN. Returns
+ * AFR_REASON_NONE if a SYN-ACK was to carry the answer (then only a lack of memory can have kept
+ * the answer out), the reason if the decision was a refusal, or AFR_REASON_OPTION_NO_ROOM if no
+ * hash was stored.
  */
 static enum afr_reason saved_syn_reason(const struct sock *sk, u32 nonce)
 {

@@ -203,8 +203,8 @@ static bool lost(const struct afr_link *link)
 /*
  * Destroying the id of a dead link may send a message to the peer. While the port of an rxe device
  * is down, sending fails, and QP1 of the device, by which rdma_cm sends, then never works again. So
- * the id is kept until afr_link_cm_may_send() or the module exits. The channels and the group layer
- * do not wait for that.
+ * the id is kept until afr_link_cm_may_send() returns true, or the module exits. The channels and
+ * the group layer do not wait for that.
  */
 static void destroy_id(struct afr_link *link)
 {

@@ -28,9 +28,10 @@
 #define PORT_WAIT	(30 * HZ)	/* see may_end() */
 
 /*
- * Completions of a link must be handled one at a time. On PREEMPT_RT, tasks of one CPU can execute
- * softirqs at the same time (since local_bh_disable() takes no lock there, as in 7.2), and irq_poll
- * then polls one completion queue twice. A work item is never executed twice at a time.
+ * Completions of a link must be handled one at a time. On PREEMPT_RT, local_bh_disable() need not
+ * take a lock (CONFIG_PREEMPT_RT_NEEDS_BH_LOCK of Linux 7.2), so two tasks of one CPU can execute
+ * softirqs at the same time, and irq_poll may then poll one completion queue in both. A work item
+ * never runs in two tasks at the same time.
  */
 #define POLL_CONTEXT \
 	(IS_ENABLED(CONFIG_PREEMPT_RT) ? IB_POLL_UNBOUND_WORKQUEUE : IB_POLL_SOFTIRQ)
@@ -371,9 +372,10 @@ static void not_reached(struct afr_link *link)
 }
 
 /*
- * Requests the traffic class of the connections for the packets of the link, at both ends. Without
- * one, rdma_cm uses its default for the device. On InfiniBand rdma_cm would take it as something
- * else, and the packets of iWARP are those of a TCP connection of the driver.
+ * Active, RoCE: requests the traffic class of the connections for the packets that both ends send
+ * on the link. If the class is 0, rdma_cm uses its default for the device. On InfiniBand, rdma_cm
+ * would take it for a QoS class (IPv4) or ignore it (IPv6). On iWARP, the packets are those of a
+ * TCP connection of the driver.
  */
 static void set_tclass(struct afr_link *link, struct rdma_cm_id *id)
 {

@@ -21,7 +21,10 @@ void afr_link_cm_stale(struct afr_link *link);
 void afr_link_cm_take(struct afr_link *link, struct rdma_cm_id *id);
 void afr_link_cm_accept(struct afr_link *link);
 
-/* taking the link down; drain, close and end also before another connect attempt */
+/*
+ * Taking the link down. afr_link_cm_drain(), afr_link_cm_close() and afr_link_cm_end() are also
+ * called before another connect attempt.
+ */
 void afr_link_cm_drain(struct afr_link *link);
 void afr_link_cm_close(struct afr_link *link);
 bool afr_link_cm_may_send(struct afr_link *link);

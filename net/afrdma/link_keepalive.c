@@ -112,7 +112,7 @@ void afr_link_keepalive_tail(struct timer_list *timer)
  *
  * The active end takes an idle link down. The passive end waits twice as long, and takes it down
  * only if the active end has not. Neither waits in a namespace without AF_RDMA sockets, since the
- * link pins the namespace; except in the initial one, which never ends.
+ * link pins the namespace. This does not apply to the initial namespace, which never ends.
  *
  * Context: process or softirq, link->lock held.
  */

@@ -10,12 +10,12 @@
  *
  * No wake-up is lost: a channel that cannot post is queued under link->lock, and credits and send
  * slots are returned under the same lock; then progress() serves the queue until it is empty or no
- * message may be posted. One message is reserved for each channel in the queue. progress() takes a
- * channel off the queue before it calls kick(), in which the channel may post one message even if
- * others wait. If a channel that does not wait has taken that message just before, the kicked
- * channel is queued again. Completions come one at a time, so kick() runs for at most one channel
- * at a time. A completion refers to no connection: it finds the link by wr_cqe, and the channel by
- * its id, under RCU (O3).
+ * message may be posted. Space for one message is reserved for each channel in the queue.
+ * progress() takes a channel off the queue before it calls kick(), in which the channel may post
+ * one message even if others wait. If a channel that does not wait has used that space just before,
+ * the kicked channel is queued again. Completions come one at a time, so kick() runs for at most
+ * one channel at a time. A completion refers to no connection: it finds the link by wr_cqe, and the
+ * channel by its id, under RCU (O3).
  */
 #include <linux/log2.h>
 #include <linux/rcupdate.h>

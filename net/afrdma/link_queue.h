@@ -80,7 +80,7 @@ struct afr_link_handshake {
 struct afr_link_life {
 	bool settled;			/* settled() was called ... */
 	bool was_up;			/* ... with reason 0 */
-	/* jiffies; may_end() is false for PORT_WAIT from then on: the port may come up */
+	/* jiffies; the port may come up again, so may_end() is false until PORT_WAIT later */
 	unsigned long dead_since;
 	unsigned long up_since;		/* jiffies */
 	bool in_use;			/* there were channels when it was taken down */
@@ -139,7 +139,7 @@ struct afr_link_keepalive {
 	/* at that start: tail probes tried since the last post that was not a tail probe */
 	unsigned int tail_probes;
 	unsigned long idle_end;		/* jiffies: when to take down a link without channels */
-	/* number of checks from the last one that found activity of the peer on, 0 at first */
+	/* checks since afr_link_keepalive_start(); a check that finds activity sets it to 1 */
 	unsigned int silent_checks;
 	u32 last_sq_tail;		/* sq.tail at the last check */
 	u64 last_rx_writes;		/* rx.writes at the last check */

@@ -169,7 +169,8 @@ static void close_mr(struct afr_mr *mr)
  * @remote_write: true for a receive ring, which the peer writes to; false for a send ring, which
  *	the device only reads
  *
- * Context: process. Nothing may write to a receive ring meanwhile.
+ * Context: process. Nothing may write to a receive ring meanwhile: if its DMA mapping turns out to
+ * need syncing, unmapping it again may overwrite the ring.
  * Return: the region, or ERR_PTR(): -ENOTCONN: the link is not up; -ENOMEM; -EOPNOTSUPP: the
  * device needs DMA syncing; -EIO: the device refused the region, or allows fewer pages in a region
  * than the ring has; or the error of ib_map_mr_sg().

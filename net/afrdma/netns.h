@@ -146,8 +146,8 @@ static inline struct afr_net *afr_net(const struct net *net)
 }
 
 /*
- * Has @an no AF_RDMA sockets, so that links must not keep it from ending for long? Always false for
- * the initial namespace, which never ends.
+ * Has @an no AF_RDMA sockets? If so, links must not delay its end for long. Always false for the
+ * initial namespace, which never ends.
  */
 static inline bool afr_netns_unused(const struct afr_net *an)
 {

@@ -123,8 +123,9 @@ __poll_t afr_poll(struct file *file, struct socket *sock, struct poll_table_stru
 
 /*
  * Answers an ioctl from the ring of the direction that it concerns, unless that direction is in
- * fallback mode. While the direction is undecided, its ring is empty, or holds the early bytes of a
- * server. Returns -ENOIOCTLCMD if the TCP socket has to answer.
+ * fallback mode. While the direction is undecided, its ring is empty, except that the send ring of
+ * a server may hold bytes that the program has already written. Returns -ENOIOCTLCMD if the TCP
+ * socket has to answer.
  */
 static int ioctl_rings(struct sock *sk, unsigned int cmd, int __user *arg)
 {

@@ -64,7 +64,8 @@ static bool recv_over(struct afr_conn *conn, size_t seen)
  * Must a read end now: at the end of the stream, after a shutdown of the receive side, or after
  * an abort? After an abort, unread bytes are read first. Errors of TCP are not checked here: while
  * the peer's stream is incomplete, the worker turns each of them into an abort. Sets @failed if
- * sk_err is to be reported; an earlier call may have cleared sk_err.
+ * the read has to report sk_err. If an earlier call has cleared sk_err, a read without bytes then
+ * returns 0.
  */
 static bool recv_ends(struct sock *sk, size_t seen, bool *failed)
 {
@@ -218,9 +219,10 @@ struct framed_read {
 };
 
 /*
- * Returns afr_recvmsg_target(). For a peek, afr_rx_lowat_max() limits the result: that limit counts
- * all unread bytes, so those that the peek passed without returning them (by SO_PEEK_OFF, or an
- * urgent byte that it skipped) are subtracted from it.
+ * Returns afr_recvmsg_target(), for a peek perhaps less. The limit afr_rx_lowat_max() is for all
+ * unread bytes, but the target of a peek is for those that it returns. So the bytes that the peek
+ * has passed without returning them (by SO_PEEK_OFF, or a skipped urgent byte) are subtracted from
+ * the limit.
  */
 static size_t read_target(const struct framed_read *r)
 {
@@ -250,7 +252,10 @@ static void read_advance(struct framed_read *r, size_t n, bool skip)
 static ssize_t read_next(struct framed_read *r, bool *over)
 {
 	struct afr_conn *conn = afr_sk(r->sk)->conn;
-	/* sampled before bytes_to_urgent() reads the urgent offset: a later byte may be urgent */
+	/*
+	 * Sampled before bytes_to_urgent() reads the urgent offset: a byte that arrives after that
+	 * read may be urgent, so it must not be counted here.
+	 */
 	u32 there = afr_recv_readable(conn);
 	bool skip;
 	u64 most = bytes_to_urgent(r->sk, r->seen, r->done, &skip);

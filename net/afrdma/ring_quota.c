@@ -38,13 +38,13 @@ struct holder_key {
 	u64		netns;		/* of a peer: the namespace in which it has this address */
 	struct in6_addr	who;		/* address or /64, IPv4 as v4-mapped; or uid */
 	u32		kind;		/* enum afr_ring_quota_kind */
-	u32		unused;		/* keys are hashed and compared as a whole */
+	u32		unused;		/* padding, 0: keys are hashed and compared as a whole */
 };
 
 struct afr_holder {
 	struct hlist_node	hash;
 	struct holder_key	key;
-	unsigned int		attaches;	/* how many; the last one frees the holder */
+	unsigned int		attaches;	/* charged to this holder, which is freed at 0 */
 	unsigned long		pages;
 };
 
@@ -59,9 +59,10 @@ static const struct {
 static DEFINE_HASHTABLE(holders, 10);
 static unsigned long all_pages;		/* granted to all attaches */
 /*
- * Leaf lock. Protects holders, all_pages, each afr_holder, and changes of afr_ring_quota.pages. One
- * for the host, since all of them are compared for each decision: charge() and uncharge() take it
- * once each.
+ * Leaf lock. Protects holders, all_pages, each afr_holder, afr_net.ring_charged, and changes of
+ * afr_ring_quota.pages. There is one lock for the host, since every decision depends on the pages
+ * that are charged to all holders together. afr_ring_quota_charge() and afr_ring_quota_uncharge()
+ * each take it at most once.
  */
 static DEFINE_SPINLOCK(holders_lock);
 
@@ -109,8 +110,9 @@ static struct afr_holder *find(const struct holder_key *key)
 }
 
 /*
- * Finds the holder, or adds @new and sets it to NULL, and counts an attach until put_holder().
- * Returns NULL if there is no such holder yet and @new is NULL.
+ * Returns the holder with @key; if there is none yet, adds *@new as that holder and sets *@new to
+ * NULL. Counts one more attach of the holder, until put_holder(). If there is no such holder and
+ * *@new is NULL, only returns NULL.
  */
 static struct afr_holder *get_holder(const struct holder_key *key, struct afr_holder **new)
 {

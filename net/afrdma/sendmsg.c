@@ -301,9 +301,9 @@ static ssize_t send_ring(struct sock *sk, struct msghdr *msg, size_t len, int mo
 }
 
 /*
- * Returns -EINVAL if the control messages of @msg are malformed, as TCP does, or if they ask for
- * bytes from the memory of a device, in which the addresses of @msg would be offsets.
- * for_each_cmsghdr() relies on valid lengths: with others it may never end.
+ * Returns -EINVAL if the control messages of @msg are malformed, as TCP does, or if they request a
+ * send from device memory: the addresses in @msg would then be offsets in that memory, which the
+ * module cannot read. for_each_cmsghdr() relies on valid lengths: with others it may never end.
  */
 static int check_control(struct msghdr *msg)
 {

@@ -87,7 +87,7 @@ static void adopt_tcp(struct socket *sock, struct sock *sk, struct socket *tcp)
 {
 	struct afr_net *an = afr_net(sock_net(sk));
 
-	/* set by BPF, the SYN (tcp_fwmark_accept, tcp_l3mdev_accept), or TCP's listener */
+	/* set on @tcp by BPF, the SYN (tcp_fwmark_accept, tcp_l3mdev_accept), or TCP's listener */
 	sk->sk_bound_dev_if = tcp->sk->sk_bound_dev_if;
 	sk->sk_mark = tcp->sk->sk_mark;
 	sk->sk_priority = tcp->sk->sk_priority;
@@ -257,7 +257,7 @@ static int afr_release(struct socket *sock)
 	afr_worker_run(conn);
 	sock_orphan(sk);
 	sock->sk = NULL;
-	if (as->cm_user)	/* the connection pins the namespace */
+	if (as->cm_user)	/* conn pins the namespace until it is put below */
 		afr_cm_listener_put(afr_net(sock_net(sk)));
 	afr_conn_put_closed(conn);
 	sock_put(sk);
@@ -468,9 +468,9 @@ static int afr_connect(struct socket *sock, struct sockaddr_unsized *addr, int l
 	}
 	WRITE_ONCE(afr_sk(sk)->disconnected, unspec);
 	/*
-	 * If an earlier connect() has failed, return its error; but in state SS_CONNECTING, call
-	 * TCP first, see below, which resets the state to SS_UNCONNECTED and also fails. With
-	 * AF_UNSPEC, TCP resets the state and succeeds, and the error is dropped.
+	 * If an earlier connect() has failed, return its error. In state SS_CONNECTING, do so
+	 * below, after TCP's connect() has reset the state to SS_UNCONNECTED and failed, too. For
+	 * AF_UNSPEC, TCP's connect() resets the state but succeeds, and the error is dropped.
 	 */
 	if (failed && READ_ONCE(conn->tcp->state) != SS_CONNECTING)
 		return failed;

@@ -2,7 +2,7 @@
 // Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Send policy: into which pieces a message is cut, which bytes wait for more, and which writes are
- * latency-sensitive or bulk. link_pace.c decides how much of a link bulk may use.
+ * latency-sensitive or bulk. link_pace.c limits how much bulk may be in flight on a link.
  *
  * Corking, on a link, turns many small sends into one write. A connection that has posted
  * STREAM_WRITES writes with data since it last received data on a link is streaming. After a small

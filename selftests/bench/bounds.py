@@ -12,8 +12,8 @@ PER_QUARTER = PER_MIB / 4           # messages of 64 KiB in a quarter of a ring 
 
 @dataclass
 class Bound:
-    """The bound of a figure of AF_RDMA: of its ratio to another figure, of its difference from it,
-    or of the figure itself."""
+    """The bound of a figure of AF_RDMA, of its ratio to another figure, or of the difference of the
+    two figures."""
     text: str
     figure: str
     other: tuple

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # For use as CC: compiles the module with clang, for its warnings, against the headers of a kernel
-# that was built by gcc. Drops the options of that kernel's makefiles that clang, or an older
-# clang, does not support. The objects are not meant to be run. clang 19 is the newest of Debian 12;
-# the headers of 7.2 need 17.
+# that was built by gcc. Drops the options of that kernel's makefiles that clang 19, or an older
+# version named by CLANG, does not support. The objects are not meant to be run. clang 19 is the
+# newest of Debian 12; the headers of 7.2 need at least 17.
 args=()
 for arg; do
 	case $arg in

@@ -3,9 +3,10 @@
 """Print the table in README.md of what has passed on which kernel.
 
 The kernels are those of selftests/lab/kernels.sh, the results those that
-selftests/check/results.py has kept in Documentation/test-results.tsv. A cell is the number of tests
-that have passed in the stages and parts named in CELLS, or the number that has failed, or "not run"
-if one of them has no result, or else a number that refers to a reason below the table.
+selftests/check/results.py has kept in Documentation/test-results.tsv. If CELLS has a reason for a
+cell, the cell refers to that reason below the table by a number. Otherwise CELLS names stages or
+parts, and the cell is "not run" if one of them has no result. Else it is the number of their tests
+that have failed or, if none has failed, of those that have passed.
 """
 import pathlib
 import re

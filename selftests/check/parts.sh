@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# The parts of "make check-full" and PARTS=rotate, sourced by check.sh after stages.sh: tests, most
-# of which the stages leave out, in parts of at most about half an hour that can be run one by one.
+# The parts of "make check-full" and PARTS=rotate. check.sh sources this file after stages.sh. The
+# stages leave out most of the tests in the parts. Each part can be run by itself, and takes at most
+# about half an hour, except that each part with storms of faults takes more than an hour.
 #
 # Each line of the table below is a kind of tests, and each part is one slice of a kind. The name
 # of a kind is FUNCTION or FUNCTION_ARGUMENT. The name of a part is that of its kind, with _IofN at
@@ -12,9 +13,9 @@
 
 # Name, number of slices, seconds of each on two cores without KVM, period of "rotate" (N: the part
 # runs at one commit in N; "-": never), guest kernel, description. The most valuable kinds come
-# first. A kind with a period needs no kernel that has to be built and that "make check" does not
-# need anyway: building one takes ten minutes or more. (Of "faults", two rows run on uml-debug and
-# two on vm-6.12; the kernel is made when such a row is run.)
+# first. A kind whose kernel has to be built has a period only if "make check" needs that kernel
+# anyway, because building one takes ten minutes or more. (Of "faults", two rows run on uml-debug
+# and two on vm-6.12; the kernel is made when such a row is run.)
 kinds_of_parts() {
 	cat <<-'END'
 	table_uml	2	600	10	uml	all rows of the socket table

@@ -9,8 +9,9 @@
 
 A result belongs to a commit. It is "dirty", and never valid, if tracked files were modified, or if
 another commit was checked out while it ran. Except for lint, it is also valid for a later commit
-that differs only in documents, in comments of C and Python files and of shell scripts, in durations
-and periods in the table of parts.sh, and in files that only other stages and parts use (PRIVATE).
+that differs only in comments of C and Python files and of shell scripts, in durations and periods
+in the table of parts.sh, and in files that only other stages and parts, or none, use (PRIVATE).
+Most documents are among these files.
 
 Results are lines of ~/.cache/afrdma/check-results.tsv (AFRDMA_CACHE), which all trees on this
 machine share and "make clean" does not delete. The file that "keep" writes is read first.

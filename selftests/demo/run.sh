@@ -9,8 +9,8 @@
 #
 #	run.sh [--netns] [--guest NAME] [--file FILE]
 #
-# The default guest is vm-6.12, with --netns uml-7.2; the default file is one of at least 50 MB that
-# exists on this machine.
+# The default guest is vm-6.12, or uml-7.2 if --netns is given; the default file is one of at least
+# 50 MB that exists on this machine.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

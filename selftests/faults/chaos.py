@@ -119,7 +119,7 @@ class Victims:
         self.killed = None
 
     def step(self):
-        """Kill one program; or start two new ones, if the streams of its peer have ended."""
+        """If neither program was killed yet, kill one. Otherwise start two new ones if ended()."""
         if self.killed is None:
             self.killed = self.ctx.rng.choice("ab")
             self.streams.of(self.killed).signal("SIGKILL")

@@ -29,10 +29,10 @@ class Row:
     # stream.run() and each function in special.py use only some of the members below.
     #
     # Seconds between fault and undo. If "errors" is not empty, stream.run() does not undo the
-    # fault. handshake() counts from when all new connections exist, and no byte of their streams
-    # may arrive at the client before undo; if hold is 0, it undoes the fault after the new
-    # connections have ended. dead_host() boots the killed guest at once if hold is 0, else after
-    # the streams of the other guest have ended with an error.
+    # fault. If hold is 0, handshake() undoes the fault after the new connections have ended; else
+    # hold begins when all of them exist, and no byte of their streams may arrive at the client
+    # before undo. dead_host() boots the killed guest at once if hold is 0, else after the streams
+    # of the other guest have ended with an error.
     hold: float = 3
     # Longest pause that is allowed, in milliseconds; F20 adds hold to it, F34 twice hold.
     stall: int = NOTICED

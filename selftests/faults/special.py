@@ -62,7 +62,8 @@ def handshake(ctx, row):
         wait(f"at {load.host.role} new connections are {mode} for {reason}", 30 * SLOW,
              lambda: load.status()[mode] == new.conns and says(load, reason))
     time.sleep(1)
-    # The client may have sent its header, which begins the pause, up to 1 s after the accept().
+    # hold counts from the last accept(). The client's pause begins when the client has sent its
+    # header, which may be up to 1 s later.
     if row.hold and new.client.status()["stall_ms"] < (row.hold - 1) * 1000:
         raise RowFailed("the fault did not delay the first bytes")
     if any(load.status()["rdma"] for load in new.both) != (mode == "rdma"):
@@ -392,8 +393,9 @@ REPAIR = ("rdma res show qp | grep -q 'rxe0.*type GSI.*state ERR' || exit 0; rdm
 
 
 def sweep(ctx, row):
-    """Each point of failure of each call fails once; then the first 100 of each kernel worker
-    fail. attach_retry_ms is small, so that most connections get a link."""
+    """Each allocation and user copy of each call fails once; then the first 100 allocations of each
+    kernel worker fail, in pass n the nth. attach_retry_ms is small, so that most connections get a
+    link."""
     points = failed = 0
     address = ctx.address[ctx.at_fault.role]
     seed = ctx.rng.getrandbits(40)
@@ -540,8 +542,8 @@ def link_kills(ctx, row):
     for host in ctx.hosts.values():
         # A connection that loses a link attaches again at once if it had lost no link and no
         # attempt had failed before, or if it was on this link for more than 10 s. Otherwise it
-        # waits before each attempt until a device is added, but with attach_retry_ms 1 for at most
-        # 64 ms.
+        # waits before each attempt: with attach_retry_ms 1 for at most 64 ms, and less if a device
+        # is added meanwhile.
         ctx.do(host, row.before)
     streams = streams_on_rdma(ctx)
     stalls = []

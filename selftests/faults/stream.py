@@ -79,9 +79,9 @@ def over(load):
 
 
 def expect_error(load, row, took=0):
-    """Wait until all connections of @load have ended, at least one with an error; all errors must
-    be among those of the row, and come in its time, which begins with the fault, at most @took ms
-    after mark()."""
+    """Wait until all connections of @load have ended. At least one must have ended with an error.
+    All errors must be among those of the row, and come within its time limit, which counts from the
+    fault; the fault was injected at most @took ms after mark()."""
     bound = row.within * SLOW + took
     wait(f"an error at {load.host.role}", row.within / 1000 * SLOW + 5, lambda: over(load))
     state = load.state

@@ -63,7 +63,7 @@ static struct {
 	int err;		/* errno of the call, if the fault made it fail */
 } sweep;
 
-static bool workers;	/* --workers was given */
+static bool workers;	/* true in the passes of --workers, which follow one pass without a fault */
 static int upgraded;	/* connections that have come onto RDMA at both ends */
 
 /* ---- fail-nth ---- */
@@ -303,7 +303,7 @@ static bool settled(int fd)
 
 /*
  * Carries bytes both ways until both ends have settled(). Gives up at a limit, which is a failure
- * only without --workers.
+ * unless the variable workers is true.
  */
 static void upgrade(struct life *l)
 {

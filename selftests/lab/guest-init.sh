@@ -34,8 +34,8 @@ fi
 ### Verdict
 
 # A verdict is a number in a file. The run counts as failed if $AFR_OUT/exit is missing or contains
-# a number other than 0 and 4. With AFR_NETNS=yes, the file of a namespace is $AFR_OUT/exit.host;
-# after all checks, "exit" is made of it for both hosts.
+# a number other than 0 and 4. With AFR_NETNS=yes, the script in each namespace writes its verdict
+# to $AFR_OUT/exit.host; after all checks, process 1 copies it to "exit" of the same host.
 verdict_file="exit"
 [ "$host" = no ] || verdict_file="exit.host"
 
@@ -267,8 +267,8 @@ set_limits() {
 
 start_module() {
 	sysctl -qw kernel.hung_task_timeout_secs=60 2>/dev/null
-	# The kernel reports an interface that something uses for so long after it was unregistered.
-	# 10 s, the default, are too short for RDMA devices that end in a slow guest.
+	# The kernel reports an interface that is still in use this many seconds after it was
+	# unregistered. The default, 10, is too short for RDMA devices that end in a slow guest.
 	sysctl -qw net.core.netdev_unregister_timeout_secs=40 2>/dev/null
 	cp /proc/modules "$AFR_OUT/modules"
 	ledger_take load

@@ -387,7 +387,8 @@ fetch_image() {
 	local name=$1 pkg=$2
 	[ -e "$cache/$pkg/complete" ] ||
 		fetch "$(field "$name" 2)" "$cache/$pkg" \
-			"$(image_packages "$name" "$pkg" | xargs)" prepare_image "${pkg#linux-image-}"
+			"$(image_packages "$name" "$pkg" | xargs)" \
+			prepare_image "${pkg#linux-image-}"
 	echo "$pkg" >"$cache/$name.package"
 }
 

@@ -200,7 +200,7 @@ class Uml:
 
 
 class Vm:
-    """Guests in QEMU, with Debian's kernels."""
+    """Guests in QEMU, with kernels of Debian or the kernel with KCSAN that kernels.sh builds."""
 
     mtu = 8192
 
@@ -257,7 +257,8 @@ class Vm:
 
     @staticmethod
     def ready_for(role, scratch):
-        """The QEMU of guest b tries to connect only once, so that of guest a must listen first."""
+        """The QEMU of guest b tries to connect only once, so the QEMU of guest a must listen
+        first."""
         return role == "a" or os.path.exists(f"{scratch}/link")
 
     def tend(self, guest):
@@ -275,8 +276,8 @@ class Vm:
                 "-netdev", f"stream,id=n0,server={server},addr.type=unix,"
                            f"addr.path={scratch}/link",
                 # QEMU omits memory barriers if it emulates one processor, so a virtio doorbell may
-                # get lost: the queue then stalls for ever with event_idx, and until the next packet
-                # without it.
+                # get lost. With event_idx the queue then stalls for ever, otherwise only until the
+                # next packet.
                 "-device", f"virtio-net-pci,netdev=n0,romfile=,event_idx=off,host_mtu={self.mtu},"
                            f"mac={GUESTS[role]['mac']}",
                 "-append", "console=ttyS0 net.ifnames=0 panic=-1 loglevel=6 "

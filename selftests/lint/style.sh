@@ -37,9 +37,9 @@ excused() {
 	# sk_err is positive.
 	close.c | wait.c | sendmsg.c)	echo USE_NEGATIVE_ERRNO ;;
 	esac
-	# The files in proto/ are also compiled in user space. They avoid macros that only the
-	# kernel has, and portable.h replaces types and macros of the kernel there. wire.h splits
-	# the magic into several strings, since "\xf7AF" would be one escape sequence.
+	# The files in proto/ are also compiled in user space, where portable.h replaces the types
+	# and macros of the kernel that these files use. They avoid all other macros of the kernel.
+	# wire.h splits the magic into several strings, since "\xf7AF" would be one escape sequence.
 	[[ $1 != */proto/* ]] ||
 		echo BIT_MACRO ARRAY_SIZE MINMAX STRING_FRAGMENTS PREFER_KERNEL_TYPES \
 			PREFER_DEFINED_ATTRIBUTE_MACRO CAMELCASE CONSTANT_COMPARISON MACRO_ARG_REUSE

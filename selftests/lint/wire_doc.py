@@ -96,7 +96,7 @@ class Header:
 
 
 def words(text):
-    """A comment on one line."""
+    """The text of a comment, joined into one line."""
     return re.sub(r"\s*\n\s*\*?\s*", " ", text).strip()
 
 
@@ -233,7 +233,7 @@ def check_complete(header, document):
 
 
 def check_frames(header, document):
-    """A frame has a section, and what contributing.rst demands: see "A frame type" there."""
+    """A frame has a section, and what afrdma-contributing.rst demands under "A frame type"."""
     receive, send = ((MODULE / f"frame_{way}.c").read_text() for way in ("rx", "tx"))
     pending = (DOC.parent / "afrdma-internals.rst").read_text()
     for _, name, _, _ in header.frames:

@@ -218,8 +218,8 @@ static void only_sends(int fd)
 }
 
 /*
- * A listener that listens again with AFRDMA_RDMA_NEVER consents no more. The connection that it
- * accepts reports the reason.
+ * A listener that listens again with AFRDMA_RDMA_NEVER no longer answers the offers of clients.
+ * The connection that it accepts reports the reason.
  */
 static void listen_denied(void)
 {

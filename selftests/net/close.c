@@ -446,7 +446,10 @@ static void writes_to_killed(void)
 
 	flow_send(fd, &out, 3 * MIB, 64 * KIB);
 	barrier("stopped reading");
-	/* blocking: if earlier bytes still fill the send buffer, flow_send_full() sends nothing */
+	/*
+	 * flow_send() waits for space, so the child is sent bytes that it never reads.
+	 * flow_send_full() alone might send none, as earlier bytes may still fill the send buffer.
+	 */
 	flow_send(fd, &out, 64 * KIB, 64 * KIB);
 	flow_send_full(fd, &out, 64 * KIB);
 	barrier("full");

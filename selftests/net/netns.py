@@ -74,9 +74,10 @@ def enter(fd):
 
 class Pair:
     """Two namespaces, each with an rxe device on its interface: an end of a veth pair, or a macvlan
-    or ipvlan interface on one. There is no rxe device on the parents: it would have the GIDs of
-    these interfaces as well, and rdma_cm might choose it. The parents differ, as on two hosts,
-    since rxe takes packets between ipvlan interfaces with one MAC address for loopback."""
+    or ipvlan interface whose parent is such an end. A parent has no rxe device: that device would
+    also have the GIDs of the macvlan or ipvlan interface, and rdma_cm might choose it. Each of the
+    two interfaces has its own parent, as on two hosts: ipvlan interfaces of one parent have the
+    same MAC address, so rxe takes packets between them for loopback."""
 
     def __init__(self, number, kind="veth"):
         self.number = number
@@ -173,7 +174,9 @@ def of_kind(kind):
     for _ in range(100):
         pair.exchange()
     sent = info(pair.conns[0])["tx_rdma"] - before
-    for sock in [*pair.conns, *pair.accepted]:      # first: without network they would linger
+    # Close the connections before "ip link del" cuts their network, without which they could stay
+    # until a timeout.
+    for sock in [*pair.conns, *pair.accepted]:
         sock.close()
     time.sleep(1)
     pair.delete(random.Random(0))
@@ -184,7 +187,7 @@ def of_kind(kind):
 
 
 def leave():
-    """Move the client's interface to another namespace, which removes its rxe device, and back, and
+    """Move the client's interface to another namespace and back, which removes its rxe device, and
     add a new rxe device. The connection must return to TCP, then to RDMA, and lose no byte."""
     pair = Pair(0)
     pair.connect()

@@ -13,8 +13,8 @@ netns=$AFR_SRC/selftests/net/netns.py
 smctl=$AFR_SRC/build/tools/smctl
 
 # Prints the number of namespaces in the kernel, including those that only the kernel itself holds.
-# First creates and deletes two: the kernel frees the memory of a namespace that has ended only
-# when a later one ends.
+# First creates and deletes two: the kernel frees the memory of an ended namespace only when another
+# one ends after it.
 namespaces() {
 	for _ in 1 2; do
 		ip netns add another
@@ -67,8 +67,8 @@ ip netns add empty
 check "exclusive mode: another namespace sees no device" test "$(smctl_in empty dev)" = "[]"
 check "exclusive mode: the initial namespace uses its device" \
 	grep -q '"usable":true' <<<"$("$smctl" -j dev | tr -d '\n ')"
-# A driver must support it, and rxe of 7.2 does not. Where it does, the socket table has to run in
-# two namespaces in the exclusive mode, too.
+# A device can move to another namespace only if its driver supports that, and rxe of 7.2 does not.
+# With a driver that does, the socket table has to run in two namespaces in the exclusive mode, too.
 cannot_move() { [[ $(rdma dev set "$AFR_DEV" netns empty 2>&1) == *"not supported"* ]]; }
 check "exclusive mode: the kernel refuses to move an rxe device" cannot_move
 ip netns del empty

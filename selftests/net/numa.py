@@ -18,7 +18,9 @@ NODES = pathlib.Path("/sys/devices/system/node")
 PORT = 7520
 CONNS = 24
 SECONDS = 60
-LEAST = 0.9         # of the pages; the others are of the kernel: sockets, page tables, caches
+# At least this share of the pages taken must be of the node of CPU. The others may be of any node:
+# the kernel takes them for sockets, page tables and caches.
+LEAST = 0.9
 WORD = bytes(4096)
 
 

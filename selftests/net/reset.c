@@ -203,7 +203,7 @@ static void is_closed_hard_in_flight(void)
 
 /*
  * The peer sends to this socket after it was closed, and a reset is the answer. Since the peer has
- * received FIN before, its later send() fails with EPIPE, not ECONNRESET.
+ * received FIN before the reset, its send() then fails with EPIPE, not ECONNRESET.
  */
 static void closes_in_order(void)
 {
@@ -376,13 +376,13 @@ static bool any_left(const int *other, const uint64_t *link)
 /*
  * TCP's pacing keeps a frame of an attach in the TCP socket of one end (@paced): ATTACH at the
  * client, or ATTACHED at the server. When the program of one end (@resets) then closes the
- * connection with SO_LINGER 0, the client cannot learn whether the server has attached. A server
- * resets TCP at once; a client first waits detach_timeout_ms for ATTACHED. The paced end leaves
- * the link within detach_timeout_ms of the reset, and the link must stay up for other connections.
- * The other end has not learned the paced end's channel id, so the paced end must not retire this
- * id: otherwise a program could use up the ids by such resets. With @leaves, the server is first
- * told to leave the link. It cannot do so before the client has read ATTACHED, and the link must
- * stay up meanwhile.
+ * connection with SO_LINGER 0, the client cannot learn whether the server has attached. If that end
+ * is the server, it resets TCP at once; if it is the client, it first waits detach_timeout_ms for
+ * ATTACHED. The paced end leaves the link within detach_timeout_ms of the reset, and the link must
+ * stay up for other connections. The other end has not learned the paced end's channel id, so the
+ * paced end must not retire this id: otherwise a program could use up the ids by such resets. With
+ * @leaves, the server is first told to leave the link. It cannot do so before the client has read
+ * ATTACHED, and the link must stay up meanwhile.
  */
 static void held(bool paced, bool resets, bool leaves)
 {

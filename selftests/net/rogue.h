@@ -75,7 +75,10 @@ struct tcb {
 	u16 port, peer_port;
 	u32 snd_una, snd_nxt, rcv_nxt;
 	u32 peer_window;
-	/* Always 0, though in echoed() the peer scales its windows, which then appear too small. */
+	/*
+	 * Always 0, since rogue offers no window scaling. But in echoed() the SYN-ACK contains the
+	 * peer's own offer, so the peer scales its windows, and they appear too small to rogue.
+	 */
 	unsigned int peer_scale;
 	bool established;
 	bool peer_fin;			/* FIN was received, in order */

@@ -304,7 +304,10 @@ static void late_and_plain(struct peer *p, unsigned int i)
 
 #define TRACING	"/sys/kernel/tracing/instances/rogue_stall"
 
-/* Is this kernel both hosts of the lab? Then rogue has connections in the other one, too. */
+/*
+ * Is this kernel both hosts of the lab? Then worker_runs() also counts the runs for connections of
+ * the rogue that runs in the other host.
+ */
 static bool both_hosts(void)
 {
 	const char *netns = getenv("AFR_NETNS");

@@ -232,7 +232,7 @@ bool peer_await_hello(struct peer *p, double seconds)
 /*
  * Must all bytes and the FIN of a victim on AF_RDMA arrive in frames? Only in rows with
  * EXPECT_STREAM and without RAW_BACK, and only if the window in rogue's HELLO has space for all
- * bytes: a row that sends no CREDIT would otherwise leave the victim stopped at the window.
+ * bytes: if there are more, a victim that gets no CREDIT stops at the end of the window.
  */
 static bool wants_frames(const struct peer *p)
 {

@@ -62,7 +62,7 @@ class Row:
 
     @property
     def is_flood(self):
-        """Are there more than 20,000 messages? A smaller row runs with KASAN and lockdep."""
+        """Are there over 20,000 messages? With KASAN and lockdep, a smaller row runs instead."""
         words = self.injection.split()
         return "count" in words and int(words[words.index("count") + 1]) > 20000
 

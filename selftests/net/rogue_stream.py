@@ -253,7 +253,7 @@ def echo_server(listener, out_tag):
 
 
 class Bystander:
-    """A connection beside the victim connection, which transfers data all the time."""
+    """A connection that transfers data all the time, beside the victim connection."""
 
     def __init__(self, name, rdma, address, out_tag, in_tag, pause=0.02):
         self.name, self.rdma, self.address = name, rdma, address

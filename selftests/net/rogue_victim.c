@@ -395,7 +395,10 @@ void victim_start(struct victim *victim, const struct tun *tun, const struct vic
 		close(listener);
 }
 
-/* Returns a value of enum victim_state. What the victim stored before it is visible. */
+/*
+ * Returns a value of enum victim_state. The caller then sees everything that the victim stored
+ * before it stored this value.
+ */
 int victim_state(const struct victim *victim)
 {
 	return __atomic_load_n(&victim->report->state, __ATOMIC_ACQUIRE);

@@ -30,7 +30,7 @@ direction() {
 	witness_begins
 	barrier "$1$2 begins" 600
 	if [ "$AFR_ROLE" = "$1" ]; then serve "from-$2"; else ask "to-$1"; fi
-	# In the other guest, afr_test may end later.
+	# In the other guest, afr_test may still be running.
 	barrier "$1$2 over" 3600
 	witness_ends "$2 to $1"
 }

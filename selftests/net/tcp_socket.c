@@ -40,7 +40,7 @@ static const struct option {
 #define TX_STAMPS	(SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE |	\
 			 SOF_TIMESTAMPING_TX_SCHED | SOF_TIMESTAMPING_TX_ACK)
 
-/* Options to which value_of() gives other values: 0, 1 or 3 breaks even TCP or tests little. */
+/* Options with their own values in value_of(), since 0, 1 or 3 breaks even TCP or tests little. */
 static const struct {
 	int level, option;
 	int values[3];

@@ -13,7 +13,8 @@
 
 With IPv6, rxe sends the packets of a link into the tunnel as well, although the link is bound to
 another device, and these packets are lost. So no messages are exchanged until the connection has
-begun to leave its link. Once the link is lost, the connection continues on TCP.
+begun to leave its link, and LEAVES limits only the time until then. Once the link is lost, the
+connection continues on TCP.
 """
 import errno
 import fcntl

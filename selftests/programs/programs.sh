@@ -10,7 +10,7 @@
 #	programs.sh --guest NAME ...		another guest than "uml"
 #
 # Fails if a test of a suite passes on TCP but not on AF_RDMA, or if a row (a program of rows.sh
-# that runs between the two guests) fails on either of the two, unless a *.differences file lists
+# that runs between the two guests) fails on TCP or on AF_RDMA, unless a *.differences file lists
 # that. Also fails if too few tests of a suite pass on TCP.
 
 # shellcheck disable=SC2119,SC2120 # python, suites and rows may have no arguments

@@ -5,9 +5,9 @@
     python_suite.py RESULTS SECONDS MODULE...
 
 RESULTS gets "NAME begins", then "NAME pass", "NAME fail", "NAME skip" or "NAME hang". The output of
-the tests and tracebacks go to standard output. "hang" means that the test took longer than SECONDS,
-so that its process was killed, or that it ended its process. A new process then continues with the
-next test.
+the tests and tracebacks go to standard output. "hang" means that the process of the test was killed
+because the test took longer than SECONDS, or that the test ended its process. A new process then
+continues with the next test.
 """
 import os
 import signal

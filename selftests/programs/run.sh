@@ -61,7 +61,8 @@ set_up_guest() {
 roce_bytes() { nft list counter inet programs roce | awk '/packets/ { print $4 }'; }
 counter() { "$smctl" stats | awk -v name="$1" '$1 == name { print $2 }'; }
 listens() { ss -Htln "sport = :$1" | grep -q .; }
-# rdma_bytes FAMILY: how many bytes this guest has received by RDMA; for smc with packet headers
+# rdma_bytes FAMILY: print how many bytes this guest has received by RDMA; on smc, packet headers
+# are included
 rdma_bytes() {
 	case $1 in
 	tcp)	echo 0 ;;

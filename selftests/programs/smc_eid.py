@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Add an enterprise id (EID), a name shared by a group of hosts, to AF_SMC of this host.
 
-Without an EID, SMC uses only version 1, which needs RoCE v1; rxe does not support that. This is the
-generic netlink message of "smcr ueid add", for which Debian has no package.
+Without an EID, SMC uses only version 1, which needs RoCE v1; rxe does not support that. This script
+sends the generic netlink message of "smcr ueid add", since Debian has no package of smcr.
 """
 import socket
 import struct

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Run by selftests/lab/run: the programs of tools/examples, between the two guests. Each prints how
-# many bytes it has sent and received by RDMA. If a client runs alone, the module in its guest must
-# have counted the same number of sent bytes.
+# Run by selftests/lab/run in both guests: runs the programs of tools/examples between the two. Each
+# program prints how many bytes it has sent and received by RDMA. While only one client runs, the
+# module in its guest must count the same number of bytes sent by RDMA.
 # shellcheck disable=SC2317 # "check" calls functions
 set -uo pipefail
 # shellcheck source=selftests/lab/guest-lib.sh

@@ -27,7 +27,7 @@ def receive(sock, want):
 
 
 def check_answers(sock, family):
-    """The answers of getsockopt() that the preload library must give."""
+    """Check that getsockopt() describes a TCP socket, as it must with and without "smctl run"."""
     assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_DOMAIN) == family
     assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL) == socket.IPPROTO_TCP
 

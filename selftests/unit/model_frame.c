@@ -310,7 +310,7 @@ static void frame_came(struct end *e, const struct afr_frame *f)
 	end_rx_changed(e);
 }
 
-/* A byte of HELLO was read: HELLO is parsed again. */
+/* A byte of HELLO was read: parses all bytes of HELLO that have been read so far. */
 static void hello_byte(struct end *e)
 {
 	struct afr_hello hello;

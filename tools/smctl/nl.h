@@ -14,7 +14,10 @@
 
 struct nl;
 
-/* nl_get() calls this for each object. @attr is indexed by AFRDMA_A_*; NULL: no such attribute. */
+/*
+ * nl_get() calls this for each object. @attr is indexed by AFRDMA_A_*; an entry is NULL if the
+ * object lacks that attribute.
+ */
 typedef void nl_message_fn(const struct nlattr *const *attr, void *arg);
 
 int nl_open(struct nl **nl);

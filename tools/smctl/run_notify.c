@@ -158,9 +158,9 @@ static bool answer_socket(const struct call *call)
 	int family, fd = -1, ret;
 
 	/*
-	 * smctl creates the socket in its own network namespace. The capabilities that it keeps for
-	 * that are those of the caller, but count in smctl's user namespace. So the caller must be
-	 * in both namespaces.
+	 * smctl creates the socket in its own network namespace, and a capability that the caller
+	 * has in another user namespace could count in that of smctl. So the caller must be in the
+	 * network namespace and the user namespace of smctl.
 	 */
 	if (!rules_want(call->rules, call->proc, args[0], args[1], args[2]) ||
 	    !same_namespace(call, "net") || !same_namespace(call, "user") || !is_pending(call))

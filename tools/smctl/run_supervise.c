@@ -124,10 +124,10 @@ static bool reap(struct supervised *it)
 
 /*
  * Handles a signal. If it is SIGCHLD, reaps children, and returns false if no child is left. While
- * the program runs, passes on other signals, except those that the kernel sends: it sends those of
- * the terminal to the whole process group, which includes the program, and all others concern only
- * smctl. But when the terminal hangs up, the kernel sends SIGHUP to the session leader alone, so
- * smctl passes SIGHUP on if smctl is the session leader.
+ * the program runs, passes other signals on to it, except those that the kernel sends: of these,
+ * signals of the terminal go to the whole process group, which includes the program, and the rest
+ * concern only smctl. But when the terminal hangs up, the kernel sends SIGHUP to the session
+ * leader alone, so smctl passes SIGHUP on if smctl is the session leader.
  */
 static bool handle_signal(struct supervised *it, int signals)
 {
@@ -253,8 +253,9 @@ int supervise(char **argv, const struct rules *rules)
 	setitimer(ITIMER_REAL, &off, &before.alarm);
 	unsetenv(RULES_VARIABLE);
 	/*
-	 * Makes orphaned descendants of the program children of smctl. Otherwise serve() could
-	 * end before them, and Yama could deny smctl access to their memory and descriptors.
+	 * PR_SET_CHILD_SUBREAPER lets smctl become the parent of orphaned descendants of the
+	 * program. Otherwise serve() could end before them, and Yama could deny smctl access to
+	 * their memory and descriptors.
 	 */
 	if (signals < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {

@@ -14,10 +14,10 @@
  *
  * Some rules cannot be enforced here, and every caller must keep them (mutations of the model in
  * selftests/unit/model.h break such rules to show what goes wrong):
- * - In each epoch an end sends ATTACH or ATTACHED on TCP before RESUME. A server that has
- *   attached, but loses the link before it has built ATTACHED, sends only RESUME. The consumer
- *   cursor in ATTACH and ATTACHED is sampled by afr_rx_report() before the first immediate of the
- *   epoch, even if the frame is written later.
+ * - In each epoch an end sends ATTACH or ATTACHED on TCP before RESUME. Exception: a server that
+ *   has attached, but loses the link before it has built ATTACHED, sends only RESUME. An end
+ *   samples the consumer cursor in ATTACH and ATTACHED by afr_rx_report() before it posts the first
+ *   immediate of the epoch, even if it writes the frame to TCP after that immediate.
  * - From the time when a server builds an ATTACHED that is no refusal, or a client reads it, until
  *   afr_rx_close(), the consumer cursor is reported by immediate only. CREDIT frames may be sent
  *   again behind RESUME, not before (PC3).

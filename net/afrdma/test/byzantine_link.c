@@ -176,7 +176,10 @@ static bool write_long(struct afr_link *link, struct ib_rdma_wr *wr)
 	return false;
 }
 
-/* Was the channel that last posted DETACH, whose rkey or id is used again, on @link? */
+/*
+ * Was @link the link of the channel that last posted DETACH? stale_rkey() uses the rkey of that
+ * channel again, and flood_ended() its id.
+ */
 static bool had_ended_channel(const struct afr_link *link)
 {
 	return afr_byzantine.ended.link == link->id;

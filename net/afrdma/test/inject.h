@@ -24,7 +24,7 @@ struct afr_injection {
 	unsigned int (*frame)(const struct afr_injection *inj, const struct afr_frame *frame,
 			      u8 *out, unsigned int len);
 	bool more;		/* invent frames of @type */
-	/* the message of rdma_cm to change or omit, by the size of its private data; 0: none */
+	/* change or omit the message of rdma_cm whose private data has this size; 0: none */
 	u8 cm;
 	/* frame types, or AFR_BYZANTINE_HELLO; @type 0: all frames, but not HELLO */
 	u8 type, type2;
