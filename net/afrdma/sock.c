@@ -468,11 +468,11 @@ static int afr_connect(struct socket *sock, struct sockaddr_unsized *addr, int l
 	}
 	WRITE_ONCE(afr_sk(sk)->disconnected, unspec);
 	/*
-	 * If an earlier connect() has failed, return its error. In state SS_CONNECTING, do so
-	 * below, after TCP's connect() has reset the state to SS_UNCONNECTED and failed, too. For
-	 * AF_UNSPEC, TCP's connect() resets the state but succeeds, and the error is dropped.
+	 * If an earlier connect() has failed, return its error. But in state SS_CONNECTING, first
+	 * let TCP's connect() reset the state to SS_UNCONNECTED: it fails, too, and the error is
+	 * returned below. AF_UNSPEC drops the error.
 	 */
-	if (failed && READ_ONCE(conn->tcp->state) != SS_CONNECTING)
+	if (failed && !unspec && READ_ONCE(conn->tcp->state) != SS_CONNECTING)
 		return failed;
 	afr_tcp_sock_graft(conn->tcp, sock);	/* again: sock->file exists now */
 	afr_tcp_settings_sync(sk);

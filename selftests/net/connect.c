@@ -578,6 +578,22 @@ static void refused_then_good(void)
 	exchange(fd);
 }
 
+/* After a refused connect() and shutdown(), connect(AF_UNSPEC) lets the socket connect again. */
+static void refused_unspec(void)
+{
+	const struct sockaddr none = { .sa_family = AF_UNSPEC };
+	union addr addr;
+	int fd = start_connect(server_port(), &addr);
+
+	await(fd, POLLERR);
+	barrier("refused");
+	SYS_ERRNO(shutdown(fd, SHUT_RDWR), ENOTCONN);
+	SYS(connect(fd, &none, sizeof(none)));
+	SYS(fcntl(fd, F_SETFL, 0));
+	SYS(connect(fd, &addr.sa, addr_server(&addr, server_port())));
+	exchange(fd);
+}
+
 static void refused_then_good_server(void)
 {
 	closed_port_server();
@@ -674,6 +690,7 @@ const struct row connect_rows[] = {
 	  ON_COLD | UNFRAMED },
 	{ "refused_epoll", refused_epoll, closed_port_server, ON_COLD | UNFRAMED },
 	{ "refused_then_good", refused_then_good, refused_then_good_server, ON_COLD },
+	{ "refused_unspec", refused_unspec, refused_then_good_server, ON_COLD | QUICK },
 	{ "connect_ended", connect_ended, connect_ended, ON_COLD | ON_PLAIN | QUICK_ALL },
 	{ }
 };
