@@ -43,8 +43,8 @@ enum afr_reason afr_fallback_denied(struct afr_conn *conn)
 }
 
 /*
- * Is the connection in a network namespace that can use no RDMA device? The initial one is not
- * asked: if it has no device, rdma_cm says so.
+ * Is the connection in a network namespace, other than the initial one, that can use no RDMA
+ * device? In the initial one, rdma_cm reports that to a client, and a server announces no port.
  */
 static bool netns_lacks_device(const struct afr_conn *conn)
 {

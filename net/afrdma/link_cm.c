@@ -28,10 +28,10 @@
 #define PORT_WAIT	(30 * HZ)	/* see may_end() */
 
 /*
- * Completions of a link must be handled one at a time. On PREEMPT_RT, local_bh_disable() need not
- * take a lock (CONFIG_PREEMPT_RT_NEEDS_BH_LOCK of Linux 7.2), so two tasks of one CPU can execute
- * softirqs at the same time, and irq_poll may then poll one completion queue in both. A work item
- * never runs in two tasks at the same time.
+ * Completions of a link must be handled one at a time. On PREEMPT_RT, local_bh_disable() takes no
+ * lock if CONFIG_PREEMPT_RT_NEEDS_BH_LOCK is off. Two tasks of one CPU can then execute softirqs at
+ * the same time, and irq_poll may poll one completion queue in both. A work item never runs in two
+ * tasks at the same time.
  */
 #define POLL_CONTEXT \
 	(IS_ENABLED(CONFIG_PREEMPT_RT) ? IB_POLL_UNBOUND_WORKQUEUE : IB_POLL_SOFTIRQ)

@@ -105,8 +105,8 @@ int afr_move_rx_resume(struct afr_conn *conn, const struct afr_frame *frame)
  * Leaves the link and continues on TCP; the program does not notice. RESUME reports what has
  * arrived (PM3), unless the peer never learned of the epoch, or the connection was aborted. Called
  * when nothing can land any more: the link is fenced and drained, or the peer's DETACH was polled
- * (PM7). An aborted connection that was leaving also comes here when that DETACH is overdue, since
- * it does not have to know what lands.
+ * (PM7). A connection that was aborted while it was leaving the link for TCP (AFR_F_LEAVE_LINK)
+ * also comes here when that DETACH is overdue, since it does not have to know what lands.
  */
 static void continue_on_tcp(struct afr_conn *conn)
 {
