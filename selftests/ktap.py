@@ -9,7 +9,7 @@ def begin(count):
 
 
 def result(good, number, name, note=""):
-    """The line with the result of test @number, which may be "-"."""
+    """Return the line with the result of a test; @number is "-" if the test has no number."""
     return f"{'ok' if good else 'not ok'} {number} {name}" + (f" # {note}" if note else "")
 
 

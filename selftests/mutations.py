@@ -4,9 +4,9 @@
 
     mutations.py [--only PATTERN,...] [--slice I/N] [--list] [--check] [--no-baseline]
 
-Each file in selftests/mutations/ is a bug: the class of a CVE of net/smc in this code, or a
-value of the peer that is not checked. Its head describes it and names the rows that have to
-fail:
+Each file in selftests/mutations/ is a bug: the class of a CVE of net/smc, as it would look in this
+code, or a value of the peer that is not checked. Its head describes it and names the rows that have
+to fail:
 
     Rows: byzantine PATTERN,... of rogue-module.py, against a Byzantine peer
           table PATTERN,...     of the socket table

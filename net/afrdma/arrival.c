@@ -67,7 +67,7 @@ static struct ib_client arrival_client = {
 	.remove	= remove_device,
 };
 
-/* The client may have queued work, even if its registration has failed. */
+/* The ib_client may have queued work, even if its registration has failed. */
 static void cancel(void)
 {
 	cancel_work_sync(&arrival_work);

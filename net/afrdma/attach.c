@@ -616,10 +616,10 @@ int afr_attach_rx_attached(struct afr_conn *conn, const struct afr_frame *frame)
 	if (conn->server || frame->attach.epoch != conn->tx.seq.epoch)
 		return AFR_REASON_ATTACH_BAD;
 	/*
-	 * Usually the link was lost before ATTACHED came, and this end has sent its RESUME or is
-	 * about to send it. A server that refused ATTACH has closed the epoch, too, but sends no
-	 * RESUME, so this end must not wait for one. If the epoch is still open at this end, this
-	 * is a second ATTACHED.
+	 * If the state is no longer AFR_ATTACHING, usually the link was lost before ATTACHED came,
+	 * and this end has sent its RESUME or is about to send it. A server that refused ATTACH has
+	 * closed the epoch, too, but sends no RESUME, so this end must not wait for one. If the
+	 * epoch is still open at this end, this is a second ATTACHED.
 	 */
 	if (conn->attach.state != AFR_ATTACHING) {
 		if (frame->attach.reason)

@@ -166,9 +166,9 @@ void afr_close_tcp_eof(struct afr_conn *conn, int err)
  *
  * The worker notices an error of TCP, such as a reset, only after it has read all frames that
  * arrived before. It cannot read them while the receive ring gets no page and the program does not
- * read. If the send direction is suspended too, or waits for the peer's cursor (afr_tx_blocked()),
- * no DATA is written to TCP. Then perhaps no write returns the error, and send() would sleep for
- * ever.
+ * read. If, in addition, the send direction is suspended or waits for the peer's cursor
+ * (afr_tx_blocked()), no DATA is written to TCP. Then perhaps no write returns the error, and
+ * send() would sleep for ever.
  *
  * Context: connection worker.
  */

@@ -167,9 +167,9 @@ static int listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 /*
  * rdma_cm listens on all devices. For that, siw and erdma create TCP sockets in the namespace of
  * the current task, a workqueue worker, and so in the initial namespace. Therefore the listener of
- * any other namespace is only for InfiniBand and RoCE. If the kernel cannot restrict it, no
+ * any other namespace is only for InfiniBand and RoCE. If the kernel cannot restrict it, no such
  * listener is created while the host has an iWARP device; but if an iWARP device is added later,
- * rdma_cm listens on it, too, and its requests are rejected.
+ * rdma_cm listens on it, too, and requests that arrive there are rejected.
  */
 static int leave_out_iwarp(const struct afr_cm_listener *s, struct rdma_cm_id *id)
 {

@@ -171,8 +171,8 @@ static bool port_is_in(struct ib_device *ib, u32 port, const struct net *net)
  * Of the namespaces that see the device, these can use it:
  *  - rxe: only the namespace of its interface, since its UDP sockets are there; before Linux 7.2
  *    they are in the initial namespace, so only that one;
- *  - other RoCE: the initial namespace, as ever, and each other one that contains an interface of
- *    one of the GIDs;
+ *  - other RoCE: the initial namespace in any case, and each other one that contains an interface
+ *    of one of the GIDs;
  *  - iWARP: only the initial namespace, since drivers such as siw create their TCP sockets there;
  *  - InfiniBand: all, since rdma_cm finds the device by the IPoIB interface.
  */
@@ -198,7 +198,7 @@ static bool serves(struct ib_device *ib, const struct net *net)
 /**
  * afr_device_info() - get the properties of a device
  * @dev: device
- * @net: network namespace for which it is said whether the device is usable
+ * @net: network namespace to which @info->usable and @info->reason refer
  * @info: out
  *
  * Context: process, maybe in an RCU read section.
@@ -227,7 +227,7 @@ void afr_device_info(const struct afr_device *dev, const struct net *net,
  * @net: namespace
  *
  * Context: any.
- * Return: true if so: a device of software, such as rxe, ends with that namespace.
+ * Return: true if so: a software device, such as rxe, is then removed together with that namespace.
  */
 bool afr_device_within(const struct afr_device *dev, u32 port, const struct net *net)
 {

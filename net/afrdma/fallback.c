@@ -44,7 +44,8 @@ enum afr_reason afr_fallback_denied(struct afr_conn *conn)
 
 /*
  * Is the connection in a network namespace, other than the initial one, that can use no RDMA
- * device? In the initial one, rdma_cm reports that to a client, and a server announces no port.
+ * device? The initial one is not tested: if it has no device, rdma_cm reports that to a client, and
+ * a server announces no port.
  */
 static bool netns_lacks_device(const struct afr_conn *conn)
 {

@@ -239,7 +239,7 @@ static int data_into_ring(struct afr_conn *conn, u32 len)
 {
 	struct bio_vec bv[RX_SEGMENTS];
 	struct kvec vec[RX_SEGMENTS];
-	u64 at = conn->rx.seq.visible;	/* only the worker changes it on TCP */
+	u64 at = conn->rx.seq.visible;	/* while the path is TCP, only the worker changes it */
 	unsigned int n, i;
 	int backed;
 

@@ -104,7 +104,7 @@ static void attach_skipped(struct afr_conn *conn)
 
 /*
  * A refusal contains the reason, and repeats epoch and link of the ATTACH. The client does not use
- * the other fields, not even ring and span.
+ * the other fields; ring and span are set to valid values nevertheless.
  */
 static void fill_refusal(struct afr_conn *conn, struct afr_frame *frame)
 {
@@ -372,7 +372,7 @@ static void write_hello(struct afr_conn *conn)
 	afr_netns_count(conn->an->net, AFR_STAT_HELLO_SENT);
 }
 
-/* Other threads may set bits meanwhile; they call afr_frame_tx_push() afterwards. */
+/* Other threads may set more bits at any time, and call afr_frame_tx_push() after that. */
 static unsigned long pending(const struct afr_conn *conn)
 {
 	return READ_ONCE(conn->out.pending);
@@ -473,7 +473,10 @@ static void data_taken(struct afr_conn *conn, u32 len)
 	spin_unlock_bh(&conn->tx.lock);
 	if (framed)
 		afr_netns_add(conn->an->net, AFR_STAT_TX_BYTES_TCP, len);
-	/* the worker uncharges the pages; afr_conn_finish() is not called while TCP takes bytes */
+	/*
+	 * The worker uncharges the pages. It can still be scheduled, since afr_conn_finish() is not
+	 * called while TCP takes bytes.
+	 */
 	if (charged)
 		afr_conn_schedule(conn);
 	afr_conn_rings_wake_sender(conn);
@@ -627,8 +630,8 @@ static void push(struct afr_conn *conn)
  * @conn: connection; nothing happens before the send direction is framed, nor after an abort
  *
  * Writes as many bytes as TCP takes without waiting; when TCP has space again, sk_write_space
- * schedules the worker to continue. If conn->out.mutex is taken, its holder sends the frames; if
- * afr_frame_tx_idle() holds it, the worker does so soon.
+ * schedules the worker to continue. If conn->out.mutex is taken, its holder sends the frames. If
+ * the holder is afr_frame_tx_idle(), which sends nothing, the worker sends them soon.
  *
  * Context: process, conn->out.mutex not held.
  */

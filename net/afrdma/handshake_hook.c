@@ -31,8 +31,8 @@ static const struct nf_hook_ops hook_ops[] = {
  *
  * Registering is slow and takes a lock shared by all namespaces. Therefore only a socket that
  * connects or listens registers the hooks, and only if neither AFRDMA_RDMA_NEVER nor the sysctl
- * enabled forbids it to negotiate AF_RDMA. They are removed when the namespace ends or the module
- * is unloaded.
+ * net.afrdma.enabled forbids it to negotiate AF_RDMA. The hooks are removed when the namespace ends
+ * or the module is unloaded.
  *
  * Context: Process, may sleep.
  * Return: 0, or a negative error: the connections of the calling socket fall back to TCP.

@@ -340,8 +340,8 @@ static void start(struct afr_link *link, enum afr_link_event event)
  * @ops: upcalls
  * @owner: for afr_link_owner()
  *
- * settled() reports the outcome, possibly before this returns; within the attach timeout, except
- * on siw, where rdma_connect() waits for TCP.
+ * settled() reports the outcome, possibly before this function returns. It is called within the
+ * attach timeout, except on siw, where rdma_connect() waits for TCP.
  *
  * Context: process; does not wait.
  * Return: link, with a reference to drop in dead(); or ERR_PTR(-ENOMEM), and no upcall follows.
@@ -490,8 +490,8 @@ bool afr_link_was_up(const struct afr_link *link)
  * @link: link, dead
  *
  * On such a path one end gets no acknowledgments, and the other end sees that its peer left the
- * link. If the link had no channels when it was lost, the result is false: the peer may only have
- * closed it because it was idle.
+ * link. If the link had no channels when it was lost, the result is false: the peer may have closed
+ * it just because it was idle.
  *
  * Context: the dead() upcall.
  * Return: true if it was lost in one of these ways, soon after it came up, with little data
@@ -516,7 +516,8 @@ bool afr_link_short_lived(const struct afr_link *link)
  * afr_link_expire() - the last AF_RDMA socket of the link's namespace was closed
  * @link: link
  *
- * Starts the idle time again, if the link has no channels; gives up if it is being connected.
+ * Takes the link down if it is being connected. If it is up and has no channels, starts its idle
+ * time again, which is 0 now (afr_link_keepalive_idle()).
  *
  * Context: process.
  */

@@ -233,8 +233,9 @@ void afr_link_cm_end(struct afr_link *link)
 }
 
 /*
- * May a namespace that has no AF_RDMA socket any more end, and the rxe device with it, although the
- * port is down? Only some time after the link has died, since the port may come up again.
+ * Should the namespace be allowed to end, and the rxe device with it, although the port is down?
+ * Yes if the namespace has no AF_RDMA socket any more and contains all interfaces of the port, but
+ * not until PORT_WAIT after the death of the link, since the port may come up again.
  */
 static bool may_end(const struct afr_link *link)
 {
@@ -373,9 +374,9 @@ static void not_reached(struct afr_link *link)
 
 /*
  * Active, RoCE: requests the traffic class of the connections for the packets that both ends send
- * on the link. If the class is 0, rdma_cm uses its default for the device. On InfiniBand, rdma_cm
- * would take it for a QoS class (IPv4) or ignore it (IPv6). On iWARP, the packets are those of a
- * TCP connection of the driver.
+ * on the link. If the class is 0, rdma_cm uses its default for the device. The class is not set on
+ * InfiniBand, where rdma_cm would take it for a QoS class (IPv4) or ignore it (IPv6), nor on iWARP,
+ * where the packets are those of a TCP connection of the driver.
  */
 static void set_tclass(struct afr_link *link, struct rdma_cm_id *id)
 {

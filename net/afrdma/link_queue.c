@@ -12,10 +12,11 @@
  * slots are returned under the same lock; then progress() serves the queue until it is empty or no
  * message may be posted. Space for one message is reserved for each channel in the queue.
  * progress() takes a channel off the queue before it calls kick(), in which the channel may post
- * one message even if others wait. If a channel that does not wait has used that space just before,
- * the kicked channel is queued again. Completions come one at a time, so kick() runs for at most
- * one channel at a time. A completion refers to no connection: it finds the link by wr_cqe, and the
- * channel by its id, under RCU (O3).
+ * one message even if others wait. But then space is no longer reserved for the kicked channel: if
+ * a channel that does not wait uses the last space before the kicked channel posts, the kicked
+ * channel is queued again. Completions come one at a time, so kick() runs for at most one channel
+ * at a time. A completion refers to no connection: it finds the link by wr_cqe, and the channel by
+ * its id, under RCU (O3).
  */
 #include <linux/log2.h>
 #include <linux/rcupdate.h>
@@ -59,7 +60,7 @@ void afr_link_queue_event(struct afr_link *link, enum afr_link_event event)
  * @link: link, referenced by the caller, or by the link group whose lock the caller holds
  *
  * Context: any.
- * Return: true; false would mean that no reference was left, which the line on @link rules out.
+ * Return: true; false would mean that no reference was left, but the caller or the group has one.
  */
 bool afr_link_get(struct afr_link *link)
 {

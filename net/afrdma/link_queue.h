@@ -80,7 +80,10 @@ struct afr_link_handshake {
 struct afr_link_life {
 	bool settled;			/* settled() was called ... */
 	bool was_up;			/* ... with reason 0 */
-	/* jiffies; the port may come up again, so may_end() is false until PORT_WAIT later */
+	/*
+	 * jiffies: when the link died. may_end() is false until PORT_WAIT after that, because the
+	 * port may come up again.
+	 */
 	unsigned long dead_since;
 	unsigned long up_since;		/* jiffies */
 	bool in_use;			/* there were channels when it was taken down */
@@ -136,7 +139,7 @@ struct afr_link_pace {
 struct afr_link_keepalive {
 	struct timer_list tail;		/* posts tail probes, in case the last packet was lost */
 	u32 tail_posts;			/* sq.posts when @tail was started last */
-	/* at that start: tail probes tried since the last post that was not a tail probe */
+	/* when @tail was started last: tail probes tried since the last post of anything else */
 	unsigned int tail_probes;
 	unsigned long idle_end;		/* jiffies: when to take down a link without channels */
 	/* checks since afr_link_keepalive_start(); a check that finds activity sets it to 1 */

@@ -384,7 +384,7 @@ void afr_move_run(struct afr_conn *conn)
 	if (conn->attach.state == AFR_ATTACHING && test_and_clear_bit(AFR_F_REFUSED, &conn->flags))
 		afr_attach_refused(conn, conn->attach.link_reason);
 	check_timers(conn);
-	/* with the flag, this sees the resume_reason that link_down() has stored before */
+	/* acquire: if the flag is seen, so is the resume_reason that link_down() stored first */
 	if (test_bit_acquire(AFR_F_LINK_DOWN, &conn->flags) && conn->attach.channel.link)
 		continue_on_tcp(conn);
 	if (conn->attach.state == AFR_ATTACHED)

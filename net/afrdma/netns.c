@@ -312,10 +312,10 @@ static void __net_exit netns_end(struct net *net)
 	struct afr_net *an = afr_net(net);
 
 	/*
-	 * All are 0. A connection's TCP socket pins the namespace until no counter includes the
-	 * connection and its rings are freed. The last AF_RDMA socket pins the namespace until
-	 * the cm listener and its link requests are gone. leave_netns() of group.c, which has run
-	 * before, has waited until the link groups are gone.
+	 * All counts below are 0. A connection's TCP socket pins the namespace until no counter
+	 * includes the connection and its rings are freed. The last AF_RDMA socket pins the
+	 * namespace until the cm listener and its link requests are gone. leave_netns() of group.c,
+	 * which has run before, has waited until the link groups are gone.
 	 */
 	WARN_ON_ONCE(atomic_long_read(&an->ring_pages) || atomic_long_read(&an->ring_tcp) ||
 		     atomic_long_read(&an->ring_promised) || atomic_read(&an->rings) ||

@@ -5,7 +5,8 @@
 /*
  * Counters per network namespace, each with a description. The enum, the names in netlink and
  * smctl, and the documentation are generated from this list. New counters are appended at the end.
- * The list stands before the include guard, so that tests can include it without kernel headers.
+ * The list stands before the include guard: a test that defines AFR_NETNS_H and includes this file
+ * gets only the list, and needs no kernel headers.
  */
 #define AFR_STATS \
 	AFR_STAT(SOCK_CREATED, "sockets created by socket() or accept()") \
@@ -121,7 +122,7 @@ struct afr_net {
 	atomic_long_t ring_pages;	/* ring pages allocated now */
 	atomic_long_t ring_tcp;		/* those of them that count as pages of rings on TCP */
 	atomic_long_t ring_promised;	/* full sizes of all rings together, in pages */
-	unsigned long ring_charged;	/* pages of rings on RDMA, protected by ring_quota.c */
+	unsigned long ring_charged;	/* pages charged to quotas, protected by ring_quota.c */
 	atomic_t rings;			/* number of rings, two per connection that was started */
 	atomic_t sockets;		/* AF_RDMA sockets, without orphans */
 	int groups;			/* link groups, protected by groups_lock of group_table.c */

@@ -206,7 +206,7 @@ static void update_peek_offset(struct sock *sk, bool peek, size_t done)
 		sk_peek_offset_bwd(sk, done);
 }
 
-/* One recvmsg() in a framed direction. Under lock_sock(), which read_wait() releases. */
+/* One recvmsg() in a framed direction. It holds lock_sock(), except while read_wait() waits. */
 struct framed_read {
 	struct sock *sk;
 	struct iov_iter *to;	/* NULL: drop the bytes (MSG_TRUNC) */

@@ -14,13 +14,13 @@
  *
  * Limits: rings on RDMA have at most three quarters of mem_max pages, and rings on TCP a quarter,
  * per namespace and per host. Neither can use the part of the other one: idle connections on RDMA
- * keep their pages, and connections on TCP keep unread bytes, so each could block the other for
- * ever. ring_quota.c charges rings before they are pinned. Here each page that is allocated for a
- * ring that is not pinned is counted as a page of a ring on TCP, until it is freed or the ring is
- * pinned. But these limits never refuse such a ring its first pages, AFR_RING_MEM_MIN bytes in
- * all; TCP likewise grants tcp_rmem[0] to each socket. So a ring that is refused another page has
- * at least that many. When their bytes are consumed, the ring can get as many pages again: no ring
- * waits for another one to free memory.
+ * keep their pages, and connections on TCP keep unread bytes, so with a common limit, each could
+ * block the other for ever. ring_quota.c charges rings before they are pinned. Here each page that
+ * is allocated for a ring that is not pinned is counted as a page of a ring on TCP, until it is
+ * freed or the ring is pinned. But these limits never refuse such a ring its first pages,
+ * AFR_RING_MEM_MIN bytes in all; TCP likewise grants tcp_rmem[0] to each socket. So a ring that is
+ * refused another page has at least that many. When the bytes in these pages are consumed, the ring
+ * can again have that many pages for new bytes: no ring waits for another one to free memory.
  */
 #include <linux/bvec.h>
 #include <linux/gfp.h>
@@ -341,7 +341,7 @@ int afr_ring_mem_populate(struct afr_ring_mem *mem, u64 offset, u32 len)
  * Context: any, holding the lock that the consumer holds in afr_ring_mem_release(); after
  * afr_ring_mem_trim().
  * Return: false if the page of @offset has been allocated meanwhile, or the ring has so few pages
- * that afr_ring_mem_populate() would allocate one beyond all limits.
+ * that the limits do not keep afr_ring_mem_populate() from allocating another one.
  */
 bool afr_ring_mem_starved(const struct afr_ring_mem *mem, u64 offset)
 {

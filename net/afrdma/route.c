@@ -276,7 +276,7 @@ static void look(struct work_struct *work)
 
 /**
  * afr_route_watch() - count connections on links; while there are any, look() runs periodically
- * @on: true: a connection is attached or leaving now; false: it is detached
+ * @on: true: a connection is now in state AFR_ATTACHED or AFR_LEAVING; false: it is detached
  *
  * Context: any.
  */

@@ -299,9 +299,10 @@ bool afr_send_await_space(struct afr_conn *conn)
 }
 
 /*
- * For a direction on a link, or suspended. The peer's reader may have read bytes that the peer has
- * not reported: up to half of the send ring or of the peer's receive ring, whichever is smaller.
- * Therefore that number of bytes in the send ring is not counted, but unsent bytes always are.
+ * Counts the queued bytes of a direction that is on a link or suspended. The peer's reader may have
+ * read bytes that the peer has not reported: up to half of the send ring or of the peer's receive
+ * ring, whichever is smaller. Therefore that number of bytes in the send ring is not counted, but
+ * unsent bytes always are.
  */
 static u64 queued_on_link(const struct afr_tx *tx)
 {

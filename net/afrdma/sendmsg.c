@@ -2,10 +2,10 @@
 // Copyright (C) 2026 AF_RDMA maintainers
 /*
  * sendmsg(). What it does depends on the mode of the send direction. Undecided: a client, and any
- * caller with MSG_ZEROCOPY, waits for the decision; a server copies bytes to the send ring.
- * Fallback: the TCP socket sends, without the lock of the AF_RDMA socket. Framed: bytes are copied
- * to the send ring under lock_sock(), which is released while the call waits for space. Not
- * connected: the call fails, except with MSG_FASTOPEN.
+ * caller with MSG_ZEROCOPY, waits for the decision; a server copies bytes, called early bytes, to
+ * the send ring. Fallback: the TCP socket sends, without the lock of the AF_RDMA socket. Framed:
+ * bytes are copied to the send ring under lock_sock(), which is released while the call waits for
+ * space. Not connected: the call fails, except with MSG_FASTOPEN.
  */
 #include <linux/net.h>
 #include <linux/sched/signal.h>
@@ -96,7 +96,7 @@ static int wait_to_send(struct sock *sk, int *mode, long *timeo)
 		return afr_wait_event(sk, timeo, afr_send_await_space(conn) || send_is_shut(sk));
 	if (has_early_space(conn))
 		return 0;
-	/* a fallback has begun: complete it now, which works if TCP can take the early bytes */
+	/* non-blocking: complete a fallback that has begun, if TCP can take the early bytes now */
 	if (!*timeo && !afr_send_early_allowed(conn))
 		afr_worker_run_wait(conn);
 	err = afr_wait_frames(sk, timeo, afr_conn_tx_mode(conn) != AFR_MODE_UNDECIDED ||

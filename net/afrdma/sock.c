@@ -87,7 +87,7 @@ static void adopt_tcp(struct socket *sock, struct sock *sk, struct socket *tcp)
 {
 	struct afr_net *an = afr_net(sock_net(sk));
 
-	/* set on @tcp by BPF, the SYN (tcp_fwmark_accept, tcp_l3mdev_accept), or TCP's listener */
+	/* BPF, the SYN (tcp_fwmark_accept, tcp_l3mdev_accept) or TCP's listener may set these */
 	sk->sk_bound_dev_if = tcp->sk->sk_bound_dev_if;
 	sk->sk_mark = tcp->sk->sk_mark;
 	sk->sk_priority = tcp->sk->sk_priority;
@@ -205,7 +205,8 @@ static void linger(struct sock *sk)
 	if (afr_conn_tx_mode(conn) == AFR_MODE_FRAMED) {
 		afr_send_fin(conn);
 		afr_conn_schedule(conn);	/* the worker shuts down TCP if one-way */
-	} else if (one_way(conn) || afr_send_queued(conn, &unsent)) {	/* queued: early bytes */
+	} else if (one_way(conn) || afr_send_queued(conn, &unsent)) {
+		/* what is queued was written before the mode was decided, see afr_send_early() */
 		set_bit(AFR_F_FIN_WANTED, &conn->flags);
 		afr_conn_schedule(conn);
 	} else {
@@ -510,8 +511,8 @@ static int afr_connect(struct socket *sock, struct sockaddr_unsized *addr, int l
 	if (conn->tcp->sk->sk_state == TCP_CLOSE)
 		not_connected(sk);
 	/*
-	 * If TCP returns ECONNABORTED, its error may have been moved to the AF_RDMA socket: return
-	 * that one. An abort sets errors on both; TCP's connect() clears one, so clear the other.
+	 * If TCP returns ECONNABORTED, its error may be on the AF_RDMA socket now: return that one.
+	 * An abort sets errors on both sockets; TCP has cleared its own, so clear the other one.
 	 */
 	if (err == -ECONNABORTED || (err && err != -EINPROGRESS && afr_conn_aborted(conn)))
 		err = failed ?: sock_error(sk) ?: err;

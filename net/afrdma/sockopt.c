@@ -64,7 +64,7 @@ static enum what find_rule(int level, int name)
 
 /*
  * Sets on the TCP socket an option that is unfit for frames. If the TCP callbacks are installed,
- * then saves the value and overrides it again, as the connection may still become framed.
+ * afr_tcp_sock_settings() then hides the new value, as the connection may still become framed.
  */
 static int set_tcp_hidden(struct sock *sk, int level, int name, sockptr_t value, unsigned int len)
 {
@@ -472,7 +472,7 @@ int afr_sockopt_set(struct socket *sock, int level, int name, sockptr_t value, u
 	else
 		value = KERNEL_SOCKPTR(copy);
 	if (level == IPPROTO_IP && name == IP_TOS)
-		/* give TCP an earlier SO_PRIORITY first: its sk_priority is copied back below */
+		/* first give TCP the program's SO_PRIORITY: it is copied back from TCP below */
 		afr_tcp_settings_sync(sock->sk);
 	err = set(sock, level, name, value, len, what);
 	if (!err && level == IPPROTO_IP && name == IP_TOS)	/* sets the priority as well */

@@ -228,7 +228,7 @@ static bool callbacks_installed(const struct sock *tcp_sk)
 	return tcp_sk->sk_data_ready == on_data_ready;
 }
 
-/* Saves and overrides settings by which TCP would delay frames, or calls of sk_data_ready. */
+/* Saves and overrides settings that would make TCP delay frames or its calls of sk_data_ready. */
 static void hide_settings(struct afr_conn *conn, struct sock *tcp_sk)
 {
 	conn->saved.rcvlowat = tcp_sk->sk_rcvlowat;

@@ -54,7 +54,7 @@ static void run(struct afr_conn *conn)
 		bool ended;
 
 		do {
-			/* sampled first: an end that is seen later may follow bytes not read yet */
+			/* sampled before the read: an end seen after it may follow unread bytes */
 			ended = afr_tcp_sock_ended(conn);
 			more = afr_frame_rx_run(conn);
 		} while (more && test_bit(AFR_F_ABORT, &conn->flags) &&

@@ -85,7 +85,8 @@ def counts(lab, column, kind, size):
 
 
 def kernel_memory():
-    """Kernel memory of this host in bytes: slab objects, and pages not accounted for elsewhere."""
+    """Kernel memory of this host in bytes: slab objects in use, and all pages except those in the
+    ACCOUNTED fields of /proc/meminfo and those on the per-CPU lists of free pages."""
     for path in glob.glob("/sys/kernel/slab/*/shrink"):
         with open(path, "w") as file:
             file.write("1")
@@ -113,7 +114,9 @@ def steady_memory():
 
 def memory(lab, column, state):
     if column == "smc" and state != "idle":
-        return [], ""           # SMC allocates buffers at connect(), and keeps them at close()
+        # "idle" includes SMC's buffers, which are allocated at connect(). After close(), SMC keeps
+        # them for later connections, so a later difference of memory would not include them.
+        return [], ""
 
     def look():
         """Memory, and how many connections are on RDMA: smctl shows a link for each of these."""
@@ -122,7 +125,7 @@ def memory(lab, column, state):
 
     [(_, (first, _)), (_, (last, on_rdma))], _ = lab.paused(
         "stream", column, look, f"--conns={HELD + 1}", "--seconds=0", f"--warm={STATES[state]}")
-    void = column == "rdma" and (on_rdma > HELD) != (state == "rdma")
+    void = column == "rdma" and (on_rdma <= HELD if state == "rdma" else on_rdma > 0)
     return ([(f"memory {state}", (last - first) / HELD, "bytes")],
             f"void: {on_rdma} of {HELD + 1} on RDMA" if void else "")
 

@@ -13,7 +13,7 @@ DEV = os.environ["AFR_DEV"]
 BENCH = f"{SRC}/build/bench/afr_bench"
 SMCTL = f"{SRC}/build/tools/smctl"
 SMC_SO = f"{SRC}/build/programs/smc.so"
-BENCH_PORT = 7503               # of AF_RDMA, on which afr_bench listens last
+BENCH_PORT = 7503               # of AF_RDMA: afr_bench listens on its other ports before this one
 PAUSED_SECONDS = 240            # limit of afr_bench --pause, enough for a thousand connections
 PACKET = 4096                   # maximum payload of a RoCE packet
 SMC_BUFFERS = 262144            # four times the default
@@ -64,7 +64,7 @@ class Lab:
 
     def clean_up(self):
         """Remove the RDMA device and add it again: otherwise SMC would keep its queue pairs for ten
-        minutes."""
+        minutes, and the ledger (lab/ledger.sh) would report them."""
         run(["rdma", "link", "del", DEV])
         run(["rdma", "link", "add", DEV, "type", os.environ["AFR_RDMA"], "netdev", "eth0"])
 

@@ -24,7 +24,8 @@ class Way:
         self.before = self.look()
 
     def look(self):
-        """Counters of this guest: bytes by RDMA and by TCP; RoCE packets for other columns."""
+        """Counters of this guest. AF_RDMA: bytes by RDMA, and by TCP. Other columns: RoCE packets,
+        and 0."""
         if self.column == "rdma":
             stats = by_name(self.lab.local([SMCTL, "stats"]))
             return [sum(stats[f"{way}_bytes_{path}"] for way in ("tx", "rx"))

@@ -96,7 +96,8 @@ def group_table(figures, group):
 
 
 def counts_table(figures, group):
-    """A table with a column for each size: per message, and per MiB delivered."""
+    """A table with a column for each size. A cell is the count for a message and, in parentheses,
+    for a MiB delivered."""
     rows = defaultdict(dict)
     for figure in figures.rows[group]:
         _, kind, name, size = figure.split()

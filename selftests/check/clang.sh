@@ -19,7 +19,7 @@ for arg; do
 	*)	args+=("$arg") ;;
 	esac
 done
-# The headers of 6.12 can name the address space of per-CPU data twice, and clang warns of that.
-# The kernel's makefiles add the other options only if the kernel was built by clang.
+# -Wno-duplicate-decl-specifier: the headers of 6.12 can name the address space of per-CPU data
+# twice. The kernel's makefiles add the other three options only if the kernel was built by clang.
 exec "${CLANG:-clang-19}" "${args[@]}" -Wno-duplicate-decl-specifier -Wno-gnu \
 	-Wno-microsoft-anon-tag -Wno-enum-enum-conversion

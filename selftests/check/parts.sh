@@ -173,8 +173,8 @@ run_part_named() {
 
 # shellcheck disable=SC2034 # rdma and cpus are read by in_guests()
 # on GUEST: set guest and its options; "siw" is uml with a siw device instead of rxe. Guests of
-# vm-6.12 and of 7.2 get two CPUs, or four if the name ends in -4; in those of User-Mode Linux 7.2,
-# both hosts are namespaces of one guest.
+# vm-6.12 and of 7.2 get two CPUs. With User-Mode Linux 7.2, both hosts are namespaces of one guest,
+# which gets four CPUs if the name ends in -4.
 on() {
 	guest=${1%-4}
 	case $1 in

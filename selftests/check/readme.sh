@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The list of packages in README.md must be that of selftests/lab/packages.txt, its table of kernels
-# that of kernel_table.py, and the paths in the source tree and the make targets that README.md has
-# in backquotes must exist.
+# README.md must contain the list of packages of selftests/lab/packages.txt and the table of kernels
+# that kernel_table.py prints, and the paths in the source tree and the make targets that README.md
+# has in backquotes must exist.
 #
 #	readme.sh		check: KTAP
 #	readme.sh --write	write the list and the table

@@ -8,13 +8,14 @@
     results.py keep NAME...     write the last results into the tree, for readers of a clone
 
 A result belongs to a commit. It is "dirty", and never valid, if tracked files were modified, or if
-another commit was checked out while it ran. Except for lint, it is also valid for a later commit
-that differs only in comments of C and Python files and of shell scripts, in durations and periods
-in the table of parts.sh, and in files that only other stages and parts, or none, use (PRIVATE).
-Most documents are among these files.
+another commit was checked out while the stage or part ran. Except for lint, a result is also valid
+for a later commit that differs only in comments of C and Python files and of shell scripts, in
+durations and periods in the table of parts.sh, and in files that only other stages and parts, or
+none, use (PRIVATE). Most documents are among these files.
 
 Results are lines of ~/.cache/afrdma/check-results.tsv (AFRDMA_CACHE), which all trees on this
-machine share and "make clean" does not delete. The file that "keep" writes is read first.
+machine share and "make clean" does not delete. Results in the file that "keep" writes count as
+older than those.
 """
 import ast
 import calendar

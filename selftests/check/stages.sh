@@ -79,7 +79,8 @@ stage_unit() {
 	return "$failures"
 }
 
-# warnings FILE: print the warnings in it, but not Kbuild's about a kernel that gcc has built
+# warnings FILE: print the warnings in FILE, except Kbuild's warning that the kernel was built by
+# another compiler
 warnings() { grep -E 'warning:|WARNING' "$1" | grep -v '^warning: the compiler differs'; }
 
 # verdict NAME COMMAND...: print one KTAP line, and below it the errors or warnings of the command;

@@ -112,7 +112,8 @@ host_b() {
 
 ### Host a
 
-# Save the state while a connection is on RDMA. The RDMA core must list the queue pair of the link.
+# If a connection is on RDMA, save the state of connections, links and queue pairs; else return 1.
+# The RDMA core must list the queue pair of the link.
 save_state() {
 	local qpn
 	"$smctl" conn path rdma >"$AFR_OUT/conn" 2>&1 || return 1

@@ -105,7 +105,8 @@ ACTS = {"dumps": dump, "links drained": drain, "connections moved": move, "rmmod
 
 
 class Victims:
-    """Streams between two programs, one of which is killed; checks the errors at the other."""
+    """Streams between two programs. step() kills one of the two, and ended() checks the errors at
+    the other."""
 
     def __init__(self, ctx, faults):
         self.ctx, self.faults, self.port = ctx, faults, PORT + 1

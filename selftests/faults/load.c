@@ -237,7 +237,7 @@ static void adopt(int slot, int fd, bool is_new)
 	wait_for(c);
 }
 
-/* Did a call fail for lack of descriptors, files or memory? Then it is repeated later. */
+/* Did a call fail for lack of descriptors, files or memory? Then loop() will repeat it. */
 static bool scarce(void)
 {
 	if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS)

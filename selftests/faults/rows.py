@@ -18,7 +18,7 @@ class Row:
 
     Commands are for bash; {me}, {peer}, {mtu} and the other words of Context.words() are
     replaced. "fault" is run in the guest at fault, "other" in the other one, shortly before or
-    after. With emulation and debugging checks the limits are higher, see SLOW in stream.py.
+    after. With emulation or debugging checks the limits are higher, see SLOW in stream.py.
     """
     name: str
     what: str
@@ -38,9 +38,9 @@ class Row:
     stall: int = NOTICED
     back: float = 40            # seconds in which all streams must return to RDMA
     # Errors with which streams may end. If the set is not empty, stream.run() and dead_host()
-    # require that all streams end, at least one per guest with an error (not in a killed guest);
-    # other functions do not require an error. If the set is empty, stream.run() requires that the
-    # streams continue.
+    # require that in each guest, unless it was killed, all streams end, at least one of them with
+    # an error; other functions do not require an error. If the set is empty, stream.run() requires
+    # that the streams continue.
     errors: frozenset = frozenset()
     within: int = 0             # maximum milliseconds from the fault to such an error
     load: tuple = ()            # more options for afr_load

@@ -40,7 +40,8 @@ def reasons(load):
 
 
 def says(load, reason):
-    """Has a connection of @load the reason, or one of several separated by "|"? None: any."""
+    """Has a connection of @load the reason, or one of several separated by "|"? True if @reason is
+    None."""
     return reason is None or bool(reasons(load) & set(reason.split("|")))
 
 
@@ -80,7 +81,7 @@ def handshake(ctx, row):
 
 def another_device(ctx, row):
     """Two devices on one interface: when the one in use is deleted, the streams move to the
-    other one, and later back."""
+    other one; when that one is deleted in its turn, they move back."""
     here = ctx.at_fault
     for host in ctx.hosts.values():
         ctx.do(host, row.before)

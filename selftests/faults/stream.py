@@ -49,7 +49,7 @@ class Streams:
             load.tell("mark")
 
     def end(self):
-        """End all streams in order; as many bytes must have been read as were sent."""
+        """End all streams cleanly; as many bytes must have been read as were sent."""
         self.client.tell("end")
         wait("streams end at the client", 60 * SLOW, self.client.gone)
         self.server.tell("end")
@@ -74,7 +74,7 @@ def error_names(state):
 
 
 def over(load):
-    """Have all connections of @load ended, in order or by an error?"""
+    """Have all connections of @load ended, whether cleanly or by an error?"""
     return load.result is not None or (load.status()["alive"] == 0 and load.state["begun"])
 
 

@@ -5,9 +5,9 @@
 #
 #   build-module.sh NAME [MAKE ARGUMENT...]
 #
-# NAME is a kernel of kernels.sh. Nothing is compiled beside the sources: Kbuild, net/ and include/
-# are copied to $AFRDMA_BUILD/NAME. Only files whose content has changed are copied, so that a
-# second run has nothing to compile.
+# NAME is a kernel of kernels.sh. No objects are made next to the source files: Kbuild, net/ and
+# include/ are copied to $AFRDMA_BUILD/NAME and compiled there. Only files whose content has changed
+# are copied, so that a second run has nothing to compile.
 # AFRDMA_BUILD defaults to the folder "build" of the tree; set another folder for a variant (W=1,
 # LLVM=1). AFRDMA_SRC is the tree to build, by default the one that contains this script.
 set -euo pipefail

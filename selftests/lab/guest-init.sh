@@ -109,9 +109,9 @@ mount_all() {
 	export HOME=/run/home
 }
 
-# In a network namespace: mount sysfs again, since it shows the namespace in which it was mounted,
-# and hide /tmp and others below a new tmpfs each, which the other host does not see. The folders
-# below them that the lab needs stay visible.
+# In a network namespace: mount sysfs again, since a mount of sysfs shows the namespace in which it
+# was made. Mount a new tmpfs, which the other host does not see, over each of /tmp and others; the
+# folders in these that the lab needs stay visible.
 mount_own() {
 	local path kept
 	umount -l /sys && mount_sys || return
@@ -181,8 +181,9 @@ load_modules() {
 }
 
 # QEMU before 8.1 may miss that a processor has patched code (see README.rst). Linux patches its
-# receive path whenever a first socket asks for time stamps, and again when the last one ends. So
-# that the programs of the tests do not cause this, one socket asks for them until power-off.
+# receive path when a first socket asks for time stamps, and again when the last such socket is
+# closed. So that the programs of the tests do not cause this, one such socket stays open until
+# power-off.
 keep_time_stamps() {
 	python3 -c 'import signal, socket
 keeper = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

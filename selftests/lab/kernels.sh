@@ -38,9 +38,10 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${AFRDMA_CACHE:-$HOME/.cache/afrdma}
 jobs=${AFRDMA_JOBS:-$(nproc)}
 
-# Name, suite of Debian ("-": that of this machine), package; then, if the package is a source, the
-# configs on top of tinyconfig, and for an image of a newer suite the package of its source.
-# linux-source-6.12 is one of packages.txt; all other packages are downloaded.
+# Each line has a name, a suite of Debian ("-": that of this machine) and a package. If the package
+# is a source, the configs that are added to tinyconfig follow; if it is an image of a newer suite,
+# the package of its source follows. linux-source-6.12 is one of packages.txt; all other packages
+# are downloaded.
 table() {
 	cat <<-'END'
 	uml		-	linux-source-6.12	uml.config
@@ -134,7 +135,8 @@ make_lists() {
 	Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
 	END
 	use_suite "$suite"
-	# If this fails, there is no kernel of the suite. In a subshell: progress() calls exit.
+	# If the update fails, no kernel of the suite is available. progress() calls exit then: the
+	# subshell keeps this from ending the script.
 	(progress "$dir.log" "package lists of $suite" apt-get "${apt[@]}" -q update) || return 4
 	touch "$dir/complete"
 }
@@ -306,9 +308,10 @@ make_built() {
 
 declare -A vm_packages
 
-# The package in the table is a metapackage: it depends on the newest kernel of a series. Once a
-# kernel is complete, that of this machine's suite is used until the package lists change, and that
-# of a newer suite is kept, as suite_version() keeps its source.
+# The package in the table is a metapackage: it depends on the newest kernel of a series. A complete
+# kernel of this machine's suite is used until the machine's package lists change. A complete kernel
+# of a newer suite is used until it is removed from the cache, as suite_version() keeps the version
+# of its source.
 vm_package() {
 	local meta pkg suite
 	# Calls of apt take long: do not call it again if make_vm has stored the name.
@@ -363,7 +366,8 @@ fetch() {
 	touch "$dir/complete"
 }
 
-# Print the package $2 of the image of kernel $1 and, if Debian has divided it, its other packages.
+# Print the packages of the image of kernel $1: package $2 and, if Debian has divided the image into
+# several packages, the others.
 image_packages() {
 	echo "$2"
 	use_suite "$(field "$1" 2)"

@@ -2,9 +2,9 @@
 # shellcheck shell=bash
 #
 # Checks that a test releases its objects: compares counts from before and after it, matches trace
-# events of creation and destruction, and reads the reference count of the module and kmemleak.
-# Also reads the taint of the kernel. guest-init.sh makes all these checks, forged.sh only compares
-# counts. Each result is a KTAP line "ledger: ..."; any "not ok" fails the run.
+# events of creation and destruction, and reads the module's reference count and the report of
+# kmemleak. Also reads the taint of the kernel. guest-init.sh makes all these checks, forged.sh only
+# compares counts. Each result is a KTAP line "ledger: ..."; any "not ok" fails the run.
 #
 # ledger_take and ledger_compare are called with the name of one of two comparisons:
 #   load	before afrdma.ko is loaded and after it is unloaded
@@ -192,8 +192,9 @@ kmemleak=/sys/kernel/debug/kmemleak
 kmemleak_start() {
 	[ -e $kmemleak ] || return 0
 	echo scan=off >$kmemleak
-	# "clear" discards the leaks of the boot that this single scan reports. These are few, see
-	# kmemleak_scan().
+	# "clear" discards the leaks of the boot that this single scan reports. Most leaks are
+	# reported by a second scan only, see kmemleak_scan(): such leaks of the boot are not
+	# discarded.
 	echo scan >$kmemleak
 	echo clear >$kmemleak
 }

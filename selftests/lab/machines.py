@@ -59,7 +59,7 @@ def widen(pid, fd):
     os.close(pidfd)
     if copy < 0:
         return
-    if not stat.S_ISSOCK(os.fstat(copy).st_mode):   # the guest has used the number again
+    if not stat.S_ISSOCK(os.fstat(copy).st_mode):   # the guest has reused the number
         os.close(copy)
         return
     with socket.socket(fileno=copy) as sock:
@@ -213,8 +213,9 @@ class Vm:
 
     def machine(self, accel):
         fast = ["-accel", "kvm", "-cpu", "host"]
-        # Without erms and fsrm: "rep movsb" is emulated byte by byte, so kernels should not use it
-        # to copy. Without cx16: cmpxchg16b corrupts the flags (QEMU before 8.0, see README.rst).
+        # Disable erms and fsrm, so that kernels do not copy with "rep movsb", which is emulated
+        # byte by byte. Disable cx16, since cmpxchg16b corrupts the flags (QEMU before 8.0, see
+        # README.rst).
         slow = ["-accel", "tcg,thread=multi", "-cpu", "max,-erms,-fsrm,-cx16"]
         memory = self.args.mem or 1024
         nodes = self.args.numa

@@ -4,8 +4,9 @@
 
     functions.py FILE...
 
-Prints KTAP. A function above the limits below should be split. Non-static functions in .c
-files of net/afrdma must have a kernel-doc.
+Prints KTAP. Each function may have FUNCTION_MAX lines at most; MEDIAN_MAX and P90_MAX limit the
+median and the 90th percentile over all functions. Functions that are too long should be split.
+Non-static functions in .c files of net/afrdma must have a kernel-doc.
 """
 
 import pathlib

@@ -6,10 +6,11 @@
   it, unless a line in brackets explains how it is reached
 - rule labels (PM3, B10, I7 ...): afrdma-internals.rst defines every label that a comment or a
   document uses
-- upcalls: the section "Upcalls" names each struct with function pointers, each pointer, array of
-  pointers and argument that points to a function, each function that an assignment stores in a
-  member, and the function of each work item and timer. The row of a struct of the module names all
-  its function pointers; the names in the first column are in the code
+- upcalls: the section "Upcalls" names each struct with function pointers, each pointer to a
+  function, each array of such pointers, each function with an argument that points to a function,
+  each function that an assignment stores in a member, and the function of each work item and timer.
+  The row of a struct of the module names all its function pointers; the names in the first column
+  are in the code
 - names: functions that are not static or are in a header begin with afr_ and the name of their
   file, or of the header that declares them
 

@@ -7,9 +7,9 @@
 DIR/LAYERS has one line per layer, "name: files"; a bare name stands for its .h and .c files. Prints
 KTAP; errors follow as "# file:line: ...".
 
-Includes are checked, and every mention of a function or variable that another file defines: for a
-function a call, or its address, which may be called later. Calls in the other direction go through
-tables of function pointers that the later file registers.
+Includes are checked, and every mention of a function or variable that another file defines. A
+function is mentioned where it is called, or where its address is taken for a later call. Calls in
+the other direction go through tables of function pointers that the later file registers.
 """
 
 import os

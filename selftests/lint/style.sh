@@ -4,7 +4,7 @@
 # Check the kernel style: checkpatch --strict, kernel-doc, sizes, bit-fields, SPDX lines, and words
 # that a finished file must not contain.
 #
-#   style.sh [FILE...]	FILEs limit checkpatch, kernel-doc and functions, but not the other checks
+#   style.sh [FILE...]	limit checkpatch, kernel-doc and functions.py to FILEs, but no other check
 set -euo pipefail
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

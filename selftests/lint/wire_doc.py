@@ -233,7 +233,8 @@ def check_complete(header, document):
 
 
 def check_frames(header, document):
-    """A frame has a section, and what afrdma-contributing.rst demands under "A frame type"."""
+    """Every frame must have a section in the document, and the rows that afrdma-contributing.rst
+    demands under "A frame type"."""
     receive, send = ((MODULE / f"frame_{way}.c").read_text() for way in ("rx", "tx"))
     pending = (DOC.parent / "afrdma-internals.rst").read_text()
     for _, name, _, _ in header.frames:

@@ -2,7 +2,7 @@
 // Copyright (C) 2026 AF_RDMA maintainers
 /*
  * connect(AF_UNSPEC), connect() and listen() after a disconnect, listen() after a reset,
- * shutdown() before connect() or listen(), listen() beside connect().
+ * shutdown() before connect() or listen(), listen() and connect() at the same time.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -266,7 +266,7 @@ static void shut_before_server(void)
 	only_receives(SYS(accept(fd, NULL, NULL)));
 }
 
-/* ---- listen() beside connect() ---- */
+/* ---- listen() and connect() at the same time ---- */
 
 struct beside {
 	int fd;
@@ -288,8 +288,8 @@ static void *listens(void *arg)
 
 /*
  * Connects to @fd, a listener of this host. TCP creates a socket for the server's end of the
- * connection. If that socket inherited the sk_state_change of an offer from the listener, the
- * kernel would crash.
+ * connection. If the listening TCP socket still had the sk_state_change that connect() sets for an
+ * offer, the new socket would inherit it, and the kernel would crash.
  */
 static void try_listener(int fd, int family)
 {

@@ -447,8 +447,8 @@ static void writes_to_killed(void)
 	flow_send(fd, &out, 3 * MIB, 64 * KIB);
 	barrier("stopped reading");
 	/*
-	 * flow_send() waits for space, so the child is sent bytes that it never reads.
-	 * flow_send_full() alone might send none, as earlier bytes may still fill the send buffer.
+	 * Send bytes that the child never reads. flow_send() waits for space; flow_send_full()
+	 * alone might send none, as earlier bytes may still fill the send buffer.
 	 */
 	flow_send(fd, &out, 64 * KIB, 64 * KIB);
 	flow_send_full(fd, &out, 64 * KIB);
@@ -491,7 +491,7 @@ static void sees_the_end(void)
 	barrier("killed");
 }
 
-/* ---- client, server, neither or both send first; both close at once ---- */
+/* ---- client, server, neither or both send first; both close at the same time ---- */
 
 static void sends_first(void)
 {
@@ -562,7 +562,7 @@ static void both_close(void)
 #define SLOW_BYTES	240000
 #define SLOW_CHUNK	6000
 #define SLOW_PAUSE	100	/* ms */
-/* ms; the peer needs over three times this time to read what close() leaves in the send ring */
+/* ms; the peer needs over three times as long to read what is in the send ring at close() */
 #define SLOW_TIMEOUT	600
 
 static const struct sizes slow_rings = { .sndbuf = 131072, .rcvbuf = 16384 };

@@ -12,8 +12,8 @@ The client of hole.sh: links over paths that lose large RDMA packets, or all RDM
     hole.py again HOST PORT SMCTL       the reply to the first connect request of a link is lost,
                                         and so is the second request; the third request creates a
                                         link, and it is the only one
-    hole.py small HOST PORT SMCTL       packets above 400 bytes are lost as well: the stream stays
-                                        on TCP for LINK_SHORT, and no new link is tried for a while
+    hole.py small HOST PORT SMCTL       packets above 400 bytes are lost: the stream stays on TCP
+                                        for reason LINK_SHORT, and no new link is tried for a while
 The exit status is 1 if the connection or link behaves differently; the last line of the output
 says how. The other end is "pace.py serve PORT".
 """

@@ -123,8 +123,8 @@ kept_open() {
 # users together may have orphans_max orphans, here 10, and the orphans of one user may be at most
 # four times as many as the places that are still free. So 8 connections stay as orphans (2 places
 # are free, and 8 is 4 * 2), and the other 22 are reset. Then user 2 sends one byte on a connection
-# to $port + 1 and closes it. The server accepts this connection only later, and must still receive
-# the byte.
+# to $port + 1 and closes it. The server accepts this connection only after it was closed, and must
+# still receive the byte.
 dropped() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then
@@ -170,7 +170,8 @@ no_pages() {
 # Meanwhile bytes from b wait in a's TCP socket, as a's receive ring gets no more pages. Then b
 # resets the connection ("reset"), and send() must fail; or b reads and mem_max of a is restored
 # ("read"), and send() must return soon. The name of the test ends in "send() returns when WHEN".
-# Upgrades are off, since an attempt would wake the connection worker.
+# Upgrades are off: an attempt would run the connection worker, and could hide that nothing else
+# does.
 unread() {
 	port=$((port + 1))
 	if [ "$AFR_ROLE" = b ]; then

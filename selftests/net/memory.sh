@@ -36,7 +36,7 @@ because() { smctl -j conn | json "sum(c.get('reason') == '$1' for c in x)"; }
 begin() {
 	local name=$1 hold
 	shift
-	[ -p "$work/$name.fifo" ] || mkfifo "$work/$name.fifo"	# the name may be used again
+	[ -p "$work/$name.fifo" ] || mkfifo "$work/$name.fifo"	# exists if NAME was used before
 	timeout 240 python3 "$memory" "$@" <"$work/$name.fifo" >"$work/$name" 2>&1 &
 	pid[$name]=$!
 	exec {hold}>"$work/$name.fifo"

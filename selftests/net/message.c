@@ -366,7 +366,7 @@ static void control_fails(int fd, int type, size_t len)
 	SYS_ERRNO(sendmsg(fd, &msg, MSG_NOSIGNAL), EINVAL);
 }
 
-/* Malformed control messages, and one for the memory of a device, are refused and send nothing. */
+/* With a malformed control message or one for device memory, sendmsg() fails and sends nothing. */
 static void control(void)
 {
 	static const size_t lengths[] = { 0, 1, -1, -16, CMSG_LEN(100) };

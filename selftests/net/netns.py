@@ -174,8 +174,8 @@ def of_kind(kind):
     for _ in range(100):
         pair.exchange()
     sent = info(pair.conns[0])["tx_rdma"] - before
-    # Close the connections before "ip link del" cuts their network, without which they could stay
-    # until a timeout.
+    # Close the connections first: once "ip link del" has cut their network, they could stay until a
+    # timeout.
     for sock in [*pair.conns, *pair.accepted]:
         sock.close()
     time.sleep(1)

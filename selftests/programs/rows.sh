@@ -57,8 +57,8 @@ redis_at() {
 		--enable-debug-command yes --repl-diskless-sync-delay 0 "$@"
 }
 redis_server() { redis_at "$port"; }
-# The last step starts a replica of the server in this guest. Replica and server must have the same
-# digest of all keys and values.
+# The last step starts a replica of the other guest's server in this guest. Replica and server must
+# have the same digest of all keys and values.
 redis_client() {
 	local cli=("${under[@]}" redis-cli -h "$AFR_PEER" -p "$port" --raw)
 	local mine=(redis-cli -h "$AFR_ME" -p $((port + 1)) --raw)

@@ -53,7 +53,7 @@ set_up_guest() {
 		add chain inet programs in { type filter hook input priority 0; }
 		add rule inet programs in udp dport 4791 counter name roce' || exit 1
 	make_data
-	# In a folder that all users can read.
+	# Make copies that every user can read, since PostgreSQL does not run as root.
 	mkdir /tmp/bin && cp "$AFR_SRC"/build/tools/{smctl,libafrdma-preload.so} \
 		"$built/smc.so" /tmp/bin
 }

@@ -33,7 +33,7 @@ def call(sock, family, command, attributes):
 
 def family_number(sock, name):
     answer = call(sock, CTRL, GETFAMILY, attribute(FAMILY_NAME, name.encode() + b"\0"))
-    sock.recv(65536)                                    # its acknowledgement
+    sock.recv(65536)                                    # the request's acknowledgement
     while answer:
         size, kind = struct.unpack_from("=HH", answer)
         if kind == FAMILY_ID:

@@ -6,7 +6,9 @@
 # AF_RDMA and AF_SMC alike, home.so replaces 127.0.0.1 and ::1 by the addresses of the guest.
 # fetch.sh has unpacked the suites, and built those that have to be built; stress-ng is a package.
 #
-#	suites.sh [--on FAMILIES] [SUITE...]	only these; the variable SUITES names their folder
+#	suites.sh [--on FAMILIES] [SUITE...]	default: all suites, on all three families
+#
+# The environment variable SUITES is the folder in which fetch.sh has put the suites.
 set -uo pipefail
 # shellcheck source=selftests/programs/parity.sh
 . "${BASH_SOURCE%/*}/parity.sh"

@@ -265,7 +265,7 @@ def installs(_):
                          "usr/share/man/man7/afrdma.7",
                          "usr/share/man/man8/smctl.8"}, files
         done = run(f"{folder}/root/usr/sbin/smctl", "run", "true")
-        there = os.path.exists("/usr/lib/libafrdma-preload.so")     # smctl looks where PREFIX says
+        there = os.path.exists("/usr/lib/libafrdma-preload.so")     # smctl ignores DESTDIR
         assert done.returncode == 0 if there else \
             "no /usr/lib/libafrdma-preload.so" in done.stderr, done
 

@@ -4,10 +4,11 @@
  * Random model check of files in net/afrdma/proto: tx.c, rx.c, cursor.h, link_credit.c, hello.c and
  * frame.c.
  *
- * Two ends transfer position-coded bytes in both directions through rings; frames are written and
- * parsed as bytes. Links are attached, left and lost at any time. A run is one seed, which
- * determines sizes and schedule. No byte may be wrong, and no end may report a protocol violation.
- * Each connection must end: a state in which no normal step is possible is a deadlock.
+ * Two ends transfer bytes in both directions through rings. The value of each byte depends on its
+ * offset in the stream, so that a misplaced byte is found. Frames are written and parsed as bytes.
+ * Links are attached, left and lost at any time. A run is one seed, which determines sizes and
+ * schedule. No byte may be wrong, and no end may report a protocol violation. Each connection must
+ * end: a state in which no normal step is possible is a deadlock.
  *
  * Rules that are known to be wrong can be enabled one by one (mutations). With each of them, some
  * schedule must fail; otherwise this check would be too weak.

@@ -428,7 +428,10 @@ bool step_finish(struct end *e, bool go)
 
 /* ---- the end ---- */
 
-/* Has this end left its link (PE4)? Also true if it never had one. RESUME may still be pending. */
+/*
+ * Has this end left its link (PE4)? Also true if this end has never attached, or if its last attach
+ * failed. RESUME may still be pending; step_tcp_shut() checks for that.
+ */
 static bool has_left(const struct end *e)
 {
 	if (!e->tx.epoch || e->refused || link_of(e)->drained)

@@ -374,7 +374,7 @@ static bool dies(const struct link *link, int id)
 	return link->end[id].up;
 }
 
-/* The device of one link fails at this end; unpolled completions of that link may be lost. */
+/* The device of one link fails at this end, which may lose unpolled receive completions. */
 bool step_die(struct end *e, bool go)
 {
 	struct link *link = some_link(e, dies);

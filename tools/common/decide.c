@@ -107,7 +107,7 @@ static void look_who(struct who *who, const struct rules *rules, const char *pro
 	if (!rules->who)
 		return;
 	look_program(who, proc);
-	who->cgroup[0] = '\0';		/* look_program() has used it */
+	who->cgroup[0] = '\0';		/* look_program() has used it as a buffer for a path */
 	look_cgroup(who, proc);
 }
 
@@ -206,7 +206,7 @@ static bool look_where(struct where *where, const struct sockaddr *addr, socklen
 		where->port = ntohs(in->sin_port);
 		return true;
 	}
-	/* as Linux does, takes an address without sin6_scope_id (RFC 2133) */
+	/* as Linux does, accepts the struct of RFC 2133, which ends before sin6_scope_id */
 	if (len < offsetof(struct sockaddr_in6, sin6_scope_id) || addr->sa_family != AF_INET6)
 		return false;
 	where->family = AF_INET6;

@@ -124,7 +124,8 @@ static enum via choose(const char *program)
 			"is for another kind of machine than smctl: its sockets stay TCP sockets" },
 		[PROGRAM_UNKNOWN]	= { VIA_PRELOAD,
 			"is neither an ELF file nor a script: assumed to use the C library" },
-		[PROGRAM_MISSING]	= { VIA_PRELOAD, NULL },	/* execvp() may tell why */
+		/* no warning: if execvp() fails, too, an error message gives the reason */
+		[PROGRAM_MISSING]	= { VIA_PRELOAD, NULL },
 	};
 	enum program_kind kind = program_kind(program);
 

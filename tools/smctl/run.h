@@ -18,7 +18,7 @@ enum program_kind {
 	PROGRAM_GO,		/* directly, even if dynamically linked */
 	PROGRAM_FOREIGN,	/* ELF for another machine, word size or byte order */
 	PROGRAM_UNKNOWN,	/* neither ELF nor a script, or scripts nested too deeply */
-	PROGRAM_MISSING,	/* not found in PATH, or it or its interpreter cannot be opened */
+	PROGRAM_MISSING,	/* not in PATH; or it or a script's interpreter cannot be opened */
 };
 
 enum program_kind program_kind(const char *name);

@@ -30,7 +30,7 @@
 /* Indices into the filter below. */
 enum { SOCKET = 7, OPTION = 16, ALLOW = 21, NOTIFY = 22 };
 
-/* The offset of the lower 32 bits of argument @n: all that the kernel uses if it is an int. */
+/* The offset of the lower 32 bits of argument @n. Of an int, the kernel uses only these bits. */
 #define ARGUMENT(n)	(offsetof(struct seccomp_data, args[n]) + \
 			 (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0))
 #define LOAD(offset)	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset)

@@ -179,9 +179,10 @@ static bool answer_socket(const struct call *call)
 }
 
 /*
- * Duplicates the descriptor @fd of the caller. Before Linux 6.9 only the first thread of a process
- * can have a pidfd. Nearly all threads share the descriptors of that thread, so the descriptor is
- * taken from there instead, which fails if the first thread has ended. Returns -1 on failure.
+ * Duplicates the descriptor @fd of the caller by a pidfd of the calling thread. Before Linux 6.9
+ * only the first thread of a process can have a pidfd. On such kernels @fd is taken from the first
+ * thread instead, whose descriptors nearly all threads share; this fails if that thread has ended.
+ * Returns -1 on failure.
  */
 static int take_fd(const struct call *call, int fd)
 {

@@ -191,9 +191,9 @@ static int exit_like(const struct supervised *it)
  * Closes the files that smctl shares with the program: when the program closes its output, a
  * reader must see end of file, and when the program closes any file, its locks on that file must
  * be released. Standard error stays open for a message if AFRDMA_PRELOAD_DEBUG is set. All files
- * stay open if /dev/null cannot be opened, or if smctl was started without a standard file, so
- * that @signals or @listener has the number of that file. @listener is -1 if another supervisor
- * serves the program, or if the child failed before it sent a descriptor.
+ * stay open if /dev/null cannot be opened, or if smctl was started with standard input, output or
+ * error closed, so that @signals or @listener has got the number 0, 1 or 2. @listener is -1 if
+ * another supervisor serves the program, or if the child failed before it sent a descriptor.
  */
 static void close_files(int listener, int signals)
 {

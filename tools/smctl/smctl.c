@@ -15,7 +15,7 @@
 
 #include "smctl.h"
 
-/* For each kind of object that smctl shows: the request, and the function that prints one. */
+/* The kinds of objects that smctl shows: the request, and the function that prints one object. */
 static const struct object {
 	const char	*name;
 	const char	*plural;

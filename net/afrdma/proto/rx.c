@@ -275,8 +275,8 @@ void afr_rx_set_peer_ring(struct afr_rx *rx, u32 ring)
  * the peer's writer sleeps before it has written them. On a link, bytes stay in the sender's ring
  * until they are reported as consumed (PM6), and a sleeping writer is woken only when a third of
  * that ring is free (afr_tx_writable()). So the reader can rely on two thirds of that ring only.
- * In either ring, the sender still counts consumed bytes that the latest report does not cover, up
- * to one byte less than a unit, because immediates round the cursor down (PC5).
+ * The sender may also treat consumed bytes, at most one less than a unit, as still in either ring,
+ * because immediates round the cursor down (PC5).
  *
  * Context: any; only the ring sizes are read.
  * Return: the limit for SO_RCVLOWAT and for the bytes that MSG_PEEK waits for.

@@ -117,7 +117,7 @@ struct afr_rx {
 	u64	landed;		/* bytes that RDMA writes of the current epoch have placed */
 	u64	fin;		/* end of the stream, AFR_NO_FIN while unknown */
 	u32	ring;		/* size of the receive ring */
-	/* size of the peer's send ring; bytes sent on a link stay there until reported (PM6) */
+	/* size of the peer's send ring, which keeps bytes sent on a link until reported (PM6) */
 	u32	peer_ring;
 	u32	epoch;		/* current or last epoch, 0 before the first */
 	bool	open;		/* the current epoch is open */

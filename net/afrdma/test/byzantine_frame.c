@@ -35,7 +35,7 @@ static unsigned int twice(const struct afr_injection *inj, const struct afr_fram
 	return 2 * len;
 }
 
-/* Omits the frame. */
+/* Omits the frame or HELLO. */
 static unsigned int mute(const struct afr_injection *inj, const struct afr_frame *frame, u8 *out,
 			 unsigned int len)
 {

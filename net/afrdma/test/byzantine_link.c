@@ -159,9 +159,10 @@ static bool write_short(struct afr_link *link, struct ib_rdma_wr *wr)
 /*
  * The memory region of a mirrored ring lists its pages twice, so it continues behind the end of
  * the ring. If "arg" is the size of the local send ring, and the peer's receive ring is as large,
- * a write that is longer by "arg" fits, unless the original write crosses the end of a ring. Then
- * the original write is left alone: a device would refuse the longer one before the peer's module
- * could check it. Regions begin at address 0.
+ * a write that is longer by "arg" fits, unless the original write crosses the end of a ring. In
+ * that case the original write is left alone: a device would refuse the longer one before the
+ * peer's module could check it. Regions begin at address 0, so a write crosses the end of a ring
+ * if one of its addresses plus its length exceeds "arg".
  */
 static bool write_long(struct afr_link *link, struct ib_rdma_wr *wr)
 {

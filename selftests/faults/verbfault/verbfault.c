@@ -210,7 +210,10 @@ static int kill_set(const char *value, const struct kernel_param *param)
 static const struct kernel_param_ops kill_ops = { .set = kill_set };
 module_param_cb(kill, &kill_ops, NULL, 0200);
 
-/* Takes a reference on the device with the right name; an error keeps the client off the device. */
+/*
+ * Takes a reference on the device with the right name. Always returns an error, so that ib_core
+ * does not call this client for the device again.
+ */
 static int find_device(struct ib_device *ib)
 {
 	if (!dev && !strcmp(dev_name(&ib->dev), device) && ib_device_try_get(ib))
@@ -250,7 +253,7 @@ static void __exit verbfault_exit(void)
 	struct known_qp *known, *next;
 
 	dev->ops = real;
-	/* Wrappers may still be running: give them time to return, but do not check it. */
+	/* Wrappers may still be running: allow time for their return, which is not checked. */
 	synchronize_rcu();
 	msleep(100);
 	list_for_each_entry_safe(known, next, &qps, entry)
