@@ -47,8 +47,9 @@ echo "$old" | tee /proc/sys/net/afrdma/sndbuf >/proc/sys/net/afrdma/rcvbuf
 check "rings: smaller beside many connections" timeout 60 python3 "$pace" many 40
 echo 100000 >"$space"
 check "rings: the namespace's limit applies" python3 "$pace" ring 524288
-# Rings on RDMA may have three quarters of these pages. A new ring gets at most 1/512 of what the
-# full sizes of other rings leave of them: just enough for 512 KiB while hardly any other exists.
+# Rings on RDMA may have three quarters of these pages. The full sizes of all existing rings are
+# subtracted from this part, and a new ring gets at most 1/512 of the rest: just enough for 512 KiB
+# while hardly any other ring exists.
 echo 88000 >"$space"
 check "rings: smaller when much is promised" timeout 60 python3 "$pace" many 4
 # 60000 pages are enough for all connections that follow, although these have only one peer, and a

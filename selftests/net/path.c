@@ -206,8 +206,8 @@ static uint64_t bytes_sent(int fd)
 
 /*
  * Variant cold: the bytes may have used either path. If a link died, as it may on a host that gets
- * no processor time for seconds, bytes that it had not delivered were sent again on TCP, and tx
- * counts them twice; rx never does.
+ * no processor time for seconds, bytes that it had not delivered were sent again on TCP. The
+ * sender's tx counters contain them twice, the receiver's rx counters only once.
  */
 static void check_cold(const struct afrdma_info *info, uint64_t tx, uint64_t rx)
 {

@@ -196,7 +196,7 @@ static void run_situation(const struct situation *s, bool watcher)
 
 	at(__FILE__, __LINE__, s->name);
 	path_await_decided(fd);	/* at a server, a reset before HELLO would force fallback mode */
-	barrier("connected");	/* an earlier reset could make connect() fail, on TCP too */
+	barrier("connected");	/* a reset during connect() could make it fail, on TCP too */
 	(watcher ? watch : act)(s, fd);
 	barrier("done");
 	SYS(close(fd));

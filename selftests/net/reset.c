@@ -374,15 +374,15 @@ static bool any_left(const int *other, const uint64_t *link)
 }
 
 /*
- * TCP's pacing keeps a frame of an attach in the TCP socket of one end (@paced): ATTACH at the
- * client, or ATTACHED at the server. When the program of one end (@resets) then closes the
- * connection with SO_LINGER 0, the client cannot learn whether the server has attached. If that end
- * is the server, it resets TCP at once; if it is the client, it first waits detach_timeout_ms for
+ * At one end (@paced), TCP's pacing keeps a frame of an attach in the TCP socket: ATTACH at the
+ * client, or ATTACHED at the server. Then the program of the same or the other end (@resets) closes
+ * the connection with SO_LINGER 0, and the client cannot learn whether the server has attached. A
+ * server that closes resets TCP at once; a client that closes first waits detach_timeout_ms for
  * ATTACHED. The paced end leaves the link within detach_timeout_ms of the reset, and the link must
- * stay up for other connections. The other end has not learned the paced end's channel id, so the
- * paced end must not retire this id: otherwise a program could use up the ids by such resets. With
- * @leaves, the server is first told to leave the link. It cannot do so before the client has read
- * ATTACHED, and the link must stay up meanwhile.
+ * stay up for other connections. The peer of the paced end has not learned the paced end's channel
+ * id, so the paced end must not retire this id: otherwise a program could use up the ids by such
+ * resets. With @leaves, the program of the server asks to leave the link before it closes. The
+ * server cannot leave before the client has read ATTACHED, and the link must stay up meanwhile.
  */
 static void held(bool paced, bool resets, bool leaves)
 {

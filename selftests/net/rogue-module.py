@@ -38,9 +38,10 @@ SLOW = 4 if "debug" in os.environ.get("AFR_KERNEL", "") else 1
 SETTINGS = {"hello_timeout_ms": 1000, "attach_timeout_ms": 1500, "detach_timeout_ms": 1500,
             "orphan_timeout_ms": 2000, "link_linger_ms": 300, "links_per_group": 1,
             "attach_retry_ms": 20, "link_depth": 16, "sndbuf": 1 << 18, "rcvbuf": 1 << 18}
-# At the Byzantine end, a DETACH that an injection omits never completes, so its connection ends
-# the link after detach_timeout_ms. This must not happen before the next row is over, even if each
-# of the two rows lasts until the detach timeout of the unmodified end.
+# At the Byzantine end, a DETACH that an injection omits never completes, so the connection that
+# had to send it takes the link down after detach_timeout_ms. This must not happen before the next
+# row is over, even if that row and the row with the injection both last until the detach timeout of
+# the unmodified end.
 BYZANTINE_SETTINGS = {"detach_timeout_ms": 100000}
 
 

@@ -69,7 +69,10 @@ static void in_one(struct peer *p, unsigned int i)
 	peer_raw(p, buf, len, MSS);
 }
 
-/* Sends a longer HELLO: a later module may append fields, which the victim skips. */
+/*
+ * Sends a HELLO that is longer than struct afr_wire_hello: a later version of the module may append
+ * fields, which the victim skips.
+ */
 static void longer(struct peer *p, unsigned int i)
 {
 	static const u16 lengths[] = { 65, 100, 511, 512 };
@@ -244,11 +247,12 @@ static void cut_by_silence(struct peer *p, unsigned int i)
 }
 
 /*
- * Sends HELLO a second late to a victim that has nothing to send. With SHORT_TIMERS that is after
- * hello_timeout_ms: the victim's send direction must still be undecided, and the victim must answer
- * with HELLO. If the direction had fallen back, the victim could send no CREDIT, and a client that
- * only sends would stall. Without SHORT_TIMERS, hello_timeout_ms has not passed: HELLO itself must
- * wake the victim's worker, although HELLO is shorter than the victim's SO_RCVLOWAT.
+ * Waits for one second, then sends HELLO to a victim that has nothing to send. With SHORT_TIMERS,
+ * hello_timeout_ms has passed by then: the victim's send direction must still be undecided, and the
+ * victim must answer with HELLO. If the direction had fallen back, the victim could send no CREDIT,
+ * and a client that only sends would stall. Without SHORT_TIMERS, hello_timeout_ms has not passed:
+ * HELLO itself must wake the victim's worker, although HELLO is shorter than the victim's
+ * SO_RCVLOWAT.
  */
 static void late_to_silent(struct peer *p, unsigned int i)
 {
@@ -305,8 +309,8 @@ static void late_and_plain(struct peer *p, unsigned int i)
 #define TRACING	"/sys/kernel/tracing/instances/rogue_stall"
 
 /*
- * Is this kernel both hosts of the lab? Then worker_runs() also counts the runs for connections of
- * the rogue that runs in the other host.
+ * Are both hosts of the lab network namespaces of this kernel? If so, worker_runs() also counts the
+ * runs for connections of the rogue that runs in the other host.
  */
 static bool both_hosts(void)
 {
@@ -454,8 +458,8 @@ static void times_out(struct peer *p, unsigned int i)
  * sends unframed bytes instead of HELLO; as client, rogue sends nothing, and the victim's timer
  * expires. close() must return when all bytes have been acknowledged, not earlier, and not only at
  * the end of the linger time. When the victim is about to call close(), rogue pauses for 1.2 s, in
- * which it acknowledges nothing. As client, it has not acknowledged anything before either, so it
- * checks that close() has not returned at the end of this pause.
+ * which it acknowledges nothing. As client, rogue has not acknowledged any byte before the pause
+ * either, so (only as client) it checks after the pause that close() has not returned yet.
  */
 static void lingers_meanwhile(struct peer *p, unsigned int i)
 {

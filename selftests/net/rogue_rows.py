@@ -11,7 +11,7 @@ BOTH = (CLIENT, SERVER)
 # Reasons at the unmodified end when the Byzantine peer aborts first: from its ERROR frame, or from
 # the RST that may overtake this frame.
 ENDED = "PEER_ERROR RESET TCP_ERROR TCP_EOF "
-# Reasons with which a link is lost after the other end has left it.
+# Reasons with which the unmodified end loses a link after the Byzantine peer has left it.
 LOST = "LINK_PEER_RESUME LINK_DISCONNECTED LINK_COMPLETION"
 # Reasons that the counter peer_violation counts.
 VIOLATIONS = set("HELLO_BAD HELLO_CUT FRAME_BAD DATA_OFFSET WINDOW_EXCEEDED "
@@ -35,7 +35,7 @@ class Row:
     """An injection and its outcome."""
     injection: str          # for the module parameter "rogue"
     ends: str               # words of Exchange.outcome(); inject() must return one of them
-    abort: str = ""         # "": no abort; "*": only FAULTS; else: one of these is required
+    abort: str = ""         # "": no abort; "*": FAULTS are allowed; else: one of these is required
     down: str = ""          # as abort, but for lost links
     may_down: str = ""      # additional reasons for which a link may be lost
     early: bool = False     # inject before the connection is made, else when it is on RDMA

@@ -119,7 +119,8 @@ static void peek_off_recv(void)
 	barrier("sent");
 	if (!has)
 		WANT_EQ(errno, EOPNOTSUPP);
-	WANT(has || old_kernel() || !speaks_rdma());	/* TCP: since 6.10, on IPv6 since 6.12 */
+	/* TCP refuses SO_PEEK_OFF before Linux 6.10, and on IPv6 before 6.12 */
+	WANT(has || old_kernel() || !speaks_rdma());
 	EVENTUALLY(recv(fd, buf, 3, MSG_PEEK) == 3);
 	WANT(!memcmp(buf, "012", 3));
 	if (has) {

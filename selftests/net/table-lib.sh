@@ -6,7 +6,7 @@
 #	afr_test, rogue		paths of the programs, which are built on the host
 #	slow_table, slow_rogue	options for their time limits, which depend on this guest's kernel
 #	failures		0; run_part sets it to 1 if its program fails
-# Its function set_subset sets:
+# The function set_subset sets:
 #	subset, rogue_subset	options for afr_test and for rogue: slow_table or slow_rogue, and
 #				the options that set_subset's arguments ask for
 #	with_table, with_rogue	yes or no: whether to run the table, and rogue
@@ -46,9 +46,9 @@ set_subset() {
 # The module's counters must not be the only proof of RDMA. So nftables counts the bytes of RoCE
 # that enter and leave this guest, and rxe counts its packets; both counts must account for the
 # bytes that the module counts as received and sent by RDMA. nftables does not see packets that rxe
-# sends to its own host. While client and server of the table run in different guests, there are no
-# such packets, since the few connections that rows open within a guest stay on TCP. loopback.sh,
-# whose connections within a guest do move to RDMA, does not call these functions.
+# sends to its own host. There are no such packets if client and server of the table run in
+# different guests, since the few connections that rows open within a guest stay on TCP.
+# loopback.sh, whose connections within a guest do move to RDMA, does not call these functions.
 witness_read() {
 	"$AFR_SRC/build/tools/smctl" stats | awk '$1 ~ /^[rt]x_bytes_rdma$/ { print $1, $2 }'
 	nft list table inet witness |

@@ -40,7 +40,7 @@ static const struct option {
 #define TX_STAMPS	(SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE |	\
 			 SOF_TIMESTAMPING_TX_SCHED | SOF_TIMESTAMPING_TX_ACK)
 
-/* Options with their own values in value_of(), since 0, 1 or 3 breaks even TCP or tests little. */
+/* What value_of() returns for these options, as 0, 1 or 3 would break even TCP, or test little. */
 static const struct {
 	int level, option;
 	int values[3];
@@ -370,7 +370,7 @@ static struct {
 	int started, entered;
 } stall;
 
-#define STALLED_LEN	256	/* bytes; a shorter value might be refused unread */
+#define STALLED_LEN	256	/* bytes; a shorter option value might be refused unread */
 
 static void stall_start(void *(*body)(void *), const void *arg)
 {

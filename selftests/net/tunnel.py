@@ -12,9 +12,9 @@
                                  the file OUT, and wait until the connection is on RDMA again
 
 With IPv6, rxe sends the packets of a link into the tunnel as well, although the link is bound to
-another device, and these packets are lost. So no messages are exchanged until the connection has
-begun to leave its link, and LEAVES limits only the time until then. Once the link is lost, the
-connection continues on TCP.
+another device, and these packets are lost. So after the creation of IN, no messages are exchanged
+until the connection has begun to leave its link, and LEAVES limits only the time until then. Once
+the link is lost, the connection continues on TCP.
 """
 import errno
 import fcntl

@@ -73,7 +73,7 @@ on() {
 	mkdir -p "/tmp/work/$suite.$family" && cd "/tmp/work/$suite.$family" || return
 	show_progress "$suite on $family" &
 	progress=$!
-	# In a subshell, where "wait" does not wait for show_progress.
+	# A "wait" of the suite must not wait for show_progress, so the suite runs in a subshell.
 	("suite_$suite") >>"$results.log" 2>&1
 	kill "$progress"
 	cd / && rm -rf "/tmp/work/$suite.$family"
