@@ -196,9 +196,16 @@ def language(path, text):
 
 
 def without_comments(lang, text):
-    """The text of a C or Python file or shell script, reduced to what is compiled or executed."""
+    """The text of a C or Python file or shell script, reduced to what is compiled or executed.
+    Docstrings count as comments, except that of a module that may print it."""
     if lang == "python":
-        return ast.dump(ast.parse(text))
+        tree = ast.parse(text)
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) or \
+               isinstance(node, ast.Module) and "__doc__" not in text:
+                if ast.get_docstring(node, clean=False) is not None:
+                    node.body[0] = ast.Pass()
+        return ast.dump(tree)
     words = ["bash", "--pretty-print", "/dev/stdin"] if lang == "sh" else \
             ["gcc", "-fpreprocessed", "-dD", "-E", "-P", "-x", "c", "-"]
     done = subprocess.run(words, input=text, check=True, text=True, capture_output=True)

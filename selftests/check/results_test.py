@@ -20,6 +20,7 @@ CASES = (
     ("blanks in a string in C", "net/afrdma/proto/reason.c", '"', '"  ', "uml", False),
     ("a comment in Python", "selftests/net/pace.py", "\nimport", "\n# new\nimport", "uml-debug",
      True),
+    ("a docstring", "selftests/lab/machines.py", '"""Guests', '"""New guests', "uml", True),
     ("code in Python", "selftests/net/pace.py", "time.sleep(QUIET)", "time.sleep(QUIET + 0)", "uml-debug", False),
     ("a comment in a script", "selftests/net/pace.sh", "\n\n", "\n# new\n\n", "uml-debug", True),
     ("code in a script", "selftests/net/pace.sh", "set -uo", "set -ue -o", "uml-debug", False),
