@@ -327,7 +327,7 @@ bool afr_conn_timer_due(struct afr_conn *conn, enum afr_timer which)
 {
 	unsigned long due = conn->worker.due[which];
 
-	lockdep_assert_held(&conn->worker.mutex);	/* only the worker checks timers (I15) */
+	lockdep_assert_held(&conn->worker.mutex);	/* only the worker checks timers */
 	if (!due)
 		return false;
 	if (time_before(jiffies, due)) {

@@ -58,9 +58,10 @@ int afr_move_rx_move(struct afr_conn *conn, const struct afr_frame *frame)
  * @frame: parsed RESUME
  *
  * The peer's end of the link is fenced, or the peer has polled the DETACH of this end, so no write
- * to the peer can land any more. If this end is returning to TCP as well, or each end has posted
- * DETACH, the link may stay up for other connections. Otherwise, if RESUME is of the current epoch
- * and this end is still on the link, the peer has lost the link, so this end takes it down, too.
+ * to the peer can land any more. If this end is returning to TCP as well, or has posted DETACH and
+ * polled that of the peer, the link may stay up for other connections. Otherwise, if RESUME is of
+ * the current epoch and this end is still on the link, the peer has probably lost the link, so this
+ * end takes it down, too.
  *
  * Context: connection worker.
  * Return: 0, or the AFR_REASON_* with which to abort the connection.

@@ -464,7 +464,7 @@ static int afr_connect(struct socket *sock, struct sockaddr_unsized *addr, int l
 	unspec = addr->sa_family == AF_UNSPEC;
 	if (READ_ONCE(sk->sk_err) && afr_conn_tx_mode(conn) == AFR_MODE_NONE) {
 		failed = sock_error(sk);
-		if (READ_ONCE(afr_sk(sk)->disconnected))	/* not an error of connect() */
+		if (READ_ONCE(afr_sk(sk)->disconnected))	/* connect() has not failed */
 			failed = 0;
 	}
 	WRITE_ONCE(afr_sk(sk)->disconnected, unspec);

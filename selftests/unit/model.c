@@ -42,7 +42,11 @@ static const step_fn normal[] = {
 	step_detach, step_announce, step_land, step_drop, step_poll, step_stop, step_drain,
 };
 
-/* Steps that disturb the connection; a run has a limited number of them. */
+/*
+ * Steps that the connection does not need in order to end: a client attaches to a link; an end
+ * leaves its link, or loses it; messages of other connections on the link. In a run, the number of
+ * steps of each of these kinds is limited.
+ */
 static const step_fn adverse[] = {
 	step_attach, step_leave, step_die, step_noise,
 };
