@@ -83,6 +83,11 @@ static const char * const sentences[AFR_STAT_COUNT] = {
 #undef AFR_STAT
 };
 
+#define AFR_STAT(name, sentence) \
+	static_assert(sizeof(#name) <= COUNTER_NAME_MAX, "the name of a counter is too long");
+AFR_STATS
+#undef AFR_STAT
+
 /* The names in lower case, which the preprocessor cannot generate. */
 static char counter_names[AFR_STAT_COUNT][COUNTER_NAME_MAX] __ro_after_init;
 
@@ -91,7 +96,7 @@ static void __init lower_names(void)
 	unsigned int stat, i;
 
 	for (stat = 0; stat < AFR_STAT_COUNT; stat++)
-		for (i = 0; i < COUNTER_NAME_MAX - 1 && upper_names[stat][i]; i++)
+		for (i = 0; upper_names[stat][i]; i++)
 			counter_names[stat][i] = tolower(upper_names[stat][i]);
 }
 

@@ -130,6 +130,13 @@ def check_complete(sources, docs):
             yield f"enum {enum} does not exist"
 
 
+def check_counted(sources, _):
+    """Each counter of netns.h is counted somewhere in the module."""
+    for name in sorted(sources.counters):
+        if f"AFR_STAT_{name.upper()}" not in sources.words:
+            yield f"counter {name}: no code counts AFR_STAT_{name.upper()}"
+
+
 def check_columns(*_):
     """All documents but those with generated tables."""
     for path in sorted((ROOT / "Documentation/networking").glob("*.rst")):
@@ -146,6 +153,7 @@ CHECKS = [
     ("settings exist, and are listed with default and bounds", check_settings),
     ("counters, reasons and other names exist", check_names),
     ("all reasons and states are described", check_complete),
+    ("each counter is counted", check_counted),
     (f"lines have at most {COLUMNS} columns", check_columns),
 ]
 
