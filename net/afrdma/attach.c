@@ -646,7 +646,7 @@ int afr_attach_rx_attached(struct afr_conn *conn, const struct afr_frame *frame)
 	spin_lock(&conn->rx.lock);
 	afr_conn_set_credit_imm(conn, true);
 	spin_unlock(&conn->rx.lock);
-	afr_conn_set_may_post(conn, !test_bit(AFR_F_LINK_DOWN, &conn->flags));
+	afr_conn_allow_post(conn);
 	afr_tx_policy_uncork(conn);
 	spin_unlock_bh(&conn->tx.lock);
 	afr_rdma_tx_credit(conn);	/* replaces a pending CREDIT, which build_credit() drops */

@@ -15,6 +15,7 @@
 #include <net/tcp_states.h>
 #include <uapi/linux/af_rdma.h>
 
+#include "link.h"
 #include "proto/ring.h"
 #include "trace.h"
 
@@ -406,6 +407,21 @@ void afr_conn_orphan(struct afr_conn *conn)
 void afr_conn_readable(struct afr_conn *conn)
 {
 	upcall(conn, conn->sock_ops->readable);
+}
+
+/**
+ * afr_conn_allow_post() - allow data and cursors to be posted on the link, after an attach
+ * @conn: connection, attached
+ *
+ * Nothing may be posted if the link is being taken down, or if the peer has left it meanwhile.
+ *
+ * Context: any but hard irq, conn->tx.lock held.
+ */
+void afr_conn_allow_post(struct afr_conn *conn)
+{
+	afr_conn_set_may_post(conn, afr_link_is_up(conn->attach.channel.link) &&
+			      !test_bit(AFR_F_LINK_DOWN, &conn->flags) &&
+			      !test_bit(AFR_F_PEER_LEFT, &conn->flags));
 }
 
 /**

@@ -425,6 +425,7 @@ static inline bool afr_conn_must_run_inline(const struct afr_conn *conn)
 void afr_conn_schedule_delayed(struct afr_conn *conn, unsigned long delay);
 void afr_conn_timer(struct afr_conn *conn, enum afr_timer which, unsigned int ms);
 bool afr_conn_timer_due(struct afr_conn *conn, enum afr_timer which);
+void afr_conn_allow_post(struct afr_conn *conn);
 
 void afr_conn_abort(struct afr_conn *conn, enum afr_reason reason);
 void afr_conn_finish(struct afr_conn *conn);

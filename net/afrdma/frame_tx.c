@@ -136,9 +136,8 @@ static void attached_built(struct afr_conn *conn, const struct afr_frame *frame)
 	afr_conn_set_credit_imm(conn, true);	/* no CREDIT between this frame and RESUME (PC3) */
 	spin_unlock(&conn->rx.lock);
 	/* in AFR_LEAVING this end posts no data, but sends ATTACHED: the client waits for it */
-	afr_conn_set_may_post(conn, conn->attach.state == AFR_ATTACHED &&
-			      !test_bit(AFR_F_LINK_DOWN, &conn->flags) &&
-			      !test_bit(AFR_F_PEER_LEFT, &conn->flags));
+	if (conn->attach.state == AFR_ATTACHED)
+		afr_conn_allow_post(conn);
 	afr_tx_policy_uncork(conn);
 }
 

@@ -78,6 +78,8 @@ int afr_move_rx_resume(struct afr_conn *conn, const struct afr_frame *frame)
 		afr_conn_set_may_post(conn, false);
 	bad = afr_tx_resume(&conn->tx.seq, frame->resume.epoch, frame->resume.received,
 			    frame->resume.consumed);
+	if (current_epoch && !bad)
+		set_bit(AFR_F_PEER_LEFT, &conn->flags);
 	was = was && conn->tx.seq.where == AFR_ON_TCP;
 	conn->moves += was;
 	clear_bit(AFR_F_BLOCKED_SENT, &conn->flags);
@@ -89,8 +91,6 @@ int afr_move_rx_resume(struct afr_conn *conn, const struct afr_frame *frame)
 		trace_afrdma_conn_move(conn->id, true, AFR_ON_TCP, frame->resume.epoch,
 				       conn->tx.seq.sent);
 	}
-	if (current_epoch)
-		set_bit(AFR_F_PEER_LEFT, &conn->flags);
 	if (current_epoch && conn->attach.channel.joined &&
 	    !test_bit(AFR_F_LEAVE_LINK, &conn->flags) &&
 	    !(test_bit(AFR_F_PEER_DETACHED, &conn->flags) && READ_ONCE(conn->attach.detach_posted)))

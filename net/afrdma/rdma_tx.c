@@ -263,9 +263,9 @@ static void link_down(struct afr_channel *channel, enum afr_reason reason)
 	afr_conn_set_may_post(conn, false);
 	conn->attach.resume_reason = reason;
 	/*
-	 * The flag is set under the lock, so that attached_built() and afr_attach_rx_attached(),
-	 * which test it under the lock, do not set may_post again. The worker reads resume_reason
-	 * once it sees the flag; pairs with afr_move_run().
+	 * The flag is set under the lock, so that afr_conn_allow_post(), which tests it under the
+	 * lock, does not set may_post again. The worker reads resume_reason once it sees the flag;
+	 * pairs with afr_move_run().
 	 */
 	smp_mb__before_atomic();
 	set_bit(AFR_F_LINK_DOWN, &conn->flags);

@@ -320,11 +320,6 @@ static void settled(struct afr_handshake *offer, struct sock *tcp_sk, enum afr_r
 
 	if (tcp_sk->sk_state != TCP_ESTABLISHED) {
 		set_modes(conn, AFR_MODE_NONE, AFR_MODE_NONE);
-		/*
-		 * cancel_connect() sets SS_UNCONNECTED before it causes this call. After an error,
-		 * TCP sets that state only after this call.
-		 */
-		WRITE_ONCE(as->disconnected, conn->tcp->state == SS_UNCONNECTED);
 		if (!READ_ONCE(as->blocking_connect))
 			afr_tcp_sock_take_error(conn, sk);
 	} else if (reason) {
@@ -456,25 +451,12 @@ static int afr_connect(struct socket *sock, struct sockaddr_unsized *addr, int l
 	struct sock *sk = sock->sk;
 	struct afr_conn *conn = afr_sk(sk)->conn;
 	enum afr_reason reason = AFR_REASON_NONE;
-	int err, failed = 0;
 	bool unspec;
+	int err;
 
 	if (len < (int)sizeof(addr->sa_family))
 		return -EINVAL;
 	unspec = addr->sa_family == AF_UNSPEC;
-	if (READ_ONCE(sk->sk_err) && afr_conn_tx_mode(conn) == AFR_MODE_NONE) {
-		failed = sock_error(sk);
-		if (READ_ONCE(afr_sk(sk)->disconnected))	/* connect() has not failed */
-			failed = 0;
-	}
-	WRITE_ONCE(afr_sk(sk)->disconnected, unspec);
-	/*
-	 * If an earlier connect() has failed, return its error. But in state SS_CONNECTING, first
-	 * let TCP's connect() reset the state to SS_UNCONNECTED: it fails, too, and the error is
-	 * returned below. AF_UNSPEC drops the error.
-	 */
-	if (failed && !unspec && READ_ONCE(conn->tcp->state) != SS_CONNECTING)
-		return failed;
 	afr_tcp_sock_graft(conn->tcp, sock);	/* again: sock->file exists now */
 	afr_tcp_settings_sync(sk);
 	/* once a connection was started, its socket cannot be disconnected, nor connect again */
@@ -511,15 +493,14 @@ static int afr_connect(struct socket *sock, struct sockaddr_unsized *addr, int l
 	if (conn->tcp->sk->sk_state == TCP_CLOSE)
 		not_connected(sk);
 	/*
-	 * If TCP returns ECONNABORTED, its error may be on the AF_RDMA socket now: return that one.
-	 * An abort sets errors on both sockets; TCP has cleared its own, so clear the other one.
+	 * If TCP returns ECONNABORTED, its error may be on the AF_RDMA socket now, such as that of
+	 * an earlier connect(), see settled(): return that one. An abort sets errors on both
+	 * sockets; TCP has cleared its own, so clear the other one.
 	 */
 	if (err == -ECONNABORTED || (err && err != -EINPROGRESS && afr_conn_aborted(conn)))
-		err = failed ?: sock_error(sk) ?: err;
-	if (unspec) {
-		WRITE_ONCE(afr_sk(sk)->disconnected, true);	/* settled() may have cleared it */
+		err = sock_error(sk) ?: err;
+	if (unspec)
 		afr_tcp_sock_take_error(conn, sk);	/* ECONNRESET of tcp_disconnect() */
-	}
 	release_sock(conn->tcp->sk);
 	if (!unspec && !err)
 		sock->state = SS_CONNECTED;

@@ -28,11 +28,6 @@ struct afr_sock {
 	u8			recverr;
 	u8			recverr_tcp;	/* AFR_RECVERR_* set on the TCP socket */
 	bool			late_done;	/* all options of rule LATE were set on TCP */
-	/*
-	 * In mode NONE, true: sk_err is due to connect(AF_UNSPEC) or shutdown(), and the next
-	 * connect() does not report it; false: it is the error of a connect() that failed.
-	 */
-	bool			disconnected;
 	bool			cm_user;	/* counted as a user of the cm listener */
 	bool			late;		/* options of rule LATE wait for fallback mode */
 	/* AFRDMA_SNDRING, AFRDMA_RCVRING in bytes; 0: not set, see afr_sockopt_sndbuf() */

@@ -588,7 +588,9 @@ static void refused_unspec(void)
 	await(fd, POLLERR);
 	barrier("refused");
 	SYS_ERRNO(shutdown(fd, SHUT_RDWR), ENOTCONN);
+	SYS_ERRNO(connect(fd, &addr.sa, addr_len()), EINVAL);
 	SYS(connect(fd, &none, sizeof(none)));
+	WANT_EQ(get_int(fd, SOL_SOCKET, SO_ERROR), ECONNREFUSED);
 	SYS(fcntl(fd, F_SETFL, 0));
 	SYS(connect(fd, &addr.sa, addr_server(&addr, server_port())));
 	exchange(fd);
