@@ -25,14 +25,16 @@ kinds_of_parts() {
 	mutations	6	600	-	uml-debug	does a test find each of these bugs?
 	programs	3	420	50	uml	third-party programs: TCP, AF_SMC, AF_RDMA
 	rings		1	300	10	uml	socket table, quick, with rings of 1 MiB
+	siw		1	400	10	uml	failing devices and pacing, over iWARP
+	paths		1	400	10	uml	tunnels, lost packets, paths that lose RDMA
 	rogue_uml	1	400	50	uml	a hostile peer without RDMA, all rows
-	table_vm-6.12	10	400	100	vm-6.12	socket table, two CPUs, Debian's 6.12
-	table_vm-6.1	10	400	100	vm-6.1	socket table on Debian's 6.1
+	table_vm-6.12	10	400	-	vm-6.12	socket table, two CPUs, Debian's 6.12
+	table_vm-6.1	10	400	-	vm-6.1	socket table on Debian's 6.1
 	table_uml-debug	10	400	-	uml-debug	socket table, KASAN/lockdep/kmemleak
 	byzantine_uml-debug	6	540	-	uml-debug	injections, KASAN/lockdep/kmemleak
 	table_uml-7.2	2	500	-	uml-7.2	socket table, two CPUs, two hosts in one 7.2
 	sanitized	2	600	10	uml-7.2-debug	failing devices, limits, memory, with KASAN
-	table_uml-7.2-debug	4	800	100	uml-7.2-debug	the same with KASAN, lockdep
+	table_uml-7.2-debug	4	800	-	uml-7.2-debug	the same with KASAN, lockdep
 	table_uml-7.2-debug-4	4	900	-	uml-7.2-debug	the same with four CPUs
 	table_vm-7.2-rt	10	400	-	vm-7.2-rt	socket table on PREEMPT_RT, two CPUs
 	faults_uml-7.2	1	600	-	uml-7.2	faults that take little time, on 7.2
@@ -48,7 +50,7 @@ kinds_of_parts() {
 	numa		1	120	50	vm-7.2	rings on the NUMA node of the program
 	netns_uml-7.2	1	1200	-	uml-7.2	1,000 namespaces that end with connections
 	netns_vm-7.2-rt	1	900	-	vm-7.2-rt	60 such namespaces on PREEMPT_RT
-	table_siw	2	400	10	uml	socket table over iWARP
+	table_siw	2	400	20	uml	socket table over iWARP
 	rogue_uml-debug	1	900	-	uml-debug	a hostile peer, no RDMA; with KASAN
 	rogue_vm-6.1	1	900	-	vm-6.1	a hostile peer, no RDMA; on 6.1
 	scripts_uml	1	450	50	uml	smctl, failing devices, limits, pacing, ...
@@ -196,6 +198,26 @@ part_rings() {
 	programs || return
 	more=(--mem 2000 --env PAGES=1000000)
 	in_guests uml 500 selftests/check/one-way.sh quick --no-rogue --variants rdma,cold
+}
+
+# shellcheck disable=SC2034 # in_guests() reads it
+# In UML only: Debian's kernels do not contain siw.
+part_siw() {
+	rdma=siw
+	programs || return
+	in_guests uml 300 selftests/net/death.sh
+	in_guests uml 400 selftests/net/pace.sh
+	return "${failures:?}"
+}
+
+part_paths() {
+	programs || return
+	in_guests uml 200 selftests/net/tunnel.sh
+	in_guests uml 200 selftests/net/tail.sh
+	in_guests uml 300 selftests/net/hole.sh
+	examples || return
+	in_guests uml 200 selftests/tools/examples.sh
+	return "${failures:?}"
 }
 
 # shellcheck disable=SC2034 # in_guests() reads both

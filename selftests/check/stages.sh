@@ -25,8 +25,7 @@ stages() {
 	uml-7.2		900	7.2, two CPUs, hosts in one kernel: socket table, quick	+uml-7.2
 	uml-7.2-debug	2400	the same with KASAN, lockdep; namespaces	+uml-7.2-debug
 	uml-debug	3600	6.12 with KASAN, lockdep, kmemleak; 1,000 connections	+uml-debug
-	siw		600	failing devices and pacing, over iWARP	+uml
-	uml-back	900	roles exchanged; smctl run; tunnels; a Byzantine peer	+uml
+	uml-back	900	roles exchanged; smctl run; a Byzantine peer	+uml
 	programs-quick	400	four third-party programs on TCP and on AF_RDMA	+uml
 	bench-quick	300	what a message costs, counted in two UML guests	+uml
 	faults		600	faults under streams, those that take little time	+uml
@@ -38,7 +37,7 @@ stages() {
 # "make check" runs "all": on 6.12 (UML), on the newest and the oldest kernel, and with sanitizers
 # on the newest. "make check-full" also runs "only_full", and then the parts of parts_in_full().
 # shellcheck disable=SC2034 # used by check.sh
-all="deps unit build lint kernels uml-7.2-debug siw uml-back bench-quick faults programs-quick
+all="deps unit build lint kernels uml-7.2-debug uml-back bench-quick faults programs-quick
 	vm-7.2 vm-6.1"
 # shellcheck disable=SC2034
 only_full="uml-7.2 uml-debug vm-6.12"
@@ -219,11 +218,6 @@ stage_uml_back() {
 		full --no-rogue --variants cold --only '*_back' -- \
 		full --no-rogue --inet6 --only forbidden_later
 	in_guests uml 300 selftests/tools/run.sh
-	examples || return
-	in_guests uml 200 selftests/tools/examples.sh
-	in_guests uml 200 selftests/net/tunnel.sh
-	in_guests uml 200 selftests/net/tail.sh
-	in_guests uml 300 selftests/net/hole.sh
 	against_byzantine uml 400 selftests/net/rogue-module.sh --quick
 }
 
@@ -251,15 +245,6 @@ stage_uml_7.2_debug() {
 		quick -- full --no-rogue --only cycles.cold
 	more=(--guests 1 --env PAIRS=4)
 	in_guests uml-7.2-debug 900 selftests/net/netns.sh
-}
-
-# In UML only: Debian's kernels do not contain siw.
-stage_siw() {
-	rdma=siw
-	programs || return
-	in_guests uml 300 selftests/net/death.sh
-	in_guests uml 400 selftests/net/pace.sh
-	return "$failures"
 }
 
 stage_programs_quick() { selftests/programs/programs.sh quick; }

@@ -45,7 +45,7 @@ class Row:
     hurts: bool = False     # the bystander on RDMA to the Byzantine peer may have to reconnect
     roles: tuple = BOTH     # roles of the unmodified end with which the row runs
     size: int = 4 * MIB     # bytes each Exchange sends; most injections come before the last byte
-    limit: float = 3        # seconds, times SLOW: an exchange not over by then has stalled
+    limit: float = 3        # seconds, times SLOW, without a byte: an exchange has stalled
     # detach_timeout_ms of the unmodified end; times SLOW if the row injects more than once
     detach_ms: int = 1500
     retry_ms: int = 20      # attach_retry_ms of the unmodified end

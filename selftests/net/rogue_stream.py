@@ -127,12 +127,15 @@ def send_all(sock, data, end):
 
 
 class Exchange:
-    """Transfers size bytes in both directions at once, then shuts down; see outcome()."""
+    """Transfers size bytes in both directions at once, then shuts down; see outcome(). It has
+    stalled if no byte was sent or received for @limit seconds, or after ten times that time. On a
+    busy machine bytes come slowly, but they come."""
 
     def __init__(self, sock, out_tag, in_tag, offset, size, limit, pace):
         self.sock, self.out_tag, self.in_tag = sock, out_tag, in_tag
         self.offset, self.size, self.pace = offset, size, pace
-        self.end = time.monotonic() + limit
+        self.limit, self.last = limit, time.monotonic()
+        self.end = self.last + 10 * limit
         self.got = self.sent = 0
         self.eof = self.stalled = False
         self.error = self.wrong = None
@@ -143,7 +146,7 @@ class Exchange:
         sender.join()
 
     def over(self):
-        return self.error or time.monotonic() > self.end
+        return self.error or time.monotonic() > min(self.last + self.limit, self.end)
 
     def send(self):
         try:
@@ -154,6 +157,7 @@ class Exchange:
                     self.sent += self.sock.send(part)
                 except TimeoutError:
                     continue
+                self.last = time.monotonic()
                 # Leave bytes for the injection: it may need a link, and an attach takes a moment.
                 if self.pace and self.sent < self.size // 2:
                     time.sleep(self.pace)
@@ -174,6 +178,7 @@ class Exchange:
                     return
                 self.check(data)
                 self.got += len(data)
+                self.last = time.monotonic()
             self.stalled = not self.error
         except OSError as error:
             self.error = self.error or error
