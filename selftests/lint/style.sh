@@ -103,7 +103,7 @@ judge "style: no file has more than 700 lines" "$tmp/long"
 # lines. C files also need a copyright line in the first five lines, unless they are generated.
 git ls-files -co --exclude-standard | while IFS= read -r file; do
 	case $file in
-	*.[chS] | *.py | *.sh | *.rst | *.yaml | *.yml | *.config | *.pml | */Makefile | \
+	*.[chS] | *.py | *.sh | *.lua | *.rst | *.yaml | *.yml | *.config | *.pml | */Makefile | \
 	*/Kconfig | */Kbuild | Makefile | Kbuild)
 		[ -e "$file" ] || continue
 		head -n 3 "$file" | grep -q 'SPDX-License-Identifier: ' ||

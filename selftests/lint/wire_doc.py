@@ -14,6 +14,8 @@ A line in the document marks the place of each of them:
 The text between such a line and a line ".. wire: end" is generated: sizes and offsets are computed,
 meanings are taken from the comments of the headers and from the list of frame types. Every
 definition of the headers must be in the document.
+
+The tables of tools/wireshark/afrdma.lua must have the same structures, frames and reasons.
 """
 
 import pathlib
@@ -27,6 +29,8 @@ MODULE = ROOT / "net/afrdma"
 HEADERS = [MODULE / "proto/wire.h", MODULE / "proto/frame.h"]
 REASONS = ROOT / "net/afrdma/proto/reason.h"
 DOC = ROOT / "Documentation/networking/afrdma-wire.rst"
+LUA = ROOT / "tools/wireshark/afrdma.lua"
+IWARP = "afr_wire_note"         # the structure that the dissector does not decode
 
 SIZES = {"u8": 1, "__be16": 2, "__be32": 4, "__be64": 8}
 NAMES = {1: "u8", 2: "be16", 4: "be32", 8: "be64"}
@@ -261,12 +265,34 @@ def check_names(header, document):
             yield f"``{name}`` is not a reason, a frame or a constant"
 
 
+def differences(what, there, want):
+    for key in sorted(set(there) | set(want), key=str):
+        if there.get(key) != want.get(key):
+            yield f"{what} {key}: {there.get(key)} instead of {want.get(key)}"
+
+
+def check_dissector(header, _):
+    text = LUA.read_text()
+    structs = {name: re.findall(r'^\t\t\{"(\w+)", (\d+),', rows, re.M)
+               for name, rows in re.findall(r"^\t(\w+) = \{\n(.*?)^\t\},", text, re.M | re.S)}
+    want = {name.removeprefix("afr_wire_"): [(f.name, str(f.size)) for f in fields]
+            for name, fields in header.structs.items() if name != IWARP}
+    yield from differences("structure", structs, want)
+    frames = re.findall(r'^\t\[(\d+)\] = \{"(\w+)", "(\w+)"\},', text, re.M)
+    yield from differences("frame", {number: rest for number, *rest in frames},
+                           {number: [name, layout] for number, name, layout, _ in header.frames})
+    block = re.search(r"\[\[\n(.*?)\]\]", text, re.S).group(1)
+    yield from differences("reason", dict(re.findall(r"(\d+) (\w+)", block)),
+                           dict(re.findall(r"AFR_REASON\((\d+), (\w+),", REASONS.read_text())))
+
+
 CHECKS = [
     ("structures of wire.h and frame.h are packed, and their sizes asserted", check_header),
     ("tables and diagrams of the document are up to date", check_same),
     ("everything in wire.h and frame.h is in the document", check_complete),
     ("every frame has a section, a handler, and who builds it", check_frames),
     ("names in the document exist", check_names),
+    ("the dissector for Wireshark has the same tables", check_dissector),
 ]
 
 
