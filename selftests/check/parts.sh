@@ -27,6 +27,7 @@ kinds_of_parts() {
 	rings		1	300	10	uml	socket table, quick, with rings of 1 MiB
 	siw		1	400	10	uml	failing devices and pacing, over iWARP
 	paths		1	400	10	uml	tunnels, lost packets, paths that lose RDMA
+	wireshark	1	120	10	uml	what tshark shows of a capture
 	rogue_uml	1	400	50	uml	a hostile peer without RDMA, all rows
 	table_vm-6.12	10	400	-	vm-6.12	socket table, two CPUs, Debian's 6.12
 	table_vm-6.1	10	400	-	vm-6.1	socket table on Debian's 6.1
@@ -208,6 +209,11 @@ part_siw() {
 	in_guests uml 300 selftests/net/death.sh
 	in_guests uml 400 selftests/net/pace.sh
 	return "${failures:?}"
+}
+
+part_wireshark() {
+	make -s tools || return
+	in_guests uml 300 selftests/tools/wireshark.sh
 }
 
 part_paths() {

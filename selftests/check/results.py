@@ -40,9 +40,9 @@ FIELDS = ("date", "name", "commit", "dirty", "passed", "failed", "skipped", "sec
 # table, a stage or part depends on it only if the patterns of both paths match.
 # GUESTS matches the stages and parts that run selftests/net in guests, RUN those that run
 # "smctl run".
-GUESTS = ("siw|uml|vm|table|rings|paths|kcsan|netns|numa|containers|byzantine|forged|rogue|sanitized|"
+GUESTS = ("siw|uml|vm|table|rings|paths|wireshark|kcsan|netns|numa|containers|byzantine|forged|rogue|sanitized|"
           "scripts|mutations")
-SCRIPTS = "siw|paths|uml back|uml debug|vm|sanitized|scripts|mutations"
+SCRIPTS = "siw|paths|wireshark|uml back|uml debug|vm|sanitized|scripts|mutations"
 BYZANTINE = "uml|byzantine|forged|mutations"
 RUN = f"unit|build|programs|suite|bench|demo|containers|{SCRIPTS}"
 PRIVATE = {
@@ -111,6 +111,7 @@ PRIVATE = {
     "tools/smctl/run_rules.c": RUN,
     "tools/smctl/run_supervise.c": RUN,
     "tools/examples": "unit|paths",
+    "tools/wireshark": "wireshark",
 }
 PARTS = "selftests/check/parts.sh"
 # Columns 3 and 4 of the table in PARTS say how long a part usually takes, and at which commits CI
