@@ -46,7 +46,8 @@ def hello(from_server, nonce=NONCE, length=64, ring=65536):
 
 
 def frame(kind, body, flags=0, reserved=0, length=None):
-    return struct.pack("!BBHI", kind, flags, reserved, len(body) if length is None else length) + body
+    length = len(body) if length is None else length
+    return struct.pack("!BBHI", kind, flags, reserved, length) + body
 
 
 def offset(value=77):
@@ -193,7 +194,8 @@ CASES = [
      [], [], "plain TCP, the option is echoed"),
     ("a wrong answer", lambda c: c.shake(answer=option(ANSWER + 1, 1)).send(False, b"x"),
      [], ["nonce is no answer"], "plain TCP, a wrong answer"),
-    ("an option of another length", lambda c: c.shake(offer=option(NONCE, size=11)).send(False, b"x"),
+    ("an option of another length",
+     lambda c: c.shake(offer=option(NONCE, size=11)).send(False, b"x"),
      [], ["option of 11 bytes"], ""),
     ("an option that occurs twice", lambda c: c.shake(offer=2 * option(NONCE), answer=b""),
      [], ["option occurs twice"], ""),
