@@ -143,12 +143,13 @@ make_hosts() {
 # Run the test in both namespaces, with mounts, processes, a name and IPC objects of their own. The
 # RDMA devices of a namespace end with it, unless something in the kernel holds one of them.
 run_hosts() {
-	local host t
+	local host t hosts=()
 	for host in a b; do
 		afr_host=yes afr_role=$host nsenter --net=/run/netns/$host \
 			unshare --mount --uts --ipc --pid --fork --mount-proc "$AFR_LAB/guest-init.sh" &
+		hosts+=($!)
 	done
-	wait
+	wait "${hosts[@]}"	# not for keep_time_stamps()
 	for host in a b; do
 		ip netns del $host
 	done
