@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "selftests"), str(ROOT / "selftests/net")]
 import ktap  # noqa: E402  pylint: disable=wrong-import-position
 from death import info, on_rdma, rdma_socket  # noqa: E402  pylint: disable=wrong-import-position
+from pace import receive  # noqa: E402  pylint: disable=wrong-import-position
 from wireshark_made import NAMES, tshark  # noqa: E402  pylint: disable=wrong-import-position
 
 BULK = 1 << 20
@@ -59,14 +60,6 @@ def serve(port, plain):
     time.sleep(1)
     print("listening", flush=True)
     sys.stdin.read()
-
-
-def receive(conn, size):
-    while size:
-        got = len(conn.recv(min(size, 1 << 16)))
-        if not got:
-            raise EOFError(f"{size} bytes are missing")
-        size -= got
 
 
 def exchange(conn, size, wait=0.0):
