@@ -206,9 +206,10 @@ set_up_network() {
 	# lockdep would report that and turn itself off, and the report would fail the run.
 	[ "$AFR_RDMA" != siw ] || sysctl -qw kernel.prove_locking=0 2>/dev/null
 	rdma link add "$AFR_DEV" type "$AFR_RDMA" netdev eth0 || give_up "no $AFR_RDMA over eth0"
+	: >"$AFR_OUT/ready"
 	[ "$AFR_GUESTS" = 2 ] || return 0
-	# The other guest may boot later: wait for an answer, up to two minutes.
-	for ((t = 0; t < 120; t++)); do
+	# The other guest may boot later. If it is not ready after BOOT_LIMIT, "run" ends both.
+	for ((t = 0; t < 400; t++)); do
 		ping -c 1 -W 1 -q "$AFR_PEER" >/dev/null 2>&1 && return 0
 		[ ! -e "$run/shared/done.$AFR_OTHER" ] || break
 	done

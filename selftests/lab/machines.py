@@ -281,8 +281,9 @@ class Vm:
                 # next packet.
                 "-device", f"virtio-net-pci,netdev=n0,romfile=,event_idx=off,host_mtu={self.mtu},"
                            f"mac={GUESTS[role]['mac']}",
+                # tsc=nowatchdog: see README.rst.
                 "-append", "console=ttyS0 net.ifnames=0 panic=-1 loglevel=6 "
-                           "log_buf_len=4M slab_nomerge mitigations=off "
+                           "log_buf_len=4M slab_nomerge mitigations=off tsc=nowatchdog "
                            "rcupdate.rcu_cpu_stall_timeout=60 "
                            f"afr_init={LAB}/guest-init.sh afr_run={out} afr_role={role}"]
 
