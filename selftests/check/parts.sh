@@ -212,7 +212,7 @@ part_siw() {
 }
 
 part_wireshark() {
-	make -s tools || return
+	build_alone tools || return
 	in_guests uml 300 selftests/tools/wireshark.sh
 }
 
@@ -257,14 +257,14 @@ part_netns() {
 
 # shellcheck disable=SC2034 # in_guests() reads both
 part_containers() {
-	make -s tools || return
+	build_alone tools || return
 	cpus=(--smp 2) more=(--netns)
 	in_guests vm-7.2 500 selftests/net/containers.sh
 }
 
 # shellcheck disable=SC2034 # in_guests() reads both
 part_numa() {
-	make -s tools || return
+	build_alone tools || return
 	cpus=(--smp 2) more=(--guests 1 --numa 2)
 	in_guests vm-7.2 500 selftests/net/numa.sh
 }
@@ -354,7 +354,7 @@ part_fuzz() {
 }
 
 part_oracle() {
-	make -s -C selftests/net all || return
+	build_alone -C selftests/net all || return
 	selftests/net/oracle.sh build/net --slice "$1"
 }
 

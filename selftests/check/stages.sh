@@ -203,8 +203,12 @@ against_byzantine() {
 # close (200 on RDMA); 200 connections at once; 800 connections opened by eight threads.
 many='cycles.cold,cycles.rdma,many_poll.*,connect_storm.cold'
 
-programs() { make -s -C selftests/net && make -s tools; }
-examples() { make -s -C tools/examples O="$src/build/examples" CPPFLAGS="-I$src/include/uapi"; }
+# Build programs, but not while another stage does so.
+build_alone() { flock "$logs/.programs" make -s "$@"; }
+programs() { build_alone -C selftests/net && build_alone tools; }
+examples() {
+	build_alone -C tools/examples O="$src/build/examples" CPPFLAGS="-I$src/include/uapi"
+}
 
 stage_uml() {
 	programs || return
