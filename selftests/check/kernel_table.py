@@ -4,9 +4,9 @@
 
 The kernels are those of selftests/lab/kernels.sh, the results those that
 selftests/check/results.py has kept in Documentation/test-results.tsv. If CELLS has a reason for a
-cell, the cell refers to that reason below the table by a number. Otherwise CELLS names stages or
-parts, and the cell is "not run" if one of them has no result. Else it is the number of their tests
-that have failed or, if none has failed, of those that have passed.
+cell, the cell refers to that reason below the table by a number. Otherwise CELLS names a stage or
+all parts of a kind, and the cell is "not run" if one of them has no result. Else it is the number
+of their tests that have failed or, if none has failed, of those that have passed.
 """
 import pathlib
 import re
@@ -22,12 +22,13 @@ RXE_NETNS = ("Soft-RoCE of this kernel serves the initial network namespace only
              "nothing to test with. In others, connections stay on TCP, and say why.")
 RT = "Debian has no debug flavour of PREEMPT_RT."
 
-# For each kernel, what each column shows: names of stages, or of parts without "_IofN"; or a reason.
+# For each kernel, what each column shows: "stage NAME", a kind of parts, or a reason.
 CELLS = {
-    "6.1": ("build_vm-6.1", "table_vm-6.1", "faults_vm-6.1", (NO_UML,), (RXE_NETNS,)),
-    "6.12": ("build_vm-6.12", "table_uml", "faults", "uml-debug", (RXE_NETNS,)),
-    "7.2": ("build", "table_uml-7.2", "faults_uml-7.2", "table_uml-7.2-debug", "netns_uml-7.2"),
-    "7.2-rt": ("build_vm-7.2-rt", "table_vm-7.2-rt", "faults_vm-7.2-rt", (RT,), "netns_vm-7.2-rt"),
+    "6.1": ("build_vm-6.1", "stage vm-6.1", "faults_vm-6.1", (NO_UML,), (RXE_NETNS,)),
+    "6.12": ("build_vm-6.12", "table_uml", "stage faults", "stage uml-debug", (RXE_NETNS,)),
+    "7.2": ("stage build", "table_uml-7.2", "faults_uml-7.2", "table_uml-7.2-debug",
+            "netns_uml-7.2"),
+    "7.2-rt": ("build_vm-7.2-rt", "quick_vm-7.2-rt", "faults_vm-7.2-rt", (RT,), "netns_vm-7.2-rt"),
 }
 
 
@@ -57,6 +58,15 @@ def parts():
     return [line.split()[0] for line in out.splitlines() if line.strip()]
 
 
+def run_by(cell, names):
+    """The stage or the parts that @cell of CELLS names."""
+    kind, _, stage = cell.partition(" ")
+    found = [stage] if stage else [name for name in names
+                                   if re.fullmatch(re.escape(kind) + r"(_\d+of\d+)?", name)]
+    assert found and set(found) <= set(names), f"no stage or part is named {cell}"
+    return found
+
+
 def main():
     kept, names, notes = results(), parts(), []
     print("| Kernel | " + " | ".join(COLUMNS) + " |")
@@ -69,9 +79,7 @@ def main():
                     notes.append(cell[0])
                 row.append(f"[{notes.index(cell[0]) + 1}]")
                 continue
-            wanted = [name for name in names if re.fullmatch(re.escape(cell) + r"(_\d+of\d+)?", name)]
-            assert wanted, f"no stage or part is named {cell}"
-            got = [kept.get(name) for name in wanted]
+            got = [kept.get(name) for name in run_by(cell, names)]
             if None in got:
                 row.append("not run")
             elif sum(failed for _, failed in got):

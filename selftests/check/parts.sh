@@ -38,6 +38,7 @@ kinds_of_parts() {
 	table_uml-7.2-debug	4	800	-	uml-7.2-debug	the same with KASAN, lockdep
 	table_uml-7.2-debug-4	4	900	-	uml-7.2-debug	the same with four CPUs
 	table_vm-7.2-rt	10	400	-	vm-7.2-rt	socket table on PREEMPT_RT, two CPUs
+	quick_vm-7.2-rt	1	700	-	vm-7.2-rt	quick rows on PREEMPT_RT, two CPUs
 	faults_uml-7.2	1	600	-	uml-7.2	faults that take little time, on 7.2
 	faults_vm-7.2-rt	1	900	-	vm-7.2-rt	the same on PREEMPT_RT
 	faults_vm-6.1	1	900	-	vm-6.1	the same on 6.1
@@ -192,6 +193,12 @@ part_table() {
 	on "$1"
 	programs || return
 	in_guests "$guest" 1700 selftests/check/one-way.sh full --no-rogue --slice "$2"
+}
+
+part_quick() {
+	on "$1"
+	programs || return
+	in_guests "$guest" 1700 selftests/check/one-way.sh quick --no-rogue
 }
 
 # shellcheck disable=SC2034 # in_guests() reads it

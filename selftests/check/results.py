@@ -40,8 +40,8 @@ FIELDS = ("date", "name", "commit", "dirty", "passed", "failed", "skipped", "sec
 # table, a stage or part depends on it only if the patterns of both paths match.
 # GUESTS matches the stages and parts that run selftests/net in guests, RUN those that run
 # "smctl run".
-GUESTS = ("siw|uml|vm|table|rings|paths|wireshark|kcsan|netns|numa|containers|byzantine|forged|rogue|sanitized|"
-          "scripts|mutations")
+GUESTS = ("siw|uml|vm|table|quick|rings|paths|wireshark|kcsan|netns|numa|containers|byzantine|"
+          "forged|rogue|sanitized|scripts|mutations")
 SCRIPTS = "siw|paths|wireshark|uml back|uml debug|vm|sanitized|scripts|mutations"
 BYZANTINE = "uml|byzantine|forged|mutations"
 RUN = f"unit|build|programs|suite|bench|demo|containers|{SCRIPTS}"
@@ -85,7 +85,7 @@ PRIVATE = {
     "selftests/net/pace.py": SCRIPTS,
     "selftests/net/pace.sh": SCRIPTS,
     "selftests/net/prefix.py": SCRIPTS,
-    "selftests/net/stream.c": f"unit|build|oracle|table|rings|kcsan|uml|{SCRIPTS}",
+    "selftests/net/stream.c": f"unit|build|oracle|table|quick|rings|kcsan|uml|{SCRIPTS}",
     "selftests/net/tail.py": SCRIPTS,
     "selftests/net/tail.sh": SCRIPTS,
     "selftests/net/tunnel.py": SCRIPTS,
