@@ -305,6 +305,9 @@ static void try_listener(int fd, int family)
 	SYS(close(client));
 }
 
+/* The other end only waits, and a row without progress is ended. */
+#define BESIDE_STEP	50
+
 /* One of the two calls wins: the socket connects or listens, but never does both. */
 static void listen_beside_connect(void)
 {
@@ -317,6 +320,8 @@ static void listen_beside_connect(void)
 		pthread_t thread;
 		int err;
 
+		if (i % BESIDE_STEP == 0)
+			barrier("next");
 		SYS(bind(beside.fd, &any.sa, addr_any(&any, 0)));
 		thread = thread_start(listens, &beside);
 		poll(NULL, 0, 1);
@@ -371,6 +376,8 @@ static void is_connected_to(void)
 {
 	int listener = open_listener(4000);
 
+	for (size_t i = 0; i < amount(2000, 200); i += BESIDE_STEP)
+		barrier("next");
 	barrier("done");
 	SYS(close(listener));
 }
