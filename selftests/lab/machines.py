@@ -52,19 +52,48 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)      # PR_SET_PDEATHSIG
 
 
-def widen(pid, fd):
-    """Give descriptor @fd of another process a large receive buffer, if it is a packet socket."""
+def for_new_sockets(pid, known, change):
+    """Call @change with each socket of another process whose name is not in @known; returns the
+    names of all its sockets."""
+    names = set()
+    try:
+        for fd in os.scandir(f"/proc/{pid}/fd"):
+            name = os.readlink(fd.path)
+            if name.startswith("socket:"):
+                names.add(name)
+            if name in names - known:
+                borrow(pid, int(fd.name), change)
+    except (FileNotFoundError, ProcessLookupError):
+        pass        # it has closed a descriptor, or has ended
+    return names
+
+
+def borrow(pid, fd, change):
+    """Call @change with the socket that is descriptor @fd of another process."""
     pidfd = os.pidfd_open(pid)
     copy = ctypes.CDLL(None).syscall(SYS_PIDFD_GETFD, pidfd, fd, 0)
     os.close(pidfd)
     if copy < 0:
         return
-    if not stat.S_ISSOCK(os.fstat(copy).st_mode):   # the guest has reused the number
+    if not stat.S_ISSOCK(os.fstat(copy).st_mode):   # it has reused the number
         os.close(copy)
         return
     with socket.socket(fileno=copy) as sock:
-        if sock.family == socket.AF_PACKET:
-            sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, WIRE_BYTES)
+        change(sock)
+
+
+def widen(sock):
+    """Enlarge the receive buffer of a packet socket, for bursts. The default buffer holds about
+    thirty frames; while a guest waits for a processor, further frames would be lost."""
+    if sock.family == socket.AF_PACKET:
+        sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, WIRE_BYTES)
+
+
+def unblock(sock):
+    """Put a socket into non-blocking mode. QEMU 7.2 does not do that to the socket of a network
+    card that it has accepted, so a whole guest would stand still while the other one takes no
+    frames."""
+    sock.setblocking(False)
 
 
 class Uml:
@@ -138,8 +167,9 @@ class Uml:
     def tend(self, guest):
         """Do what a running guest needs in each round of watch()."""
         self.ring(guest.proc.pid)
-        if not self.tap:
-            self.widen_all(guest.proc.pid)
+        if not self.tap:    # the guest opens a new socket each time the interface is set up
+            pid = guest.proc.pid
+            self.widened[pid] = for_new_sockets(pid, self.widened.get(pid, set()), widen)
 
     def ring(self, pid):
         """Send an additional SIGALRM to a guest each second. The kernel of the guest drops an alarm
@@ -155,22 +185,6 @@ class Uml:
                 os.kill(pid, signal.SIGALRM)
         except (FileNotFoundError, ProcessLookupError, TypeError):
             pass        # the guest has ended
-
-    def widen_all(self, pid):
-        """Enlarge the receive buffer of the raw socket of a guest's interface, for bursts. The
-        guest opens a new socket each time the interface is set up. The default buffer holds about
-        thirty frames; while a guest waits for a processor, further frames would be lost."""
-        old = self.widened.get(pid, set())
-        now = self.widened[pid] = set()
-        try:
-            for fd in os.scandir(f"/proc/{pid}/fd"):
-                name = os.readlink(fd.path)
-                if name.startswith("socket:"):
-                    now.add(name)
-                if name in now - old:
-                    widen(pid, int(fd.name))
-        except (FileNotFoundError, ProcessLookupError):
-            pass        # the guest has closed a descriptor, or has ended
 
     @staticmethod
     def console(out):
@@ -210,6 +224,7 @@ class Vm:
         self.initrd = kernels("initrd", args.guest)
         self.root = kernels("root", args.guest)
         self.accel = "kvm" if self.kvm_works() else "tcg"
+        self.unblocked = {}
 
     def machine(self, accel):
         fast = ["-accel", "kvm", "-cpu", "host"]
@@ -263,7 +278,8 @@ class Vm:
         return role == "a" or os.path.exists(f"{scratch}/link")
 
     def tend(self, guest):
-        pass
+        pid = guest.proc.pid
+        self.unblocked[pid] = for_new_sockets(pid, self.unblocked.get(pid, set()), unblock)
 
     def command(self, role, out, scratch):
         server = "on" if role == "a" else "off"
