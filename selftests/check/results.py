@@ -150,7 +150,8 @@ def about(log):
     """The guests with their accelerators, the kernels and the first four seeds in a log. Without
     guests, the kernel is that of this machine."""
     text = pathlib.Path(log).read_text(errors="replace")
-    guests = all_of(r"^lab: (\S+ \(\w+\)), [12] guests", text).replace(" (", "/").replace(")", "")
+    guests = all_of(r"^lab: (\S+ \(\w+\)), \d+ (?:guests|namespaces)", text)
+    guests = guests.replace(" (", "/").replace(")", "")
     kernels = all_of(r"Linux version (\S+)", text)
     seeds = all_of(r"\bseed (\d+)", text).split(",")
     return [guests, os.uname().release if guests == "-" else kernels, ",".join(seeds[:4])]

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Test of results.py: for which later commits does a result hold? Prints KTAP."""
+"""Test of results.py: for which later commits does a result hold, and what does it say of the
+guests? Prints KTAP."""
 import os
 import pathlib
 import subprocess
@@ -68,6 +69,24 @@ def holds_after(clone, env, path, old, new, stage):
     return in_clone(clone, env, results, "holds", stage)
 
 
+# Lines of a log, and what the result says: guests, kernel, seed
+LOGS = (
+    ("two guests", "lab: uml (uml), 2 guests, with x.ko\na| Linux version 6.12.117 x\nseed 7\n",
+     ["uml/uml", "6.12.117", "7"]),
+    ("two namespaces of a guest", "lab: uml-7.2 (uml), 2 namespaces, with x.ko\n"
+     "a| Linux version 7.2.13 x\n", ["uml-7.2/uml", "7.2.13", "-"]),
+    ("no guests", "seed 7\nseed 8\n", ["-", os.uname().release, "7,8"]),
+)
+
+
+def said_of(clone, env, text):
+    """The last fields of the result of a stage with this log."""
+    log = clone / "log"
+    log.write_text(text)
+    in_clone(clone, env, "selftests/check/results.py", "add", "x", "HEAD", "1", "0", "0", "1", log)
+    return (clone.parent / "check-results.tsv").read_text().split("\n")[-2].split("\t")[-3:]
+
+
 def main():
     results = []
     with tempfile.TemporaryDirectory() as folder:
@@ -76,6 +95,10 @@ def main():
         subprocess.run(["git", "clone", "-q", "--shared", SRC, clone], check=True)
         for name, *case, expected in CASES:
             got = holds_after(clone, env, *case)
+            results.append((f"results.py: {name}",
+                            [] if got == expected else [f"got {got}, expected {expected}"]))
+        for name, text, expected in LOGS:
+            got = said_of(clone, env, text)
             results.append((f"results.py: {name}",
                             [] if got == expected else [f"got {got}, expected {expected}"]))
     return ktap.results(results)

@@ -333,7 +333,8 @@ static void woken_by_room(void)
 
 	fill(fd);
 	wake_all(fd, POLLOUT, announce);
-	WANT(flow_send_full(fd, &out, 1000) > 0);
+	/* no more: beside a peer that reads on another processor, the ring may never be full */
+	flow_send(fd, &out, 1000, 1000);
 	barrier("all awake");
 }
 
