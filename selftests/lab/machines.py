@@ -278,6 +278,7 @@ class Vm:
         return role == "a" or os.path.exists(f"{scratch}/link")
 
     def tend(self, guest):
+        """QEMU has a new socket whenever the other guest is booted."""
         pid = guest.proc.pid
         self.unblocked[pid] = for_new_sockets(pid, self.unblocked.get(pid, set()), unblock)
 
