@@ -83,7 +83,8 @@ def said_of(clone, env, text):
     """The last fields of the result of a stage with this log."""
     log = clone / "log"
     log.write_text(text)
-    in_clone(clone, env, SRC / "selftests/check/results.py", "add", "x", "HEAD", "1", "0", "0", "1", log)
+    in_clone(clone, env, SRC / "selftests/check/results.py", "add", "x", "HEAD", "1", "0", "0", "1",
+             log)
     return (clone.parent / "check-results.tsv").read_text().split("\n")[-2].split("\t")[-3:]
 
 
