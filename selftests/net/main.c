@@ -154,8 +154,11 @@ static void set_text(const char *text)
 	snprintf(progress->text, sizeof(progress->text), "%s", text);
 }
 
-/* How long one side may continue a row after the other side has ended it. */
-#define GRACE_SECONDS	1
+/*
+ * How long one side may continue a row after the other side has ended it. It has only its last steps
+ * to do, but guests with more CPUs than the machine may stand still for seconds.
+ */
+#define GRACE_SECONDS	5
 
 /* Has the other side hung up more than GRACE_SECONDS ago? *@since: when that was first seen. */
 static bool other_side_gone(double *since)
