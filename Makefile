@@ -16,6 +16,7 @@
 # make bench-quick      counts what a message costs; fails above the bounds
 # make unit lint        these two stages
 # make mutations        adds bugs to the module, one at a time: does a test fail?
+# make html             the documents as HTML, in build/html (Sphinx)
 # make clean
 
 release := $(shell uname -r)
@@ -55,6 +56,12 @@ clean:
 	$(if $(wildcard selftests/Makefile),$(MAKE) -C selftests clean)
 	rm -rf build
 
+html:
+	@command -v sphinx-build >/dev/null || { \
+		echo "No sphinx-build: apt install python3-sphinx" >&2; exit 1; }
+	@sphinx-build -W --keep-going -q -b html Documentation build/html
+	@echo build/html/index.html
+
 # The scripts install the packages that they need, build what they test, and print where the logs
 # are.
 check:
@@ -92,4 +99,4 @@ help:
 	@sed -n '2,/^$$/s/^# //p' Makefile
 
 .PHONY: all modules modules_install kdir tools install clean unit lint status check mutations demo \
-	demo-netns faults programs bench bench-quick help
+	demo-netns faults programs bench bench-quick html help

@@ -365,7 +365,7 @@ static int stats_get(struct sk_buff *skb, struct netlink_callback *cb)
 /* reason-get */
 
 static const u16 afr_reason_numbers[] = {
-#define AFR_REASON(number, name, sentence) number,
+#define AFR_REASON(number, name, sentence, remedy) number,
 	AFR_REASONS
 #undef AFR_REASON
 };
@@ -374,10 +374,12 @@ static int put_reason(const struct dump *dump, const void *entry)
 {
 	struct sk_buff *skb = dump->skb;
 	u16 number = *(const u16 *)entry;
+	const char *remedy = afr_reason_remedy(number);
 
 	return nla_put_u32(skb, AFRDMA_A_REASON_NUMBER, number) ||
 	       nla_put_string(skb, AFRDMA_A_REASON_NAME, afr_reason_name(number)) ||
-	       nla_put_string(skb, AFRDMA_A_REASON_TEXT, afr_reason_text(number));
+	       nla_put_string(skb, AFRDMA_A_REASON_TEXT, afr_reason_text(number)) ||
+	       (*remedy && nla_put_string(skb, AFRDMA_A_REASON_REMEDY, remedy));
 }
 
 static int reason_get(struct sk_buff *skb, struct netlink_callback *cb)

@@ -40,7 +40,7 @@ TRACE_DEFINE_ENUM(AFR_ON_TCP);
 TRACE_DEFINE_ENUM(AFR_ON_LINK);
 TRACE_DEFINE_ENUM(AFR_SUSPENDED);
 
-#define AFR_REASON(number, name, sentence) { number, #name },
+#define AFR_REASON(number, name, sentence, remedy) { number, #name },
 /* "peer:NAME" is a reason that the peer has sent in ATTACHED, RESUME or a rejection */
 #define afr_show_whose(reason)	((reason) & AFR_REASON_PEER ? "peer:" : "")
 #define afr_show_reason(reason) \

@@ -48,6 +48,7 @@ RUN = f"unit|build|programs|suite|bench|demo|containers|{SCRIPTS}"
 PRIVATE = {
     ".ci": "-",
     "Documentation": "unit",
+    "Documentation/perf-notebook.rst": "-",
     "Documentation/perf-notes.rst": "-",
     "Documentation/test-results.tsv": "-",
     "README.md": "-",

@@ -144,8 +144,8 @@ stage_build_quick() {
 }
 
 stage_lint_quick() {
-	step selftests/lint/lint.sh layers ynl shell docs wire_doc gen_reference gen_support \
-		doc_names internals mutations
+	step selftests/lint/lint.sh layers ynl shell docs html wire_doc gen_reference gen_support \
+		gen_troubleshooting man doc_names internals mutations
 	step selftests/check/readme.sh
 	step selftests/check/results_test.py
 	step selftests/demo/selfcheck.sh

@@ -20,7 +20,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SOURCES = ROOT / "net/afrdma"
 DOC = ROOT / "Documentation/networking/afrdma-reference.rst"
 
-REASON = re.compile(r'AFR_REASON\((\d+), (\w+), "([^"]*)"\)|/\* (.*?) \*/ \\')
+# A row of the list of reasons (number, name, sentence, remedy), or the comment above a group.
+REASON = re.compile(r'AFR_REASON\((\d+), (\w+), "([^"]*)", \\\s*"([^"]*)"\)|/\* (.*?) \*/ \\')
 STAT = re.compile(r'AFR_STAT\((\w+), "([^"]*)"\)')
 SETTING = re.compile(r"/\*((?:[^*]|\*(?!/))*)\*/\s*SETTING_(\w+)\((\w+)(?:, ([^,)]+), ([^)]+))?\)")
 DEFAULT = re.compile(r"^\t\.(\w+)\s*= (\d+),$|^\tan->set\.(\w+) = (.*);$", re.M)
@@ -39,8 +40,8 @@ Reasons
 =======
 
 Why a connection is not on RDMA, and why a link or a connection has ended. ``smctl conn``
-and ``smctl link`` show name, number and sentence, the tracepoints the name; numbers are
-also sent to the peer. ``smctl reasons`` prints this list. Where smctl prints ``peer:``
+and ``smctl link`` show name, number, sentence and remedy, the tracepoints the name; numbers
+are also sent to the peer. ``smctl reasons`` prints this list. Where smctl prints ``peer:``
 before a sentence, the peer has sent the reason, and the sentence is about the peer's end.
 """
 
@@ -80,12 +81,13 @@ def sentence(text):
 def reasons():
     text = REASONS
     body = read("proto/reason.h").split("#define AFR_REASONS", 1)[1].split("#ifndef", 1)[0]
-    for number, name, words, group in REASON.findall(body):
+    for number, name, words, remedy, group in REASON.findall(body):
         if group:
             title = group[0].upper() + group[1:]
             text += f"\n{title}\n{'-' * len(title)}\n"
         else:
-            text += "\n" + item(f"{number} ``{name}``", sentence(words))
+            text += "\n" + item(f"{number} ``{name}``",
+                                sentence(words) + (f" Remedy: {remedy}." if remedy else ""))
     return text
 
 

@@ -4,7 +4,8 @@
 # Static checks of the sources.
 #
 #   lint.sh [NAME...]	layers planted circles style shell ynl symbols sparse mutations, and for the
-#			documents: docs wire_doc gen_reference gen_support doc_names internals;
+#			documents: docs html wire_doc gen_reference gen_support
+#			gen_troubleshooting man doc_names internals;
 #			default: all
 #
 # Prints KTAP: the lines of each script, indented, and a line with its result.
@@ -12,7 +13,8 @@ set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 [ $# -gt 0 ] || set -- layers planted circles style shell ynl symbols sparse \
-	docs wire_doc gen_reference gen_support doc_names internals mutations
+	docs html wire_doc gen_reference gen_support gen_troubleshooting man doc_names internals \
+	mutations
 
 # shellcheck source=../ktap.sh
 . "$here/../ktap.sh"

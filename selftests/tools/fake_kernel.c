@@ -171,6 +171,7 @@ static void reasons(nl_message_fn *fn, void *arg)
 	mnl_attr_put_u32(nlh, AFRDMA_A_REASON_NUMBER, 1);
 	mnl_attr_put_strz(nlh, AFRDMA_A_REASON_NAME, "PEER_PLAIN");
 	mnl_attr_put_strz(nlh, AFRDMA_A_REASON_TEXT, "the \"peer\" is plain");
+	mnl_attr_put_strz(nlh, AFRDMA_A_REASON_REMEDY, "start it with smctl run");
 	end(nlh, fn, arg);
 }
 

@@ -53,7 +53,8 @@ check "info" json info -- 'x[0]["wire_version"] == 1 and len(x[0]["instance"]) =
 check "info has the settings" json info -- 'x[0]["settings"]["enabled"] == 1'
 check "the device" json dev name "$AFR_DEV" -- 'len(x) == 1 and x[0]["usable"]
 	and x[0].get("iwarp", False) == ("'"$AFR_RDMA"'" == "siw")'
-check "reasons" json reasons number 1 -- 'x[0]["name"] == "PEER_PLAIN" and len(x[0]["text"]) > 20'
+check "reasons" json reasons number 1 -- 'x[0]["name"] == "PEER_PLAIN" and len(x[0]["text"]) > 20
+	and "smctl run" in x[0]["remedy"]'
 check "counters" json stats -- 'len(x) > 30 and [s["id"] for s in x] == list(range(len(x)))'
 check "an ordinary user may read" \
 	sh -c "setpriv --reuid 65534 --clear-groups $smctl stats >/dev/null"
@@ -159,7 +160,8 @@ check "a TCP peer is served" wait_for 60 is_ready plain
 barrier served
 if [ "$AFR_ROLE" = b ]; then
 	check "fallback: the reason is shown" json conn dport $((port + 1)) -- \
-		'x[0]["mode"] == "plain" and x[0]["reason"] == "PEER_PLAIN" and x[0]["reason_text"]'
+		'x[0]["mode"] == "plain" and x[0]["reason"] == "PEER_PLAIN" and x[0]["reason_text"]
+		and x[0]["reason_remedy"]'
 	check "fallback: the bytes are counted" json conn dport $((port + 1)) -- \
 		'x[0]["tx_bytes_tcp"] == x[0]["rx_bytes_tcp"] == 128 * 65536'
 	check "trace: fallback" traced negotiated 'tx=fallback rx=fallback reason=PEER_PLAIN'

@@ -99,11 +99,17 @@ def addresses(fake):
 
 
 def reasons_by_name(fake):
-    """a reason has name, number and sentence; unknown numbers are accepted"""
+    """a reason has name, number, sentence and remedy; unknown numbers are accepted"""
     conn = rows(fake, "conn", "id", "2")[0]
     assert (conn["reason"], conn["reason_number"]) == ("PEER_PLAIN", 1), conn
     assert conn["reason_text"] == 'the "peer" is plain', conn
+    assert conn["reason_remedy"] == "start it with smctl run", conn
+    assert rows(fake, "reasons")[0]["remedy"] == "start it with smctl run"
     assert (conn["abort"], conn["abort_number"]) == ("UNKNOWN", 999), conn
+    assert conn["abort_remedy"] == "", conn
+    text = run(fake, "conn", "id", "2").stdout
+    assert text.count("\n    remedy: start it with smctl run\n") == 1, text
+    assert text.count("remedy") == 1, text
 
 
 def reasons_of_the_peer(fake):
@@ -112,6 +118,7 @@ def reasons_of_the_peer(fake):
     assert rows(fake, "link")[0]["reason_peer"] is True
     assert re.search(r"^    reason PEER_PLAIN \(1\): peer: the", run(fake, "link").stdout, re.M)
     assert re.search(r"^    reason PEER_PLAIN \(1\): the", run(fake, "conn").stdout, re.M)
+    assert re.search(r"^    remedy at the peer: start it", run(fake, "link").stdout, re.M)
 
 
 def filters(fake):
@@ -263,7 +270,8 @@ def installs(_):
         assert files == {"usr/sbin/smctl", "usr/lib/libafrdma-preload.so",
                          "usr/include/linux/af_rdma.h", "usr/include/linux/af_rdma_netlink.h",
                          "usr/share/man/man7/afrdma.7",
-                         "usr/share/man/man8/smctl.8"}, files
+                         } | {f"usr/share/man/man8/{path.name}"
+                              for path in (SRC / "Documentation/man").glob("smctl*.8")}, files
         done = run(f"{folder}/root/usr/sbin/smctl", "run", "true")
         there = os.path.exists("/usr/lib/libafrdma-preload.so")     # smctl ignores DESTDIR
         assert done.returncode == 0 if there else \

@@ -5,7 +5,7 @@
 #include "tap.h"
 
 static const unsigned int numbers[] = {
-#define AFR_REASON(number, name, sentence) number,
+#define AFR_REASON(number, name, sentence, remedy) number,
 	AFR_REASONS
 #undef AFR_REASON
 };
@@ -45,4 +45,27 @@ TEST(reason_text__unknown_numbers)
 {
 	EXPECT(strstr(afr_reason_text(12345), "unknown"));
 	EXPECT(strstr(afr_reason_text(U32_MAX), "unknown"));
+}
+
+TEST(reason_remedy__is_a_sentence_on_one_line_or_empty)
+{
+	unsigned int i, some = 0;
+	const char *remedy;
+
+	for (i = 0; i < COUNT; i++) {
+		remedy = afr_reason_remedy(numbers[i]);
+		some += *remedy != '\0';
+		EXPECT(!*remedy || strlen(remedy) > 15);
+		EXPECT(!strchr(remedy, '\n'));
+		EXPECT(strcmp(remedy, afr_reason_text(numbers[i])));
+	}
+	EXPECT(some > COUNT / 2);
+	EXPECT(!*afr_reason_remedy(AFR_REASON_NONE));
+	EXPECT(strstr(afr_reason_remedy(AFR_REASON_UPGRADE_OFF), "net.afrdma.upgrade to 1"));
+}
+
+TEST(reason_remedy__unknown_numbers)
+{
+	EXPECT(strstr(afr_reason_remedy(12345), "update"));
+	EXPECT(strstr(afr_reason_remedy(U32_MAX), "update"));
 }

@@ -2,7 +2,7 @@
 // Copyright (C) 2026 AF_RDMA maintainers
 /*
  * Implements "smctl reasons". Also prints the reason of a connection, link or device: the kernel
- * sends only its number, and this file adds its name and sentence.
+ * sends only its number, and this file adds its name, sentence and remedy.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 struct reason {
 	struct reason	*next;
 	uint32_t	number;
-	char		*name, *text;
+	char		*name, *text, *remedy;
 };
 
 struct reasons {
@@ -36,9 +36,10 @@ static void add(const struct nlattr *const *attr, void *arg)
 	reason->number = nl_u32(attr[AFRDMA_A_REASON_NUMBER]);
 	reason->name = strdup(nl_string(attr[AFRDMA_A_REASON_NAME]));
 	reason->text = strdup(nl_string(attr[AFRDMA_A_REASON_TEXT]));
+	reason->remedy = strdup(nl_string(attr[AFRDMA_A_REASON_REMEDY]));
 	reason->next = reasons->first;
 	reasons->first = reason;
-	if (!reason->name || !reason->text)
+	if (!reason->name || !reason->text || !reason->remedy)
 		reasons->no_memory = true;
 }
 
@@ -70,6 +71,7 @@ void reasons_free(struct reasons *reasons)
 		reasons->first = reason->next;
 		free(reason->name);
 		free(reason->text);
+		free(reason->remedy);
 		free(reason);
 	}
 	free(reasons);
@@ -77,7 +79,9 @@ void reasons_free(struct reasons *reasons)
 
 static const struct reason *find(const struct reasons *reasons, uint32_t number)
 {
-	static const struct reason unknown = { .name = "UNKNOWN", .text = "unknown reason" };
+	static const struct reason unknown = {
+		.name = "UNKNOWN", .text = "unknown reason", .remedy = ""
+	};
 	const struct reason *reason;
 
 	for (reason = reasons->first; reason; reason = reason->next)
@@ -101,20 +105,26 @@ static const struct reason *show_name(struct smctl *smctl, const char *key,
 	return reason;
 }
 
-/* Prints the sentence of a reason as field KEY_text. */
-static void show_text(struct smctl *smctl, const char *key, const struct reason *reason)
+/* Prints the sentence of a reason as field KEY_text, and its remedy as field KEY_remedy. */
+static void show_text(struct smctl *smctl, const char *key, const struct reason *reason, bool peer)
 {
-	char text_key[32];
+	const char *remedy = peer ? "    remedy at the peer: %s\n" : "    remedy: %s\n";
+	char text_key[32], remedy_key[32];
 
 	snprintf(text_key, sizeof(text_key), "%s_text", key);
+	snprintf(remedy_key, sizeof(remedy_key), "%s_remedy", key);
 	print_string(smctl->print, text_key, ": %s\n", reason->text);
+	print_string(smctl->print, remedy_key, *reason->remedy ? remedy : NULL, reason->remedy);
 }
 
-/* If @attr exists, prints it as a reason: fields KEY (its name), KEY_number and KEY_text. */
+/*
+ * If @attr exists, prints it as a reason: fields KEY (its name), KEY_number, KEY_text and
+ * KEY_remedy.
+ */
 void field_reason(struct smctl *smctl, const char *key, const struct nlattr *attr)
 {
 	if (attr)
-		show_text(smctl, key, show_name(smctl, key, attr));
+		show_text(smctl, key, show_name(smctl, key, attr), false);
 }
 
 /* As field_reason(), with one more field, KEY_peer: true if @attr is a reason sent by the peer. */
@@ -129,16 +139,18 @@ void field_reason_and_peer(struct smctl *smctl, const char *key, const struct nl
 	reason = show_name(smctl, key, attr);
 	snprintf(peer_key, sizeof(peer_key), "%s_peer", key);
 	print_flag(smctl->print, peer_key, ": peer", peer);
-	show_text(smctl, key, reason);
+	show_text(smctl, key, reason, peer);
 }
 
 void reason_show(const struct nlattr *const *attr, void *arg)
 {
+	const char *remedy = nl_string(attr[AFRDMA_A_REASON_REMEDY]);
 	struct print *p = ((struct smctl *)arg)->print;
 
 	print_begin(p);
 	print_u64(p, "number", "%3" PRIu64, nl_u32(attr[AFRDMA_A_REASON_NUMBER]));
 	print_string(p, "name", " %-20s", nl_string(attr[AFRDMA_A_REASON_NAME]));
 	print_string(p, "text", " %s\n", nl_string(attr[AFRDMA_A_REASON_TEXT]));
+	print_string(p, "remedy", *remedy ? "    remedy: %s\n" : NULL, remedy);
 	print_end(p);
 }
